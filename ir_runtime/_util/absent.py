@@ -1,7 +1,7 @@
-"""Errors for names of OpenVINO that this package lacks: what each one is, and what to use instead.
+"""Errors for OpenVINO names that this package lacks: what each one is, and what to use instead.
 
-Modules and classes ask here where they have no name. The answer for a name is the first sentence in `SENTENCES`
-whose pattern it matches; a name that OpenVINO does not have, either, is compared with those that exist.
+Modules and classes call this for missing names. The answer is the first sentence in `SENTENCES` whose pattern
+matches; names unknown to OpenVINO are compared with existing ones.
 """
 
 from __future__ import annotations
@@ -95,17 +95,25 @@ def sentence(name: str) -> str:
     "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"
     """
     public = name.removeprefix(f"{_COMPILED}.")  # the public module's reason applies, if it has the name
-    asked = (public, name) if public != name else (name,)
-    return next((said for each in asked for pattern, said in SENTENCES if fnmatchcase(each, pattern)), "")
+    candidates = (public, name) if public != name else (name,)
+    return next(
+        (
+            matching
+            for candidate in candidates
+            for pattern, matching in SENTENCES
+            if fnmatchcase(candidate, pattern)
+        ),
+        "",
+    )
 
 
-def _why(name: str, known: Iterable[str]) -> str:
+def _why(name: str, names: Iterable[str]) -> str:
     """Return the explanation to append to a message about a missing name."""
-    last, said = name.rpartition(".")[2], sentence(name)
-    near = nearest(last, known)
-    if said and near and SequenceMatcher(None, near.lower(), last.lower()).ratio() < _ALIKE:
+    last, explanation = name.rpartition(".")[2], sentence(name)
+    near = nearest(last, names)
+    if explanation and near and SequenceMatcher(None, near.lower(), last.lower()).ratio() < _ALIKE:
         near = None
-    return (f": {said}" if said else "") + suggestion(near, before="; ")
+    return (f": {explanation}" if explanation else "") + suggestion(near, before="; ")
 
 
 def _is_import(frame: FrameType) -> bool:
@@ -119,15 +127,15 @@ def _below(module: str) -> str:
 
 
 def explaining_getattr(module: str) -> Callable[[str], NoReturn]:
-    """Return a ``__getattr__`` for a module, which says of any name why it is missing; ``dir`` shows public names only."""
+    """Return a ``__getattr__`` for a module that explains missing names; ``dir`` shows public names only."""
     vars(sys.modules[module]).setdefault("__dir__", completion(module))
 
     def explaining(name: str) -> NoReturn:
         message = f"module {module!r} has no attribute {name!r}"
         if name.startswith("__"):
             raise AttributeError(message, name=name)
-        known = completion(module)()
-        why = _why(f"{_below(module)}.{name}".lstrip("."), known)
+        names = completion(module)()
+        why = _why(f"{_below(module)}.{name}".lstrip("."), names)
         if _is_import(sys._getframe(1)):  # Python would replace an AttributeError by one without the reason
             raise ImportError(f"cannot import {name!r} from {module!r}{why}", name=module)
         raise AttributeError(message + why, name=name, obj=sys.modules[module])
@@ -136,7 +144,7 @@ def explaining_getattr(module: str) -> Callable[[str], NoReturn]:
 
 
 def explain_absent(module: str) -> None:
-    """Let a module say of any name why it is missing. Type checkers do not see it, and so find misspelled names."""
+    """Let a module explain missing names, invisibly to type checkers."""
     vars(sys.modules[module])["__getattr__"] = explaining_getattr(module)
 
 
@@ -146,7 +154,7 @@ def list_public(module: str) -> None:
 
 
 def completion(module: str) -> Callable[[], list[str]]:
-    """Return a ``__dir__`` for a module: the names that it lists, else those of its functions and classes."""
+    """Return a ``__dir__`` for a module: its listed names, or its functions and classes."""
 
     def names() -> list[str]:
         every = vars(sys.modules[module])
@@ -183,7 +191,9 @@ class _MissingAttributeError(AttributeError):
         message = f"{cls.__name__!r} object has no attribute {name!r}"
         if name.startswith("_"):
             return message
-        return message + _why(f"{cls.__name__}.{name}", [each for each in dir(cls) if each[0] != "_"])
+        return message + _why(
+            f"{cls.__name__}.{name}", [attribute for attribute in dir(cls) if attribute[0] != "_"]
+        )
 
 
 # Tracebacks show it as the error that programs catch.
@@ -192,8 +202,8 @@ _MissingAttributeError.__module__ = AttributeError.__module__
 
 
 def missing_module(name: str) -> ModuleNotFoundError:
-    """Return the error for a module of this package that is not there."""
+    """Return the error for a missing module of this package."""
     parent, _, last = name.rpartition(".")
-    known = [each for each in dir(import_module(parent)) if not each.startswith("_")]
-    message = f"cannot import {last!r} from {parent!r}{_why(_below(name), known)}"
+    siblings = [attribute for attribute in dir(import_module(parent)) if not attribute.startswith("_")]
+    message = f"cannot import {last!r} from {parent!r}{_why(_below(name), siblings)}"
     return ModuleNotFoundError(message, name=parent)  # of another name, or "from … import" would hide it

@@ -26,7 +26,7 @@ LONGEST_HEADER = 10_000
 
 
 def check_claims(file: IO[bytes], path: str, limits: Limits, mapped: bool = False) -> None:
-    """Refuse an ``.npy`` or ``.npz`` whose arrays are larger than the limits allow, or than the file.
+    """Refuse an ``.npy`` or ``.npz`` whose arrays exceed the limits or the file.
 
     The file stands at its start, before and after.
 
@@ -37,8 +37,7 @@ def check_claims(file: IO[bytes], path: str, limits: Limits, mapped: bool = Fals
         mapped: whether the array stays in the file, and so may be larger than memory.
 
     Raises:
-        InputError: if there are more elements or bytes than the limits allow, if it does not hold what it
-            claims, or holds something else.
+        InputError: if the arrays exceed the limits or the file, or have an unsupported type.
         ValueError: if it is damaged.
     """
     total = 0
@@ -65,7 +64,7 @@ def check_claims(file: IO[bytes], path: str, limits: Limits, mapped: bool = Fals
 
 
 def _check_lengths(shape: tuple[int, ...], dtype: DType, limits: Limits, start: str) -> None:
-    """Raise `LimitError` for an array that is too large; one without elements must not have huge lengths, either."""
+    """Raise `LimitError` for an array that is too large, even if it is empty."""
     limits.check("rank", len(shape), Location(start))
     span = math.prod([length or 1 for length in shape])
     limits.check("elements", span, Location(start))
@@ -74,7 +73,7 @@ def _check_lengths(shape: tuple[int, ...], dtype: DType, limits: Limits, start: 
 
 
 def _check_type(dtype: DType, count: int, start: str) -> None:
-    """Refuse elements that are no numbers or strings, or take no bytes: NumPy would allocate some for each.
+    """Refuse elements that are not numbers or strings, or have no size: NumPy would allocate memory for them.
 
     Raises:
         InputError: if they are.
@@ -112,9 +111,9 @@ def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], D
     if length > LONGEST_HEADER:
         raise ValueError("the header is too long")
     try:
-        found = ast.literal_eval(stream.read(length).decode("utf-8" if major == b"\x03" else "latin-1"))
-        shape = tuple(int(n) for n in found["shape"])
-        dtype = np.lib.format.descr_to_dtype(found["descr"])
+        header = ast.literal_eval(stream.read(length).decode("utf-8" if major == b"\x03" else "latin-1"))
+        shape = tuple(int(n) for n in header["shape"])
+        dtype = np.lib.format.descr_to_dtype(header["descr"])
     except (SyntaxError, TypeError, KeyError, RecursionError, MemoryError, OverflowError) as reason:
         raise ValueError(f"the header cannot be read: {reason}") from None
     if min(shape, default=0) < 0:

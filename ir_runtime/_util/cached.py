@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def cached_by_class(function: Callable[[C], T]) -> Callable[[C], T]:
-    """Cache a function of classes: `functools.cache`, for which mypy takes some classes to have no hash."""
+    """Cache a function of classes: `functools.cache` with types that mypy accepts."""
     return functools.cache(function)
 
 
@@ -43,5 +43,5 @@ else:
         def __get__(self, instance: object, owner: type | None = None) -> cached_property[T] | T:
             if instance is None:
                 return self
-            found = vars(instance)[self._name] = self._function(instance)
-            return found
+            value = vars(instance)[self._name] = self._function(instance)
+            return value

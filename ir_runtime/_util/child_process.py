@@ -1,4 +1,4 @@
-"""Child processes: Python that runs modules of this package, and never code of the working directory.
+"""Child processes: Python running modules of this package, never code of the working directory.
 
 ``python -m`` and ``python -c``, by which `multiprocessing` starts processes, search the working directory first, as an
 empty entry of ``PYTHONPATH`` does: a ``numpy.py`` beside a downloaded model would be executed. So every child of this package
@@ -54,7 +54,7 @@ def run_module(
 
 
 def run_program(path: Path, arguments: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a program that another package has brought until it ends, and return its output; ``variables`` are added to its environment."""
+    """Run a program of another package to the end; ``variables`` extend its environment."""
     command, environment = [str(path), *arguments], {**os.environ, **variables}
     return subprocess.run(  # noqa: S603 - no shell
         command, capture_output=True, text=True, check=False, env=environment
@@ -80,7 +80,7 @@ def start_worker(module: str) -> Process:
 
 
 def can_import(name: str) -> bool:
-    """Return whether a module can be imported, as far as memory goes: a copy of this process tries, without output."""
+    """Return whether a module can be imported within memory limits, tested in a forked process."""
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1] == 0
@@ -107,7 +107,7 @@ def process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def safe_environment() -> Iterator[None]:
-    """Keep processes that libraries start from the working directory, by the environment that they inherit.
+    """Keep processes started by libraries away from the working directory, by their environment.
 
     `multiprocessing` tells its processes the search path of this one, once they have found the standard library.
     """
@@ -124,7 +124,7 @@ def safe_environment() -> Iterator[None]:
 
 
 def search_path() -> list[str]:
-    """Return the folders in which a child finds the modules of this process, but not the working directory.
+    """Return the module folders of this process for a child, without the working directory.
 
     Packages that were imported from the working directory, or by a relative path, are found last, after all else.
     """

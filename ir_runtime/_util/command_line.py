@@ -19,7 +19,7 @@ def on_command_line() -> bool:
 
 
 def start_of_program() -> float | None:
-    """Return when the program started, on the clock of `time.monotonic`; ``None`` if this is no command line."""
+    """Return the program's start on the clock of `time.monotonic`, or ``None`` in a library."""
     return _STARTED.get()
 
 

@@ -1,4 +1,4 @@
-"""How many threads can compute at once: all of the package counts processors and cores here.
+"""Count the threads that can compute at once: the package counts processors and cores here.
 
 Processors of one core (hyper-threads, SMT) share its arithmetic units, which one thread of a kernel keeps busy. Where cores
 are of several kinds, only the fast ones count: threads would wait for what a slow one has taken.
@@ -34,7 +34,7 @@ def processors() -> frozenset[int]:
 
 
 def quota(process: Path = _PROCESS) -> float | None:
-    """Return on how many processors the control groups of this process let it compute; ``None`` for no limit.
+    """Return the CPU quota of the control groups of this process; ``None`` for no limit.
 
     The quota of a group holds for all groups in it, too.
 
@@ -47,7 +47,7 @@ def quota(process: Path = _PROCESS) -> float | None:
 
 @cache
 def parallelism() -> int:
-    """Return how many threads can compute at once, at least 1.
+    """Return the number of threads that can compute at once, at least 1.
 
     A part of a processor counts as one, as in Java's and Go's runtimes: of a quota of 1.5, one thread could not use all.
     """
@@ -66,7 +66,7 @@ def cores(
     slow: bool = False,
     system: Path = _SYSTEM,
 ) -> int:
-    """Return how many cores there are, at least 1; without what the system does not say, every processor is one.
+    """Return the number of cores, at least 1; if unknown, count processors.
 
     Args:
         usable: the processors that count; by default those that this process may use, as far as its quota allows.
@@ -77,7 +77,7 @@ def cores(
     counted = processors() if usable is None else usable
     if not slow:
         counted = _fast(counted, system)
-    count = max(len(counted if hyper_threads else {_core(each, system) for each in counted}), 1)
+    count = max(len(counted if hyper_threads else {_core(processor, system) for processor in counted}), 1)
     return min(count, parallelism()) if usable is None else count
 
 
@@ -86,44 +86,46 @@ in_child(cores.cache_clear)
 
 def _fast(usable: frozenset[int], system: Path) -> frozenset[int]:
     """Return the processors of fast cores; all if the system does not tell them apart."""
-    named = _numbers(_read(system / "cpu_core" / "cpus")).intersection(usable)  # of Intel's hybrid processors
-    if named:
-        return frozenset(named)
-    capacities = {each: _capacity(each, system) for each in usable}
+    fast = _numbers(_read_text(system / "cpu_core" / "cpus")).intersection(
+        usable
+    )  # of Intel's hybrid processors
+    if fast:
+        return frozenset(fast)
+    capacities = {processor: _capacity(processor, system) for processor in usable}
     limit = _SLOW * max(capacities.values(), default=0)
-    return frozenset(each for each, capacity in capacities.items() if capacity >= limit)
+    return frozenset(processor for processor, capacity in capacities.items() if capacity >= limit)
 
 
 def _capacity(processor: int, system: Path) -> int:
     """Return the speed of a processor, relative to the others (Linux: cpu-capacity); 0 if unknown."""
-    found = _read(system / "system" / "cpu" / f"cpu{processor}" / "cpu_capacity")
-    return int(found) if found.isdecimal() else 0
+    text = _read_text(system / "system" / "cpu" / f"cpu{processor}" / "cpu_capacity")
+    return int(text) if text.isdecimal() else 0
 
 
 def _core(processor: int, system: Path) -> str:
-    """Return what the processors of one core have in common."""
+    """Return an identifier shared by the processors of a core."""
     topology = system / "system" / "cpu" / f"cpu{processor}" / "topology"
-    return _read(topology / "thread_siblings_list") or str(processor)
+    return _read_text(topology / "thread_siblings_list") or str(processor)
 
 
 def _numbers(listed: str) -> set[int]:
     """Return the numbers in a list like ``0-3,8``."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in filter(None, listed.split(",")):
         first, _, last = part.partition("-")
         if not first.isdecimal() or not (last or first).isdecimal():
             return set()
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def _groups(process: Path) -> Iterator[Path]:
     """Yield the folders of the control groups of a process that may limit its time, and of those that they are in."""
-    lines = [line.split(":", 2) for line in _read(process / "cgroup").splitlines()]
+    lines = [line.split(":", 2) for line in _read_text(process / "cgroup").splitlines()]
     member = {
-        name: path for _, controllers, path in (each for each in lines if len(each) == 3) for name in controllers.split(",")
+        name: path for _, controllers, path in (parts for parts in lines if len(parts) == 3) for name in controllers.split(",")
     }  # fmt: skip
-    for line in _read(process / "mountinfo").splitlines():
+    for line in _read_text(process / "mountinfo").splitlines():
         mounted, _, described = line.partition(" - ")
         fields, (kind, _, options) = mounted.split(" "), (*described.split(" ", 2), "", "", "")[:3]
         is_second, is_first = kind == "cgroup2", kind == "cgroup" and "cpu" in options.split(",")
@@ -145,9 +147,9 @@ def _up_to(mount: Path, root: str, path: str) -> Iterator[Path]:
 
 
 def _limit(folder: Path) -> float | None:
-    """Return on how many processors a group may compute by its own quota; v2 has one file, v1 has two."""
-    limit = _read(folder / "cpu.max").split() or [
-        _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
+    """Return the CPU quota of a group itself; v2 has one file, v1 has two."""
+    limit = _read_text(folder / "cpu.max").split() or [
+        _read_text(folder / "cpu.cfs_quota_us"), _read_text(folder / "cpu.cfs_period_us")
     ]  # fmt: skip
     if len(limit) != 2 or not all(text.isdecimal() and int(text) for text in limit):
         return None  # such as max, or -1
@@ -159,7 +161,7 @@ def _unescape(path: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="surrogateescape").strip()
     except OSError:

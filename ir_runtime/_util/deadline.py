@@ -40,8 +40,8 @@ def deadline(seconds: float, since: float | None = None) -> AbstractContextManag
     """Set a deadline within a ``with`` statement; an earlier enclosing deadline stays in effect.
 
     Args:
-        seconds: how long it may take.
-        since: when that time began, on the clock of `time.monotonic`; by default, now.
+        seconds: the allowed time.
+        since: the start, on the clock of `time.monotonic`; by default, now.
     """
     return setting(_DEADLINE, _earlier(seconds, since))
 
@@ -54,7 +54,7 @@ def set_deadline(seconds: float) -> float:
 
 
 def is_far(seconds: float) -> bool:
-    """Return whether what begins now, and may take some seconds, has them, and does not end before it has begun."""
+    """Return whether no deadline is set and the requested time is not trivially short."""
     return seconds >= _NEAR and _DEADLINE.get() is _NEVER
 
 
@@ -69,7 +69,7 @@ def check(where: Location | None = None) -> None:
     This is also a safepoint, where a thread halts while another one forks; call it where none is inside a library.
 
     Raises:
-        LimitError: naming the place, if it is given.
+        LimitError: if the deadline has passed; it names the place, if given.
     """
     if time.monotonic() > _DEADLINE.get()[0]:
         raise deadline_error(where)
@@ -81,8 +81,8 @@ def check_periodically(items: Iterable[_Item], interval: int = _CHECK_INTERVAL) 
     """Yield the items, and check the deadline at intervals; for loops with short iterations.
 
     Args:
-        items: what to yield.
-        interval: how many items come between two checks.
+        items: the items.
+        interval: the number of items between two checks.
 
     Raises:
         LimitError: when the time is up.

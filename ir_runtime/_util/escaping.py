@@ -1,4 +1,4 @@
-r"""Names and other text of models and files on their way outside, with one function for each destination.
+r"""Escape names and other text of models and files, with one function for each destination.
 
 Whoever made a model chose its strings: names of layers, types, tensors, attributes, variables, files. Each may hold line
 breaks, escapes of terminals, marks that turn the direction of text, markup, formulas, ``../``, or 200,000 letters. So no
@@ -74,7 +74,7 @@ _OUTSIDE = r"^/|(?<=^[A-Za-z]):(?=[/\\.])|(?:^|(?<=/))[. ]*\.\.[. ]*(?=/|$)|\\|%
 
 
 def one_line(text: str, most: int = LONGEST) -> str:
-    r"""Return the text without line breaks, and without its middle where it is longer than ``most``.
+    r"""Remove line breaks, and the middle of text longer than ``most``.
 
     >>> one_line("a\nb"), one_line("123456789", 8)
     ('a b', '123456 … 89')
@@ -86,7 +86,7 @@ def one_line(text: str, most: int = LONGEST) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return one line of text in which characters with an effect are written out.
+    r"""Return one line of text with control characters escaped.
 
     These are characters that are not printed, that end lines or change the direction of others, and the first one of a
     command in the logs of CI systems.
@@ -102,7 +102,7 @@ def visible(text: str) -> str:
 
 
 def shown(text: str, most: int = LONGEST) -> str:
-    """Return `visible` text of at most ``most`` characters, without the middle where it is longer.
+    """Return `visible` text, truncated in the middle to ``most`` characters.
 
     >>> shown("encoder/layers/0"), shown("encoder/layers/0", 9)
     ('encoder/layers/0', 'enco…rs/0')
@@ -111,7 +111,7 @@ def shown(text: str, most: int = LONGEST) -> str:
 
 
 def cut(text: str, most: int = LONGEST) -> str:
-    """Return text of at most ``most`` characters, without the middle where it is longer.
+    """Truncate text in the middle to ``most`` characters.
 
     >>> cut("123456789", 5)
     '12…89'
@@ -165,7 +165,7 @@ def json_text(data: Any, *, whole: bool = False, **options: Any) -> str:
     import json
 
     if not whole and sum(_long_texts(data)) > MOST:
-        data = _cut(data)
+        data = _cut_names(data)
     return json.dumps(data, allow_nan=False, **options).replace("##", "#\\u0023")
 
 
@@ -182,12 +182,12 @@ def _long_texts(data: Any) -> Iterator[int]:
                 waiting.append(part)
 
 
-def _cut(data: Any) -> Any:
+def _cut_names(data: Any) -> Any:
     if isinstance(data, str):
         return field(data)
     if isinstance(data, Mapping):
-        return {_cut(key): _cut(value) for key, value in data.items()}
-    return [_cut(value) for value in data] if isinstance(data, list | tuple) else data
+        return {_cut_names(key): _cut_names(value) for key, value in data.items()}
+    return [_cut_names(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def sarif_text(*lines: str) -> str:
@@ -261,19 +261,19 @@ def unique(names: Iterable[str]) -> list[str]:
     >>> unique(["a", "b", "A", "a"])
     ['a', 'b', 'A_2', 'a_3']
     """
-    taken: set[str] = set()
+    used: set[str] = set()
     next_number: dict[str, int] = {}
-    found = []
+    results = []
     for name in names:
         key, candidate = name.casefold(), name
         number = next_number.get(key, 1)
-        while candidate.casefold() in taken:
+        while candidate.casefold() in used:
             number += 1
             candidate = f"{name}_{number}"
         next_number[key] = number
-        taken.add(candidate.casefold())
-        found.append(candidate)
-    return found
+        used.add(candidate.casefold())
+        results.append(candidate)
+    return results
 
 
 def file_names(names: Iterable[str]) -> list[str]:

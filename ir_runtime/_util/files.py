@@ -109,12 +109,12 @@ def check_own(path: Path | str, is_kind: Callable[[int], bool], status: os.stat_
         InputError: if it is something else.
         OSError: if it does not exist.
     """
-    found = os.lstat(path) if status is None else status
-    if stat.S_ISLNK(found.st_mode):
+    checked = os.lstat(path) if status is None else status
+    if stat.S_ISLNK(checked.st_mode):
         raise _link_error(Path(path), "file" if is_kind is stat.S_ISREG else "folder")
-    if not is_kind(found.st_mode):
+    if not is_kind(checked.st_mode):
         problem = f"{str(path)!r} is not a {'regular file' if is_kind is stat.S_ISREG else 'folder'}"
-    elif is_kind is stat.S_ISREG and found.st_nlink > 1:
+    elif is_kind is stat.S_ISREG and checked.st_nlink > 1:
         problem = f"{str(path)!r} is a hard link: the same file has another name, too"
     else:
         return
@@ -179,10 +179,10 @@ def remove(path: Path | str) -> None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Rename a file or folder within its folder, to a name that is free, and sync the folder.
+    """Rename a file or folder within its folder to an unused name, and sync the folder.
 
     Raises:
-        InputError: if the name is taken.
+        InputError: if the name exists.
         OSError: if the file system refuses.
     """
     if os.path.lexists(target):
@@ -247,7 +247,7 @@ def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[b
         mode: who may read and write it, as far as the user's mask allows.
     """
     remove_stale(target)
-    path, file = _locked(target, mode)
+    path, file = _create_locked(target, mode)
     try:
         with file:
             yield path, file
@@ -257,7 +257,7 @@ def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[b
 
 @contextmanager
 def named(target: Path) -> Iterator[None]:
-    """Give errors of the file system the name of a target, where they have that of a temporary file."""
+    """Replace the name of a temporary file by that of its target in file system errors."""
     try:
         yield
     except OSError as reason:
@@ -265,7 +265,7 @@ def named(target: Path) -> Iterator[None]:
         raise
 
 
-def _locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
+def _create_locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
     while True:
         path = temporary_name(target, "part")
         file = create(path, mode)
@@ -280,7 +280,7 @@ def _locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
 
 
 def remove_stale(target: Path) -> None:
-    """Remove temporary files and folders that killed processes left beside a target."""
+    """Remove temporary files and folders left beside a target by killed processes."""
     start, ending = f".{target.name[:50]}.", ".part"
     with suppress(OSError), os.scandir(target.absolute().parent) as entries:
         for entry in entries:
@@ -324,13 +324,13 @@ def making_folders(*targets: Path) -> Iterator[None]:
         OSError: if the file system refuses.
     """
     around = (folder for target in targets for folder in reversed(target.absolute().parents))
-    with ExitStack() as made:
+    with ExitStack() as created:
         for folder in around:
             if not folder.exists():
                 folder.mkdir(exist_ok=True)
-                made.callback(_remove_folder, folder)
+                created.callback(_remove_folder, folder)
         yield
-        made.pop_all()
+        created.pop_all()
 
 
 def _remove_folder(folder: Path) -> None:
@@ -344,7 +344,7 @@ def temporary_name(target: Path, suffix: str) -> Path:
 
 
 def resolve_target(target: Path) -> Path:
-    """Return the path of the file that a target is, or will be, with the links of its folders resolved.
+    """Return the path of a target file, with the links of its folders resolved.
 
     Raises:
         InputError: if there can be no regular file. Links are neither followed, which would replace a file elsewhere,
@@ -365,7 +365,7 @@ def resolve_target(target: Path) -> Path:
 
 
 def folder_target(target: Path) -> Path:
-    """Return the path of the folder that a target is, or will be, with the links of the folders around it resolved.
+    """Return the path of a target folder, with the links of parent folders resolved.
 
     Raises:
         InputError: if it is something else, or a link.
@@ -396,10 +396,10 @@ def replacing_in(target: Path) -> Iterator[Path]:
     stage = temporary_name(beside, "part")
     with named(target):
         stage.mkdir()
-    held = os.open(stage, os.O_RDONLY) if os.name == "posix" else None
+    lock_descriptor = os.open(stage, os.O_RDONLY) if os.name == "posix" else None
     try:
-        if held is not None:
-            lock(held)
+        if lock_descriptor is not None:
+            lock(lock_descriptor)
         yield stage
         if place.exists():
             fresh = sorted(stage.iterdir())
@@ -408,8 +408,8 @@ def replacing_in(target: Path) -> Iterator[Path]:
             os.rename(stage, place)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-        if held is not None:
-            os.close(held)
+        if lock_descriptor is not None:
+            os.close(lock_descriptor)
 
 
 def _put_in_place(fresh: Sequence[Path], places: Sequence[Path]) -> None:

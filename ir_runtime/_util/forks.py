@@ -120,8 +120,8 @@ PACKAGES = frozenset({"ir_runtime", "lxml", "ml_dtypes", "networkx", "numpy"})
 def _importing() -> set[int]:
     """Return the threads that are importing modules."""
     locks = vars(sys.modules["_frozen_importlib"]).get("_module_locks", {})
-    found = [lock() for name, lock in list(locks.items()) if name.partition(".")[0] in PACKAGES]
-    return {owner for lock in found if isinstance(owner := getattr(lock, "owner", None), int)}
+    locks_held = [lock() for name, lock in list(locks.items()) if name.partition(".")[0] in PACKAGES]
+    return {owner for lock in locks_held if isinstance(owner := getattr(lock, "owner", None), int)}
 
 
 SAFEPOINT = _Safepoint()

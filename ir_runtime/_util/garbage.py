@@ -13,7 +13,7 @@ __all__ = ["no_collection"]
 def no_collection() -> Iterator[None]:
     """Disable garbage collection: where most objects live on, it finds nothing and costs up to a tenth of the time.
 
-    Afterwards all objects count as old, else the next allocation would let it visit every one of the process.
+    Afterwards all objects count as old; otherwise, the next allocation would visit every one.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -26,7 +26,7 @@ def no_collection() -> Iterator[None]:
 
 
 def _make_old() -> None:
-    """Put all objects into the oldest generation, unless a program keeps some from being collected at all."""
+    """Move all objects to the oldest generation, unless a program uses `gc.freeze`."""
     if not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()

@@ -1,4 +1,4 @@
-"""Interrupts of the command line: the program ends at once, unless a command is at work that has to clean up.
+"""Interrupts of the command line: the program ends at once, unless a command must clean up.
 
 While modules are imported, an exception would not do: imports turn it into another one, or ignore it. What this module itself
 needs is loaded when Python starts, but for `signal`.
@@ -45,10 +45,10 @@ def raised() -> Iterator[None]:
         sys.unraisablehook = former
 
 
-def end(code: int, said: bytes) -> NoReturn:
+def end(code: int, message: bytes) -> NoReturn:
     """End the process with a message, without anything that needs memory or could be interrupted."""
     try:
-        os.write(2, said)
+        os.write(2, message)
     finally:
         os._exit(code)
 

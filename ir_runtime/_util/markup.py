@@ -22,28 +22,28 @@ def element(tag: str, *inside: str, text: str | None = None, **attributes: objec
     >>> element("a", text="<b>", class_="x", data_id=1)
     '<a class="x" data-id="1">&lt;b&gt;</a>'
     """
-    said = "".join(
+    attributes_text = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{markup_text(str(value))}"'
         for name, value in attributes.items()
         if value is not None
     )
     content = "".join(inside) + ("" if text is None else markup_text(text))
-    return f"<{tag}{said}>{content}</{tag}>"
+    return f"<{tag}{attributes_text}>{content}</{tag}>"
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], most: int = 200) -> str:
     """Return a table; rows beyond ``most`` are counted."""
-    kept = [[str(cell) for cell in row] for row in rows]
+    cells = [[str(cell) for cell in row] for row in rows]
     head = element("tr", *(element("th", text=name, scope="col") for name in header))
-    body = [element("tr", *(element("td", _breakable(cell)) for cell in row)) for row in kept[:most]]
-    if len(kept) > most:
-        rest = element("td", text=f"… and {len(kept) - most:,} more", colspan=len(header))
+    body = [element("tr", *(element("td", _breakable(cell)) for cell in row)) for row in cells[:most]]
+    if len(cells) > most:
+        rest = element("td", text=f"… and {len(cells) - most:,} more", colspan=len(header))
         body.append(element("tr", rest))
     return element("table", element("caption", text=caption), element("thead", head), element("tbody", *body))
 
 
 def _breakable(text: str) -> str:
-    """Return escaped text that may be broken behind the separators of names and shapes, in narrow columns."""
+    """Return escaped text that may be broken after separators of names and shapes."""
     return _SEPARATORS.sub(r"\g<0><wbr>", markup_text(cut(text)))
 
 
@@ -71,7 +71,7 @@ class Shown:
     __slots__ = ()
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a dict for JSON."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:

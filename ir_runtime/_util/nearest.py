@@ -22,7 +22,7 @@ _OFTEN = 100
 
 
 class _Left:
-    """How many more lookups are allowed."""
+    """The number of lookups left."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -37,7 +37,7 @@ def limited_lookups() -> AbstractContextManager[None]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that is most similar to another one, if any.
+    """Return the most similar name, if any.
 
     >>> nearest("Convolutoin", ["Concat", "Convolution"])
     'Convolution'
@@ -47,12 +47,12 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
         return None
     if left is not None:
         left.count -= 1
-    among = [each for each in islice(names, _AMONG) if len(each) <= _LONGEST]
+    among = [candidate for candidate in islice(names, _AMONG) if len(candidate) <= _LONGEST]
     return next(iter(difflib.get_close_matches(name, among, n=1)), None)
 
 
 def suggestion(name: str | None, *, before: str = "", after: str = "") -> str:
-    """Word the hint that a name may have been meant; empty if nothing is near enough.
+    """Word the hint that a name may have been meant; empty without a name.
 
     Args:
         name: the name, if there is one.

@@ -13,7 +13,7 @@ def prefixed(value: float, unit: str = "") -> str:
     >>> prefixed(4_089_000_000), prefixed(999_900, "FLOP"), prefixed(12)
     ('4.09 G', '1 MFLOP', '12')
     """
-    number, power = _scaled(value, 1000)
+    number, power = _scale(value, 1000)
     return f"{number} {_PREFIXES[power]}{unit}".rstrip()
 
 
@@ -23,11 +23,11 @@ def bytes_text(count: float) -> str:
     >>> bytes_text(800), bytes_text(1010), bytes_text(3 << 20)
     ('800 B', '0.986 KiB', '3 MiB')
     """
-    number, power = _scaled(count, 1024)
+    number, power = _scale(count, 1024)
     return f"{number} {_PREFIXES[power].upper()}{'i' if power else ''}B"
 
 
-def _scaled(value: float, base: int) -> tuple[str, int]:
+def _scale(value: float, base: int) -> tuple[str, int]:
     """Return three digits of a number divided by a power of the base, and the exponent."""
     power = 0
     while value >= 999.5 and power < len(_PREFIXES) - 1:  # what rounds to 1000 takes the next prefix

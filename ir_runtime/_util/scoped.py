@@ -1,4 +1,4 @@
-"""Scopes: restore what was set or borrowed, also after an interrupt."""
+"""Scopes: restore settings and borrowed resources, even after an interrupt."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def _nothing(*args: object) -> None:
 NOTHING = Scope(_nothing, _nothing)
 
 
-def inside(scopes: Sequence[Scope], function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Call a function with scopes around it: for hot code, where context managers would cost more than the work."""
+def inside(scopes: Sequence[Scope], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function with scopes around it, faster than context managers."""
     work, interrupted = object(), True
     try:
         for scope in scopes:
             scope.begin(work)
-        result = function(*args, **named)
+        result = function(*args, **kwargs)
         interrupted = False
         return result
     except Exception:

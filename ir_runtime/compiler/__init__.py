@@ -1,1 +1,1 @@
-"""Transformations of a graph before it is planned, which do not change its results."""
+"""Transformations of a graph before planning that preserve its results."""

@@ -12,10 +12,10 @@ __all__ = ["store_bf16"]
 
 
 def store_bf16(program: Program, options: Options) -> None:
-    """Let kernels store results in bf16 that all their readers would round to it.
+    """Let kernels store results in bf16 if all consumers would round them to it.
 
     Before: kernels have fused all layers that they compute; none is prepared.
-    After: the kernel of a group may return bf16 where its type is f32, if the kernels of all groups that read it take that.
+    After: the kernel of a group may return bf16 for an f32 result if the kernels of all consuming groups accept it.
     """
     if program.fold and options.precision.products == "bf16":
         program.groups = _with_bf16(program.groups, set(program.outputs))
@@ -24,7 +24,7 @@ def store_bf16(program: Program, options: Options) -> None:
 def _with_bf16(groups: Sequence[Group], outputs: Collection[Port]) -> list[Group]:
     changed = list[Group]()
     readers: dict[Port, list[tuple[KernelTemplate, int]]] = {}
-    for group in reversed(groups):  # readers first: what they take may depend on what they store
+    for group in reversed(groups):  # consumers first: their inputs may depend on their storage
         first, *others = group.writes or (None,)
         if (
             first is not None
@@ -39,7 +39,7 @@ def _with_bf16(groups: Sequence[Group], outputs: Collection[Port]) -> list[Group
 
 
 def _storing(group: Group, readers: Collection[tuple[KernelTemplate, int]]) -> Group:
-    """Return a group that stores its first result in bf16, if it can, and all readers take it."""
+    """Return a group that stores its first result in bf16, if it can and all consumers accept it."""
     if not readers or not all(kernel.reads_bf16(place) for kernel, place in readers):
         return group
     kernel = group.kernel.storing_bf16()

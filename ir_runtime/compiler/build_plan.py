@@ -1,4 +1,4 @@
-"""Build a plan: number slots, choose checks for each kernel, free slots after their last reader, and sum up memory."""
+"""Build a plan: number slots, choose checks for kernels, free unused slots, and sum up memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PlanBuilder:
     Args:
         program: the program.
         options: its options.
-        slots: the contents of slots before a run; one for each port that some step reads or writes.
+        slots: the initial contents of slots, one for each port used by steps.
         places: the slot of each port.
     """
 
@@ -55,12 +55,12 @@ class PlanBuilder:
         """Return the plan of a model or a body.
 
         Raises:
-            LimitError: if it needs too much memory.
+            LimitError: if it needs more memory than allowed.
         """
         program, groups = self.program, self.program.groups
         inputs = tuple(self._slot(Port(layer.id, 0)) for layer in program.graph.of_type("Parameter"))
         steps = [self._step(group) for group in groups]
-        outputs = tuple(map(self._held, program.outputs))
+        outputs = tuple(map(self._copied_slot, program.outputs))
         if not self.options.is_body:  # callers get contiguous arrays
             steps = self._with_contiguous_results(steps)
         steps = with_frees(steps, outputs)
@@ -80,16 +80,16 @@ class PlanBuilder:
     def inner_plan(
         self, groups: Sequence[Group], inputs: Sequence[Port], outputs: Sequence[Port]
     ) -> ExecutionPlan:
-        """Return a plan that is part of a step: its caller checks inputs and results."""
+        """Return a plan that is part of a step, whose caller checks inputs and results."""
         reads = tuple(map(self._slot, inputs))
         steps = [self._step(group) for group in groups]
         writes = tuple(map(self._slot, outputs))
         return reuse_slots(with_frees(steps, writes), reads, writes, self.slots)
 
     def _with_contiguous_results(self, steps: list[Step]) -> list[Step]:
-        """Let steps return feature maps in C order, where a backend reorders them faster than NumPy.
+        """Let steps return feature maps in C order if a backend reorders them faster than NumPy.
 
-        Feature maps are stored channels last. Only steps that compute nothing but results copy them.
+        Feature maps are stored channels last. Only steps that solely compute results are changed.
         """
         copies = [backend.contiguous for backend in self.options.backends if backend.contiguous]
         types = {self._slot(port): self.program.type(port) for port in self.program.outputs}
@@ -109,10 +109,10 @@ class PlanBuilder:
         ]
 
     def _peak(self, steps: Sequence[Step]) -> Peak:
-        """Return how much memory a run needs at least.
+        """Return the minimum memory of a run.
 
         Raises:
-            LimitError: if that is too much.
+            LimitError: if that exceeds the limit.
         """
         limits, graph = current(), self.program.graph
         sizes = [0] * len(self.slots)
@@ -134,8 +134,8 @@ class PlanBuilder:
             self.slots.append(self.program.initial_slot(port))
         return self.places[port]
 
-    def _held(self, port: Port) -> int:
-        """Return the slot of what is read in every run, and so is copied out of the file."""
+    def _copied_slot(self, port: Port) -> int:
+        """Return the slot of data that every run reads, copied out of the file."""
         slot = self._slot(port)
         if (array := self.slots[slot]) is not None:
             self.slots[slot] = held(array)
@@ -144,42 +144,42 @@ class PlanBuilder:
     def _step(self, group: Group) -> Step:
         layer, *also = group.layers
         by_reference = layer.id in self.program.references
-        shown = self._shown(group)
+        shown = self._original_layers(group)
         alone = not also and (by_reference or needs_run(layer))
-        reads = tuple(map(self._held if alone else self._slot, group.reads))
+        reads = tuple(map(self._copied_slot if alone else self._slot, group.reads))
         writes = tuple(map(self._slot, group.writes))
         kernel = group.ready
         if kernel.checks_inputs:
             return Step(
                 shown[0], kernel, reads, writes, also=shown[1:], pattern=group.pattern, kernel_name=kernel.name,
-                declared=self._declared(group), types=tuple(self._types_of(group)),
+                declared=self._declared_types(group), types=tuple(self._types_of(group)),
             )  # fmt: skip
         elements = [self.program.values[port].element for port in group.reads]
-        known = expected(self.program.graph, group.layers, group.reads, elements)
+        inference = expected(self.program.graph, group.layers, group.reads, elements)
         always_runs = any(la.op is None or is_external(plain(la.op)) or not la.op.pure for la in group.layers)
         if not needs_run(layer):
             inputs = tuple(map(self.program.type, group.reads))
             outputs = self._types_of(group)
-            # A view takes no memory anyway.
+            # A view needs no memory.
             if not (always_runs or kernel.view) and empty_results(outputs) is not None:
                 kernel = _without_elements(outputs)
             if any(type.shape.is_dynamic for type in inputs) and not (alone and _refuses(layer, inputs)):
-                kernel = checked(kernel, self._lengths(group, known, inputs))
+                kernel = checked(kernel, self._lengths(group, inference, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
-            kernel = guarded(kernel, known, inputs, outputs, bounded, always_runs)
+            kernel = guarded(kernel, inference, inputs, outputs, bounded, always_runs)
         return Step(
-            shown[0], kernel, reads, writes, also=shown[1:], expected=known, pattern=group.pattern,
-            kernel_name=group.ready.name, declared=self._declared(group), types=tuple(self._types_of(group)),
+            shown[0], kernel, reads, writes, also=shown[1:], expected=inference, pattern=group.pattern,
+            kernel_name=group.ready.name, declared=self._declared_types(group), types=tuple(self._types_of(group)),
         )  # fmt: skip
 
-    def _shown(self, group: Group) -> tuple[Layer, ...]:
-        """Return the layers of the model that a group computes; if it only converts, the one that it converts for."""
+    def _original_layers(self, group: Group) -> tuple[Layer, ...]:
+        """Return the model's layers computed by a group; for a pure conversion, the layer that it serves."""
         program = self.program
         shown = [program.original(layer) for layer in group.layers if not program.is_inserted(layer)]
         return tuple(shown or [program.original(group.layers[-1])])
 
-    def _declared(self, group: Group) -> Declared | None:
-        """Return the declared types that observers see, if a group computes in others."""
+    def _declared_types(self, group: Group) -> Declared | None:
+        """Return the declared types for observers, if a group computes in other types."""
         program = self.program
         if program.widened is None:
             return None
@@ -187,11 +187,11 @@ class PlanBuilder:
         is_hidden = not program.fold and all(map(program.is_inserted, group.layers))
         return Declared(reads, writes, is_hidden) if is_hidden or any(reads) or any(writes) else None
 
-    def _lengths(self, group: Group, known: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
+    def _lengths(self, group: Group, inference: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
         """Return the check of the lengths that the kernel of a group relies on."""
         contents = tuple(map(self.program.contents, group.reads))
-        made = tuple(self._types(layer) for layer in group.layers)
-        return LengthCheck(known, inputs, contents, made)
+        results = tuple(self._types(layer) for layer in group.layers)
+        return LengthCheck(inference, inputs, contents, results)
 
     def _types_of(self, group: Group) -> list[TensorType]:
         return list(map(self.program.type, group.writes))
@@ -201,25 +201,25 @@ class PlanBuilder:
 
 
 def _refuses(layer: Layer, inputs: Sequence[TensorType]) -> bool:
-    """Return whether the reference of a layer itself refuses the lengths that inference refuses."""
+    """Return whether the reference of a layer refuses the same lengths as inference."""
     return (
         layer.op is not None and layer.op.refuses_lengths() and all(t.shape.rank is not None for t in inputs)
     )
 
 
 def _without_elements(types: Sequence[TensorType]) -> Kernel:
-    """Return a kernel for results of which none has an element."""
+    """Return a kernel for results that are all empty."""
 
     def run(*arrays: Array) -> tuple[Array, ...]:
         results = empty_results(types)
         assert results is not None
         return results
 
-    return Kernel(run, of_shapes=True)  # so that a replay does not end here
+    return Kernel(run, of_shapes=True)  # so that replays continue
 
 
 def _with_contiguous_outputs(kernel: Kernel, contiguous: Callable[[Array], Array]) -> Kernel:
-    """Return a kernel that gives contiguous outputs."""
+    """Return a kernel with contiguous outputs."""
     compute: Compute = kernel.run
 
     def run(*arrays: Array) -> Array | tuple[Array, ...]:
@@ -230,11 +230,11 @@ def _with_contiguous_outputs(kernel: Kernel, contiguous: Callable[[Array], Array
 
 
 def _scopes(groups: Iterable[tuple[Group, Sequence[TensorType]]], options: Options) -> tuple[Scope, ...]:
-    """Return the scopes around a run: those that some kernel needs, as setting up others costs only time.
+    """Return the scopes around a run that some kernel needs, as each has a cost.
 
     Args:
-        groups: each with the types of its results.
-        options: whose backends the kernels may be of.
+        groups: the groups with the types of their results.
+        options: the options with the possible backends.
     """
     backends = options.backends
     needed = [scope for group, types in groups for scope in _scopes_of(group, types, backends)]
@@ -244,14 +244,14 @@ def _scopes(groups: Iterable[tuple[Group, Sequence[TensorType]]], options: Optio
 
 
 def _scopes_of(group: Group, types: Sequence[TensorType], backends: Sequence[Backend]) -> Collection[Scope]:
-    """Return what a group needs: the scope of its kernel, or that of any backend."""
+    """Return the scopes of a group: that of its kernel, or of any backend."""
     if (replay := group.ready.replay) is not None:
         return [replay.replayer.around]
     return [] if _is_small_map(group, types) else [backend.around for backend in backends]
 
 
 def _is_small_map(group: Group, types: Sequence[TensorType]) -> bool:
-    """Return whether every kernel for a group does without threads and BLAS: it maps few elements, or makes a view."""
+    """Return whether every kernel for a group needs neither threads nor BLAS: small maps, or views."""
     if group.ready.view:
         return True
     maps = all(isinstance(layer.op, elementwise.Unary | elementwise.Binary) for layer in group.layers)

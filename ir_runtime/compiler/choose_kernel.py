@@ -1,4 +1,4 @@
-"""The kernel of one layer: that of the first backend that has one; else the reference."""
+"""The kernel of one layer: from the first backend that has one, or else the reference."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ from .quantized_weights import unpack
 __all__ = ["choose_kernel", "lone_group", "needs_run"]
 
 
-def choose_kernel(program: Program, options: Options, layer: Layer, read: Collection[Port]) -> KernelTemplate:
-    """Return the kernel of a layer: that of a pass, of the first backend that has one, or the reference.
+def choose_kernel(program: Program, options: Options, layer: Layer, used: Collection[Port]) -> KernelTemplate:
+    """Return the kernel of a layer: from a pass, from the first backend that has one, or the reference.
 
     Args:
         program: the program.
         options: its options.
         layer: the layer.
-        read: the ports that some layer reads, or that are outputs.
+        used: the ports used by layers or as outputs.
 
 
     Raises:
-        UnsupportedError: if there is none.
+        UnsupportedError: if no kernel exists.
     """
     assert layer.op is not None
     deadline.check(layer.where)
     if needs_run(layer):
-        around = program.variables.get(layer.id, partial(_noted, layer.op))
+        around = program.variables.get(layer.id, partial(_note_access, layer.op))
         return around(_with_run(program, options, layer, layer.op))
     if layer.id in program.kernels:
         return program.kernels[layer.id]
     reads = program.reads(layer)
     inputs = [program.visible_value(port) for port in reads]
     if any(value.quantized is not None for value in inputs):
-        if (kernel := _quantized(options, layer.op, inputs)) is not None:
+        if (kernel := _choose_quantized(options, layer.op, inputs)) is not None:
             return kernel
         unpack(program, (port for port in reads if port in program.packed))
         inputs = [program.visible_value(port) for port in reads]
-    unread = [i for i, port in enumerate(layer.output_ports) if program.fold and port not in read]
+    unread = [i for i, port in enumerate(layer.output_ports) if program.fold and port not in used]
     kernel = choose(layer.op, inputs, options.backends, unread)
     program.release(reads)
     if kernel is None:
@@ -69,9 +69,9 @@ def choose_kernel(program: Program, options: Options, layer: Layer, read: Collec
     return _advancing(program, layer, kernel)
 
 
-def lone_group(program: Program, options: Options, layer: Layer, read: Collection[Port]) -> Group:
-    """Return a group of one layer, whose kernel is chosen now."""
-    kernel = choose_kernel(program, options, layer, read)
+def lone_group(program: Program, options: Options, layer: Layer, used: Collection[Port]) -> Group:
+    """Return a group of one layer, choosing its kernel now."""
+    kernel = choose_kernel(program, options, layer, used)
     return Group.of(program.graph, layer, lambda: kernel)
 
 
@@ -79,7 +79,7 @@ def _reference(program: Program, layer: Layer, op: Operation, inputs: Sequence[V
     """Return the reference of an operation, its `evaluate`.
 
     Raises:
-        UnsupportedError: if it has none.
+        UnsupportedError: if it has no reference.
     """
     if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
         op = op.replace(value=replace(op.value, raw=held(op.value.raw)))
@@ -101,17 +101,17 @@ def _reference(program: Program, layer: Layer, op: Operation, inputs: Sequence[V
     return replace(kernel, run=contract_checked(kernel.run, layer, types))
 
 
-def _quantized(options: Options, op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
-    """Return a kernel that multiplies weights as they are stored."""
+def _choose_quantized(options: Options, op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
+    """Return a kernel that multiplies packed weights."""
     offers = (backend.kernel_packed(op, inputs) for backend in options.backends)
     return next((kernel for kernel in offers if kernel is not None), None)
 
 
 def _with_run(program: Program, options: Options, layer: Layer, op: Operation) -> Kernel:
-    """Return the reference of an operation that has bodies or variables."""
+    """Return the reference of an operation with bodies or variables."""
     context: dict[str, Any] = {"variables": VARIABLES} if op.needs("variables") else {}
     if op.needs("visit"):
-        types = {body.name: _inferred(program, layer, body) for body in layer.bodies()}
+        types = {body.name: _infer_body(program, layer, body) for body in layer.bodies()}
         plans = {
             body.name: _plan_of_body(program, options, layer, body, types[body.name])
             for body in layer.bodies()
@@ -121,15 +121,15 @@ def _with_run(program: Program, options: Options, layer: Layer, op: Operation) -
     return Kernel(contract_checked(partial(op.evaluate, **context), layer, _types(program, layer)))
 
 
-def _inferred(program: Program, layer: Layer, body: Body) -> Inferred:
+def _infer_body(program: Program, layer: Layer, body: Body) -> Inferred:
     types = program.types.bodies.get((layer.id, body.name))
     # A branch that is never taken was not inferred.
     return infer(body.graph, Diagnostics()) if types is None else types
 
 
 def _advancing(program: Program, layer: Layer, kernel: KernelTemplate) -> KernelTemplate:
-    """Return a kernel that continues the sequence of an operation of random numbers, which it takes as a keyword."""
-    op = program.original(layer).op  # all plans of a model continue the same one
+    """Return a kernel that continues the random sequence of an operation, passed as a keyword."""
+    op = program.original(layer).op  # all plans of a model share one sequence
     if op is None or not op.needs("advance"):
         return kernel
     ready = kernel.prepare()
@@ -153,8 +153,8 @@ def _plan_of_body(
     return options.compile_graph(inner, replace(options, is_body=True))
 
 
-def _noted(op: Operation, kernel: Kernel) -> Kernel:
-    """Return a kernel that notes how it reads or assigns a variable, for replays; they need no check of equal shapes."""
+def _note_access(op: Operation, kernel: Kernel) -> Kernel:
+    """Return a kernel that records its access to a variable, for replays."""
     if op.needs("visit"):
         return kernel
     compute, again = kernel.whole, partial(op.evaluate, variables=VARIABLES)
@@ -171,10 +171,10 @@ def _noted(op: Operation, kernel: Kernel) -> Kernel:
 
 
 def needs_run(layer: Layer) -> bool:
-    """Return whether a layer needs more than its inputs: bodies or variables."""
+    """Return whether a layer depends on more than its inputs: bodies or variables."""
     return layer.op is not None and (layer.op.needs("visit") or layer.op.needs("variables"))
 
 
 def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
-    """Return what each Parameter of a body must be given, by layer id."""
+    """Return the required type of each Parameter of a body, by layer id."""
     return {id: OutputContract.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}

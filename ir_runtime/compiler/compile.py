@@ -1,4 +1,4 @@
-"""From a graph to a plan: the passes of a compilation, in order, then the steps of the plan."""
+"""Compile a graph to a plan: the passes in order, then the steps of the plan."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .quantized_weights import keep_quantized
 from .select import select
 from .shape_arithmetic import find_shape_arithmetic
 
-__all__ = ["PASSES", "After", "Pass", "compile_plan", "named"]
+__all__ = ["PASSES", "After", "Pass", "compile_plan", "check_pass"]
 
 After: TypeAlias = Callable[[str, Program], None]
 """Called after each pass with its name, and the program that it leaves."""
@@ -39,11 +39,11 @@ After: TypeAlias = Callable[[str, Program], None]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A step of compiling: it changes a program, and leaves the results of the model alone.
+    """A pass: it transforms a program, and preserves the results of the model.
 
     Args:
-        name: what ``--print-after`` calls it.
-        run: changes a program; its docstring says what holds before and after.
+        name: its name for ``--print-after``.
+        run: transforms a program; its docstring has the contract.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Pass:
 
     @property
     def summary(self) -> str:
-        """The first line of what documents it."""
+        """The first line of its docstring."""
         return (self.run.__doc__ or "").partition("\n")[0]
 
 
@@ -86,17 +86,16 @@ def compile_plan(
     Args:
         graph: the layers.
         types: the `Value` of every output, from the `infer` pass.
-        outputs: what to compute.
+        outputs: the ports to compute.
         backends: asked in turn for a kernel for each layer.
-        fold: compute what follows from constants now, and let kernels fuse layers; without it every
-            layer stays observable.
-        limits: bounds on what a run may need; by default those that hold here.
+        fold: fold constants and fuse layers; otherwise, every layer stays observable.
+        limits: the limits of a run; by default, those of the context.
         after: called after each pass.
-        precision: what kernels may round; by default what holds here.
+        precision: the precision of kernels; by default, that of the context.
 
     Raises:
-        LimitError: if a run needs more memory than they allow, whatever its data are; it names the layer.
-        UnsupportedError: if an operation that is needed has no implementation here.
+        LimitError: if any run needs more memory than allowed; it names the layer.
+        UnsupportedError: if a needed operation is not implemented.
     """
     layers = needed(graph, outputs)
     precision = precision or precisions.current()
@@ -108,24 +107,24 @@ def compile_plan(
 
 
 def _compile(program: Program, options: Options, after: After | None = None) -> ExecutionPlan:
-    """Run all passes, then number the slots; callers get the outputs of a model, layers those of a body."""
-    for each in PASSES:
-        each.run(program, options)
+    """Run all passes, then number the slots."""
+    for step in PASSES:
+        step.run(program, options)
         if after is not None:
-            after(each.name, program)
+            after(step.name, program)
     return PlanBuilder(program, options).plan()
 
 
-def named(name: str, names: Iterable[str]) -> str:
-    """Return a name if there is a pass of that name.
+def check_pass(name: str, names: Iterable[str]) -> str:
+    """Return the name of a pass; raise if there is none.
 
     Raises:
         InputError: if there is none.
     """
-    if name in (known := list(names)):
+    if name in (passes := list(names)):
         return name
     raise InputError(
         f"unknown pass {name!r}",
         code=Code.BAD_REQUEST,
-        hint=f"{did_you_mean(name, known, after=' ')}the passes are {', '.join(known)}",
+        hint=f"{did_you_mean(name, passes, after=' ')}the passes are {', '.join(passes)}",
     )

@@ -1,4 +1,4 @@
-"""Dequantize weights of convolutions only when they are asked for, as a kernel may take the integers instead."""
+"""Dequantize weights of convolutions on demand, as a kernel may use the integers instead."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def defer_weights(
 
     Args:
         graph: the layers.
-        layers: those that are needed.
+        layers: the needed layers.
         values: the `Value` of every output; those of weights become a `DeferredValue`.
-        outputs: ports that must be computed as they are.
+        outputs: ports that must be computed.
     """
     deferred: list[Layer] = []
     for layer in layers:
@@ -36,7 +36,7 @@ def defer_weights(
             continue
         port = graph.reads(layer)[1]
         chain = _dequantizing_layers(graph, port)
-        ports = [Port(each.id, 0) for each in chain]
+        ports = [Port(step.id, 0) for step in chain]
         plain = all(p not in outputs and not values[p].is_known for p in ports)
         if chain and plain:  # the contents of small constants are known already
             values[port] = DeferredValue(values[port].type, chain, _computing(graph, chain, values))
@@ -45,17 +45,17 @@ def defer_weights(
 
 
 def _dequantizing_layers(graph: Graph, port: Port) -> tuple[Layer, ...]:
-    """Return ``Convert``, ``Subtract`` and ``Multiply`` of integers of 8 bits in order, of which the Subtract may be missing.
+    """Return the ``Convert``, optional ``Subtract`` and ``Multiply`` that dequantize 8-bit integers.
 
-    There are none if a port is not computed so, or others read what is between them.
+    The result is empty if the port is computed otherwise, or intermediate ports have other consumers.
     """
-    found: list[Layer] = []
+    chain: list[Layer] = []
     for op in (Multiply, Subtract, Convert):
         layer = graph[port.layer]
         if isinstance(layer.op, op):
-            if found and len(graph.readers(port)) != 1:
+            if chain and len(graph.readers(port)) != 1:
                 return ()
-            found.append(layer)
+            chain.append(layer)
             port, *others = graph.reads(layer)
             if not all(_is_constant(graph, other) for other in others):
                 return ()
@@ -64,11 +64,11 @@ def _dequantizing_layers(graph: Graph, port: Port) -> tuple[Layer, ...]:
     constant = graph[port.layer].op
     numbers = constant.value if isinstance(constant, Constant) else None
     is_stored = isinstance(numbers, np.ndarray) and numbers.dtype in (np.int8, np.uint8)
-    return tuple(reversed(found)) if is_stored else ()
+    return tuple(reversed(chain)) if is_stored else ()
 
 
 def _is_constant(graph: Graph, port: Port) -> bool:
-    """Return whether a port is a constant, or one that is converted."""
+    """Return whether a port is a constant or a converted constant."""
     layer = graph[port.layer]
     if isinstance(layer.op, Convert):
         layer = graph[graph.reads(layer)[0].layer]
@@ -80,10 +80,10 @@ def _computing(graph: Graph, chain: Sequence[Layer], values: Mapping[Port, Value
     before = {port: values[port] for layer in chain for port in (*graph.reads(layer), *layer.output_ports)}
 
     def compute() -> Array:
-        known = dict(before)
+        results = dict(before)
         for layer in chain:
-            (array,) = evaluated(graph, layer, known, current().memory)
-            known[Port(layer.id, 0)] = Value.constant(array, known[Port(layer.id, 0)].element)
+            (array,) = evaluated(graph, layer, results, current().memory)
+            results[Port(layer.id, 0)] = Value.constant(array, results[Port(layer.id, 0)].element)
         return array
 
     return compute

@@ -1,4 +1,4 @@
-"""Evaluate layers whose inputs are constant, within the limits that hold here."""
+"""Evaluate layers with constant inputs, within the current limits."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ TEMPORARY = 1 << 26
 def foldable(
     graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int, is_temporary: bool = False
 ) -> bool:
-    """Return whether a layer reads constants alone, and its outputs are not much larger than they are.
+    """Return whether a layer has constant inputs, and outputs not much larger than these.
 
     Args:
-        graph: the one that it is in.
+        graph: its graph.
         layer: the layer.
         values: the `Value` of every output.
-        left: bytes that its outputs may take.
-        is_temporary: whether its outputs are not kept, and so may be larger.
+        left: the most bytes of its outputs.
+        is_temporary: whether its outputs are temporary, and so may be larger.
     """
     sources = [s for s in graph.sources(layer) if s is not None]
     if not is_pure(layer, sources) or any(
@@ -46,17 +46,17 @@ def foldable(
 
 
 def is_pure(layer: Layer, sources: Collection[Port]) -> bool:
-    """Return whether results of a layer follow from its inputs."""
+    """Return whether the results of a layer depend only on its inputs."""
     return layer.op is not None and layer.op.pure and bool(sources) and bool(layer.outputs)
 
 
 def size_of(layer: Layer, values: Mapping[Port, Value]) -> int:
-    """Return the bytes of the outputs of a layer, at least."""
+    """Return the minimum size of a layer's outputs in bytes."""
     return sum(bytes_of(values[port].type) for port in layer.output_ports)
 
 
 def _contents(layer: Layer, value: Value) -> Value:
-    """Return the contents of a constant, also of a packed one."""
+    """Return the contents of a constant, even if packed."""
     if layer.op is None or value.known() is not None:
         return value
     return Value(value.type, layer.op.evaluate())
@@ -64,7 +64,7 @@ def _contents(layer: Layer, value: Value) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class _Folding:
-    """A layer that is evaluated when compiling, for when it fails."""
+    """A layer evaluated at compile time, for error messages."""
 
     layer: Layer
     expected: Expected
@@ -72,24 +72,24 @@ class _Folding:
 
 
 def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> Sequence[Array]:
-    """Return the outputs of a layer whose inputs are known.
+    """Return the outputs of a layer with known inputs.
 
     Args:
-        graph: the one that it is in.
-        layer: what to evaluate.
+        graph: its graph.
+        layer: the layer.
         values: the `Value` of every output.
-        left: bytes that its outputs may take.
+        left: the most bytes of its outputs.
 
     Raises:
-        LimitError: if they take more.
+        LimitError: if the outputs are larger.
         ExecutionError: if it fails.
     """
     reads = [s for s in graph.sources(layer) if s is not None]
     inputs = [_contents(graph[s.layer], values[s]) for s in reads]
     arrays = [array for v in inputs if (array := v.known()) is not None]
-    known = expected(graph, (layer,), reads, [v.element for v in inputs])
+    inference = expected(graph, (layer,), reads, [v.element for v in inputs])
     try:
-        types = known.types(arrays)
+        types = inference.types(arrays)
         for type in (*types, *(value.type for value in inputs)):
             check_lengths(type, current())
         if (empty := empty_results(types)) is not None:
@@ -98,4 +98,4 @@ def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: in
             current().check("memory", current().memory - left + need)
         return evaluate_layer(layer, arrays, [value.element for value in inputs])
     except Exception as reason:
-        raise with_context(_Folding(layer, known), arrays, reason) from reason
+        raise with_context(_Folding(layer, inference), arrays, reason) from reason

@@ -1,4 +1,4 @@
-"""The pass ``widen``: compute in f32 what a model has in f16."""
+"""The pass ``widen``: compute f16 in f32."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["compute_f16_in_f32"]
 
 
 def compute_f16_in_f32(program: Program, options: Options) -> None:
-    """Compute in f32 what the model has in f16, unless it asks for f16, or the backend is the reference.
+    """Compute the model's f16 in f32, unless f16 is requested or the backend is the reference.
 
     Before: no pass has changed the program; a body was widened with the layer around it.
     After: where anything was widened, ``graph``, ``types``, ``values``, ``layers`` and ``outputs`` are those of the wider

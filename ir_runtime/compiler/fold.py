@@ -1,4 +1,4 @@
-"""The pass ``fold``: compute what follows from constants when a model is compiled (constant folding)."""
+"""The pass ``fold``: constant folding at compile time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["fold", "fold_constants"]
 
 
 def fold(program: Program, options: Options) -> None:
-    """Compute layers whose inputs are all constant (constant folding), weights of integers only where they are asked for.
+    """Fold layers with constant inputs; weights stored as integers only on demand.
 
     Before: ``packed`` is final; weights that stay as they are stored are not computed.
     After: ``values`` have the contents of all that follows from constants, or how to compute them (`DeferredValue`).
@@ -27,18 +27,18 @@ def fold(program: Program, options: Options) -> None:
     left = {layer.id for stored in program.packed.values() for layer in stored.layers}
     deferred = defer_weights(program.graph, program.layers, program.values, program.outputs)
     left |= {layer.id for layer in deferred}
-    kept = {port for layer in deferred for port in program.reads(layer)}
+    used = {port for layer in deferred for port in program.reads(layer)}
     layers = [layer for layer in program.layers if layer.id not in left]
-    fold_constants(program.graph, layers, program.values, kept.union(program.outputs))
+    fold_constants(program.graph, layers, program.values, used.union(program.outputs))
 
 
 def fold_constants(
     graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outputs: Collection[Port]
 ) -> None:
-    """Evaluate every pure layer whose inputs are all constants; the results are added to ``values``.
+    """Evaluate every pure layer with constant inputs; add results to ``values``.
 
-    Contents that only such layers read are dropped: of a weight that is decompressed in several steps, only its bytes in
-    the file and the last result are kept.
+    Contents used only by folded layers are dropped: for weights decompressed in several steps, only the file
+    bytes and the final result are kept.
     """
     needed, done = {layer.id for layer in layers}, set()
     left, temporary = current().memory, _temporary(graph, layers, values, outputs)
@@ -62,9 +62,9 @@ def fold_constants(
 def _temporary(
     graph: Graph, layers: Sequence[Layer], values: Mapping[Port, Value], outputs: Collection[Port]
 ) -> set[int]:
-    """Return layers whose results are too large to keep, where all that follows from them are constants that are not.
+    """Return folded layers whose results are too large to keep, though later folded results are not.
 
-    Such are filters that sum products of a few numbers for each of many points.
+    An example are filters that sum products of a few numbers for each of many points.
     """
     made_of: dict[int, int] = {}
     """The size of the largest constant that a layer follows from, if it follows from constants alone."""
@@ -75,15 +75,19 @@ def _temporary(
             made_of[layer.id] = size_of(layer, values)
         elif is_pure(layer, sources) and all(s.layer in made_of for s in sources):
             made_of[layer.id] = max(made_of[s.layer] for s in sources)
-    needed, kept, found = {layer.id for layer in layers}, set[int](), set[int]()
+    needed, retained, temporary = {layer.id for layer in layers}, set[int](), set[int]()
     for layer in reversed(layers):
         if layer.id not in made_of:
             continue
         size, ports = size_of(layer, values), layer.output_ports
         if size <= max(GROWTH * made_of[layer.id], SMALL):
-            kept.add(layer.id)
+            retained.add(layer.id)
             continue
         readers = {reader.layer for port in ports for reader in graph.readers(port)} & needed
-        if size <= TEMPORARY and readers <= kept | found and not any(port in outputs for port in ports):
-            found.add(layer.id)
-    return found
+        if (
+            size <= TEMPORARY
+            and readers <= retained | temporary
+            and not any(port in outputs for port in ports)
+        ):
+            temporary.add(layer.id)
+    return temporary

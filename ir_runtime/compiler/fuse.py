@@ -1,4 +1,4 @@
-"""The pass ``fuse``: kernels compute the layers that read their results, one after the other."""
+"""The pass ``fuse``: kernels also compute the consumers of their results."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ __all__ = ["fuse"]
 
 
 def fuse(program: Program, options: Options) -> None:
-    """Let kernels compute the layers that alone read their results, as epilogues.
+    """Let kernels compute the sole consumers of their results as epilogues.
 
     Before: ``groups`` has a group for each layer that runs, in order; some were matched with others already.
     After: a group stands where its last layer stood, so that everything it reads has been computed; no output of the
     program is inside a group.
     """
     if program.fold:
-        program.groups = _fused(program.graph, program.groups, set(program.outputs), program.visible_value)
+        program.groups = _fuse_groups(
+            program.graph, program.groups, set(program.outputs), program.visible_value
+        )
 
 
-def _fused(
+def _fuse_groups(
     graph: Graph, alone: Iterable[Group], outputs: Collection[Port], seen: Callable[[Port], Value]
 ) -> list[Group]:
     single = {group.layers[-1].id: group for group in alone}
@@ -48,11 +50,11 @@ def _fused(
 def _only_reader(
     group: Group, outputs: Collection[Port], readers: Mapping[Port, Sequence[Group]]
 ) -> Layer | None:
-    """Return the only layer that reads a result, unless it is matched with others."""
+    """Return the sole consumer of a result, unless it is part of a pattern."""
     if len(group.writes) != 1 or group.writes[0] in outputs:
         return None
-    found = readers.get(group.writes[0], ())
-    return found[0].layers[0] if len(found) == 1 and len(found[0].layers) == 1 else None
+    consumers = readers.get(group.writes[0], ())
+    return consumers[0].layers[0] if len(consumers) == 1 and len(consumers[0].layers) == 1 else None
 
 
 def _grown(graph: Graph, group: Group, reader: Layer, seen: Callable[[Port], Value]) -> Group | None:

@@ -1,4 +1,4 @@
-"""The fusions of a compilation, and why other layers were not fused."""
+"""Report the fusions of a compilation, and why other layers were not fused."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["FusedLayers", "FusionReport", "UnfusedLayer", "fusion_report"]
 
 @dataclass(frozen=True, slots=True)
 class FusedLayers:
-    """Layers that one kernel computes, in order.
+    """Layers computed by one kernel, in order.
 
     Args:
         layers: the layers.
-        pattern: the pattern that they match; empty where the first one's kernel applies the others as epilogue.
+        pattern: the matched pattern; empty for epilogues.
     """
 
     layers: tuple[Layer, ...]
@@ -27,12 +27,12 @@ class FusedLayers:
 
 @dataclass(frozen=True, slots=True)
 class UnfusedLayer:
-    """A layer that could have been computed by the kernel of another one, and was not.
+    """A layer that could have been fused into another layer's kernel.
 
     Args:
         layer: the layer.
-        producer: the layer that it reads; ``None`` where a pattern refused it.
-        reason: a clause about the producer, or what the pattern says.
+        producer: its producer; ``None`` if a pattern refused it.
+        reason: a clause about the producer, or from the pattern.
     """
 
     layer: Layer
@@ -42,11 +42,11 @@ class UnfusedLayer:
 
 @dataclass(frozen=True, slots=True)
 class FusionReport:
-    """What became of the layers of a program.
+    """The fusions of a program.
 
     Args:
-        fused: kernels that compute several layers.
-        unfused: layers that are left alone, and why.
+        fused: fused groups.
+        unfused: layers that were not fused, and why.
         single: the number of kernels that compute one layer.
     """
 
@@ -56,20 +56,20 @@ class FusionReport:
 
 
 def fusion_report(program: Program) -> FusionReport:
-    """Return the report on a program after the pass ``fuse``, and before ``pack``."""
+    """Return the report of a program between the passes ``fuse`` and ``pack``."""
     fused = [FusedLayers(group.layers, group.pattern) for group in program.groups if len(group.layers) > 1]
     inside = {layer.id for group in program.groups for layer in group.layers[1:]}
     refused = [
-        UnfusedLayer(found.layer, None, f"pattern {found.pattern}: {found.reason}")
-        for found in program.refused
-        if found.layer is not None and found.layer.id not in inside
+        UnfusedLayer(refusal.layer, None, f"pattern {refusal.pattern}: {refusal.reason}")
+        for refusal in program.refused
+        if refusal.layer is not None and refusal.layer.id not in inside
     ]
-    unfused = [*refused, *_unfused(program)]
+    unfused = [*refused, *_find_unfused(program)]
     return FusionReport(tuple(fused), tuple(unfused), len(program.groups) - len(fused))
 
 
-def _unfused(program: Program) -> Iterator[UnfusedLayer]:
-    """Yield the element-wise layers that stand alone though they read what a kernel computes."""
+def _find_unfused(program: Program) -> Iterator[UnfusedLayer]:
+    """Yield the elementwise layers that are not fused with their producer."""
     writers = {port: group for group in program.groups for port in group.writes}
     readers: dict[object, list[Group]] = {}
     for group in program.groups:

@@ -1,9 +1,9 @@
 """KV caches that grow in place: a variable is concatenated with new keys or values, and assigned again.
 
-A model that generates text does so for every token, ``ReadValue → Gather → Concat → Assign``; joining again
-would copy the whole cache each time. Here the result is in a buffer with room after it, and the next
-run writes into that room. The part before it is never written again, so arrays that others hold stay
-as they are; where another run has extended the buffer meanwhile, or beams are reordered, a copy is made.
+A model that generates text does so for every token, ``ReadValue → Gather → Concat → Assign``; concatenating
+would copy the whole cache each time. Here the result is in a buffer with spare room, and the next run appends
+to it. The part before is never overwritten, so arrays held elsewhere stay valid; if another run has extended
+the buffer meanwhile, or beams are reordered, a copy is made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Copy: TypeAlias = Callable[[Array, Array], bool]
 
 
 class GrowingCache(NamedTuple):
-    """The layers of a cache: what reads the variable, reorders its beams, joins it with what is new, and assigns it."""
+    """The layers of a cache: the read of the variable, the beam reordering, the Concat, and the Assign."""
 
     read: Layer
     gather: Layer | None
@@ -47,7 +47,7 @@ class GrowingCache(NamedTuple):
 
 
 def cache_kernels(graph: Graph, copy: Copy | None = None) -> dict[int, Kernel]:
-    """Return the kernels of the layers of each such pattern, by layer id."""
+    """Return the kernels of cache layers, by layer id."""
     kernels: dict[int, Kernel] = {}
     for cache in growing_caches(graph):
         kernels[cache.concat.id] = append_kernel(cache.axis, copy)
@@ -72,8 +72,8 @@ def _pattern(graph: Graph, assign: Layer) -> GrowingCache | None:
         return None
     if _reads(first, assign):
         return GrowingCache(first, None, join, assign)
-    if first.type == "Gather" and (held := _feeding(graph, first, 0)) and _reads(held, assign):
-        return GrowingCache(held, first, join, assign)
+    if first.type == "Gather" and (gathered := _feeding(graph, first, 0)) and _reads(gathered, assign):
+        return GrowingCache(gathered, first, join, assign)
     return None
 
 
@@ -89,15 +89,15 @@ def _reads(layer: Layer, assign: Layer) -> bool:
 
 
 def _gather_kernel(layer: Layer) -> Kernel:
-    """Return a kernel for a Gather that does not copy the cache if no beam is reordered."""
+    """Return a kernel for a Gather that copies the cache only if beams are reordered."""
     assert layer.op is not None
     evaluate = layer.op.evaluate
 
     def picked(data: Array, indices: Array, axis: Array) -> Array:
         if indices.ndim == 1 and indices.tolist() == list(range(data.shape[axis.item()])):
             return data
-        found: Array = evaluate(data, indices, axis)
-        return found
+        reordered: Array = evaluate(data, indices, axis)
+        return reordered
 
     def pick(data: Array, indices: Array, axis: Array) -> Array:
         return made_before(picked(data, indices, axis), picked, data, indices, axis)
@@ -112,16 +112,16 @@ def _gather_kernel(layer: Layer) -> Kernel:
 
 
 class _Buffer(np.ndarray):
-    """An array with room along an axis behind what is used of it, from its beginning."""
+    """An array with spare room along an axis after its used part."""
 
     axis: int
     used: weakref.ref[Array]
 
-    def claim(self, held: Array, axis: int) -> bool:
-        """Return whether an array is what is used of it, and no other one extends that: then only the caller may."""
+    def claim(self, array: Array, axis: int) -> bool:
+        """Return whether an array is the used part and may be extended; only one caller gets it."""
         used = vars(self).get("used")
-        is_used = used is not None and used() is held and self.axis == axis
-        return is_used and vars(self).pop("used", None) is used  # of several threads, one gets it
+        is_used = used is not None and used() is array and self.axis == axis
+        return is_used and vars(self).pop("used", None) is used  # only one of several threads gets it
 
 
 def _until(axis: int, stop: int, start: int = 0) -> tuple[slice, ...]:
@@ -129,57 +129,57 @@ def _until(axis: int, stop: int, start: int = 0) -> tuple[slice, ...]:
 
 
 def append_kernel(axis: int, copy: Copy | None = None) -> Kernel:
-    """Concat of two tensors, the first of which may be in a buffer with room for the second.
+    """Return a Concat of two tensors that appends in place if the first has room for the second.
 
     Args:
-        axis: along which they are joined.
-        copy: copies the second one where a run is recorded.
+        axis: the axis of the concatenation.
+        copy: copies the second one in recorded runs.
     """
 
-    def append(held: Array, new: Array) -> Array:
-        at = axis % held.ndim
-        length = held.shape[at]
+    def append(cache: Array, new: Array) -> Array:
+        at = axis % cache.ndim
+        length = cache.shape[at]
         total = length + new.shape[at]
-        longer = _longer(held, at, total)
+        longer = _longer(cache, at, total)
         room = longer[_until(at, total, length)]
         if copy is not None and copy(new, room):
-            return made_before(longer, partial(_longer, axis=at, length=total), held)
+            return made_before(longer, partial(_longer, axis=at, length=total), cache)
         room[...] = new
         return longer
 
-    def result_shape(held: Array, new: Array) -> tuple[int, ...]:
-        at = axis % held.ndim
-        return (*held.shape[:at], held.shape[at] + new.shape[at], *held.shape[at + 1 :])
+    def result_shape(cache: Array, new: Array) -> tuple[int, ...]:
+        at = axis % cache.ndim
+        return (*cache.shape[:at], cache.shape[at] + new.shape[at], *cache.shape[at + 1 :])
 
     return Kernel(append, accepts=partial(_joinable, axis), result_shape=result_shape, has_host_calls=True)
 
 
-def _joinable(axis: int, held: Array, new: Array) -> bool:
+def _joinable(axis: int, cache: Array, new: Array) -> bool:
     """Return whether two tensors differ along one axis only."""
-    at = axis % held.ndim
-    return held.shape[:at] == new.shape[:at] and held.shape[at + 1 :] == new.shape[at + 1 :]
+    at = axis % cache.ndim
+    return cache.shape[:at] == new.shape[:at] and cache.shape[at + 1 :] == new.shape[at + 1 :]
 
 
-def _longer(held: Array, axis: int, length: int) -> Array:
-    """Return an array that begins with ``held`` and has room for what is new: in the same buffer, or in a new one."""
-    shape = (*held.shape[:axis], length, *held.shape[axis + 1 :])
-    if held.dtype.hasobject:
-        longer = np.empty(shape, held.dtype)
-        longer[_until(axis, held.shape[axis])] = held
+def _longer(cache: Array, axis: int, length: int) -> Array:
+    """Return an array that begins with ``cache`` and has room for new entries, in the same or a new buffer."""
+    shape = (*cache.shape[:axis], length, *cache.shape[axis + 1 :])
+    if cache.dtype.hasobject:
+        longer = np.empty(shape, cache.dtype)
+        longer[_until(axis, cache.shape[axis])] = cache
         return longer
-    buffer = held.base
-    if not isinstance(buffer, _Buffer) or length > buffer.shape[axis] or not buffer.claim(held, axis):
-        buffer = _Buffer((*shape[:axis], _capacity(length), *shape[axis + 1 :]), held.dtype)
+    buffer = cache.base
+    if not isinstance(buffer, _Buffer) or length > buffer.shape[axis] or not buffer.claim(cache, axis):
+        buffer = _Buffer((*shape[:axis], _capacity(length), *shape[axis + 1 :]), cache.dtype)
         buffer.axis = axis
-        buffer[_until(axis, held.shape[axis])] = held
-    longer = np.ndarray(shape, held.dtype, buffer, 0, buffer.strides)
+        buffer[_until(axis, cache.shape[axis])] = cache
+    longer = np.ndarray(shape, cache.dtype, buffer, 0, buffer.strides)
     buffer.used = weakref.ref(longer)
     return longer
 
 
 def _capacity(length: int) -> int:
-    """Return how many entries a buffer has room for, some of which are in use."""
-    found = ROOM
-    while found < length:
-        found += found // 2
-    return found
+    """Return the capacity of a buffer for a number of entries."""
+    capacity = ROOM
+    while capacity < length:
+        capacity += capacity // 2
+    return capacity

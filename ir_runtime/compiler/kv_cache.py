@@ -1,4 +1,4 @@
-"""The pass ``kv-cache``: append to caches of keys and values in place, and hold them in 8 bits on request."""
+"""The pass ``kv-cache``: append to key and value caches in place, and quantize them on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["append_to_caches"]
 
 
 def append_to_caches(program: Program, options: Options) -> None:
-    """Let a Concat that extends a KV cache append to it in place.
+    """Let a Concat that extends a KV cache append in place.
 
     Before: no kernel is chosen, no pattern matched.
     After: ``kernels`` has those of the layers of caches; where caches are held in 8 bits, ``variables`` and ``fusions`` have
@@ -23,12 +23,12 @@ def append_to_caches(program: Program, options: Options) -> None:
 
 
 def _copy(options: Options) -> Copy | None:
-    """Return what copies to caches where a run is recorded."""
+    """Return the function that copies to caches in recorded runs."""
     return next((backend.copy() for backend in options.backends if backend.copy is not None), None)
 
 
 def _quantize_caches(program: Program, options: Options) -> None:
-    """Hold caches in 8 bits between runs, if that is asked for and the first backend has kernels for it."""
+    """Quantize caches between runs, if requested and supported by the first backend."""
     first = options.backends[0] if options.backends else None
     if options.precision.kv_cache == "f32" or first is None or first.quantized_cache is None:
         return
@@ -40,5 +40,6 @@ def _quantize_caches(program: Program, options: Options) -> None:
     program.variables = variable_kernels(caches)
     name = f"{first.name}: cached_attention"
     program.fusions |= {
-        id: Fusion(each.layers, each.reads, each.kernel, name) for id, each in caches.attention.items()
+        id: Fusion(fusion.layers, fusion.reads, fusion.kernel, name)
+        for id, fusion in caches.attention.items()
     }

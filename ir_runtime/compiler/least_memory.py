@@ -1,4 +1,4 @@
-"""How much memory a run of the definitions needs at least, found without compiling: nothing is copied for it."""
+"""Compute the minimum memory of a run of the definitions without compiling."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NOTHING = Kernel(tuple)
 
 
 def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched: bool = False) -> Peak:
-    """Return the most bytes that are in use at once where each layer runs by itself, and the layer that runs then.
+    """Return the peak memory if each layer runs separately, and the layer at the peak.
 
     Args:
         graph: the layers.
-        types: what was inferred about them; lengths that are not known count as the least that they may be.
-        outputs: what is computed.
-        patched: count the results of a layer twice while it runs, as a patch may replace them by copies.
+        types: the inferred values; unknown lengths count as their minimum.
+        outputs: the computed ports.
+        patched: count the results of a running layer twice, as a patch may copy them.
     """
     program = Program(graph, types, (), outputs)
     slots: dict[Port, int] = {}
@@ -54,7 +54,7 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
 
 
 def _runs(program: Program, layer: Layer) -> bool:
-    """Return whether a layer is computed; constants are where they are stored, unless a run unpacks them."""
+    """Return whether a layer is computed; constants count only if a run unpacks them."""
     if layer.type == "Constant":
         return not program.is_fixed(Port(layer.id, 0))
     return layer.type != "Parameter"
@@ -62,12 +62,12 @@ def _runs(program: Program, layer: Layer) -> bool:
 
 def _of_bodies(layer: Layer, types: Inferred, patched: bool) -> int:
     return max(
-        least_memory(body.graph, _inferred(layer, body, types), list(body.results.values()), patched).bytes
+        least_memory(body.graph, _infer_body(layer, body, types), list(body.results.values()), patched).bytes
         for body in layer.bodies()
     )
 
 
-def _inferred(layer: Layer, body: Body, types: Inferred) -> Inferred:
-    """Return what was inferred about a body; nothing was about a branch that is known never to be taken."""
-    known = types.bodies.get((layer.id, body.name))
-    return infer(body.graph, Diagnostics()) if known is None else known
+def _infer_body(layer: Layer, body: Body, types: Inferred) -> Inferred:
+    """Return the inferred values of a body; empty for a branch that is never taken."""
+    inferred = types.bodies.get((layer.id, body.name))
+    return infer(body.graph, Diagnostics()) if inferred is None else inferred

@@ -1,4 +1,4 @@
-"""The text of a program after a pass: one line for each layer that runs.
+"""The text of a program after a pass: one line for each executed layer.
 
 ::
 
@@ -48,7 +48,7 @@ def _line(program: Program, layer: Layer) -> str:
     operation = layer.operation
     inputs = ", ".join(_input(program, port) for port in program.reads(layer))
     outputs = ", ".join(str(program.type(port)) for port in layer.output_ports)
-    return f"{_quoted(layer.name)} = {operation}({inputs}) : {outputs or 'nothing'}"
+    return f"{_quote(layer.name)} = {operation}({inputs}) : {outputs or 'nothing'}"
 
 
 def _input(program: Program, port: Port) -> str:
@@ -57,7 +57,7 @@ def _input(program: Program, port: Port) -> str:
     if program.is_fixed(port):
         return f"const {program.type(port)}"
     layer = program.graph[port.layer]
-    return _quoted(layer.name) + (f":{port.number}" if len(layer.outputs) > 1 else "")
+    return _quote(layer.name) + (f":{port.number}" if len(layer.outputs) > 1 else "")
 
 
 def _is_constant(program: Program, layer: Layer) -> bool:
@@ -65,6 +65,6 @@ def _is_constant(program: Program, layer: Layer) -> bool:
     return bool(ports) and all(program.is_fixed(port) for port in ports)
 
 
-def _quoted(name: str) -> str:
-    """Return a name in quotes, on one line whatever is in it."""
+def _quote(name: str) -> str:
+    """Return a name in quotes on one line."""
     return '"' + visible(cut(name).encode("unicode_escape").decode().replace('"', '\\"')) + '"'

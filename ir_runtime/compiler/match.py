@@ -1,4 +1,4 @@
-"""The pass ``match``: find layers that one kernel computes together, and drop those that nothing reads any more."""
+"""The pass ``match``: find layers that one kernel computes together, and drop unused layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["match"]
 
 
 def match(program: Program, options: Options) -> None:
-    """Match patterns, from the outputs backwards, and drop layers that nothing reads any more.
+    """Match patterns, from the outputs backwards, and drop unused layers.
 
     Before: all kernels are those of caches.
     After: ``fusions`` has the fusion that each remaining layer ends, or ``None``; ``layers`` are those whose results are
@@ -27,24 +27,24 @@ def match(program: Program, options: Options) -> None:
         waiting += _reads(program, options, program.graph[id])
     while waiting:
         port = waiting.pop()
-        known = port in program.packed or program.is_fixed(port)
-        if port.layer not in used and not known:
+        is_constant = port in program.packed or program.is_fixed(port)
+        if port.layer not in used and not is_constant:
             used.add(port.layer)
             waiting += _reads(program, options, program.graph[port.layer])
     program.layers = [la for la in program.layers if la.id in used and la.type != "Parameter"]
 
 
 def _reads(program: Program, options: Options, layer: Layer) -> tuple[Port, ...]:
-    """Return what must be computed before a layer: its inputs, or those of the fusion that it ends."""
+    """Return the ports that a layer depends on: its inputs, or those of its fusion."""
     fusions = program.fusions
     if layer.id not in fusions:
-        fusions[layer.id] = _shape_cached(program, options, layer) or _matched(program, options, layer)
+        fusions[layer.id] = _shape_cached(program, options, layer) or _match_patterns(program, options, layer)
     fusion = fusions[layer.id]
     return program.reads(layer) if fusion is None else fusion.reads
 
 
-def _matched(program: Program, options: Options, layer: Layer) -> Fusion | None:
-    """Return the first fusion that a pattern of some backend finds."""
+def _match_patterns(program: Program, options: Options, layer: Layer) -> Fusion | None:
+    """Return the first fusion found by a pattern of a backend."""
     refused = list[Refusal]()
     if not program.fold or layer.op is None or layer.id in program.kernels:
         return None
@@ -59,15 +59,15 @@ def _matched(program: Program, options: Options, layer: Layer) -> Fusion | None:
 
 
 def _shape_cached(program: Program, options: Options, layer: Layer) -> Fusion | None:
-    """Return a layer that depends on nothing but shapes, with all that it follows from."""
+    """Return a layer that depends on shapes alone, with its whole chain."""
     if layer.id not in program.shape_only:
         return None
     if (layers := dependency_chain(program.graph, layer, program.shape_only)) is None:
         return None
-    inner, writes = {each.id for each in layers}, layer.output_ports
-    sources = [port for each in layers for port in program.reads(each)]
+    inner, writes = {member.id for member in layers}, layer.output_ports
+    sources = [port for member in layers for port in program.reads(member)]
     reads = tuple(dict.fromkeys(s for s in sources if s.layer not in inner and program.contents(s) is None))
     read = {*sources, *writes}
-    groups = [lone_group(program, options, each, read) for each in layers]
+    groups = [lone_group(program, options, member, read) for member in layers]
     plan = PlanBuilder(program, options).inner_plan(groups, reads, writes)
     return Fusion(layers, reads, ShapeCache(plan).kernel, "shape arithmetic")

@@ -1,7 +1,7 @@
-"""Memory planning without an arena: when a plan frees memory, which slots it uses, and how much it needs at once.
+"""Memory planning without an arena: when slots are freed and reused, and the peak memory.
 
-Each result is allocated and freed on its own. Freed memory is kept for the next one, by the allocator and for large
-results by `backends.common.kept_memory`, so that an arena would save nothing.
+Results are allocated and freed separately. Freed memory is cached by the allocator, and for large results by
+`backends.common.kept_memory`, so an arena would save nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Peak", "with_frees", "peak", "reuse_slots"]
 
 
 class Peak(NamedTuple):
-    """The most bytes that are in use at once, and the step that is running then."""
+    """The peak memory in bytes, and the step at the peak."""
 
     bytes: int
     step: Step | None = None
@@ -27,13 +27,13 @@ class Peak(NamedTuple):
 def peak(
     steps: Iterable[Step], always: int, sizes: Sequence[int], inside: Mapping[int, int] | None = None
 ) -> Peak:
-    """Return the peak memory of steps, from the sizes of the slots that they write and free.
+    """Return the peak memory of steps from the sizes of slots written and freed.
 
     Args:
         steps: in order, each with the slots that it frees.
-        always: bytes in use from the start to the end: inputs, and constants that are not in the file.
-        sizes: bytes of each slot that a step writes, or the least that they may be.
-        inside: bytes that the bodies of a layer need, by its id.
+        always: bytes in use throughout: inputs, and constants outside of the file.
+        sizes: the size of each written slot in bytes, at least.
+        inside: the memory of a layer's bodies in bytes, by layer id.
     """
     used = always
     most = Peak(always)
@@ -46,15 +46,17 @@ def peak(
     return most
 
 
-def with_frees(steps: Sequence[Step], wanted: Sequence[int]) -> list[Step]:
-    """Return the steps with the slots that each is the last to read, which it frees; constants and outputs stay."""
-    kept = set(wanted)
-    made = {slot for step in steps for slot in step.writes}
+def with_frees(steps: Sequence[Step], outputs: Sequence[int]) -> list[Step]:
+    """Add to each step the slots freed after it, except constants and outputs."""
+    retained = set(outputs)
+    written = {slot for step in steps for slot in step.writes}
     read_later: set[int] = set()
     freed = []
     for step in reversed(steps):
         touched = set(step.reads) | set(step.writes)
-        frees = tuple(sorted(s for s in touched if s in made and s not in kept and s not in read_later))
+        frees = tuple(
+            sorted(s for s in touched if s in written and s not in retained and s not in read_later)
+        )
         read_later |= touched
         freed.append(replace(step, frees=frees))
     return freed[::-1]
@@ -65,7 +67,7 @@ class _SlotAllocator:
     """Renumbers slots, so that arrays that are never live at the same time share one.
 
     Args:
-        shared: the slots that may be shared; each of the others gets one for itself.
+        shared: the slots that may be shared; the others stay separate.
     """
 
     shared: frozenset[int]
@@ -75,8 +77,8 @@ class _SlotAllocator:
     """Free numbers, the latest last: its array is still in the processor's cache."""
     count: int = 0
 
-    def renumbered(self, step: Step) -> Step:
-        """Return the step on reused slots; steps must come in order. A result may take a slot that the step frees."""
+    def renumber(self, step: Step) -> Step:
+        """Return the step on reused slots; a result may reuse a slot that the step frees."""
         unread = {slot for slot in step.writes if slot in step.frees}
         reads = tuple(map(self.place, step.reads))
         ending = [slot for slot in step.frees if slot in self.shared]
@@ -105,7 +107,7 @@ def reuse_slots(
     slots: Sequence[Array | None],
     **more: Any,
 ) -> ExecutionPlan:
-    """Return the plan of steps that know which slots they free, with as few slots as possible.
+    """Return the plan of steps with as few slots as possible.
 
     A run of a long model then touches few slots, and equal steps share instructions.
 
@@ -116,12 +118,12 @@ def reuse_slots(
         slots: the slots before a run: constants, the rest empty.
         more: other fields of the plan.
     """
-    made = frozenset(slot for step in steps for slot in step.writes if slots[slot] is None)
-    allocator = _SlotAllocator(made)
-    given = tuple(map(allocator.place, inputs))
-    renumbered = tuple(map(allocator.renumbered, steps))
-    wanted = tuple(map(allocator.place, outputs))
+    written = frozenset(slot for step in steps for slot in step.writes if slots[slot] is None)
+    allocator = _SlotAllocator(written)
+    input_slots = tuple(map(allocator.place, inputs))
+    renumber = tuple(map(allocator.renumber, steps))
+    output_slots = tuple(map(allocator.place, outputs))
     arrays: list[Array | None] = [None] * allocator.count
     for slot, place in allocator.of.items():
-        arrays[place] = slots[slot] if slot not in made else None
-    return ExecutionPlan(renumbered, given, wanted, tuple(arrays), **more)
+        arrays[place] = slots[slot] if slot not in written else None
+    return ExecutionPlan(renumber, input_slots, output_slots, tuple(arrays), **more)

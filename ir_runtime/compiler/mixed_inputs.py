@@ -1,4 +1,4 @@
-"""The pass ``mixed-inputs``: the reference computes layers whose inputs have several floating-point types."""
+"""The pass ``mixed-inputs``: the reference computes layers with inputs of several floating-point types."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["hide_mixed_inputs", "plain"]
 
 
 class MixedInputs:
-    """The operation of a layer with mixed inputs, under a class that no backend has kernels or patterns for.
+    """The operation of a layer with mixed inputs, under a class unknown to backends.
 
-    These read all inputs that share a type variable as if they had one type. All else finds the operation itself.
+    Kernels assume one type for all inputs with the same type variable. Other code sees the operation itself.
     """
 
     def __init__(self, op: Operation) -> None:
@@ -28,7 +28,7 @@ class MixedInputs:
 
 
 def hide_mixed_inputs(program: Program, options: Options) -> None:
-    """Leave layers whose inputs have several floating-point types to the reference, which computes in the widest.
+    """Leave layers with mixed floating-point inputs to the reference, which computes in the widest type.
 
     Before: element types are final.
     After: the operation of such a layer is a `MixedInputs`, so that no backend finds a kernel or a pattern for it.
@@ -50,5 +50,5 @@ def hide_mixed_inputs(program: Program, options: Options) -> None:
 
 
 def plain(op: Operation) -> Operation:
-    """Return an operation as its layer has it."""
+    """Return the operation of the layer itself."""
     return op.plain if isinstance(op, MixedInputs) else op

@@ -1,4 +1,4 @@
-"""Compute in f16 what a model has in f32, on request."""
+"""Compute f32 in f16, on request."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _INDIFFERENT = ("Convert", "ShapeOf")
 
 
 def narrow(graph: Graph, values: Mapping[Port, Value]) -> Graph:
-    """Return the same layers on f16 in place of f32, with Converts where the two meet.
+    """Return the layers with f16 in place of f32, and Converts in between.
 
-    Inputs and outputs of the graph keep their types. So do layers that cannot have f16, random and
-    stateful ones, those with bodies, and arithmetic on shapes, as f16 counts to no more than 2048.
+    Inputs and outputs of the graph keep their types, as do layers that cannot use f16, random and stateful
+    ones, those with bodies, and shape arithmetic, as f16 counts only to 2048.
 
     Args:
         graph: the layers.
-        values: what was inferred about them.
+        values: the inferred values.
     """
-    work = _Narrowing(graph, values, _kept(graph, values))
+    work = _Narrowing(graph, values, _find_exact(graph, values))
     edges = [Edge(work.source(source, graph[target.layer]), target) for source, target in graph.edges]
     layers = {layer.id: work.layer(layer) for layer in graph.layers.values()}
     return Graph([*layers.values(), *work.added], edges + work.edges)
 
 
-def _kept(graph: Graph, values: Mapping[Port, Value]) -> set[int]:
+def _find_exact(graph: Graph, values: Mapping[Port, Value]) -> set[int]:
     """Return the layers that keep f32."""
-    kept: set[int] = set()
+    exact: set[int] = set()
     shapes: set[int] = set()
     for layer in graph:
         sources = [s for s in graph.sources(layer) if s is not None]
@@ -49,14 +49,14 @@ def _kept(graph: Graph, values: Mapping[Port, Value]) -> set[int]:
             shapes.add(layer.id)
         elif others and others <= shapes:
             shapes.add(layer.id)
-            kept.add(layer.id)
+            exact.add(layer.id)
         if layer.op is None or not _can_be_narrow(layer.op, [values[s].element for s in sources]):
-            kept.add(layer.id)
+            exact.add(layer.id)
     for layer in graph.of_type("Constant"):
         readers = [graph[r.layer] for r in graph.readers(Port(layer.id, 0))]
-        if all(r.id in kept or r.type in _INDIFFERENT for r in readers):
-            kept.add(layer.id)
-    return kept
+        if all(r.id in exact or r.type in _INDIFFERENT for r in readers):
+            exact.add(layer.id)
+    return exact
 
 
 def _can_be_narrow(op: Operation, elements: list[ElementType]) -> bool:
@@ -76,7 +76,7 @@ class _Narrowing:
     _converts: dict[Port, Port] = field(default_factory=dict)
 
     def layer(self, layer: Layer) -> Layer:
-        """Return a layer on f16; the tensor names of outputs that are widened again go with them."""
+        """Return a layer on f16; tensor names of outputs move to the Converts back."""
         if layer.id in self.kept:
             return layer
         ports = layer.output_ports
@@ -84,10 +84,10 @@ class _Narrowing:
             replace(spec.converted({WIDE}, NARROW), names=() if port in self._converts else spec.names)
             for port, spec in zip(ports, layer.outputs, strict=True)
         ]
-        return replace(layer, op=_narrowed(layer.op), outputs=tuple(outputs))
+        return replace(layer, op=_narrow(layer.op), outputs=tuple(outputs))
 
     def source(self, port: Port, reader: Layer) -> Port:
-        """Return the port that an input of ``reader`` reads."""
+        """Return the port for an input of ``reader``."""
         is_wide, wants_wide = port.layer in self.kept, reader.id in self.kept
         indifferent = reader.type in _INDIFFERENT
         if self.values[port].element is not WIDE or is_wide == wants_wide or indifferent:
@@ -119,14 +119,14 @@ class _Narrowing:
         return Port(number, 0)
 
 
-def _narrowed(op: Operation | None) -> Operation | None:
-    """Return the operation with f16 where its attributes say f32, and the numbers that it carries in f16."""
+def _narrow(op: Operation | None) -> Operation | None:
+    """Return the operation with f16 in its attributes and constants."""
     if op is None:
         return None
     changes: dict[str, Any] = {name: NARROW for name, value in vars(op).items() if value is WIDE}
     if not changes:
         return op
     if isinstance(numbers := vars(op).get("value"), np.ndarray):
-        limit = np.finfo(np.float16).max  # OpenVINO leaves no infinity that was none
+        limit = np.finfo(np.float16).max  # OpenVINO creates no infinities
         changes["value"] = np.clip(numbers, -limit, limit).astype(np.float16)
     return op.replace(**changes)

@@ -1,4 +1,4 @@
-"""Find the layers that the outputs of a plan need."""
+"""Find the layers needed by the outputs of a plan."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
     Raises:
         UnsupportedError: if an operation is unknown, or a constant has no data.
     """
-    found = graph.ancestors([port.layer for port in outputs] + [layer.id for layer in sinks(graph)])
-    layers = [layer for layer in graph if layer.id in found or layer.type == "Parameter"]
+    ancestors = graph.ancestors([port.layer for port in outputs] + [layer.id for layer in sinks(graph)])
+    layers = [layer for layer in graph if layer.id in ancestors or layer.type == "Parameter"]
     _check_operations(layers)
     return layers
 

@@ -8,15 +8,15 @@ __all__ = ["pack"]
 
 
 def pack(program: Program, options: Options) -> None:
-    """Let kernels pack their weights, now that it is known what they compute.
+    """Let kernels pack their weights, now that the fusions are final.
 
     Before: no more layers are fused.
-    After: the kernel of every group is a `Kernel`, and what chose it is no longer needed.
+    After: the kernel of every group is a `Kernel`, and its template is dropped.
     """
-    program.groups = [_packed(program, group) for group in program.groups]
+    program.groups = [_pack_group(program, group) for group in program.groups]
 
 
-def _packed(program: Program, group: Group) -> Group:
+def _pack_group(program: Program, group: Group) -> Group:
     prepared = group.with_kernel(group.ready)
     program.release(group.reads)
     return prepared

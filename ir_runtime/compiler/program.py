@@ -1,4 +1,4 @@
-"""The program that passes transform: layers, what is known of their ports, and the kernels chosen so far."""
+"""The program transformed by passes: layers, knowledge about ports, and chosen kernels."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["Group", "Options", "Program", "StoredWeights"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a compilation was asked for.
+    """The settings of a compilation.
 
     Args:
-        backends: asked in turn for a kernel for each layer; none where the reference computes everything.
-        precision: what kernels may round. Kernels read it from the context (`backends.core.precision`).
+        backends: the backends in order of preference; empty if the reference computes everything.
+        precision: the precision of kernels. Kernels read it from the context (`backends.core.precision`).
         is_body: whether the graph is a body: its types were widened with the layer around it.
         compile_graph: compiles a program to a plan; passes compile the bodies of layers with it.
     """
@@ -40,7 +40,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class StoredWeights:
-    """Weights that stay as they are stored, and the layers that dequantize them, in order."""
+    """Weights kept in stored form, and the layers that dequantize them."""
 
     weights: QuantizedWeights
     layers: tuple[Layer, ...]
@@ -48,7 +48,7 @@ class StoredWeights:
 
 @dataclass(frozen=True)
 class Group:
-    """Layers in topological order, and the kernel that computes the outputs of the last one; the others are not visible."""
+    """Layers in topological order, and the kernel that computes the outputs of the last one."""
 
     layers: tuple[Layer, ...]
     choose: Callable[[], KernelTemplate]
@@ -65,11 +65,11 @@ class Group:
 
     @cached_property
     def kernel(self) -> KernelTemplate:
-        """The kernel, chosen when it is first asked for: layers that others fuse need none of their own."""
+        """The kernel, chosen on first use, as fused layers need none."""
         return self.choose()
 
     def with_kernel(self, kernel: KernelTemplate) -> Group:
-        """Return the same layers with another kernel."""
+        """Return the layers with another kernel."""
         return replace(self, choose=lambda: kernel)
 
     @property
@@ -85,26 +85,25 @@ class Group:
 
 @dataclass(slots=True)
 class Program:
-    """A model between reading and running. Passes change it in place.
+    """A model during compilation; passes change it in place.
 
     Args:
         graph: the graph.
-        values: what was inferred and folded, by port; it grows where compressed weights are unpacked.
-        layers: those that run, as far as is known by now, in order.
+        values: inferred and folded values by port; unpacking weights adds more.
+        layers: the layers to run so far, in order.
         outputs: the ports to compute.
-        fold: whether contents other than those of constants may be taken for fixed, and kernels may compute several
-            layers; without, every layer stays observable.
-        types: what was inferred, with the types inside bodies.
-        widened: what was widened to give the graph, if anything was.
-        packed: weights that stay compressed, as long as every reader has a kernel for that.
+        fold: whether folding and fusion are allowed; otherwise, every layer stays observable.
+        types: the inferred types, including bodies.
+        widened: the result of widening, if any.
+        packed: weights that stay compressed while all consumers support it.
         kernels: kernels that a pass chose before patterns and backends are tried, by layer id.
         variables: makes the kernel of a layer that reads or assigns a variable from that for f32, by layer id.
-        shape_only: the layers whose results follow from shapes alone, numbered in order, by layer id.
+        shape_only: the order of layers that depend on shapes alone, by layer id.
         fusions: the fusion that a layer ends, if patterns were asked, by layer id.
         groups: the layers that each kernel computes, in the order in which they run.
-        refused: what patterns refused, and why.
+        refused: the refusals of patterns.
         references: the layers that the reference computes, by id.
-        body_peaks: bytes that the bodies of a layer need, by its id.
+        body_peaks: the memory of a layer's bodies in bytes, by layer id.
     """
 
     graph: Graph
@@ -133,7 +132,7 @@ class Program:
         return self.values[port].type
 
     def contents(self, port: Port) -> Array | None:
-        """Return the contents, where they are fixed in the plan."""
+        """Return the contents, if fixed in the plan."""
         is_constant = self.graph[port.layer].type == "Constant"
         return self.values[port].known() if self.fold or is_constant else None
 
@@ -143,7 +142,7 @@ class Program:
         return (self.fold or is_constant) and self.values[port].is_known
 
     def visible_value(self, port: Port) -> Value:
-        """Return what a kernel may rely on: contents only if they are fixed in the plan."""
+        """Return the value visible to kernels: contents only if fixed in the plan."""
         value = self.values[port]
         if self.is_fixed(port):
             return value
@@ -151,19 +150,19 @@ class Program:
         return Value(value.type, quantized=None if stored is None else stored.weights)
 
     def initial_slot(self, port: Port) -> Array | None:
-        """Return the contents of the slot of a port before a run."""
-        known = self.contents(port)
-        if known is None:
+        """Return the initial contents of the slot of a port."""
+        contents = self.contents(port)
+        if contents is None:
             return self._stand_in(port) if port in self.packed else None
-        return held(known) if known.nbytes < MIN_BYTES or not self.fold else known
+        return held(contents) if contents.nbytes < MIN_BYTES or not self.fold else contents
 
     def _stand_in(self, port: Port) -> Array:
-        """Return zeros instead of weights that stay packed: an array of their shape, without memory."""
+        """Return zeros in place of packed weights: an array of their shape, without memory."""
         type = self.type(port)
         return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
 
     def owned(self, port: Port) -> bool:
-        """Return whether a constant takes memory; the pages of the file do not, as the system drops them again."""
+        """Return whether a constant occupies memory; mapped file pages do not, as the system can drop them."""
         copied = self.values[port].element in (ElementType.boolean, ElementType.string)
         if not self.fold and (array := self.contents(port)) is not None and is_mapped(array):
             return True
@@ -172,23 +171,23 @@ class Program:
         return self.graph[port.layer].type != "Constant" or copied
 
     def release(self, ports: Iterable[Port]) -> None:
-        """Release the pages of constants that were read; most kernels have copies."""
+        """Release the file pages of used constants, as most kernels have copies."""
         for port in ports:
             if (array := self.contents(port)) is not None:
                 let_go(array)
 
     def declared(self, port: Port) -> ElementType | None:
-        """Return the element type that the model declares of a port that has another one."""
+        """Return the declared element type of a port computed in another type."""
         return None if self.widened is None else self.widened.declared.get(port)
 
     def original(self, layer: Layer) -> Layer:
-        """Return the layer of the model that a layer stands for."""
+        """Return the original layer of the model."""
         return layer if self.widened is None else self.widened.layers.get(layer.id, layer)
 
     def is_inserted(self, layer: Layer) -> bool:
-        """Return whether a layer converts what the model declares to what is computed, or back."""
+        """Return whether a layer is an inserted conversion."""
         return self.widened is not None and layer.id in self.widened.inserted
 
     def widened_body(self, layer: Layer, body: Body) -> Widened | None:
-        """Return what was widened to give a body of a layer."""
+        """Return the result of widening a body."""
         return None if self.widened is None else self.widened.bodies.get((layer.id, body.name))

@@ -1,7 +1,9 @@
-"""KV caches that variables hold in 8 bits between runs: those that only attention and ShapeOf read, and their kernels.
+"""KV caches stored in 8 bits between runs: those read only by attention and ShapeOf, and their kernels.
 
-Their rows are packed (`ir.quantized_cache`). Packed rows have another shape and element type than the file says of the
-ports, so every layer that reads one must have a kernel for them.
+Rows are packed (`ir.quantized_cache`) and have another shape and element type than declared, so every layer
+that reads them needs a kernel for them. In the run that starts a cache, attention reads the exact keys and
+values, and only the variable gets packed ones; likewise after a caller sets the variable. Later runs pack new
+rows and append them.
 
 While a run starts a cache, attention reads the exact keys and values: only the variable gets the packed ones. The same
 holds where a caller has set the variable. Later runs pack what is new, and append it.
@@ -40,13 +42,13 @@ _RANK, _TOKENS = 4, 2
 
 @dataclass(frozen=True)
 class QuantizedCaches:
-    """Caches that are held in 8 bits, and the layers that read them.
+    """Quantized caches, and the layers that read them.
 
     Args:
-        kernels: pack rows, and compute attention.
+        kernels: the backend's kernels for packing and attention.
         caches: the layers of each cache.
-        measured: layers that read their shapes.
-        attention: the kernels of attention to them, by the id of its last layer.
+        measured: the layers that read their shapes.
+        attention: the kernels of attention, by the id of its last layer.
     """
 
     kernels: CacheKernels
@@ -58,29 +60,29 @@ class QuantizedCaches:
 def find_quantized_caches(
     context: MatchContext, outputs: Collection[Port], kernels: CacheKernels
 ) -> QuantizedCaches:
-    """Return the caches that can be held in 8 bits.
+    """Return the caches that can be quantized.
 
     Args:
         context: the graph, and the values of its ports.
-        outputs: what is computed; nothing of that is packed.
-        kernels: those of a backend.
+        outputs: the computed ports, which are not packed.
+        kernels: the kernels of a backend.
     """
     graph = context.graph
     joined = {
         Port(cache.concat.id, 0): cache for cache in growing_caches(graph) if _suits(context, cache, outputs)
     }
     readers = [kernels.attention(context, layer) for layer in graph.of_type("ScaledDotProductAttention")]
-    matches = [each for each in readers if each is not None and _is_closed(graph, each, outputs)]
+    matches = [match for match in readers if match is not None and _is_closed(graph, match, outputs)]
     while True:
-        matches = [each for each in matches if _sources(each) <= joined.keys()]
-        inside = {layer.id for each in matches for layer in each.layers}
-        kept = {port: cache for port, cache in joined.items() if _is_read_by(graph, cache, inside)}
-        if len(kept) == len(joined):
+        matches = [match for match in matches if _sources(match) <= joined.keys()]
+        inside = {layer.id for match in matches for layer in match.layers}
+        packable = {port: cache for port, cache in joined.items() if _is_read_by(graph, cache, inside)}
+        if len(packable) == len(joined):
             break
-        joined = kept
+        joined = packable
     measured = tuple(layer for cache in joined.values() for layer in _measuring(graph, cache))
     return QuantizedCaches(
-        kernels, tuple(joined.values()), measured, {each.layers[-1].id: each for each in matches}
+        kernels, tuple(joined.values()), measured, {match.layers[-1].id: match for match in matches}
     )
 
 
@@ -90,16 +92,17 @@ def _sources(attention: CachedAttention) -> set[Port]:
 
 
 def _is_closed(graph: Graph, attention: CachedAttention, outputs: Collection[Port]) -> bool:
-    """Return whether nothing else reads what the layers before the last one compute."""
+    """Return whether intermediate results of attention have no other consumers."""
     inside = {layer.id for layer in attention.layers}
-    made = [port for layer in attention.layers[:-1] for port in layer.output_ports]
+    intermediate = [port for layer in attention.layers[:-1] for port in layer.output_ports]
     return not any(
-        port in outputs or any(reader.layer not in inside for reader in graph.readers(port)) for port in made
+        port in outputs or any(reader.layer not in inside for reader in graph.readers(port))
+        for port in intermediate
     )
 
 
 def _suits(context: MatchContext, cache: GrowingCache, outputs: Collection[Port]) -> bool:
-    """Return whether a cache has the type and the layers of keys or values, and only its own layers use the variable."""
+    """Return whether a cache has a suitable type and structure, and its variable no other users."""
     graph, value = context.graph, context.value(Port(cache.concat.id, 0))
     shape = value.shape
     if value.element is not ElementType.f32 or shape.rank != _RANK or not shape[_RANK - 1].is_static:
@@ -114,7 +117,7 @@ def _suits(context: MatchContext, cache: GrowingCache, outputs: Collection[Port]
 
 
 def _gathers_beams(context: MatchContext, gather: Layer) -> bool:
-    """Return whether a Gather picks along the first axis, whole rows for a list of indices."""
+    """Return whether a Gather selects whole rows along the first axis."""
     _, indices, axis = context.sources(gather)
     return (
         context.value(axis).ints() == (0,)
@@ -124,14 +127,14 @@ def _gathers_beams(context: MatchContext, gather: Layer) -> bool:
 
 
 def _ports(cache: GrowingCache) -> Iterator[Port]:
-    """Return the ports whose arrays may be packed."""
+    """Yield the ports with possibly packed arrays."""
     for layer in cache:
         if layer is not None:
             yield Port(layer.id, 0)
 
 
 def _is_read_by(graph: Graph, cache: GrowingCache, attention: Collection[int]) -> bool:
-    """Return whether nothing but these layers of attention, the cache's own, and ShapeOf reads it."""
+    """Return whether a cache is read only by attention, its own layers, and ShapeOf."""
     own = {layer.id for layer in cache if layer is not None}
     return all(
         reader.layer in own
@@ -150,32 +153,32 @@ def _measuring(graph: Graph, cache: GrowingCache) -> Iterator[Layer]:
                 yield graph[reader.layer]
 
 
-def packed_cache_kernels(found: QuantizedCaches, copy: Copy | None = None) -> dict[int, Kernel]:
-    """Return kernels of the layers that extend and measure caches, by layer id."""
+def packed_cache_kernels(caches: QuantizedCaches, copy: Copy | None = None) -> dict[int, Kernel]:
+    """Return the kernels of layers that extend and measure caches, by layer id."""
     kernels: dict[int, Kernel] = {
-        cache.concat.id: _append(cache, found.kernels.pack, copy) for cache in found.caches
+        cache.concat.id: _append(cache, caches.kernels.pack, copy) for cache in caches.caches
     }
-    return kernels | {layer.id: _measure(layer) for layer in found.measured}
+    return kernels | {layer.id: _measure(layer) for layer in caches.measured}
 
 
-def variable_kernels(found: QuantizedCaches) -> dict[int, Callable[[Kernel], Kernel]]:
-    """Return what makes kernels that read and assign such a variable of those for f32, by layer id."""
-    pack = found.kernels.pack
-    reading = {cache.read.id: _reading(cache.read) for cache in found.caches}
-    return reading | {cache.assign.id: _assigning(cache.assign, pack) for cache in found.caches}
+def variable_kernels(caches: QuantizedCaches) -> dict[int, Callable[[Kernel], Kernel]]:
+    """Return wrappers of the f32 kernels that read and assign cache variables, by layer id."""
+    pack = caches.kernels.pack
+    reading = {cache.read.id: _reading(cache.read) for cache in caches.caches}
+    return reading | {cache.assign.id: _assigning(cache.assign, pack) for cache in caches.caches}
 
 
 def _reading(layer: Layer) -> Callable[[Kernel], Kernel]:
-    """Return what makes a kernel of ReadValue that also returns packed rows."""
+    """Return a wrapper for ReadValue kernels that also returns packed rows."""
     name = layer.attributes["variable_id"]
 
     def reading(exact: Kernel) -> Kernel:
         compute = exact.whole
 
         def read(*arrays: Array) -> Any:
-            held = VARIABLES.get(name)
-            found: Any = held.packed if isinstance(held, QuantizedCache) else compute(*arrays)
-            return made_before(found, read, *arrays)
+            current = VARIABLES.get(name)
+            rows: Any = current.packed if isinstance(current, QuantizedCache) else compute(*arrays)
+            return made_before(rows, read, *arrays)
 
         return Kernel(read, has_host_calls=True)
 
@@ -183,7 +186,7 @@ def _reading(layer: Layer) -> Callable[[Kernel], Kernel]:
 
 
 def _assigning(layer: Layer, pack: Callable[[Array], Array]) -> Callable[[Kernel], Kernel]:
-    """Return what makes a kernel of Assign that packs rows which are not packed yet."""
+    """Return a wrapper for Assign kernels that packs unpacked rows."""
     name = layer.attributes["variable_id"]
 
     def hold(packed: Array) -> None:
@@ -199,23 +202,23 @@ def _assigning(layer: Layer, pack: Callable[[Array], Array]) -> Callable[[Kernel
 
 
 def _append(cache: GrowingCache, pack: Callable[[Array], Array], copy: Copy | None) -> Kernel:
-    """Return the kernel for Concat of a cache, which may be packed, and new f32 rows."""
+    """Return the kernel for the Concat of a possibly packed cache and new f32 rows."""
     op, join = cache.concat.op, append_kernel(cache.axis, copy).run
     assert op is not None
 
-    def append(held: Array, new: Array) -> Any:
-        shape = unpacked_shape(held) if held.dtype == np.uint8 else held.shape
+    def append(cached: Array, new: Array) -> Any:
+        shape = unpacked_shape(cached) if cached.dtype == np.uint8 else cached.shape
         axis = cache.axis % len(shape)
         if new.shape[:axis] != shape[:axis] or new.shape[axis + 1 :] != shape[axis + 1 :]:
-            op.infer_types(*map(_unknown, (shape, new.shape)))  # which says what is wrong
+            op.infer_types(*map(_unknown, (shape, new.shape)))  # reports the error
         if not shape[axis]:
             return new
-        more = new if held.dtype != np.uint8 else pack(new)
+        more = new if cached.dtype != np.uint8 else pack(new)
         if (run := RUN.get(None)) is not None:
-            count = math.prod(held.shape) + math.prod(more.shape)
+            count = math.prod(cached.shape) + math.prod(more.shape)
             run.limits.check("elements", count)
-            reserve(run, count * held.itemsize)
-        return join(held, more)
+            reserve(run, count * cached.itemsize)
+        return join(cached, more)
 
     return Kernel(append, name=APPEND, checks_inputs=True, has_host_calls=True)
 
@@ -225,7 +228,7 @@ def _unknown(shape: tuple[int, ...]) -> Value:
 
 
 def _measure(layer: Layer) -> Kernel:
-    """Return the kernel for ShapeOf of what may be packed rows."""
+    """Return the kernel for ShapeOf of possibly packed rows."""
     assert layer.op is not None
     evaluate = layer.op.evaluate
 

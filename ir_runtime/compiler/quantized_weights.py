@@ -1,7 +1,7 @@
-"""The pass ``quantized-weights``: find quantized weights that a kernel can multiply as they are stored.
+"""The pass ``quantized-weights``: find quantized weights that kernels can use in stored form.
 
-Tools write ``Constant → Convert → Subtract → Multiply → Reshape → Convert``, of which any but the first may
-be missing. What they compute is one matrix, of which backends may prefer the packed form.
+Tools write ``Constant → Convert → Subtract → Multiply → Reshape → Convert``, of which all but the first are
+optional. They compute one matrix, which backends may prefer in packed form.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MIN_NUMBERS, MIN_HALVES = 1 << 10, 1 << 16
 
 
 def keep_quantized(program: Program, options: Options) -> None:
-    """Keep quantized weights that a kernel can multiply as they are stored.
+    """Keep quantized weights that a kernel can use in stored form.
 
     Before: nothing is folded.
     After: ``packed`` has such weights by the port at which they would be dequantized; the contents of that port, and of
@@ -52,7 +52,7 @@ def keep_quantized(program: Program, options: Options) -> None:
 
 
 def unpack(program: Program, ports: Iterable[Port]) -> None:
-    """Dequantize weights to f32 where no kernel takes them as they are stored."""
+    """Dequantize weights to f32 if no kernel uses their stored form."""
     values = program.values
     for port in ports:
         if program.is_fixed(port):
@@ -72,7 +72,7 @@ def find_quantized_weights(
     outputs: Collection[Port],
     readers: Collection[type[Op]],
 ) -> dict[Port, StoredWeights]:
-    """Return quantized matrices by the port at which they are dequantized.
+    """Return quantized matrices by the port where they are dequantized.
 
     Args:
         graph: the layers.
@@ -89,8 +89,8 @@ def find_quantized_weights(
         if layer.type not in _STEPS or port in outputs:
             continue
         reading = [needed[r.layer].op for r in graph.readers(port) if r.layer in needed]
-        taken = reading and all(type(op) in readers for op in reading)
-        if taken and (weights := search.at(port)) is not None:
+        supported = reading and all(type(op) in readers for op in reading)
+        if supported and (weights := search.at(port)) is not None:
             found[port] = weights
     return found
 
@@ -120,33 +120,35 @@ class _Search:
 
     def at(self, port: Port) -> StoredWeights | None:
         steps: list[Layer] = []
-        found = _Dequantization()
+        parameters = _Dequantization()
         layer = self.graph[port.layer]
         while layer.type in _STEPS and layer.op is not None:
             steps.append(layer)
-            following = self._alone(layer) if self._takes(layer, found) else None
+            following = self._alone(layer) if self._takes(layer, parameters) else None
             if following is None:
                 return None
             layer = following
-        return self._found(layer, steps, found)
+        return self._build_weights(layer, steps, parameters)
 
-    def _takes(self, layer: Layer, found: _Dequantization) -> bool:
-        """Return whether a layer is a step of dequantizing; backwards, scales come before zero points, shapes first."""
+    def _takes(self, layer: Layer, parameters: _Dequantization) -> bool:
+        """Return whether a layer is a dequantization step: shapes come last, after scales."""
         if layer.type == "Convert":
             return self._widens(layer)
-        if layer.type == "Reshape" and found.shape is None and found.scale is None:
-            found.shape = self._static(layer)
-            return found.shape is not None
-        if layer.type == "Multiply" and found.scale is None and found.zero is None:
-            found.scale = self._small(layer, 1)
-            return found.scale is not None
-        if layer.type == "Subtract" and found.zero is None:
-            found.zero = self._small(layer, 1)
-            return found.zero is not None
+        if layer.type == "Reshape" and parameters.shape is None and parameters.scale is None:
+            parameters.shape = self._static(layer)
+            return parameters.shape is not None
+        if layer.type == "Multiply" and parameters.scale is None and parameters.zero is None:
+            parameters.scale = self._small(layer, 1)
+            return parameters.scale is not None
+        if layer.type == "Subtract" and parameters.zero is None:
+            parameters.zero = self._small(layer, 1)
+            return parameters.zero is not None
         return False
 
-    def _found(self, layer: Layer, steps: list[Layer], found: _Dequantization) -> StoredWeights | None:
-        op, scale, zero, shape = layer.op, found.scale, found.zero, found.shape
+    def _build_weights(
+        self, layer: Layer, steps: list[Layer], parameters: _Dequantization
+    ) -> StoredWeights | None:
+        op, scale, zero, shape = layer.op, parameters.scale, parameters.zero, parameters.shape
         if not steps or not isinstance(op, Constant):
             return None
         codes = op.value
@@ -166,7 +168,7 @@ class _Search:
         return StoredWeights(weights, tuple(reversed(steps)))
 
     def _arithmetic(self, steps: list[Layer]) -> ElementType | None:
-        """Return the type of all that is computed; ``None`` if there are several, or numbers are rounded again later."""
+        """Return the common type of the arithmetic; ``None`` for several types or repeated rounding."""
         first, wide = self._element(steps[-1]), ElementType.f32
         outward = [(step.type, self._element(step)) for step in reversed(steps)]
         same = all(element is first for type, element in outward if type in ("Subtract", "Multiply"))
@@ -174,7 +176,7 @@ class _Search:
         return first if same and widening else None
 
     def _alone(self, layer: Layer) -> Layer | None:
-        """Return the layer that feeds the first input, if nothing else reads it, or it is a constant."""
+        """Return the layer of the first input, if it has no other consumers or is constant."""
         source = self.graph.sources(layer)[0]
         if source is None or source in self.outputs:
             return None
@@ -193,7 +195,7 @@ class _Search:
         return shape.static if shape.is_static else None
 
     def _small(self, layer: Layer, index: int) -> Array | None:
-        """Scales or zero points: a constant, or one that is converted; as real numbers."""
+        """Return scales or zero points as real numbers."""
         source = self.graph.sources(layer)[index]
         steps: list[Layer] = []
         while source is not None and self.graph[source.layer].type in ("Convert", "Reshape"):

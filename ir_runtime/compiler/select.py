@@ -1,4 +1,4 @@
-"""The pass ``select``: a group for each layer that runs, with the kernel of its pattern or its own."""
+"""The pass ``select``: a group for each executed layer, with the kernel of its pattern or its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["select"]
 
 
 def select(program: Program, options: Options) -> None:
-    """Group the layers of patterns; other kernels are chosen when they are needed, none for layers that are fused.
+    """Group the layers of patterns; other kernels are chosen lazily.
 
     Before: ``layers`` are those that run, and ``fusions`` says which of them end a fusion.
     After: ``groups`` has a group that ends with each of the layers, in order.
@@ -30,6 +30,6 @@ def _group(program: Program, options: Options, layer: Layer, read: Collection[Po
     if (fusion := program.fusions.get(layer.id)) is not None:
         return Group(fusion.layers, lambda: fusion.kernel, fusion.reads, fusion.pattern)
     if not program.packed.keys().isdisjoint(program.reads(layer)):
-        # Weights that a layer unpacks are what others find, in order.
+        # Weights unpacked for a layer are visible to later ones.
         return lone_group(program, options, layer, read)
     return Group.of(program.graph, layer, partial(choose_kernel, program, options, layer, read))

@@ -1,4 +1,4 @@
-"""The pass ``shape-arithmetic``: find layers whose results follow from shapes alone."""
+"""The pass ``shape-arithmetic``: find layers that depend on shapes alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 64
 
 
 def find_shape_arithmetic(program: Program, options: Options) -> None:
-    """Find layers whose results follow from shapes alone, which are computed once for each shape.
+    """Find layers that depend on shapes alone, which are computed once per shape.
 
     Before: ``values`` have the contents of all that follows from constants.
     After: ``shape_only`` numbers these layers in order.
@@ -26,34 +26,34 @@ def find_shape_arithmetic(program: Program, options: Options) -> None:
 
 
 def _shape_arithmetic(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Value]) -> dict[int, int]:
-    """Return the ids of layers whose results follow from shapes, and from constants, numbered in order.
+    """Number the layers that depend on shapes and constants alone, by id.
 
     Args:
         graph: the layers.
         layers: those to look at, in order.
         seen: what may be relied on of a port; contents only where they are fixed.
     """
-    found: dict[int, int] = {}
+    numbered: dict[int, int] = {}
     for layer in layers:
-        if not found and not isinstance(layer.op, ShapeOfBase):
+        if not numbered and not isinstance(layer.op, ShapeOfBase):
             continue
         if layer.op is None or not layer.op.pure or layer.bodies():
             continue
         sources = [s for s in graph.sources(layer) if s is not None]
         open_ = [s for s in sources if seen(s).known() is None]
-        if isinstance(layer.op, ShapeOfBase) or (open_ and all(s.layer in found for s in open_)):
-            found[layer.id] = len(found)
-    return found
+        if isinstance(layer.op, ShapeOfBase) or (open_ and all(s.layer in numbered for s in open_)):
+            numbered[layer.id] = len(numbered)
+    return numbered
 
 
 def dependency_chain(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Layer, ...] | None:
-    """Return a layer after all layers ``among`` those given that it depends on; ``None`` if they are too many."""
-    found, waiting = {layer.id}, [layer]
+    """Return a layer after its dependencies in ``among``; ``None`` if there are too many."""
+    members, waiting = {layer.id}, [layer]
     while waiting:
         for source in graph.sources(waiting.pop()):
-            if source is not None and source.layer in among and source.layer not in found:
-                found.add(source.layer)
+            if source is not None and source.layer in among and source.layer not in members:
+                members.add(source.layer)
                 waiting.append(graph[source.layer])
-        if len(found) > MOST:
+        if len(members) > MOST:
             return None
-    return tuple(graph[id] for id in sorted(found, key=among.__getitem__))
+    return tuple(graph[id] for id in sorted(members, key=among.__getitem__))

@@ -1,4 +1,4 @@
-"""Compute a model in a wider element type than it declares.
+"""Compute a model in a wider element type than declared.
 
 References are computed in f64. Backends compute f16 in f32, as OpenVINO's CPU plugin does: inputs and outputs of the model keep
 the declared type, and constants are stored in it.
@@ -28,7 +28,7 @@ _F16 = frozenset({ElementType.f16})
 
 @dataclass(slots=True)
 class Widened:
-    """A graph that computes in a wider type, and what it was made from.
+    """A graph in a wider type, and its origin.
 
     Args:
         graph: the layers, with their ids; Converts have been inserted.
@@ -50,7 +50,7 @@ class Widened:
 
 
 def widen(graph: Graph, types: Inferred, to: ElementType = ElementType.f64) -> tuple[Graph, Inferred]:
-    """Return the same layers on a wider type, in bodies too, and the values of their outputs: the inverse of `narrow`.
+    """Return the layers in a wider type, including bodies, and their values: the inverse of `narrow`.
 
     Constants stay as they are stored; a Convert behind each widens what is read. Inputs have the wider type, and so have
     outputs. Inference is not asked again, so operations whose declaration leaves out the type are computed in it as well.
@@ -61,12 +61,12 @@ def widen(graph: Graph, types: Inferred, to: ElementType = ElementType.f64) -> t
         to: f64, in place of all that is narrower; or f32, in place of f16.
     """
     narrow = WIDENED if to is ElementType.f64 else _F16
-    found = _Widening(graph, types, narrow, to, ("Constant",)).result()
-    return found.graph, found.types
+    widened = _Widening(graph, types, narrow, to, ("Constant",)).result()
+    return widened.graph, widened.types
 
 
 def widen_f16(graph: Graph, types: Inferred, outputs: Sequence[Port], fold: bool) -> Widened:
-    """Return the same layers on f32 in place of f16, in bodies too.
+    """Return the layers with f32 in place of f16, including bodies.
 
     As in OpenVINO's CPU plugin, a Convert to f16 and back rounds nothing. Operations from outside this package are given what
     they declare.
@@ -79,15 +79,15 @@ def widen_f16(graph: Graph, types: Inferred, outputs: Sequence[Port], fold: bool
     """
     work = _Widening(graph, types, _F16, ElementType.f32, ("Constant", "Parameter"), True, fold)
     narrowed = [work.narrowed(port) for port in outputs]
-    found = work.result(narrowed)
+    widened = work.result(narrowed)
     # What was computed of contents, such as lengths, was rounded to f16.
     parameters = {layer.id: types[Port(layer.id, 0)] for layer in graph.of_type("Parameter")}
-    found.types = infer(found.graph, Diagnostics(), parameters)
-    return found
+    widened.types = infer(widened.graph, Diagnostics(), parameters)
+    return widened
 
 
 def has_f16(graph: Graph, types: Inferred) -> bool:
-    """Return whether a graph or a body computes in f16, or reads an input of it; constants and outputs may be stored in it.
+    """Return whether a graph or body computes in f16 or has f16 inputs; storage in f16 does not count.
 
     Args:
         graph: the layers.
@@ -111,7 +111,7 @@ def has_f16(graph: Graph, types: Inferred) -> bool:
 
 @dataclass(slots=True)
 class _Widening:
-    """One graph on the way to a wider type.
+    """A graph being widened.
 
     Args:
         graph: the layers.
@@ -162,7 +162,7 @@ class _Widening:
         return Widened(graph, types, outputs, self.layers, inserted, self.declared, self.bodies)
 
     def narrowed(self, port: Port) -> Port:
-        """Return a port that has the declared type of one; a Convert is inserted if that was widened."""
+        """Return a port of the declared type, inserting a Convert if it was widened."""
         layer = self.graph[port.layer]
         if layer.type == "Convert" and not any(map(self._is_narrow, self.graph.reads(layer))):
             self.literal.add(layer.id)
@@ -181,14 +181,14 @@ class _Widening:
         return self._is_narrow(port) and not self._keeps(self.graph[port.layer])
 
     def _keeps(self, layer: Layer) -> bool:
-        """Return whether a layer gives and takes what the model declares."""
+        """Return whether a layer keeps its declared types."""
         if layer.type in self.kept or layer.id in self.literal:
             return True
         is_foreign = layer.op is None or layer.op.keeps_types or is_external(layer.op)
         return self.keeps_foreign and is_foreign
 
     def _value(self, port: Port, value: Value) -> Value:
-        """Return the type of a port, without contents where it was widened: those were computed in the narrow type."""
+        """Return the type of a port, dropping contents computed in the narrow type."""
         if not self._is_widened(port):
             return value
         self.declared[port] = value.element
@@ -206,7 +206,7 @@ class _Widening:
         return replace(layer, op=op, inputs=inputs, outputs=outputs)
 
     def _operation(self, layer: Layer) -> Operation | None:
-        """Return the operation with the wide type where its attributes say less, and widened bodies."""
+        """Return the operation with the wide type in its attributes and bodies."""
         if layer.op is None:
             return None
         changes: dict[str, Any] = {}
@@ -221,16 +221,16 @@ class _Widening:
         key = (layer.id, body.name)
         if key not in self.inferred.bodies:  # a branch that is known never to be taken
             return body
-        kept = ("Constant",)  # a body is given what the layers around it compute
+        unwidened = ("Constant",)  # a body is given what the layers around it compute
         work = replace(
-            self, graph=body.graph, inferred=self.inferred.bodies[key], kept=kept, literal=set(), added=[], edges=[],
+            self, graph=body.graph, inferred=self.inferred.bodies[key], kept=unwidened, literal=set(), added=[], edges=[],
             layers={}, declared={}, values={}, bodies={}, converts={},
         )  # fmt: skip
         self.bodies[key] = work.result()
         return replace(body, graph=self.bodies[key].graph)
 
     def _source(self, port: Port, reader: Layer) -> Port:
-        """Return the port that an input of ``reader`` reads."""
+        """Return the port for an input of ``reader``."""
         if self.bypass:
             port = self._before_converts(port)
         if port.layer in self.literal and self._is_narrow(port):
@@ -245,7 +245,7 @@ class _Widening:
         return self._convert(port, element, owner)
 
     def _before_converts(self, port: Port) -> Port:
-        """Return the port that has the same numbers before Converts that convert nothing any more."""
+        """Return the port with the same numbers before redundant Converts."""
         while self.graph[port.layer].type == "Convert":
             (source,) = self.graph.reads(self.graph[port.layer])
             if not (self._is_widened(port) or self._is_widened(source)):
@@ -256,7 +256,7 @@ class _Widening:
         return port
 
     def _before_literal(self, port: Port) -> Port:
-        """Return the port that has the numbers of a literal Convert before they are rounded."""
+        """Return the port of a literal Convert's numbers before rounding."""
         (source,) = self.graph.reads(self.graph[port.layer])
         if self.inferred[source].element is self.wide:
             return source
@@ -266,7 +266,7 @@ class _Widening:
         return self._is_widened(port) or self.inferred[port].element is self.wide
 
     def _convert(self, port: Port, element: ElementType, owner: Layer, source: Port | None = None) -> Port:
-        """Insert a Convert behind a port, or another one that has its numbers, once; return its output."""
+        """Insert a Convert after a port, or reuse one; return its output."""
         if port in self.converts:
             return self.converts[port]
         number = self.first + len(self.added)
@@ -284,8 +284,8 @@ class _Widening:
             )
         )
         self.edges.append(Edge(source or port, Port(number, 0)))
-        found = self.converts[port] = Port(number, 0)
-        self.layers[number], self.values[found] = owner, Value(type)
+        converted = self.converts[port] = Port(number, 0)
+        self.layers[number], self.values[converted] = owner, Value(type)
         if element is self.wide:
-            self.declared[found] = self.inferred[port].element
-        return found
+            self.declared[converted] = self.inferred[port].element
+        return converted

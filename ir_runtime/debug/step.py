@@ -115,7 +115,7 @@ class Stepping(Iterator[Stop]):
 
     def _run(self) -> Iterator[Stop]:
         plan = self._plan
-        env = plan.filled(self._feeds)
+        env = plan.fill_slots(self._feeds)
         self._context.run(self._begin, env)
         for planned in plan.steps:
             inputs = [env[slot] for slot in planned.reads]

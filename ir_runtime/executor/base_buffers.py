@@ -1,4 +1,4 @@
-"""The buffer that an array is a view of."""
+"""The buffer that owns an array's memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["base_buffer_of"]
 
 
 def base_buffer_of(array: Array) -> int:
-    """Return the identity of what owns the memory of an array: the same for all views of one array."""
-    found: object = array
+    """Return the identity of the buffer that owns an array's memory, equal for all views."""
+    owner: object = array
     base: object = array.base
     while base is not None:
-        found, base = base, base.base if isinstance(base, np.ndarray) else None
-    return id(found)
+        owner, base = base, base.base if isinstance(base, np.ndarray) else None
+    return id(owner)

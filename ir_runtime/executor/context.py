@@ -24,7 +24,7 @@ Advance: TypeAlias = Callable[[object, int], int]
 
 
 def _from_the_start(operation: object, count: int) -> int:
-    """Return position 0: every sequence starts from its beginning."""
+    """Return position 0: every sequence starts from the beginning."""
     return 0
 
 
@@ -41,11 +41,11 @@ class State:
 
     @property
     def arrays(self) -> list[Array]:
-        """What variables hold that results may share memory with."""
-        return [held for held in self.values.values() if isinstance(held, np.ndarray)]
+        """The arrays of variables, which results may share memory with."""
+        return [value for value in self.values.values() if isinstance(value, np.ndarray)]
 
     def commit(self, feeds: Sequence[Array]) -> None:
-        """Make the assigned values those that the next run reads; values that share memory with inputs are copied."""
+        """Make the assigned values visible to the next run, copying those that share memory with inputs."""
         if not self.assigned:
             return
         fresh = {
@@ -71,21 +71,21 @@ class Run:
     """A function that changes results of steps."""
 
 
-def _is_shared(held: Held, feeds: Sequence[Array]) -> TypeGuard[Array]:
+def _is_shared(value: Held, feeds: Sequence[Array]) -> TypeGuard[Array]:
     """Return whether an array shares memory with inputs; packed rows are always new."""
-    return isinstance(held, np.ndarray) and any(np.may_share_memory(held, feed) for feed in feeds)
+    return isinstance(value, np.ndarray) and any(np.may_share_memory(value, feed) for feed in feeds)
 
 
 RUN: ContextVar[Run] = ContextVar("run")
 
 
 class _Variables(MutableMapping[str, "Held"]):
-    """The variables of the current run: reading gives values from before the run, assigning those for after it."""
+    """The variables of the current run; assignments take effect after it."""
 
     def __getitem__(self, name: str) -> Held:
         return RUN.get().state.values[name]
 
-    def get(self, name: str, default: Any = None) -> Any:  # which `Mapping` has, but slower
+    def get(self, name: str, default: Any = None) -> Any:  # also in `Mapping`, but slower
         return RUN.get().state.values.get(name, default)
 
     def __setitem__(self, name: str, value: Held) -> None:
@@ -105,5 +105,5 @@ VARIABLES = _Variables()
 
 
 def advance(operation: object, count: int) -> int:
-    """Advance a sequence of random numbers of the current run; return its former position."""
+    """Advance a random sequence of the current run; return its previous position."""
     return RUN.get().state.advance(operation, count)

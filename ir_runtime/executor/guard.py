@@ -49,15 +49,14 @@ def guarded(
     bounded: bool,
     always_runs: bool = False,
 ) -> Kernel:
-    """Wrap a kernel in a guard that enforces the limits of the run; return it as it is if it cannot exceed them.
+    """Wrap a kernel in a guard that enforces limits, unless it cannot exceed them.
 
     Args:
         kernel: the kernel of the step.
         expected: the inference of the step.
         inputs: the `Value` of each input.
         outputs: the `Value` of each output.
-        bounded: whether no result has more elements than the product, or the sum, of what the inputs have,
-            where none is empty.
+        bounded: whether no result has more elements than the product, or the sum, of non-empty inputs' elements.
         always_runs: whether the kernel must run even if no result has elements.
     """
     if kernel.view or all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
@@ -71,30 +70,30 @@ def guarded(
     return kernel.wrapped(_of_many_inputs(kernel.whole, guard))
 
 
-def _ratio(given: TensorType, outputs: Sequence[TensorType]) -> float | None:
-    """Return the bytes of the results per element of an input that has all of their unknown lengths, or ``None``."""
-    if given.shape.rank is None:
+def _ratio(source: TensorType, outputs: Sequence[TensorType]) -> float | None:
+    """Return the result bytes per element of an input with the same unknown lengths, or ``None``."""
+    if source.shape.rank is None:
         return None
     total = 0.0
     for type in outputs:
-        missing = None if type.shape.rank is None else _unknown(type) - _unknown(given)
+        missing = None if type.shape.rank is None else _unknown(type) - _unknown(source)
         if missing is None or missing:
             return None
-        total += _fixed(type) * max(type.element.dtype.itemsize, 1)
-    return total / max(_fixed(given), 1)
+        total += _static_size(type) * max(type.element.dtype.itemsize, 1)
+    return total / max(_static_size(source), 1)
 
 
 def _unknown(type: TensorType) -> Counter[object]:
-    """Return the unknown lengths; each one without a symbol is distinct."""
+    """Count the unknown lengths; those without a symbol are distinct."""
     return Counter(dim.symbol or object() for dim in type.shape if dim.is_dynamic)
 
 
-def _fixed(type: TensorType) -> int:
+def _static_size(type: TensorType) -> int:
     return math.prod([dim.min for dim in type.shape if dim.is_static])
 
 
 def _proportional(compute: Compute, guard: Guard, index: int, ratio: float) -> Compute:
-    """Return a guarded function whose results are proportional to one input."""
+    """Return a guarded function with results proportional to one input."""
     current = RUN.get
 
     def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
@@ -110,7 +109,7 @@ def _proportional(compute: Compute, guard: Guard, index: int, ratio: float) -> C
 
 
 def _of_many_inputs(compute: Compute, guard: Guard) -> Compute:
-    """Return a guarded function that counts the size of its results; the product of its inputs only bounds that."""
+    """Return a guarded function that computes result sizes, bounded by the product of its inputs."""
     current, width = RUN.get, guard.width
 
     def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
@@ -137,7 +136,7 @@ def _most(type: TensorType) -> float:
 
 @dataclass(slots=True, eq=False)
 class Guard:
-    """Bounds on the sizes of a step."""
+    """The size limits of a step."""
 
     expected: Expected
     width: int
@@ -152,7 +151,7 @@ class Guard:
     """The types of the results by shapes, and contents of small inputs."""
 
     def check(self, run: Run, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
-        """Reserve the memory of a step before it runs; return its results if they have no elements.
+        """Reserve the memory of a step before it runs; return its results if all are empty.
 
         Raises:
             LimitError: if that exceeds the limits of the run.
@@ -182,7 +181,7 @@ class Guard:
 
 
 def _key(arrays: Sequence[Array]) -> Hashable:
-    """Return the key of the cache of sizes; ``None`` for strings, whose arrays hold no contents."""
+    """Return the cache key of sizes; ``None`` for strings."""
     parts: list[Hashable] = []
     for array in arrays:
         if array.dtype == object:
@@ -192,7 +191,7 @@ def _key(arrays: Sequence[Array]) -> Hashable:
 
 
 def reserve(run: Run, need: int) -> None:
-    """Count bytes that a step is about to allocate.
+    """Count bytes that a step will allocate.
 
     Raises:
         LimitError: if with them the live arrays exceed the limits of the run.
@@ -206,7 +205,7 @@ def reserve(run: Run, need: int) -> None:
 
 
 def check_room(need: int, results: Sequence[Array], where: Location) -> None:
-    """Check that more bytes fit within the limit, beside the current run and the pending results of a step.
+    """Check that more bytes fit within the limit, in addition to the current run and pending results.
 
     Nothing is reserved: the caller frees the memory before the next step.
 
@@ -219,7 +218,7 @@ def check_room(need: int, results: Sequence[Array], where: Location) -> None:
 
 
 def alive(run: Run, results: Sequence[Array] = ()) -> int:
-    """Return the bytes of live arrays of a run and of the bodies it runs, without constants.
+    """Return the bytes of live arrays of a run and its bodies, without constants.
 
     Args:
         run: the run.

@@ -26,7 +26,7 @@ def instructions_of(steps: Iterable[Step]) -> tuple[Instruction, ...]:
     shared: dict[tuple[int, _Slots, _Slots, _Slots], Instruction] = {}
     instructions = []
     for step in steps:
-        reads, writes, frees = _accessed(step)
+        reads, writes, frees = _access(step)
         key = (id(step.kernel.run), reads, writes, frees)
         if key not in shared:
             shared[key] = _instruction(step.kernel.run, reads, writes, frees)
@@ -34,8 +34,8 @@ def instructions_of(steps: Iterable[Step]) -> tuple[Instruction, ...]:
     return tuple(instructions)
 
 
-def _accessed(step: Step) -> tuple[_Slots, _Slots, _Slots]:
-    """Return the slots that the function of a kernel reads and writes, and those to free after it."""
+def _access(step: Step) -> tuple[_Slots, _Slots, _Slots]:
+    """Return the slots that a kernel reads, writes and frees."""
     kernel, reads, writes, frees = step.kernel, step.reads, step.writes, step.frees
     if kernel.operands is not None:
         reads = tuple(reads[place] for place in kernel.operands)
@@ -56,7 +56,7 @@ def _instruction(run: Compute, reads: _Slots, writes: _Slots, frees: _Slots) -> 
 
 
 def _unary_in_place(run: Compute, a: int, out: int) -> Instruction:
-    """Return the most common instruction: one input, whose slot the result may take, and no slots to free."""
+    """Return the most common instruction: one input, whose slot may be reused, and no slots to free."""
 
     def instruction(slots: Slots) -> None:
         result = run(slots[a])
@@ -118,7 +118,7 @@ def _any_arity(run: Compute, reads: _Slots, writes: _Slots, frees: _Slots) -> In
 
 
 def _only(result: Any) -> Any:
-    """Return the first of several results, as an array."""
+    """Return the first of several results as an array."""
     return as_array(result[0] if isinstance(result, tuple) else result)
 
 

@@ -1,7 +1,7 @@
-"""The interpreter: runs the steps of a plan one after the other.
+"""The interpreter: runs the steps of a plan one after another.
 
-The backend ``reference`` is run by it, and so is every run that is watched. Deadlines, the layer in error messages,
-observers and patches come from functions around the one that runs a step. Other runs take the fast way of `plan`.
+It runs the backend ``reference`` and all watched runs. Deadlines, the layer in error messages, observers and
+patches wrap the function that runs a step. Other runs use the faster `plan`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ RunStep: TypeAlias = Callable[[Step, Sequence[Array]], tuple[Array, ...]]
 
 
 def interpret(steps: Iterable[Step], slots: Slots, run_step: RunStep) -> None:
-    """Run steps in order: each takes its inputs from slots, and puts its outputs into slots.
+    """Run steps in order: each takes its inputs from slots and stores its outputs.
 
     Args:
         steps: in topological order.
-        slots: an array for each slot; inputs and constants are there before the first step, outputs after the last one.
+        slots: an array for each slot; initially inputs and constants, finally outputs.
         run_step: computes a step: `Step.run`, or a function around it.
 
     Raises:
@@ -45,7 +45,7 @@ def interpret(steps: Iterable[Step], slots: Slots, run_step: RunStep) -> None:
 
 
 class ObserverError(Exception):
-    """Carries the exception of an observer or a patch past those that name the layer.
+    """Carries the exception of an observer or a patch past the code that names the layer.
 
     Args:
         reason: the exception.
@@ -84,7 +84,7 @@ def watched(run: Run) -> RunStep:
         seconds = time.perf_counter() - start
         shown = step.shown_outputs(outputs)
         if run.patch is not None:
-            patched = _patched(run.patch, step, seen, shown)
+            patched = _apply_patch(run.patch, step, seen, shown)
             outputs, shown = step.patched(outputs, patched), patched
         _notify(run, "after", step, shown, seconds)
         return outputs
@@ -92,7 +92,7 @@ def watched(run: Run) -> RunStep:
     return run_step
 
 
-def _patched(
+def _apply_patch(
     patch: Patch, step: Step, inputs: Sequence[Array], outputs: tuple[Array, ...]
 ) -> tuple[Array, ...]:
     try:

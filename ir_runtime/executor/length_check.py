@@ -1,4 +1,4 @@
-"""Check lengths before a kernel runs, where they were open when it was chosen.
+"""Check lengths before a kernel runs, if they were dynamic when it was chosen.
 
 A kernel of a backend may follow addresses, and NumPy broadcasts where many operations want equal lengths, so a wrong
 length must be refused before a kernel starts. Three facts
@@ -36,7 +36,7 @@ REMEMBERED = 64
 
 
 def checked(kernel: Kernel, check: LengthCheck) -> Kernel:
-    """Return a kernel that refuses lengths which inference refuses, or the kernel itself where it needs no check."""
+    """Return a kernel that refuses the lengths that inference refuses."""
     unknown = [index for index, type in enumerate(check.reads) if type.shape.is_dynamic]
     if not unknown or kernel.accepts is any_lengths:
         return kernel
@@ -51,10 +51,10 @@ def _checking(run: Compute, check: LengthCheck, unknown: Sequence[int], accepts:
 
 
 def _of_one(run: Compute, check: LengthCheck, index: int) -> Compute:
-    known = check.accepted
+    accepted = check.accepted
 
     def checking(*arrays: Array) -> Array | tuple[Array, ...]:
-        if (shape := arrays[index].shape) not in known:
+        if (shape := arrays[index].shape) not in accepted:
             check.accept(arrays, shape)
         return run(*arrays)
 
@@ -62,11 +62,11 @@ def _of_one(run: Compute, check: LengthCheck, index: int) -> Compute:
 
 
 def _of_several(run: Compute, check: LengthCheck, unknown: Sequence[int]) -> Compute:
-    known = check.accepted
+    accepted = check.accepted
 
     def checking(*arrays: Array) -> Array | tuple[Array, ...]:
         shapes = tuple([arrays[index].shape for index in unknown])
-        if shapes not in known:
+        if shapes not in accepted:
             check.accept(arrays, shapes)
         return run(*arrays)
 
@@ -84,13 +84,13 @@ def _by_itself(run: Compute, check: LengthCheck, accepts: Accepts) -> Compute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LengthCheck:
-    """What was known of a step when its kernel was chosen.
+    """The facts about a step when its kernel was chosen.
 
     Args:
-        expected: what inference says about its layers.
+        expected: the inference of its layers.
         reads: the types of its inputs.
-        contents: those of inputs that are fixed in the plan, else ``None``.
-        made: the types of what each layer makes.
+        contents: the contents of inputs fixed in the plan, or ``None``.
+        made: the result types of each layer.
     """
 
     expected: Expected
@@ -101,51 +101,51 @@ class LengthCheck:
     """Shapes of the inputs of unknown lengths that were accepted before."""
 
     def accept(self, arrays: Sequence[Array], key: Hashable = None) -> None:
-        """Check the lengths of the inputs, and remember them by ``key``, unless that is ``None``.
+        """Check the lengths of the inputs, and cache them by ``key`` unless it is ``None``.
 
         Raises:
-            RefusedInputError: if a layer cannot have such inputs; it names the layer.
+            RefusedInputError: if a layer refuses the inputs; it names the layer.
         """
         lengths: dict[Symbol, int] = {}
         for array, type in zip(arrays, self.reads, strict=True):
             self._compare(PartialShape(array.shape), type, lengths)
         results = self.expected.results(list(map(_value, arrays, self.expected.elements, self.contents)))
-        for found, made in zip(results, self.made, strict=True):
-            for result, type in zip(found, made, strict=False):
+        for types, made in zip(results, self.made, strict=True):
+            for result, type in zip(types, made, strict=False):
                 self._compare(result.shape, type, lengths)
         if key is not None:
             if len(self.accepted) >= REMEMBERED:
                 self.accepted.clear()
             self.accepted.add(key)
 
-    def _compare(self, found: PartialShape, type: TensorType, lengths: dict[Symbol, int]) -> None:
-        """Compare the shape of a tensor with what was known of it."""
-        if not _agree(found, type.shape, lengths):
+    def _compare(self, shape: PartialShape, type: TensorType, lengths: dict[Symbol, int]) -> None:
+        """Compare the shape of a tensor with the expected type."""
+        if not _agree(shape, type.shape, lengths):
             reason = ExecutionError(
-                f"expected {type.shape}, as was inferred, got {found}",
+                f"expected {type.shape}, as was inferred, got {shape}",
                 hint="a layer before it computes something else than the file says",
             )
             raise RefusedInputError(self.expected.layers[-1], reason)
 
 
 def _value(array: Array, element: ElementType, contents: Array | None) -> Value:
-    """Return what inference may know of an input: contents only if they are the same in every run."""
+    """Return the value visible to inference: contents only if equal in every run."""
     if element is ElementType.dynamic:
         element = ElementType.from_dtype(array.dtype)
     return Value(TensorType(element, PartialShape(array.shape)), contents)
 
 
-def _agree(found: PartialShape, known: PartialShape, lengths: dict[Symbol, int]) -> bool:
-    """Return whether a shape is possible; ``lengths`` collects what those with a symbol are, and must be elsewhere."""
-    if found.rank is None or known.rank is None:
+def _agree(shape: PartialShape, known: PartialShape, lengths: dict[Symbol, int]) -> bool:
+    """Return whether a shape is possible; ``lengths`` collects the lengths of symbols."""
+    if shape.rank is None or known.rank is None:
         return True
-    return found.rank == known.rank and all(
+    return shape.rank == known.rank and all(
         dim.is_dynamic
         or (
             expected.contains(dim.min)
             and (expected.symbol is None or _same(lengths, expected.symbol, dim.min))
         )
-        for dim, expected in zip(found, known, strict=True)
+        for dim, expected in zip(shape, known, strict=True)
     )
 
 

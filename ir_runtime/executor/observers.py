@@ -14,13 +14,13 @@ __all__ = ["Profile", "TimedStep"]
 
 
 class TimedStep(NamedTuple):
-    """A step that ran.
+    """An executed step.
 
     Args:
         step: the step.
-        start: when it began, by ``time.perf_counter``.
-        seconds: how long it took.
-        depth: how many steps it ran inside of: those of a body run inside the step that has the body.
+        start: the start time, by ``time.perf_counter``.
+        seconds: the duration.
+        depth: the nesting depth in bodies of steps.
     """
 
     step: Step
@@ -42,10 +42,10 @@ class Profile:
         return [(timed.step, timed.seconds) for timed in self.steps]
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Note that a step has begun."""
+        """Record the start of a step."""
         self._depth += 1
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Note how long a step took."""
+        """Record the duration of a step."""
         self._depth -= 1
         self.steps.append(TimedStep(step, time.perf_counter() - seconds, seconds, self._depth))

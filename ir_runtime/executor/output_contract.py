@@ -1,4 +1,4 @@
-"""Output contracts: check results against what was inferred about them."""
+"""Output contracts: check results against inferred types."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class OutputContract:
         return cls(layer, type, dtype, type.shape.static if type.shape.is_static else None)
 
     def check(self, array: Array) -> None:
-        """Raise if the result is something else.
+        """Check a result.
 
         Raises:
-            ExecutionError: naming the layer.
+            ExecutionError: if the result differs; it names the layer.
         """
         fits = array.shape == self.shape or self.type.shape.contains(array.shape)
         if fits and (self.dtype is None or array.dtype == self.dtype):
             return
         raise ExecutionError(
-            f"gave {_said(array)} where {self.type} was inferred",
+            f"gave {_describe(array)} where {self.type} was inferred",
             code=Code.LAYER_FAILED,
             where=self.layer.where,
             hint="what the file says of the layer contradicts what it computes",
         )
 
 
-def _said(array: Array) -> str:
+def _describe(array: Array) -> str:
     try:
         element = ElementType.from_dtype(array.dtype).label
     except ValueError:  # an operation may give what has no element type

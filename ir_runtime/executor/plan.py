@@ -36,7 +36,7 @@ __all__ = ["ExecutionPlan"]
 
 
 def _settings(function: Callable[[], object]) -> tuple[tuple[ContextVar[Any], Any], ...]:
-    """Return the context variables that a function sets, with their values."""
+    """Return the context variables set by a function, with their values."""
     context = copy_context()
     before = dict(context.items())
     context.run(function)
@@ -102,9 +102,9 @@ class ExecutionPlan:
             feeds: an array for each input.
             observers: called before and after every step.
             state: the variables. Assigned values stay in it until they are committed.
-            limits: bounds on memory, time and iterations.
+            limits: limits on memory, time and iterations.
             patch: changes results of steps.
-            threads: the most threads that it may use; by default as many as its backends choose.
+            threads: the most threads to use; by default, chosen by backends.
 
         Raises:
             ExecutionError: if a layer fails on its data; it names the layer.
@@ -113,8 +113,8 @@ class ExecutionPlan:
         is_plain = not observers and patch is None and not self.interpreted
         if threads is not None and is_plain and deadline.is_far(limits.seconds):
             direct = self.programs.direct(feeds, threads)
-            if direct is not None and (found := inside(_COMPUTING, direct, feeds)) is not None:
-                return found
+            if direct is not None and (replayed := inside(_COMPUTING, direct, feeds)) is not None:
+                return replayed
         # A new context leaves the caller's variables unchanged, even after an interrupt.
         return copy_context().run(self._run, feeds, observers, state or State(), limits, patch, threads)
 
@@ -145,7 +145,7 @@ class ExecutionPlan:
         limits: Limits,
         patch: Patch | None = None,
     ) -> Run:
-        """Start a run, and impose its limits on the current context."""
+        """Start a run, and set its limits in the current context."""
         ends = set_limits(limits)
         left = limits.memory - self.peak
         for feed in feeds:
@@ -154,8 +154,8 @@ class ExecutionPlan:
         RUN.set(run)
         return run
 
-    def filled(self, feeds: Sequence[Array]) -> Slots:
-        """Return the slots at the start of a run, with constants and inputs."""
+    def fill_slots(self, feeds: Sequence[Array]) -> Slots:
+        """Return the initial slots of a run with constants and inputs."""
         env: Slots = [*self.slots]
         for slot, array in zip(self.inputs, feeds, strict=True):
             env[slot] = array
@@ -163,7 +163,7 @@ class ExecutionPlan:
 
     def execute(self, feeds: Sequence[Array], run: Run) -> list[Array]:
         """Execute the steps of a model, or of a body inside a run."""
-        env = self.filled(feeds)
+        env = self.fill_slots(feeds)
         run.envs.append((env, self.slots))
         on_complete = None
         try:
@@ -184,7 +184,7 @@ class ExecutionPlan:
         return outputs
 
     def _execute(self, env: Slots, ends: float) -> Callable[[], None] | None:
-        """Run the loop over instructions; the step is looked up only if one fails. Return what is called after the run."""
+        """Run the instructions; on failure, look up the step. Return the function to call after the run."""
         clock, program = time.monotonic, self.programs.next(env)
         instructions = program.instructions
         remaining = iter(instructions)
@@ -203,7 +203,7 @@ class ExecutionPlan:
         return program.on_complete
 
     def _place(self, env: Slots, program: Program, index: int, reason: Exception) -> NoReturn:
-        """Raise what an instruction raised, with its step."""
+        """Raise the exception of an instruction with its step."""
         number = program.starts[index]
         if isinstance(reason, StepError) and isinstance(reason.__cause__, Exception):
             number, reason = number + reason.number, reason.__cause__
@@ -214,6 +214,6 @@ class ExecutionPlan:
 
 
 def _need_of_empty(feed: Array, limits: Limits) -> int:
-    """Return the bytes that an input without elements takes, none, unless its other lengths are beyond the limits."""
+    """Return 0, the bytes of an empty input, after checking its other lengths."""
     check_lengths(TensorType(ElementType.from_dtype(feed.dtype), PartialShape(feed.shape)), limits)
     return 0

@@ -1,4 +1,4 @@
-"""Programs of a plan: its instructions, and what backends recorded of them."""
+"""Programs of a plan: its instructions, or recordings of backends."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class Programs:
         return self.recorded.get(key) or self._first(replayer, key)
 
     def direct(self, feeds: Sequence[Array], threads: int) -> Direct | None:
-        """Return what does a whole run on these inputs with at most ``threads`` threads, if that was recorded."""
+        """Return the recorded function for a whole run on these inputs, if any."""
         if not self.recorded or (replayer := self.replayer) is None:
             return None
         program = self.recorded.get((replayer.key(threads), *[feed.shape for feed in feeds]))
         return None if program is None else program.direct
 
     def _first(self, replayer: Replayer, key: Hashable) -> Program:
-        """Return the program of one of the first runs for a key; shapes that change with every run are not recorded."""
+        """Return the program of one of the first runs for a key; changing shapes are not recorded."""
         runs = self.seen.get(key, 0)
         if runs >= (1 if len(self.recorded) < FEW else OFTEN):
             return self._recording(replayer, key)
@@ -93,37 +93,42 @@ class Programs:
         return step.reads[1:] if is_view else None
 
     def _recording(self, replayer: Replayer, key: Hashable) -> Program:
-        """Return a program that is recorded while it runs."""
+        """Return a program that records itself while it runs."""
         numbers = range(len(self.steps))
         replayed = {
-            i: found for i in numbers if (found := self._contents(replayer, self.steps[i])) is not None
+            i: dependency
+            for i in numbers
+            if (dependency := self._contents(replayer, self.steps[i])) is not None
         }
         of_shapes = {i for i in numbers if self.steps[i].kernel.of_shapes}
         recorder = replayer.recorder(self.steps, self.instructions, replayed, of_shapes, self.constants)
-        taken = [0.0] * len(self.steps)
+        memory = [0.0] * len(self.steps)
 
         def keep() -> None:
             if len(self.recorded) >= max(FEW, KEPT_STEPS // len(self.steps)):
                 oldest, *_ = self.recorded
                 self.recorded.pop(oldest, None)
             self.seen.pop(key, None)
-            found = recorder.program(self.inputs, self.outputs)
-            ends = [*found.starts[1:], len(taken)]
-            parts = zip(found.instructions, found.starts, ends, strict=True)
-            instructions = (self._limited(each, start, taken[start:end]) for each, start, end in parts)
-            direct = None if any(taken) else found.direct  # which counts no memory
-            self.recorded[key] = Program(tuple(instructions), found.starts, direct=direct)
+            dependency = recorder.program(self.inputs, self.outputs)
+            ends = [*dependency.starts[1:], len(memory)]
+            parts = zip(dependency.instructions, dependency.starts, ends, strict=True)
+            instructions = (
+                self._limit_memory(recorded_instruction, start, memory[start:end])
+                for recorded_instruction, start, end in parts
+            )
+            direct = None if any(memory) else dependency.direct  # which counts no memory
+            self.recorded[key] = Program(tuple(instructions), dependency.starts, direct=direct)
 
-        instructions = (_measured(recorder.instruction(index), taken, index) for index in numbers)
+        instructions = (_measure_memory(recorder.instruction(index), memory, index) for index in numbers)
         return Program(tuple(instructions), self.plain.starts, keep)
 
-    def _limited(self, instruction: Instruction, start: int, taken: Sequence[float]) -> Instruction:
-        """Return an instruction of several steps that counts the memory which they took, where that is not known before."""
-        plain, total = self.instructions[start : start + len(taken)], sum(taken)
-        if len(taken) == 1 and instruction is plain[0]:
+    def _limit_memory(self, instruction: Instruction, start: int, memory: Sequence[float]) -> Instruction:
+        """Return an instruction of several steps that counts their memory, if not known in advance."""
+        plain, total = self.instructions[start : start + len(memory)], sum(memory)
+        if len(memory) == 1 and instruction is plain[0]:
             return instruction
-        if min(taken) < 0:  # the run came near its limit, and was counted again
-            return plain[0] if len(taken) == 1 else lambda slots: run_steps(plain, slots)
+        if min(memory) < 0:  # the run came near its limit, and was counted again
+            return plain[0] if len(memory) == 1 else lambda slots: run_steps(plain, slots)
         if not total:
             return instruction
 
@@ -138,13 +143,13 @@ class Programs:
         return limited
 
 
-def _measured(instruction: Instruction, taken: list[float], index: int) -> Instruction:
-    """Return an instruction that also stores how much memory it took of what the run may allocate."""
+def _measure_memory(instruction: Instruction, memory: list[float], index: int) -> Instruction:
+    """Return an instruction that also records its memory use."""
 
     def measured(slots: Slots) -> None:
         run = RUN.get(None)
         before = 0.0 if run is None else run.left
         instruction(slots)
-        taken[index] = 0.0 if run is None else before - run.left
+        memory[index] = 0.0 if run is None else before - run.left
 
     return measured

@@ -1,4 +1,4 @@
-"""A cache of shape arithmetic: what follows from shapes alone is computed once for each of them.
+"""A cache of shape arithmetic: layers that depend on shapes alone are computed once per shape.
 
 A model of dynamic shapes measures its tensors, picks lengths, multiplies and joins them, and even makes masks
 and first values of caches of them. Run after run, the shapes are mostly the same.
@@ -23,7 +23,7 @@ REMEMBERED = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapeCache:
-    """Computes shape arithmetic. It takes the tensors whose shapes are read.
+    """Computes shape arithmetic from the tensors whose shapes are used.
 
     Args:
         plan: computes the result.
@@ -41,9 +41,9 @@ class ShapeCache:
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         key = arrays[0].shape if len(arrays) == 1 else tuple([array.shape for array in arrays])
         results = self.known.get(key)
-        return self._computed(key, arrays) if results is None else results
+        return self._compute(key, arrays) if results is None else results
 
-    def _computed(self, key: Hashable, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+    def _compute(self, key: Hashable, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
         results = tuple(self.plan.execute(arrays, RUN.get()))
         for array in results:
             array.flags.writeable = False  # who gets one of them as an output of the model, gets a copy

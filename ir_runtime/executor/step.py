@@ -21,10 +21,10 @@ __all__ = ["Declared", "Observer", "Patch", "Slots", "Step", "as_array", "as_out
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Declared element types of a step that computes in other types.
+    """Declared element types of a step computed in other types.
 
     Args:
-        reads: of each input; ``None`` where it is computed with as declared.
+        reads: of each input; ``None`` if unchanged.
         writes: of each output.
         is_hidden: whether the step only converts, so that observers of every layer do not see it.
     """
@@ -46,12 +46,12 @@ _LACKING = "it must return an array for each of them"
 
 
 def as_array(result: Any) -> Any:
-    """Return what NumPy reduced to a number as an array: kernels take the address of its data."""
+    """Return a NumPy scalar as an array, as kernels need its address."""
     return np.asarray(result) if isinstance(result, np.generic) else result
 
 
 def as_outputs(results: Any, count: int) -> tuple[Any, ...]:
-    """Return the results of a kernel as a tuple; an operation may have more outputs than its layer, but not fewer.
+    """Return the results of a kernel as a tuple; extra outputs of an operation are allowed.
 
     Raises:
         ExecutionError: if they are fewer than ``count``.
@@ -64,7 +64,7 @@ def as_outputs(results: Any, count: int) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A layer at run time, and those that its kernel computes with it.
+    """A layer at run time, and the layers fused into its kernel.
 
     Backends compute f16 in f32; observers and patches see the types that the model declares.
 
@@ -143,15 +143,15 @@ class Step:
         return self.declared is not None and self.declared.is_hidden
 
     def shown_inputs(self, args: Sequence[Array]) -> Sequence[Array]:
-        """Return its inputs as observers see them: in the types that the model declares."""
+        """Return its inputs in the declared types, as seen by observers."""
         return args if self.declared is None else _cast(args, self.declared.reads)
 
     def shown_outputs(self, results: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return its outputs as observers see them."""
+        """Return its outputs as seen by observers."""
         return results if self.declared is None else _cast(results, self.declared.writes)
 
     def patched(self, results: tuple[Array, ...], patched: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return the outputs for later steps: the patch's, or the unrounded results that it left unchanged.
+        """Return the outputs for later steps: the patch's, or the unrounded results if unchanged.
 
         Args:
             results: the outputs.
@@ -166,7 +166,7 @@ class Step:
         )
 
     def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
-        """Compute the outputs that the last layer declares; an operation may have more.
+        """Compute the declared outputs of the last layer; an operation may have more.
 
         Raises:
             ExecutionError: if the kernel returns fewer outputs than the layer declares.
@@ -177,7 +177,7 @@ class Step:
         return as_outputs(results, len(self.writes))[: len(self.writes)]
 
     def store(self, env: Slots, results: Sequence[Array]) -> None:
-        """Put results where later steps read them; empty the slots that none reads any more.
+        """Store results for later steps, and empty unused slots.
 
         Args:
             env: the slots of the run.

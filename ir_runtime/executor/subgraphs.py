@@ -25,9 +25,10 @@ _UNREAD = np.empty(0)
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Runs the bodies of a layer, watched as the run is that they are part of.
+    """Runs the bodies of a layer with the observers of the run.
 
-    The inputs of a body are checked against the inferred types of its Parameters: a port map may contradict them.
+    The inputs of a body are checked against the inferred types of its Parameters, as a port map may
+    contradict them.
     """
 
     plans: Mapping[str, ExecutionPlan]
@@ -38,17 +39,19 @@ class Visitor:
         for parameter, array in feeds.items():
             contracts[parameter].check(array)
         arrays = [feeds.get(parameter, _UNREAD) for parameter in body.parameters]
-        found = self.plans[body.name].execute(arrays, RUN.get())
-        return dict(zip(body.results, found, strict=True))
+        results = self.plans[body.name].execute(arrays, RUN.get())
+        return dict(zip(body.results, results, strict=True))
 
 
 def with_booleans(compute: Compute) -> Compute:
-    """Return a function whose booleans have the bytes 0 and 1, which code from outside this package need not give."""
+    """Return a function whose booleans have the bytes 0 and 1, which third-party code may violate."""
 
     def normalizing(*arrays: Array) -> Array | tuple[Array, ...]:
         results: Any = compute(*arrays)
-        found = results if isinstance(results, tuple) else (results,)
-        return tuple([as_booleans(each) if isinstance(each, np.ndarray) else each for each in found])
+        results_tuple = results if isinstance(results, tuple) else (results,)
+        return tuple(
+            [as_booleans(result) if isinstance(result, np.ndarray) else result for result in results_tuple]
+        )
 
     return normalizing
 
@@ -56,8 +59,8 @@ def with_booleans(compute: Compute) -> Compute:
 def contract_checked(compute: Compute, layer: Layer, types: Sequence[TensorType]) -> Compute:
     """Return a function whose results are checked against the inferred types.
 
-    A port map may say one thing and do another, a variable may hold something else, and an operation from
-    outside this package may compute something else.
+    A port map may be wrong, a variable may have another type, and a third-party operation may compute
+    something else.
     """
     contracts = [OutputContract.of(layer, type) for type in types]
     last: dict[int, tuple[tuple[int, ...], DType]] = {}
@@ -65,8 +68,8 @@ def contract_checked(compute: Compute, layer: Layer, types: Sequence[TensorType]
 
     def keeping(*arrays: Array) -> Array | tuple[Array, ...]:
         results = compute(*arrays)
-        found = results if isinstance(results, tuple) else (results,)
-        for index, (contract, array) in enumerate(zip(contracts, found, strict=False)):
+        results_tuple = results if isinstance(results, tuple) else (results,)
+        for index, (contract, array) in enumerate(zip(contracts, results_tuple, strict=False)):
             if last.get(index) != (kind := (array.shape, array.dtype)):
                 contract.check(array)
                 last[index] = kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backends import Precision, load
-from ..compiler.compile import PASSES, After, compile_plan, named
+from ..compiler.compile import PASSES, After, check_pass, compile_plan
 from ..compiler.fusion_report import FusionReport, fusion_report
 from ..compiler.listing import listing
 from ..compiler.program import Program
@@ -28,7 +28,7 @@ def program_after(model: Model, name: str, backend: str | None = None) -> str:
         InputError: if the pass or the backend is unknown.
     """
     texts: dict[str, str] = {}
-    named(name, PASS_NAMES)
+    check_pass(name, PASS_NAMES)
 
     def after(step: str, program: Program) -> None:
         if step == name:

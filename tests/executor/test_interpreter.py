@@ -37,7 +37,7 @@ def test_it_computes_what_the_fast_way_computes(backend: str) -> None:
     compiled = ir.compile_model(model(), backend=backend)
     x = np.random.default_rng(0).standard_normal((2, 6)).astype(np.float32)
     plan = compiled._plan
-    slots = plan.filled([x])
+    slots = plan.fill_slots([x])
     interpret(plan.steps, slots, Step.run)
     for array, slot in zip(compiled(x).values(), plan.outputs, strict=True):
         np.testing.assert_array_equal(array, slots[slot])
