@@ -19,6 +19,7 @@ COMMANDS = {
     "guide": "Print the guide NAME as Markdown; without a name, list the guides",
     "inspect": "Show the inputs, outputs, operations and weights of MODEL, or what compiling makes of it",
     "kernels": "Say which compiled kernels the backend native uses on this processor, and why",
+    "open": "Show MODEL in the browser: its story, its graph, and everything about its layers",
     "ops": "List the operations that are supported, or describe NAME",
     "oracle": "Compute MODEL in f64: numbers that it has in f32, f16 or bf16 are never rounded to these",
     "profile": "Measure how long each layer of MODEL takes, and what limits it",
@@ -35,6 +36,6 @@ GROUPS = {
     "Run": ("bench", "profile", "run"),
     "Check": ("shapes", "trace-nan", "validate"),
     "Compare": ("bisect", "budget", "compare", "diff", "oracle", "reduce"),
-    "Look": ("cost", "explain", "graph", "guide", "inspect", "ops", "report"),
+    "Look": ("cost", "explain", "graph", "guide", "inspect", "open", "ops", "report"),
     "Keep": ("cache", "completion", "kernels", "upgrade"),
 }

@@ -125,7 +125,7 @@ def report(
     if target is None:
         click.echo(page.html, nl=False)
     else:
-        show("\n".join(map(str, page.story.problems)))
+        show("\n".join(visible(str(problem)) for problem in page.story.problems))
         show(f"{visible(output)}: {plain(len(page.html.encode()))} bytes", err=True)
     if not (net.report.ok and page.story.is_fine):
         raise SystemExit(Exit.FINDINGS)

@@ -41,6 +41,7 @@ Check = Callable[..., Result]
         "ops",
         "completion",
         "cache",
+        "open",
     ],
 )
 def test_help_has_its_text(check: Check, command: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import tempfile
+import webbrowser
 from itertools import product
 from pathlib import Path
 
@@ -73,6 +75,8 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     start = Start(imported=0, read=0, compile=0, first=0, base=0, peak=0)
     monkeypatch.setattr(report, "measure", lambda *_: start)
     monkeypatch.setattr(profiled, "_BUSY", math.inf)  # or a sentence is there or not, as the machine is busy
+    monkeypatch.setattr(webbrowser, "open", lambda _: True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("IR_RUNTIME_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("IR_RUNTIME_BACKEND", "numpy")
 

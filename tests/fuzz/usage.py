@@ -61,9 +61,9 @@ class Command:
 
 
 def commands() -> tuple[Command, ...]:
-    """Return the commands that take a model, as click declares them."""
+    """Return the commands that take a model, as click declares them; ``open`` is a report, and a browser."""
     context = click.Context(program)
-    found = (program.get_command(context, name) for name in COMMANDS)
+    found = (program.get_command(context, name) for name in COMMANDS if name != "open")
     return tuple(one for command in found if command is not None and (one := _command(command)) is not None)
 
 

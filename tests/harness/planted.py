@@ -42,6 +42,7 @@ COMMANDS = {
     "guide": "security",
     "inspect": "model.xml --fusion",
     "kernels": "",
+    "open": "model.xml",
     "ops": "ReduceL2",
     "oracle": "model.xml --random",
     "profile": "model.xml --random",
@@ -113,6 +114,7 @@ class Planted:
         former = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
         package = str(Path(ir_runtime.__file__).parents[1])
         own = {"PYTHONPATH": package, "IR_RUNTIME_CACHE": str(self.home), "IR_RUNTIME_BACKEND": "numpy"}
+        own["BROWSER"] = "true"  # a program that opens nothing
         return {**former, **own, **more}
 
     def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:

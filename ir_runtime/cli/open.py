@@ -1,0 +1,46 @@
+"""``ir-runtime open``: show the report of a model in the browser."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+import click
+
+from .._util.escaping import visible
+from .exits import Exit
+from .helping import GroupedCommand
+from .limited import limited
+from .models import read, weights
+from .terminal import show
+
+if TYPE_CHECKING:
+    from ..limits import Limits
+
+__all__ = ["open"]
+
+_EPILOG = """\\b
+ir-runtime open net.xml
+
+The page is written into a new folder for temporary files, whose path is printed. report writes it where you
+want it, and also measures.
+"""
+
+
+@click.command("open", epilog=_EPILOG, cls=GroupedCommand, group="Look")
+@click.argument("model", metavar="MODEL")
+@weights
+@limited
+def open(model: str, weights: str | None, limits: Limits) -> None:
+    """Show MODEL in the browser: its story, its graph, and everything about its layers."""
+    net = read(model, weights, checked=False, limits=limits)
+    target = Path(mkdtemp(prefix="ir-runtime-")) / f"{Path(model).stem or 'model'}.html"
+    page = net.report(target)
+    show("\n".join(visible(str(problem)) for problem in page.story.problems), err=True)
+    click.echo(visible(str(target)))
+    if not webbrowser.open(target.as_uri()):
+        show("no browser was found: open the page yourself", err=True)
+    if not (net.report.ok and page.story.is_fine):
+        raise SystemExit(Exit.FINDINGS)
