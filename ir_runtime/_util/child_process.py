@@ -8,14 +8,19 @@ is started here, in an environment that says where modules are: where this proce
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, TypeAlias
 
+from .deadline import current_deadline, deadline_error
 from .forks import PACKAGES
 
 if TYPE_CHECKING:
@@ -24,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Process",
     "can_import",
+    "ending",
     "process_pool",
+    "run_command",
     "run_module",
     "run_program",
     "safe_environment",
@@ -60,6 +67,53 @@ def run_program(path: Path, arguments: Sequence[str], **variables: str) -> subpr
         command, capture_output=True, text=True, check=False, env=environment
     )
 
+
+def run_command(command: Sequence[str]) -> tuple[int, str]:
+    """Run a command of the user until it ends; return its exit code, and the end of what it printed.
+
+    It reads nothing, and ends with its children when the deadline has passed, or this process is interrupted.
+
+    Raises:
+        OSError: if it cannot be started.
+        LimitError: when the time is up.
+    """
+    left = current_deadline() - time.monotonic()
+    with TemporaryFile() as printed:
+        process = subprocess.Popen(  # noqa: S603 - no shell
+            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, start_new_session=True
+        )
+        try:
+            code = process.wait(None if left > threading.TIMEOUT_MAX else max(left, 0))
+        except subprocess.TimeoutExpired:
+            raise deadline_error() from None
+        finally:
+            _end_group(process)
+        printed.seek(max(printed.seek(0, os.SEEK_END) - _LAST, 0))
+        return code, printed.read().decode(errors="replace")
+
+
+def _end_group(process: Process) -> None:
+    """End a process, and those that it has started and left behind."""
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+def ending(code: int) -> str:
+    """Return how a process ended, by the code that it left: ``exit code 3``, ``SIGFPE``."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+_LAST = 1 << 16
+"""How many bytes of what a command printed are read."""
 
 Process: TypeAlias = "subprocess.Popen[bytes]"
 """A process that is running, with pipes of bytes."""

@@ -10,15 +10,17 @@ Threads beyond it would wait for each other while none of them may run.
 from __future__ import annotations
 
 import os
+import platform
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from math import ceil
 from pathlib import Path
 
 from .forks import in_child
 
-__all__ = ["cores", "parallelism", "processors", "quota"]
+__all__ = ["cores", "parallelism", "processor_name", "processors", "quota"]
 
 _SYSTEM = Path("/sys/devices")
 _PROCESS = Path("/proc/self")
@@ -166,3 +168,13 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="surrogateescape").strip()
     except OSError:
         return ""
+
+
+def processor_name() -> str:
+    """Return what the maker calls the processor, as far as the system tells."""
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()

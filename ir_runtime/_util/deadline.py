@@ -23,6 +23,7 @@ __all__ = [
     "set_deadline",
     "check_periodically",
     "is_far",
+    "without_deadline",
 ]
 
 _Item = TypeVar("_Item")
@@ -44,6 +45,11 @@ def deadline(seconds: float, since: float | None = None) -> AbstractContextManag
         since: the start, on the clock of `time.monotonic`; by default, now.
     """
     return setting(_DEADLINE, _earlier(seconds, since))
+
+
+def without_deadline() -> AbstractContextManager[None]:
+    """Let no deadline pass within a ``with`` statement, for what must be done after one has passed."""
+    return setting(_DEADLINE, _NEVER)
 
 
 def set_deadline(seconds: float) -> float:

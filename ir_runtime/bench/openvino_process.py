@@ -149,7 +149,9 @@ class _Worker:
                 _send(process.stdin, job)
                 answer = pickle.load(process.stdout)  # noqa: S301 - of a process of our own
             except (OSError, EOFError, pickle.UnpicklingError):
-                raise Died(_ending(self._end(process))) from None
+                from .._util.child_process import ending
+
+                raise Died(ending(self._end(process))) from None
             except BaseException:  # such as Ctrl-C: the next job would take the answer for its own
                 process.kill()
                 self._end(process)
@@ -184,16 +186,6 @@ class _Worker:
 
 _WORKER = register(_Worker())
 atexit.register(_WORKER.stop)
-
-
-def _ending(code: int) -> str:
-    """Return how a process ended, by the code that it left."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
 
 
 def _send(stream: Any, message: object) -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from .exits import Exit
 from .helping import GroupedCommand
-from .long import Debugging, against, debugs
+from .long import Debugging, debugs, sided
 from .models import as_json
 from .render import result
+
+if TYPE_CHECKING:
+    from ..debug.observation import SideLike
+    from ..ir.tensor import Array
 
 __all__ = ["bisect"]
 
 _EPILOG = """\b
 ir-runtime bisect net.xml --against openvino -i x=x.npy
+ir-runtime bisect net.xml --run 'python device.py' -i x=x.npy
 
 The layers are cut in two again and again, and of each half only what leaves it is compared: so nothing
 inside is observed, and memory stays small. The first line is the verdict of the outputs; ends with 0 if it
@@ -22,15 +29,15 @@ is 'explained', so that there is no layer to find, else with 1.
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
-@against
+@sided
 @debugs()
 @as_json
-def bisect(debugging: Debugging, against: str) -> None:
+def bisect(debugging: Debugging, side: SideLike, states: dict[str, Array] | None) -> None:
     """Find the first layer of MODEL in which another execution differs from f64 by more than rounding."""
     from ..debug import bisect as search
 
     with debugging.working("bisecting") as (model, feeds):
-        found = search(model, feeds, against)
+        found = search(model, feeds, side, states)
     result(debugging.as_json, found.record, lambda: str(found))
     if not found.report.explained:
         raise SystemExit(Exit.FINDINGS)

@@ -6,7 +6,7 @@ import click
 
 from .exits import Exit
 from .helping import GroupedCommand
-from .long import Debugging, debugs, declared_types
+from .long import Debugging, command_options, debugs, declared_types, side_of, states_of
 from .models import as_json
 from .render import result
 
@@ -39,29 +39,39 @@ exceed the type), unexplained. Ends with 0 if it is 'explained', else with 1.
     metavar="FILE",
     help="What is judged, from any device: outputs and layers by name in an .npz or a folder of .npy; one output as .npy.",
 )
+@command_options[0]
+@command_options[1]
+@command_options[2]
 @declared_types
 @click.option(
     "--precision",
     type=click.Choice(["f32", "bf16", "f16"]),
-    help="What --results were computed in. Default: the type of their arrays, f32 or less.",
+    help="What --results or --run were computed in. Default: the type of their arrays, f32 or less.",
 )
 @debugs()
 @as_json
 def compare(
-    debugging: Debugging, against: str | None, results: str | None, precision: str | None, types: str
+    debugging: Debugging,
+    against: str | None,
+    results: str | None,
+    run: str | None,
+    repeat: int,
+    state: str | None,
+    precision: str | None,
+    types: str,
 ) -> None:
     """Say whether rounding explains how an execution of MODEL differs from f64, and where the difference begins."""
     from ..debug import compare as judge
     from ..debug.recorded_side import recorded
 
-    if (against is None) == (results is None):
+    if sum(given is not None for given in (against, results, run)) != 1:
         raise click.UsageError(
-            "give either --against or --results: --against openvino, openvino:bf16, onnxruntime:MODEL.onnx, a backend or "
-            "another IR, or --results theirs.npz"
+            "give --against, --results or --run: --against openvino, openvino:bf16, onnxruntime:MODEL.onnx, a backend or "
+            "another IR, --results theirs.npz, or --run 'python device.py'"
         )
     with debugging.working("comparing") as (model, feeds):
-        side = against if results is None else recorded(results)
-        found = judge(model, feeds, str(against) if side is None else side, types, precision or "")
+        side = side_of(against if results is None else recorded(results), run, repeat)
+        found = judge(model, feeds, side, types, precision or "", states_of(state))
     result(debugging.as_json, found.record, lambda: str(found))
     if not found.explained:
         raise SystemExit(Exit.FINDINGS)

@@ -18,41 +18,94 @@ from .fed import Feeding, fed
 from .limited import limited
 from .models import read, weights
 from .progress import Bar, bar
-from .render import result
+from .render import failure, result
 from .terminal import show
 
 if TYPE_CHECKING:
+    from ..debug.observation import SideLike
     from ..ir.tensor import Array
     from ..limits import Limits
     from ..openvino.model import Model
 
-__all__ = ["Debugging", "against", "cache_folder", "debugs", "declared_types"]
+__all__ = [
+    "Debugging",
+    "cache_folder",
+    "command_options",
+    "debugs",
+    "declared_types",
+    "side_of",
+    "sided",
+    "states_of",
+]
 
 # Which part must have been computed to say how long the rest takes.
 _LEAST = 1e-6
 
 
-class _Side(click.types.StringParamType):
-    """What a model is compared with, which a message lists where it is missing."""
-
-    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Return what it may be."""
-        from ..backends import available
-
-        backends = ", ".join(available())
-        return (
-            f"Expected openvino, openvino:bf16, openvino:f16, openvino:default, a backend ({backends}), or the path of "
-            "another IR."
-        )
-
-
-against = click.option(
+_against = click.option(
     "--against",
-    required=True,
-    type=_Side(),
     metavar="SIDE",
     help="What differs: openvino, openvino:bf16, a backend, or the path of another IR.",
 )
+command_options = (
+    click.option(
+        "--run",
+        metavar="COMMAND",
+        help="A command that runs models on a device, called with a folder: 'ir-runtime guide debugging' has its form.",
+    ),
+    click.option(
+        "--repeat",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="N",
+        help="How often to run what is judged, if its results change: one that is wrong counts.",
+    ),
+    click.option(
+        "--state",
+        metavar="FILE",
+        help="An .npz of what the variables of the model hold before this step, by their ids.",
+    ),
+)
+"""The options of `side_of` and `states_of`."""
+
+
+def sided(command: Command) -> Command:
+    """Give a command ``--against`` and the `command_options`. It is called with a ``side`` that runs models, and ``states``."""
+
+    @functools.wraps(command)
+    def with_side(
+        *args: object,
+        against: str | None,
+        run: str | None,
+        repeat: int,
+        state: str | None,
+        **options: object,
+    ) -> object:
+        if (against is None) == (run is None):
+            from ..backends import available
+
+            backends = ", ".join(available())
+            raise click.UsageError(
+                "give either --against or --run: --against openvino, openvino:bf16, openvino:f16, openvino:default, a backend "
+                f"({backends}) or the path of another IR, or --run 'python device.py'"
+            )
+        return command(*args, side=side_of(against, run, repeat), states=states_of(state), **options)
+
+    found: Command = with_side
+    for option in reversed((_against, *command_options)):
+        found = option(found)
+    return found
+
+
+def side_of(named: SideLike | None, run: str | None, repeat: int) -> SideLike:
+    """Return the side that is named, or else the command, run as often as asked."""
+    from ..debug import Command as Ran
+    from ..debug import Repeated
+
+    side: SideLike = Ran(run) if run is not None else named if named is not None else ""
+    return side if repeat == 1 else Repeated(side, repeat)
+
+
 declared_types = click.option(
     "--types",
     type=click.Choice(["real", "declared"]),
@@ -89,9 +142,10 @@ class Debugging:
 
     @contextmanager
     def working(self, label: str) -> Iterator[tuple[Model, list[Array]]]:
-        """Give model and inputs to the block, and show its progress; after Ctrl-C, print its partial results."""
+        """Give model and inputs to the block, and show its progress; print its partial results after Ctrl-C or the timeout."""
+        from .._util.deadline import without_deadline
         from ..debug.caching import caching
-        from ..debug.progress import Interrupted, showing
+        from ..debug.progress import Interrupted, TimedOut, showing
 
         model = read(self.model, self.weights, limits=self.limits)
         feeds = self.feeding(model)
@@ -105,6 +159,12 @@ class Debugging:
             result(self.as_json, found.record, lambda: str(found))
             show("interrupted", err=True)  # not as an error, which would be a second JSON document
             raise click.exceptions.Exit(Exit.INTERRUPTED) from None
+        except TimedOut as stopped:
+            with without_deadline():
+                found = stopped.partial
+                result(self.as_json, found.record, lambda: str(found))
+                show(failure(str(stopped)), err=True)
+            raise click.exceptions.Exit(Exit.FAILED) from None
 
 
 def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -147,6 +207,13 @@ def cache_folder(given: str | None) -> Path | None:
         return Path(given)
     folder = user_cache()
     return None if folder is None else folder / "debug"
+
+
+def states_of(path: str | None) -> dict[str, Array] | None:
+    """Return the arrays of a file by name; ``None`` without a file."""
+    from ..debug.recorded_side import read_arrays
+
+    return None if path is None else {str(name): array for name, array in read_arrays(path).items()}
 
 
 class _Estimate:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from .exits import Exit
 from .helping import GroupedCommand
-from .long import Debugging, against, debugs
+from .long import Debugging, debugs, sided
 from .models import as_json
 from .render import result
+
+if TYPE_CHECKING:
+    from ..debug.observation import SideLike
+    from ..ir.tensor import Array
 
 __all__ = ["reduce"]
 
 _EPILOG = """\b
 ir-runtime reduce net.xml --against openvino -i x=x.npy -o bug/
+ir-runtime reduce net.xml --run 'python device.py' --repeat 5 -i x=x.npy -o bug/
 
 The folder has the part as model.xml and model.bin, its inputs, its outputs in f64, show.py, which shows the
 difference in a fresh process, and issue.md. Weights and inputs are random numbers of the same mean and
@@ -23,18 +30,20 @@ with 0, and no folder, if it is 'explained', else with 1.
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
-@against
+@sided
 @debugs(
     click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for what is found."),
     click.option("--keep-values", is_flag=True, help="Leave weights and inputs as they are."),
 )
 @as_json
-def reduce(debugging: Debugging, against: str, output: str, keep_values: bool) -> None:
+def reduce(
+    debugging: Debugging, side: SideLike, states: dict[str, Array] | None, output: str, keep_values: bool
+) -> None:
     """Find the smallest part of MODEL on which another execution differs from f64 by more than rounding."""
     from ..debug import reduce as shrink
 
     with debugging.working("reducing") as (model, feeds):
-        found = shrink(model, feeds, against, output, keep_values)
+        found = shrink(model, feeds, side, output, keep_values, states)
     result(debugging.as_json, found.record, lambda: str(found))
     if not found.report.explained:
         raise SystemExit(Exit.FINDINGS)

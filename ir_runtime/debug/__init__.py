@@ -5,14 +5,15 @@ from __future__ import annotations
 from .._util.absent import list_public
 from .bisect import Bisection, bisect
 from .budget import Budget, LayerCost, budget
+from .command_side import Command
 from .compare import compare
 from .diff import Change, Difference, diff
 from .extract import extract
 from .likeness import Likeness
 from .measure import measure, old_model
-from .observation import Observation, Side
+from .observation import Observation, Repeated, Side
 from .oracle import Truth, oracle
-from .progress import Interrupted
+from .progress import Interrupted, TimedOut
 from .reduce import reduce
 from .reduced import Reduced
 from .report import Comparison
@@ -24,6 +25,7 @@ __all__ = [
     "Bisection",
     "Budget",
     "Change",
+    "Command",
     "Comparison",
     "DecisionResult",
     "Difference",
@@ -36,9 +38,11 @@ __all__ = [
     "OutputResult",
     "Peak",
     "Reduced",
+    "Repeated",
     "Side",
     "Stepping",
     "Stop",
+    "TimedOut",
     "Truth",
     "UnitResult",
     "bisect",

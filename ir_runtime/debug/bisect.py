@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,14 +19,15 @@ from .caching import Entry, entry_for, remembered
 from .compare import judged
 from .cuts import Cuts
 from .observation import SideLike
-from .progress import Interrupted, reached, stage
+from .progress import STOPS, reached, stage, stopped
 from .reference import Reference
 from .report import Comparison
 from .saved import report_of, saved
 from .sides import parts_side
 from .spilling import tensors, within_budget
+from .steps import step_of
 
-__all__ = ["Bisection", "bisect"]
+__all__ = ["Bisection", "bisect", "search"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,9 @@ class Bisection(Shown):
         return "\n".join(lines)
 
 
-def bisect(model: Model, inputs: object, side: SideLike) -> Bisection:
+def bisect(
+    model: Model, inputs: object, side: SideLike, states: Mapping[str, object] | None = None
+) -> Bisection:
     """Find the first layer in which an execution differs from f64 by more than rounding.
 
     The layers are bisected. For each half, only the tensors that leave it are compared, and only the f64
@@ -124,7 +127,9 @@ def bisect(model: Model, inputs: object, side: SideLike) -> Bisection:
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what differs: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`.
+        side: what differs: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
+        states: what variables hold before the step, by their ids; by default what they begin with. What they hold before and
+            after it are inputs and outputs of the parts.
 
     Returns:
         the layer; false if there is none, as rounding explains how the side differs.
@@ -132,12 +137,26 @@ def bisect(model: Model, inputs: object, side: SideLike) -> Bisection:
     Raises:
         InputError: if the side cannot run other models.
         Interrupted: on Ctrl-C, with the results so far.
+        TimedOut: when the time is up, likewise.
     """
-    reference = Reference(model)
-    parts, feeds = parts_side(side, reference), reference.feeds(inputs)
+    model, feeds = step_of(model, Reference(model).feeds(inputs), states)
+    parts = parts_side(side, Reference(model))
     entry = entry_for("bisect", model, feeds, side)
     with within_budget(model.limits):
-        return _Search(Cuts(model, reference, feeds), reference, parts, entry).run()
+        return search(model, feeds, parts, entry)
+
+
+def search(model: Model, feeds: list[Array], side: SideLike, entry: Entry | None = None) -> Bisection:
+    """Find the first layer in which a side that runs parts of a model differs from f64.
+
+    Args:
+        model: the model, without variables.
+        feeds: an array for each input.
+        side: runs the parts.
+        entry: where finished runs are kept; ``None`` if they are not.
+    """
+    reference = Reference(model)
+    return _Search(Cuts(model, reference, feeds), reference, side, entry).run()
 
 
 @dataclass
@@ -170,8 +189,9 @@ class _Search:
             if low != start:  # the rest was run only with those before it
                 report, _ = self._compared(low, high)
                 low, found = (low, report) if report.verdict == "unexplained" else (start, found)
-        except KeyboardInterrupt:
-            raise Interrupted(self._result(start, high, found, partial=True)) from None
+        except STOPS as reason:
+            place = start, high, found
+            raise stopped(reason, lambda: self._result(*place, partial=True)) from None
         reached(1)
         return self._result(low, high, found)
 

@@ -29,7 +29,7 @@ from ..ir.tensor import Array
 from ..openvino.model import Model
 from .matching import attributes_of
 from .onnx_files import files_of
-from .progress import skipped
+from .progress import is_stop, skipped
 
 __all__ = ["Cache", "Entry", "Step", "caching", "entry_for", "remembered", "resumed"]
 
@@ -64,14 +64,13 @@ class Cache:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """Remove the entries used in the block unless it is interrupted; errors are not resumed."""
+        """Remove the entries used in the block unless it is interrupted or out of time; errors are not resumed."""
         before = set(self.used)
         try:
             yield
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
-            self._remove(before)
+        except BaseException as reason:
+            if not is_stop(reason):
+                self._remove(before)
             raise
         self._remove(before)
 

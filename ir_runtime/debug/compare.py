@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -14,15 +14,17 @@ from .caching import entry_for
 from .case import Case
 from .guessing import likeness_of
 from .judging import judged_case
-from .observation import SideLike
+from .observation import Repeated, SideLike
 from .observed import observed
 from .precision import ROUNDING
 from .progress import stage
 from .recorded_side import Recorded, first_rows
 from .reference import Reference, check_types
+from .repeating import judge_each
 from .report import Comparison
-from .sides import recorded_of
+from .sides import recorded_of, side_of
 from .spilling import within_budget
+from .steps import step_of
 from .tensors import read_ports
 
 __all__ = ["compare", "judged"]
@@ -37,6 +39,7 @@ def compare(
     side: SideLike,
     types: str = "real",
     precision: str = "",
+    states: Mapping[str, object] | None = None,
 ) -> Comparison:
     """Decide whether rounding explains how an execution of a model differs from f64.
 
@@ -57,10 +60,13 @@ def compare(
         side: what is judged: ``"openvino"`` in f32 without quantizing activations or caches, ``"openvino:bf16"`` with a
             precision hint, or ``"openvino:default"`` as it comes; ``"onnxruntime:model.onnx"``; the name of a backend (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by
             name (``layer``, ``layer:output``, or outputs by tensor name or index), or a sequence of the outputs;
-            or a function of the inputs and the names of the tensors that returns such a mapping.
+            or a function of the inputs and the names of the tensors that returns such a mapping; or a `Side`, such as a
+            `Command`, or `Repeated` for one whose results change from run to run.
         types: ``real``, or ``declared`` if what the model declares as f16 or bf16 is to be rounded to that, also in f64.
         precision: what a side ran in that does not say so itself, such as the arrays of another device: ``"f32"``,
             ``"bf16"`` or ``"f16"``.
+        states: what variables hold before the step that is compared, by their ids. Then what they hold before and after it
+            are further inputs and outputs.
 
     Returns:
         A report. Its ``units`` are judged each by what it makes of the side's own inputs, so that the layer
@@ -70,7 +76,10 @@ def compare(
         InputError: if an input or the side is not as described.
         ExecutionError: if a layer fails on the data.
         Interrupted: on Ctrl-C, with a partial report.
+        TimedOut: when the time is up, likewise.
     """
+    if states is not None:
+        model, inputs = step_of(model, Reference(model).feeds(inputs), states)
     return judged(model, inputs, side, types=types, precision=precision)[0]
 
 
@@ -107,6 +116,12 @@ def judged(
         report, truth = judged(part, few, side, inside, types, precision, names_mistakes)
         return replace(report, notes=(note, *report.notes)), truth
     ports = list(read_ports(plain.graph, {port._port for port in plain.outputs})) if inside else []
+    if isinstance(side, Repeated):
+
+        def judge(seen: SideLike) -> tuple[Comparison, Sequence[Array]]:
+            return judged(model, inputs, seen, inside, types, precision, names_mistakes)
+
+        return judge_each(side_of(side), side.times, model, plain, feeds, ports, judge)
     with within_budget(model.limits):
         with stage(0, SEEN):
             seen = observed(model, plain, feeds, side, ports)

@@ -19,7 +19,6 @@ from ..ir.blocks import blocks, by_blocks
 from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
-from ..ops._broadcast import align
 from .reference import Change
 from .tensors import is_float
 
@@ -211,8 +210,8 @@ def _aligned(layer: Layer, array: Array, rank: int) -> Array:
 
     Limits of a FakeQuantize may have leading axes of length 1 that its input lacks.
     """
-    if vars(layer.op).get("auto_broadcast") == "pdpd":
-        return align(array, rank)
+    if vars(layer.op).get("auto_broadcast") == "pdpd":  # it lines up with the first axes
+        return array.reshape((*array.shape, *[1] * rank)[:rank])
     return array.reshape(array.shape[max(array.ndim - rank, 0) :])
 
 

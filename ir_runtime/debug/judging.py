@@ -13,7 +13,7 @@ from .caching import Entry
 from .case import Case
 from .inside import Alternative, Choices
 from .local import LocalErrors
-from .progress import Interrupted, stage
+from .progress import STOPS, stage, stopped
 from .report import Comparison, joined
 from .tensors import name_of
 from .whole import OutputErrors
@@ -126,9 +126,12 @@ def _attempt(
             local.run()
         with stage(LOCAL, 1):
             truth = whole.run()
-    except KeyboardInterrupt:
-        partial = _report(case, local, whole) if before is None else before
-        raise Interrupted(replace(partial, partial=True)) from None
+    except STOPS as reason:
+
+        def partial() -> Comparison:
+            return replace(_report(case, local, whole) if before is None else before, partial=True)
+
+        raise stopped(reason, partial) from None
     return _Attempt(_report(case, local, whole), truth, chosen, local.alternatives)
 
 

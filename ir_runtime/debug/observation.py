@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from ..codes import Code
+from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from .reference import Reference
@@ -14,13 +16,11 @@ from .reference import Reference
 if TYPE_CHECKING:
     from ..openvino.model import Model
 
-__all__ = ["NamedArrays", "Observation", "Side", "SideLike"]
+__all__ = ["NamedArrays", "Observation", "Repeated", "Side", "SideLike"]
 
 NamedArrays: TypeAlias = Mapping[Any, Array]
 """Tensors by name (``layer`` or ``layer:output``), and outputs by tensor name or index."""
-SideLike: TypeAlias = (
-    "str | Path | Side | NamedArrays | Sequence[Array] | Callable[[list[Array], list[str]], NamedArrays]"
-)
+SideLike: TypeAlias = "str | Path | Side | Repeated | NamedArrays | Sequence[Array] | Callable[[list[Array], list[str]], NamedArrays]"
 """What stands for a side: a name or a path, arrays, or a function of the inputs and the names of tensors."""
 
 
@@ -100,3 +100,36 @@ class Side(Protocol):
             ports: the tensors to observe.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A side that is run several times: it is wrong if one of its results is.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from itertools import count
+    >>> from ir_runtime import debug, opset1
+    >>> runs = count()
+    >>> def device(inputs, names):
+    ...     return {0: np.exp(inputs[0]) * (2 if next(runs) == 2 else 1)}
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> report = debug.compare(model, [np.float32([0, 1])], debug.Repeated(device, 5))
+    >>> report.verdict, report.notes
+    ('unexplained', ('run 3 is judged: the first of its kind among 2 different results in 3 runs',))
+
+    Args:
+        side: the side.
+        times: how often it is run; no more once a result is not explained.
+
+    Raises:
+        InputError: if it is not run at all.
+    """
+
+    side: SideLike
+    times: int
+
+    def __post_init__(self) -> None:
+        if self.times < 1:
+            raise InputError(f"a side is run at least once, not {self.times} times", code=Code.BAD_REQUEST)

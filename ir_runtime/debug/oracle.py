@@ -15,7 +15,7 @@ from ..openvino.names import find_ports
 from .caching import entry_for
 from .decisions import decides, pinned
 from .observation import NamedArrays
-from .progress import Interrupted
+from .progress import STOPS, stopped
 from .reference import Recorder, Reference, as_declared, chained, check_types
 from .resuming import Resumable
 from .spilling import MemoryBudget, Tensors, budget_of, keeping
@@ -130,10 +130,14 @@ def oracle(
     try:
         with keeping(budget):
             results = rest.run(feeds, change)
-    except KeyboardInterrupt:
-        whole.save(found)
-        known = {name_of(wide.graph, port): port for port in found}
-        raise Interrupted(Truth([], _Named(known, found), budget, partial=True)) from None
+    except STOPS as reason:
+
+        def partial() -> Truth:
+            whole.save(found)
+            known = {name_of(wide.graph, port): port for port in found}
+            return Truth([], _Named(known, found), budget, partial=True)
+
+        raise stopped(reason, partial) from None
     results.reverse()
     outputs = [(port.label, np.array(results.pop())) for port in wide.outputs]
     known = {name_of(wide.graph, port): port for port in asked if port in found}

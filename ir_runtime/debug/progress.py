@@ -7,9 +7,23 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeAlias
 
+from .._util.deadline import without_deadline
 from .._util.scoped import setting
+from ..errors import LimitError
 
-__all__ = ["Interrupted", "Show", "Skip", "reached", "showing", "skipped", "stage"]
+__all__ = [
+    "STOPS",
+    "Interrupted",
+    "Show",
+    "Skip",
+    "reached",
+    "TimedOut",
+    "is_stop",
+    "showing",
+    "skipped",
+    "stage",
+    "stopped",
+]
 
 Show: TypeAlias = Callable[[float, str], None]
 """Takes which part is done, from 0 to 1, and the layer that is computed."""
@@ -34,6 +48,58 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, partial: Any) -> None:
         super().__init__("interrupted")
         self.partial = partial
+
+
+class TimedOut(LimitError):  # noqa: N818 - as Interrupted
+    """The time limit has passed before something was done that has found a part of its answer.
+
+    >>> from ir_runtime import debug
+    >>> try:
+    ...     raise debug.TimedOut("what is known by then", "it takes too long", limit="seconds")
+    ... except debug.TimedOut as stopped:
+    ...     stopped.partial
+    'what is known by then'
+
+    Args:
+        partial: the report, which says that it is partial.
+        message: what is wrong.
+        how: as for other errors.
+    """
+
+    def __init__(self, partial: Any, message: str, **how: Any) -> None:
+        super().__init__(message, **how)
+        self.partial = partial
+
+
+STOPS = (KeyboardInterrupt, LimitError)
+"""What ends long work before it is done."""
+
+
+def is_stop(reason: BaseException) -> bool:
+    """Return whether work can go on from where it was ended: by an interrupt, or when its time was up."""
+    return isinstance(reason, KeyboardInterrupt) or getattr(reason, "limit", "") == "seconds"
+
+
+def stopped(reason: BaseException, partial: Callable[[], Any]) -> BaseException:
+    """Return what to raise in place of an interrupt, or of the time limit, with a partial report; another limit as it is.
+
+    Args:
+        reason: why the work has stopped.
+        partial: makes the report.
+    """
+    if isinstance(reason, KeyboardInterrupt):
+        return Interrupted(partial())
+    if not isinstance(reason, LimitError) or not is_stop(reason):
+        return reason
+    with without_deadline():
+        return TimedOut(
+            partial(),
+            reason.message,
+            limit=reason.limit,
+            code=reason.code,
+            where=reason.where,
+            hint=reason.hint,
+        )
 
 
 class _Stage(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,12 +16,13 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from ..openvino.model import Model
+from .bisect import search
 from .caching import Entry, entry_for, remembered
 from .compare import judged
 from .extract import cut, inputs_of
-from .observation import Side, SideLike
+from .observation import SideLike
 from .other_model import OtherParts
-from .progress import Interrupted, reached, stage
+from .progress import STOPS, reached, stage, stopped
 from .reduced import Reduced, real_constants
 from .reference import Reference
 from .report import Comparison
@@ -29,6 +30,7 @@ from .reproducer import check_folder, write
 from .saved import report_of, saved
 from .sides import parts_side, variants_of
 from .spilling import within_budget
+from .steps import step_of
 from .tensors import computed_layers, ports_by_name
 
 __all__ = ["reduce"]
@@ -40,7 +42,12 @@ MOST = 12
 
 
 def reduce(
-    model: Model, inputs: object, side: SideLike, out: str | Path | None = None, keep_values: bool = False
+    model: Model,
+    inputs: object,
+    side: SideLike,
+    out: str | Path | None = None,
+    keep_values: bool = False,
+    states: Mapping[str, object] | None = None,
 ) -> Reduced:
     """Find the smallest part of a model where a side still differs from f64 beyond rounding.
 
@@ -60,9 +67,10 @@ def reduce(
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what differs: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`.
+        side: what differs: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
         out: a folder for the part, its inputs, a program that shows the difference, and a text for an issue.
         keep_values: leave weights and inputs as they are.
+        states: what variables hold before the step, by their ids; by default what they begin with.
 
     Returns:
         the part; false if there is none, as rounding explains how the side differs: then nothing is written.
@@ -70,19 +78,20 @@ def reduce(
     Raises:
         InputError: if the side cannot run other models, or the folder cannot be made.
         Interrupted: on Ctrl-C, with the smallest part so far.
+        TimedOut: when the time is up, likewise.
     """
     with within_budget(model.limits):
-        return _reduce(model, inputs, side, out, keep_values)
+        model, feeds = step_of(model, Reference(model).feeds(inputs), states)
+        return _reduce(model, feeds, side, out, keep_values)
 
 
 def _reduce(
-    model: Model, inputs: object, side: SideLike, out: str | Path | None, keep_values: bool
+    model: Model, feeds: list[Array], side: SideLike, out: str | Path | None, keep_values: bool
 ) -> Reduced:
     whole = Reference(model)
     given, side = side, parts_side(side, whole)
     if out is not None:
         check_folder(Path(out))
-    feeds = whole.feeds(inputs)
     work = _Reduction(side, entry_for(f"reduce {keep_values}", model, feeds, given))
     with stage(0, FIRST):
         whole_report = remembered(
@@ -100,14 +109,14 @@ def _reduce(
             work.found = work.anonymize()
         work.found.notes += work.variants()
         work.found.report = work.named()
-    except KeyboardInterrupt:
+    except STOPS as reason:
         work.found.partial, work.found.tests = True, work.tests
-        raise Interrupted(work.found) from None
+        raise stopped(reason, lambda: work.found) from None
     work.found.tests = work.tests
     reached(1)
     if out is not None:
         other = side.part(work.found.model) if isinstance(side, OtherParts) else None
-        work.found.folder = write(work.found, Path(out), other)
+        work.found.folder = write(work.found, side, Path(out), other)
     return work.found
 
 
@@ -128,7 +137,7 @@ class _Reduction:
     """The smallest part so far."""
     tests: int = 0
 
-    def fails(self, part: Model, arrays: Sequence[Array], side: Side | None = None) -> Comparison | None:
+    def fails(self, part: Model, arrays: Sequence[Array], side: SideLike | None = None) -> Comparison | None:
         """Return the report of a part if rounding does not explain its difference; None if it cannot run."""
         start, self.tests = self._done, self.tests + 1
 
@@ -158,7 +167,15 @@ class _Reduction:
         ports = ports_by_name(graph, layers)
         computed = {layer.id for layer in layers}
         first = report.first or report.first_decision
-        if first is None:
+        if first is None and report.boundaries == len(report.unobserved):  # nothing inside was seen
+            with stage(self._done, self._done):
+                found_layers = search(
+                    model, feeds, self.side, self.entry and self.entry.part("bisect")
+                ).layers
+            names = set(found_layers)
+            members = {layer.id for layer in layers if layer.name in names}
+            ends = [layer.output_ports[0] for layer in layers if layer.name == found_layers[-1]]
+        elif first is None:
             wrong = next(output for output in report.outputs if output.verdict == "unexplained")
             ends = [whole.outputs[wrong.index]._port]
             members = {ends[0].layer}

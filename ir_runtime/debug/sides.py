@@ -17,7 +17,7 @@ from ..executor.step import Step
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
-from .observation import NamedArrays, Observation, Side, SideLike
+from .observation import NamedArrays, Observation, Repeated, Side, SideLike
 from .other_model import OtherModel, OtherParts
 from .recorded_side import Recorded, recorded
 from .reference import Recorder, Reference, in_f32
@@ -38,6 +38,8 @@ def side_of(side: object) -> Side:
     """
     if isinstance(side, str | Path):
         return _named(str(side))
+    if isinstance(side, Repeated):
+        return side_of(side.side)
     if isinstance(side, Mapping):
         return Recorded("arrays", side)
     if isinstance(side, Side):
@@ -71,6 +73,9 @@ def parts_side(side: SideLike, whole: Reference) -> SideLike:
     Raises:
         InputError: if it stands for arrays, a function, or a model that cannot be cut.
     """
+    if isinstance(side, Repeated):
+        part = parts_side(side.side, whole)
+        return part if isinstance(part, OtherParts) else replace(side, side=part)
     expected = "expected openvino, openvino:HINT, a backend or another IR"
     if isinstance(side, str | Path):
         if str(side).endswith(".xml"):
@@ -84,10 +89,13 @@ def parts_side(side: SideLike, whole: Reference) -> SideLike:
     return side
 
 
-def variants_of(side: SideLike) -> dict[str, Side]:
+def variants_of(side: SideLike) -> dict[str, SideLike]:
     """Return a side in other settings, where it has them: with one thread, and without fusion."""
     found = side_of(side)
-    return found.variants() if hasattr(found, "variants") else {}
+    others: dict[str, Side] = found.variants() if hasattr(found, "variants") else {}
+    if isinstance(side, Repeated):
+        return {name: Repeated(other, side.times) for name, other in others.items()}
+    return dict(others)
 
 
 def _named(name: str) -> Side:

@@ -22,7 +22,7 @@ from ..ir.tensor import Array
 from ..openvino.model import Model
 from .caching import entry_for
 from .precision import COPIES, LIMITS, emulated
-from .progress import Interrupted
+from .progress import STOPS, stopped
 from .reference import Reference, chained
 from .resuming import Resumable
 from .tensors import computed_layers
@@ -221,11 +221,13 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
     outputs = [port._port for port in reference.outputs]
     try:
         rest.run(feeds, chained(emulated(precision), look), copies=COPIES[precision])
-    except KeyboardInterrupt:
-        run.save({}, seen.notes())
-        raise Interrupted(
-            seen.found(peaks, _Paths(reference.graph, outputs, seen.bad), partial=True)
-        ) from None
+    except STOPS as reason:
+
+        def partial() -> NanTrace:
+            run.save({}, seen.notes())
+            return seen.found(peaks, _Paths(reference.graph, outputs, seen.bad), partial=True)
+
+        raise stopped(reason, partial) from None
     return seen.found(peaks, _Paths(reference.graph, outputs, seen.bad))
 
 

@@ -75,9 +75,9 @@ def test_a_command_that_does_not_exist_is_refused(invoke: Invoke) -> None:
         ("diff net.xml net.xml --as f16", "No such option '--as'."),
         (
             "bisect net.xml --random",
-            "Missing option '--against'. Expected openvino, openvino:bf16, openvino:f16, openvino:default, a backend (reference, numpy",
+            "give either --against or --run: --against openvino, openvino:bf16, openvino:f16, openvino:default, a backend (reference, numpy",
         ),
-        ("reduce net.xml --random -o bug", "), or the path of another IR."),
+        ("reduce net.xml --random -o bug", ") or the path of another IR, or --run 'python device.py'"),
         ("run net.xml --sed 3", "'--seed', '--shape'"),
     ],
 )

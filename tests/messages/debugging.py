@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -148,6 +149,21 @@ def without_a_side() -> str:
     return CliRunner().invoke(main, ["compare", "model.xml", "--random"]).stderr
 
 
+def without_a_side_that_runs_models() -> str:
+    return CliRunner().invoke(main, ["bisect", "model.xml", "--random"]).stderr
+
+
+def of_command(script: str) -> None:
+    """Compare with a command, which messages name without its path."""
+    path = Path(tempfile.mkdtemp()) / "device.py"
+    path.write_text(f"import sys; path = sys.argv[-1] + '/outputs/0.npy'; {script}")
+    try:
+        debug.bisect(model(), X, debug.Command([sys.executable, str(path)]))
+    except ir.IRError as reason:
+        message = reason.message.replace(sys.executable, "python").replace(f"{path.parent}/", "")
+        raise type(reason)(message, code=reason.code, hint=reason.hint) from None
+
+
 def of_another_user() -> None:
     with mock.patch("os.geteuid", return_value=12345):
         of_files("Cache(at / 'bug')")
@@ -166,6 +182,15 @@ REFUSALS = [
     Call("folder without arrays", lambda: of_files("recorded(str(at / 'bug'))")),
     Call("archive in place of an array", lambda: of_files("read_array(str(at / 'arrays.npz'))")),
     Call("some rows of a batch of a model that has all", some_rows),
+    Call("command that is empty", lambda: debug.Command(" ")),
+    Call("command with an open quote", lambda: debug.Command("python 'device.py")),
+    Call("command that is not there", lambda: debug.bisect(model(), X, debug.Command("no-such-program"))),
+    Call("command that fails", lambda: of_command("print('no device'); sys.exit(3)")),
+    Call("command without results", lambda: of_command("pass")),
+    Call("command with a damaged result", lambda: of_command("open(path, 'w').write('text')")),
+    Call("side that is never run", lambda: debug.Repeated("numpy", 0)),
+    Call("state of a model without variables", lambda: debug.bisect(model(), X, "numpy", {"sum": X})),
+    without_a_side_that_runs_models,
     Call("side that is no archive", lambda: of_files("debug.compare(model, X, str(at / 'theirs.npz'))")),
     Call("side that is not there", lambda: debug.compare(model(), X, "missing.npz")),
     Call("side with other outputs", lambda: of_files("debug.compare(model, X, str(at / 'other.xml'))")),

@@ -1,0 +1,188 @@
+"""A command that runs a model on a device, as a side: a folder in between has the model, its inputs and the results."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .._util.child_process import ending, run_command
+from .._util.escaping import one_line, quoted, shown
+from .._util.files import create, save_text, write_npy
+from ..codes import Code
+from ..errors import InputError
+from ..ir.graph import Port
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, TensorType
+from ..openvino.saving import save_model
+from .observation import Observation
+from .recorded_side import Recorded, read_array
+from .reference import Reference
+from .tensors import name_of
+
+if TYPE_CHECKING:
+    from ..openvino.model import Model
+
+__all__ = ["Command"]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that is called with a folder, and writes there what a device computes.
+
+    The folder has ``model.xml`` and ``model.bin``, an array for each input as ``inputs/0.npy`` and so on, and
+    ``names.json``, which lists the inputs, the outputs and the tensors in between with their files, names, types and shapes. The
+    command writes each output, ``outputs/0.npy`` and so on, and those of the tensors that it has, ``tensors/0.npy`` and so on.
+
+    >>> from ir_runtime import debug
+    >>> debug.Command("python device.py --fast").words
+    ('python', 'device.py', '--fast')
+
+    Args:
+        command: the command, as in a shell, or its words; the folder is added as the last one.
+
+    Raises:
+        InputError: if it is empty, or quotes are not closed.
+    """
+
+    command: str | Sequence[str]
+
+    def __post_init__(self) -> None:
+        if not self.words:
+            raise InputError("the command is empty", code=Code.BAD_REQUEST, hint="such as 'python device.py'")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the command."""
+        if not isinstance(self.command, str):
+            return tuple(self.command)
+        try:
+            return tuple(shlex.split(self.command))
+        except ValueError as reason:
+            message = f"{self.command!r} is not a command: {str(reason).lower()}"
+            raise InputError(message, code=Code.BAD_REQUEST) from None
+
+    @property
+    def name(self) -> str:
+        """The command in one line."""
+        return shlex.join(self.words)
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Run the command.
+
+        Raises:
+            InputError: if it cannot be started, fails, or does not write arrays.
+            LimitError: when the time is up.
+        """
+        with TemporaryDirectory() as made:
+            folder = Path(made)
+            names = _names(reference, feeds, ports)
+            _write(folder, model, feeds, names)
+            said = self._run(folder)
+            arrays: dict[int | str, Array] = {}
+            for index, output in enumerate(names["outputs"]):
+                arrays |= _results(folder, output, index, said, self.name)
+            for tensor in names["tensors"]:
+                if (folder / tensor.file).exists():
+                    arrays |= _results(folder, tensor, tensor.name, said, self.name)
+        return Recorded(self.name, arrays).observe(model, reference, feeds, ports)
+
+    def _run(self, folder: Path) -> str:
+        """Run the command; return the last line that it printed, for messages."""
+        try:
+            code, printed = run_command([*self.words, str(folder)])
+        except OSError as reason:
+            message = f"cannot start {quoted(self.words[0])}: {reason.strerror}"
+            raise InputError(message, code=Code.BAD_REQUEST) from None
+        last = next(iter(printed.strip().splitlines()[-1:]), "")
+        said = f"it printed last: {shown(one_line(last, 200))}" if last else "it printed nothing"
+        if code:
+            message = f"{quoted(self.name)} ended with {ending(code)}"
+            raise InputError(message, code=Code.BAD_REQUEST, hint=said)
+        return said
+
+
+class _Entry(NamedTuple):
+    """A tensor in ``names.json``: its file, its names, and its type and shape, which may not be known before a run."""
+
+    file: str
+    name: str
+    names: Sequence[str]
+    type: str
+    shape: Sequence[int] | None
+
+    @classmethod
+    def of(cls, folder: str, index: int, name: str, names: Iterable[str], type: TensorType) -> _Entry:
+        shape = type.shape.static if type.shape.is_static else None
+        return cls(f"{folder}/{index}.npy", name, sorted(names), type.element.label, shape)
+
+
+def _names(reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]) -> dict[str, list[_Entry]]:
+    """Return the inputs, the outputs and the tensors in between."""
+    graph, types = reference.graph, reference.with_shapes(feeds).types
+    return {
+        "inputs": [
+            _Entry.of(
+                "inputs", i, port.label, port.names, TensorType(port.element_type, PartialShape(feed.shape))
+            )
+            for i, (port, feed) in enumerate(zip(reference.inputs, feeds, strict=True))
+        ],
+        "outputs": [
+            _Entry.of("outputs", i, port.label, port.names, types[port._port].type)
+            for i, port in enumerate(reference.outputs)
+        ],
+        "tensors": [
+            _Entry.of(
+                "tensors",
+                i,
+                name_of(graph, port),
+                graph[port.layer].outputs[port.number].names,
+                types[port].type,
+            )
+            for i, port in enumerate(ports)
+        ],
+    }
+
+
+def _write(folder: Path, model: Model, feeds: Sequence[Array], names: Mapping[str, Sequence[_Entry]]) -> None:
+    save_model(model, folder / "model.xml", compress_to_fp16=False)
+    for kind in names:
+        (folder / kind).mkdir()
+    for entry, feed in zip(names["inputs"], feeds, strict=True):
+        with create(folder / entry.file) as file:
+            write_npy(file, feed.astype(str) if feed.dtype == object else feed)
+    listed = {kind: [entry._asdict() for entry in entries] for kind, entries in names.items()}
+    save_text(folder / "names.json", json.dumps({"schema": 1, **listed}, indent=2))
+
+
+def _results(folder: Path, entry: _Entry, key: int | str, said: str, command: str) -> dict[int | str, Array]:
+    """Return an array that a command wrote, with its scale and zero point where they are beside it.
+
+    Raises:
+        InputError: if it did not, or wrote something else.
+    """
+    path = folder / entry.file
+    if not path.is_file():
+        raise InputError(
+            f"{quoted(command)} wrote no {entry.file}, the output {quoted(entry.name)}",
+            code=Code.BAD_REQUEST,
+            hint=said,
+        )
+    found: dict[int | str, Array] = {}
+    for end in ("", ".scale", ".zero_point"):
+        file = path.with_suffix(f"{end}.npy")
+        if not end or file.is_file():
+            try:
+                found[f"{key}{end}" if end else key] = np.asarray(read_array(str(file)))
+            except InputError as reason:
+                message = f"{quoted(command)} wrote {entry.file}: {reason.message.replace(f'{folder}/', '')}"
+                raise InputError(message, code=reason.code, hint=reason.hint or said) from None
+    return found

@@ -1,0 +1,93 @@
+"""One step of a model with variables, as a model without: what the variables hold before and after the step are inputs and outputs.
+
+A part of a model that reads a variable does not write it, so that other runtimes refuse it, and what the step begins with
+is lost. So parts are cut out of a model without variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir.graph import Layer
+from ..ir.tensor import Array
+from ..openvino.building.ends import Assign, Parameter, ReadValue, Result
+from ..openvino.feeding import bind
+from ..openvino.model import Model
+from ..openvino.names import unknown_name
+from .reference import Reference
+
+__all__ = ["stateless", "step_of"]
+
+
+def step_of(
+    model: Model, feeds: Sequence[Array], states: Mapping[str, object] | None = None
+) -> tuple[Model, list[Array]]:
+    """Return a model whose variables are inputs and outputs, and an array for each of its inputs.
+
+    Args:
+        model: the model; it is not changed, and returned as it is if it has no variables.
+        feeds: an array for each of its inputs.
+        states: what variables hold before the step, by their ids; by default what they begin with.
+
+    Raises:
+        InputError: if there is no such variable, or an array does not fit it.
+    """
+    known = [variable.info.variable_id for variable in model.get_variables()]
+    for name in states or {}:
+        if name not in known:
+            raise (
+                unknown_name("variable", name, known)
+                if known
+                else InputError(f"the model has no variables, and so no {name!r}", code=Code.NO_SUCH_NAME)
+            )
+    if not known:
+        return model, list(feeds)
+    step, ids = stateless(model)
+    given = {**_initial(model, feeds), **(states or {})}
+    return step, [*feeds, *bind(step.inputs[len(feeds) :], [np.asarray(given[id]) for id in ids])]
+
+
+def stateless(model: Model) -> tuple[Model, list[str]]:
+    """Return a model whose variables are inputs and outputs, after its own, and the ids of these inputs.
+
+    Args:
+        model: the model; it is not changed.
+    """
+    step = model.clone()
+    parameters: dict[str, Parameter] = {}
+    for node in step.get_ops():
+        if isinstance(node, ReadValue) and (id := node.get_variable_id()) not in parameters:
+            parameters[id] = Parameter(node.get_output_element_type(0), node.get_output_partial_shape(0))
+            parameters[id].set_friendly_name(id)
+            parameters[id].output(0).set_names({id})
+    for node in list(step.get_ops()):
+        if isinstance(node, ReadValue):
+            node.output(0).replace(parameters[node.get_variable_id()].output(0))
+    for node in list(step.sinks):
+        if isinstance(node, Assign):
+            result = Result.with_names(node.input_value(0))
+            result.set_friendly_name(f"{node.get_variable_id()} after the step")
+            step.remove_sink(node)
+            step.add_results([result])
+    step.add_parameters(list(parameters.values()))
+    for variable in list(step.get_variables()):
+        step.remove_variable(variable)
+    step.validate_nodes_and_infer_types()
+    return step, list(parameters)
+
+
+def _initial(model: Model, feeds: Sequence[Array]) -> dict[str, Array]:
+    """Return what the variables begin with on some inputs."""
+    found: dict[str, Array] = {}
+
+    def note(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        if layer.type == "ReadValue":
+            found.setdefault(layer.attributes["variable_id"], np.array(outputs[0]))
+        return outputs
+
+    Reference(model).run(feeds, note)
+    return found
