@@ -62,7 +62,7 @@ def reduce(
     >>> model = ov.Model([opset1.exp(opset1.abs(x, name="positive"), name="y")], [x])
     >>> inputs = [np.array([0, 1], np.float32)]
     >>> debug.reduce(model, inputs, Device()).layers
-    ('y',)
+    ('positive',)
 
     Args:
         model: the model; it is not changed.

@@ -43,9 +43,9 @@ class Reduced:
     >>> model = ov.Model([opset1.exp(opset1.abs(x, name="positive"), name="y")], [x])
     >>> found = debug.reduce(model, [np.array([0, 1], np.float32)], Device())
     >>> found.layers, found.original
-    (('y',), 2)
+    (('positive',), 2)
     >>> found.record()["layers"]
-    ['y']
+    ['positive']
 
     Args:
         model: the part.
