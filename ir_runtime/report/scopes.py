@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 
 from .._util.deadline import check
 from ..analysis.infer import Inferred
-from ..ir.graph import Graph
+from ..ir.graph import IO_TYPES, Graph
 from .items import Edge, Item, Items, Part, Path, items_of, visible_edges
 from .kinds import mark_constants, mark_shapes
 from .names import place
@@ -24,6 +24,8 @@ OPEN = 32
 _OPEN_MOST = 46
 """The same if otherwise a scope with half of the model would stay closed."""
 _PART = 40
+_INDICES = "masks and indices"
+_FEWEST_INDICES = 4
 
 
 @dataclass
@@ -62,6 +64,7 @@ def fold(graph: Graph, values: Inferred) -> Scopes:
     mark_constants(found)
     mark_shapes(found)
     place(found)
+    _place_indices(found)
     _simplify(found)
     split(found)
     _simplify(found)
@@ -204,6 +207,25 @@ def _order(edges: Iterable[Edge], ends: Mapping[int, Part | int]) -> list[Part |
             if not degree[reader]:
                 heappush(ready, first[reader])
     return order
+
+
+def _place_indices(found: Items) -> None:
+    """Group the layers of a scope that compute masks, positions and other integers."""
+    inside: dict[Path, list[Item]] = defaultdict(list)
+    for item in filter(_is_index, found.items):
+        inside[item.path or ()].append(item)
+    for path, items in inside.items():
+        if len(items) >= _FEWEST_INDICES:
+            for item in items:
+                item.path = (*path, Part(_INDICES))
+
+
+def _is_index(item: Item) -> bool:
+    """Return whether a layer gives integers or booleans only."""
+    if not item.is_drawn or item.bodies or item.layer.type in IO_TYPES:
+        return False
+    values = [item.value(port) for port in range(len(item.layer.outputs))]
+    return bool(values) and all(value is not None and value.element.integral for value in values)
 
 
 def _place_shapes(found: Items) -> None:

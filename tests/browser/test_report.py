@@ -78,6 +78,46 @@ def test_the_first_screen_tells_the_story_and_leads_to_layers(opened: Any, measu
         assert story.is_hidden()
 
 
+def chain(count: int = 40) -> ov.Model:
+    """A chain of layers without scopes, far higher than wide."""
+    x = ops.parameter([1, 4], np.float32, "x")
+    y: ov.Node = x
+    for number in range(count):
+        y = named((ops.relu, ops.exp, ops.tanh)[number % 3](y), f"layer {number}")
+    return ov.Model([y], [x], "chain")
+
+
+def test_a_long_chain_continues_in_columns(opened: Any) -> None:
+    found = opened(chain().report().html)
+    width, height, places = found.page.evaluate(
+        "[report.views[0].model.root.box.w, report.views[0].model.root.box.h, [...report.views[0].placed.values()].map(p => [p.x, p.y, p.w, p.h])]"
+    )
+    assert len({round(x + w / 2) for x, _, w, _ in places}) > 1
+    assert height < 4 * width
+    boxes = [(x, y, x + w, y + h) for x, y, w, h in places]
+    assert all(x0 >= 0 and y0 >= 0 and x1 <= width and y1 <= height for x0, y0, x1, y1 in boxes)
+    overlapping = [
+        (a, b)
+        for n, a in enumerate(boxes)
+        for b in boxes[:n]
+        if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    ]
+    assert overlapping == []
+    found.page.select_option("#direction", "LR")
+    assert found.page.evaluate("report.views[0].model.root.box.h") < 200
+
+
+def test_the_small_map_shows_what_is_seen_and_leads_elsewhere(opened: Any) -> None:
+    found = opened(chain(90).report().html)
+    small = found.page.locator("svg.map")
+    assert small.is_visible()
+    before = found.page.evaluate("d3.zoomTransform(report.views[0].svg).y")
+    small.click(position={"x": 75, "y": 120})
+    assert found.page.evaluate("d3.zoomTransform(report.views[0].svg).y") != before
+    found.page.click("#fit")
+    assert small.is_hidden()
+
+
 def test_the_address_leads_to_a_layer(opened: Any, plain: str) -> None:
     found = opened(plain)
     found.page.evaluate("location.hash = '#layer=' + encodeURIComponent('body/block7/relu')")

@@ -229,3 +229,17 @@ def test_no_scope_is_on_a_cycle(layers: list[tuple[int, int, str, str]]) -> None
     assert all(nx.is_directed_acyclic_graph(graph) for graph in quotients(tree))
     placed = [index for scope in tree.scopes for index in scope.layers]
     assert sorted(placed) == [item.index for item in tree.found.items if item.is_drawn]
+
+
+def test_arithmetic_of_masks_and_indices_is_one_scope() -> None:
+    ids = ops.parameter([1, 8], np.int64, "ids")
+    mask: ov.Node = ids
+    for number in range(4):
+        mask = ops.add(mask, np.int64(number))
+    data = ops.parameter([8, 4], np.float32, "data")
+    found = ops.gather(ops.relu(data), mask, np.int64(0))
+    model = ov.Model([ops.exp(found)], [ids, data])
+    tree = fold(model._graph, model._values)
+    (scope,) = tree.scopes[1:]
+    assert (scope.label, scope.size, scope.open) == ("masks and indices", 4, True)
+    assert {tree.found.items[index].layer.type for index in scope.layers} == {"Add"}

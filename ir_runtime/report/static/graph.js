@@ -2,7 +2,7 @@
 // One graph on the page: layout of every open scope, drawing, zoom, selection.
 
 const NS = 'http://www.w3.org/2000/svg';
-const ROW = 38, TITLE = 24, PILL = { w: 118, h: 18 }, MANY = 6, MANY_READERS = 4, ALL = 1500, NEAR = .35, NARROW = 600, LABEL = 30;
+const ROW = 38, TITLE = 24, PILL = { w: 118, h: 18 }, MANY = 6, MANY_READERS = 4, ALL = 1500, NEAR = .35, NARROW = 600, LABEL = 30, COLUMN = 700, CROSSING = 3, GUTTER = 36;
 
 function el(parent, name, attributes = {}, text) {
   const e = document.createElementNS(NS, name);
@@ -20,6 +20,8 @@ class GraphView {
     const marker = el(el(this.svg, 'defs'), 'marker', { id: this.tip, viewBox: '0 0 8 8', refX: 7.5, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: 'userSpaceOnUse', orient: 'auto' });
     el(marker, 'path', { d: 'M0 .8L7.5 4L0 7.2Z' });
     this.view = el(this.svg, 'g');
+    this.map = el(pane, 'svg', { class: 'map', 'aria-hidden': true });
+    this.map.addEventListener('click', e => this.jump(e));
     this.zoom = d3.zoom().scaleExtent([.02, 4]).on('zoom', e => { this.view.setAttribute('transform', e.transform); if (!this.waiting) this.waiting = requestAnimationFrame(() => this.cull()); });
     d3.select(this.svg).call(this.zoom).on('dblclick.zoom', null);
     this.svg.addEventListener('click', e => this.click(e));
@@ -52,6 +54,7 @@ class GraphView {
     this.addPills(g, scope.ins, true);
     this.addPills(g, scope.outs, false);
     dagre.layout(g);
+    if (this.direction === 'TB') wrap(g);
     const title = scope.parent ? TITLE : 0, least = scope.parent ? scope.label.length * 7.4 + 90 : 0;
     return scope.box = { w: Math.max(g.graph().width, least, 120), h: g.graph().height + title, inner: g.graph().width, g };
   }
@@ -96,7 +99,7 @@ class GraphView {
   drawEdge(p, e, x0, y0) {
     const points = e.points.map(q => ({ x: q.x + x0, y: q.y + y0 })), X = points.map(q => q.x), Y = points.map(q => q.y), x = Math.min(...X), y = Math.min(...Y);
     if (e.back) points.reverse();
-    const hidden = e.list.every(f => this.model.nodes[f[0]].h), path = el(p, 'path', { class: 'edge' + (e.back ? ' back' : '') + (hidden ? ' shape' : ''), d: curve(points), 'marker-end': `url(#${this.tip})`, 'data-a': e.a, 'data-b': e.b });
+    const hidden = e.list.every(f => this.model.nodes[f[0]].h), path = el(p, 'path', { class: 'edge' + (e.back ? ' back' : '') + (hidden ? ' shape' : ''), d: e.wraps ? 'M' + points.map(at).join('L') : curve(points), 'marker-end': `url(#${this.tip})`, 'data-a': e.a, 'data-b': e.b });
     el(path, 'title', {}, this.model.edgeTitle(e.list));
     this.drawn.push({ e: path, x, y, w: Math.max(...X) - x, h: Math.max(...Y) - y, on: true, small: false });
     if (!e.label.text) return;
@@ -155,12 +158,35 @@ class GraphView {
     this.draw(v, this.model.root, 0, 0);
     for (const each of this.labels) { v.append(each.e); this.drawn.push(each); }
     this.view.replaceChildren(v);
+    this.drawMap();
     this.mark();
     this.cull();
   }
 
+  drawMap() { // the whole graph, small, where it is larger than the window
+    const b = this.model.root.box;
+    this.map.replaceChildren();
+    this.map.setAttribute('viewBox', `0 0 ${b.w} ${b.h}`);
+    for (const p of this.placed.values()) if (!(p.item.isScope && p.item.open)) el(this.map, 'rect', { x: p.x, y: p.y, width: p.w, height: p.h, rx: 6 }).style.fill = this.app.overlay.colour(p.item) || '';
+    this.frame = el(this.map, 'rect', { class: 'frame' });
+  }
+
+  frameMap() {
+    const t = d3.zoomTransform(this.svg), r = this.svg.getBoundingClientRect(), b = this.model.root.box;
+    if (!b || !this.frame) return;
+    const whole = b.w * t.k <= r.width + 1 && b.h * t.k <= r.height + 1;
+    this.map.classList.toggle('unneeded', whole || r.width < NARROW);
+    for (const [name, value] of Object.entries({ x: -t.x / t.k, y: -t.y / t.k, width: r.width / t.k, height: r.height / t.k })) this.frame.setAttribute(name, value);
+  }
+
+  jump(e) {
+    const at = new DOMPoint(e.clientX, e.clientY).matrixTransform(this.map.getScreenCTM().inverse()), r = this.svg.getBoundingClientRect(), k = d3.zoomTransform(this.svg).k;
+    d3.select(this.svg).call(this.zoom.transform, d3.zoomIdentity.translate(r.width / 2 - at.x * k, r.height / 2 - at.y * k).scale(k));
+  }
+
   cull() { // what is outside the window is taken out of the document, and text that is too small to be read
     this.waiting = 0;
+    this.frameMap();
     const t = d3.zoomTransform(this.svg), r = this.svg.getBoundingClientRect(), far = t.k < NEAR;
     const x0 = (-200 - t.x) / t.k, y0 = (-200 - t.y) / t.k, x1 = (r.width + 200 - t.x) / t.k, y1 = (r.height + 200 - t.y) / t.k;
     const held = document.activeElement;
@@ -270,6 +296,44 @@ class GraphView {
     }
     return best;
   }
+}
+
+function wrap(g) { // a long chain continues in the next column, where few edges cross
+  const { width, height } = g.graph(), nodes = g.nodes().map(id => g.node(id)), edges = g.edges().map(id => g.edge(id));
+  const count = Math.min(8, Math.round(Math.sqrt(height / (2 * width))), Math.floor(height / COLUMN));
+  if (count < 2) return;
+  const spans = nodes.map(n => [n.y - n.height / 2, n.y + n.height / 2]).sort((a, b) => a[0] - b[0]), gaps = [];
+  let bottom = spans[0][1];
+  for (const [y0, y1] of spans) { if (y0 > bottom) gaps.push((bottom + y0) / 2); bottom = Math.max(bottom, y1); }
+  const crossing = y => edges.filter(e => { const Y = e.points.map(q => q.y); return Math.min(...Y) < y && Math.max(...Y) > y; }).length;
+  const cuts = [];
+  for (let k = 1; k < count; k++) {
+    const near = gaps.filter(y => Math.abs(y - k * height / count) < height / count / 3 && !(y <= cuts.at(-1)));
+    const best = near.map(y => [crossing(y) * 40 + Math.abs(y - k * height / count), y]).sort((a, b) => a[0] - b[0])[0];
+    if (!best || crossing(best[1]) > CROSSING) return;
+    cuts.push(best[1]);
+  }
+  const starts = [0, ...cuts], tall = Math.max(...starts.map((y, k) => (starts[k + 1] ?? height) - y)) + GUTTER, step = width + GUTTER;
+  const column = y => starts.findLastIndex(start => y >= start) , moved = (q, k) => ({ x: q.x + k * step, y: q.y - starts[Math.max(k, 0)] + (k ? GUTTER / 2 : 0) });
+  for (const n of nodes) Object.assign(n, moved(n, column(n.y)));
+  for (const e of edges) {
+    const label = column(e.y ?? 0);
+    if (e.x !== undefined) Object.assign(e, moved(e, label));
+    const points = [];
+    let before = null;
+    for (const q of e.points) {
+      const k = Math.max(0, column(q.y)), here = moved(q, k);
+      if (before !== null && k !== before) {
+        const from = points.at(-1), [low, high] = k > before ? [tall - 6, 4] : [4, tall - 6], x = Math.max(k, before) * step - GUTTER / 2;
+        points.push({ x: from.x, y: low }, { x, y: low }, { x, y: high }, { x: here.x, y: high });
+        e.wraps = true;
+      }
+      points.push(here);
+      before = k;
+    }
+    e.points = points;
+  }
+  Object.assign(g.graph(), { width: count * step - GUTTER, height: tall });
 }
 
 function curve(p) { // through the points of the layout, rounded
