@@ -1,5 +1,5 @@
-"""Measuring a model: how long it takes to load and to run, and how much memory, also beside OpenVINO.
+"""Measure a model: load and run times, and memory, also in comparison with OpenVINO.
 
-Everything here calls a runtime through the API that `ir_runtime` and ``openvino`` share, so that both
-are measured by the same lines.
+Runtimes are called through the API that `ir_runtime` and ``openvino`` share, so that the same code measures
+both.
 """

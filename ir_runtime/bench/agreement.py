@@ -17,9 +17,9 @@ __all__ = ["Agreement", "compare"]
 # f64 in f32.
 _TOLERANCES = {1: 1e-1, 2: 1e-2}
 _USUAL = 1e-4
-# Where products are rounded to less than f32, whatever the type of the output.
+# If products are rounded to less than f32, for any output type.
 _NARROW = 1e-1
-# Results with more numbers in a row, or with more rows, are not looked through for the same in another order.
+# Larger results are not searched for reordered rows.
 _COLUMNS, _ROWS = 10, 10_000
 
 
@@ -29,12 +29,9 @@ class Agreement:
 
     Args:
         agree: whether every output agrees.
-        difference: the largest difference, relative to the largest number of its output; infinite where
-            shapes or the places of NaN differ, or where numbers that must be equal are not.
-        output: the number of the output where it is.
-        moved: rows that stand elsewhere, if the results are the same but for the order of their rows, as
-            those of a detector are that finds two objects equally likely; the difference is then that
-            with the same rows side by side.
+        difference: the largest difference, relative to the largest number of its output; infinite if shapes, positions of NaN, or exact numbers differ.
+        output: the number of that output.
+        moved: the number of reordered rows if the results only differ in their order, as for detections of equal score; the difference then compares matching rows.
     """
 
     agree: bool
@@ -44,7 +41,7 @@ class Agreement:
 
 
 def compare(ours: Sequence[Array], theirs: Sequence[Array], narrow: bool = False) -> Agreement:
-    """Compare outputs, in order: reals nearly, all else exactly.
+    """Compare outputs in order: real numbers approximately, others exactly.
 
     Args:
         ours: the outputs of one side.
@@ -59,20 +56,20 @@ def compare(ours: Sequence[Array], theirs: Sequence[Array], narrow: bool = False
     if len(ours) != len(theirs):
         return Agreement(False, np.inf, min(len(ours), len(theirs)))
     least = _NARROW if narrow else 0.0
-    found = _in_place(ours, theirs, least)
-    if not found.agree and (place := _places(ours, theirs)) is not None:
+    agreement = _in_place(ours, theirs, least)
+    if not agreement.agree and (place := _places(ours, theirs)) is not None:
         ordered = _in_place(ours, [array[place] for array in theirs], least)
         if ordered.agree:
             return replace(ordered, agree=False, moved=int((place != np.arange(len(place))).sum()))
-    return found
+    return agreement
 
 
 def _in_place(ours: Sequence[Array], theirs: Sequence[Array], least: float) -> Agreement:
-    found = [_difference(a, b) for a, b in zip(ours, theirs, strict=True)]
+    differences = [_difference(a, b) for a, b in zip(ours, theirs, strict=True)]
     allowed = [max(_tolerance(a, b), least) for a, b in zip(ours, theirs, strict=True)]
-    worst = max(range(len(found)), key=lambda index: found[index] / allowed[index], default=0)
-    agree = all(difference <= most for difference, most in zip(found, allowed, strict=True))
-    return Agreement(agree, found[worst] if found else 0.0, worst)
+    worst = max(range(len(differences)), key=lambda index: differences[index] / allowed[index], default=0)
+    agree = all(difference <= most for difference, most in zip(differences, allowed, strict=True))
+    return Agreement(agree, differences[worst] if differences else 0.0, worst)
 
 
 def _places(ours: Sequence[Array], theirs: Sequence[Array]) -> Array | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..ir.array import Array
     from .interfaces import ProfiledLayer
 
-__all__ = ["Counter", "ReportType", "average", "counted", "write_report"]
+__all__ = ["Counter", "ReportType", "average", "count_runs", "write_report"]
 
 ReportType = Literal["no_counters", "average_counters", "detailed_counters"]
 
@@ -27,7 +27,7 @@ _HEADER = ("layerName", "execStatus", "layerType", "execType", "realTime (ms)", 
 
 @dataclass(frozen=True)
 class Counter:
-    """How long a layer took in a run; ``status`` is OPTIMIZED_OUT where it ran as part of the one before it."""
+    """The time of a layer in a run; ``status`` is OPTIMIZED_OUT if it was fused into the previous one."""
 
     layer: str
     operation: str
@@ -35,27 +35,27 @@ class Counter:
     ms: float
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return asdict(self)
 
 
-def counted(setting: Setting, inputs: Sequence[Array], runs: int) -> list[list[Counter]]:
-    """Return the counters of each of this many runs, at most `RUNS`, of this package.
+def count_runs(setting: Setting, inputs: Sequence[Array], runs: int) -> list[list[Counter]]:
+    """Return the counters of each of ``runs`` runs, at most `RUNS`, of this package.
 
     Args:
         setting: the model, and the requested measurements.
         inputs: an array for each of its inputs.
-        runs: how many.
+        runs: the number of runs.
     """
     side = Side(OURS, replace(setting, counters=True))
     request = side.request(inputs)
     request.infer()
-    found = []
+    counters = []
     for _ in range(min(runs, RUNS)):
         side.reset(request)
         request.infer()
-        found.append([_counter(info) for info in request.get_profiling_info()])
-    return found
+        counters.append([_counter(info) for info in request.get_profiling_info()])
+    return counters
 
 
 def _counter(info: ProfiledLayer) -> Counter:
@@ -64,7 +64,10 @@ def _counter(info: ProfiledLayer) -> Counter:
 
 def average(runs: Sequence[Sequence[Counter]]) -> list[Counter]:
     """Return the mean of each layer over all runs."""
-    return [replace(each[0], ms=sum(one.ms for one in each) / len(each)) for each in zip(*runs, strict=True)]
+    return [
+        replace(layer_runs[0], ms=sum(one.ms for one in layer_runs) / len(layer_runs))
+        for layer_runs in zip(*runs, strict=True)
+    ]
 
 
 def write_report(
@@ -74,10 +77,10 @@ def write_report(
     results: Sequence[tuple[str, object]],
     runs: Sequence[Sequence[Counter]],
 ) -> list[Path]:
-    """Write ``benchmark_report.csv``, and the counters that are asked for, as benchmark_app does; return the files.
+    """Write ``benchmark_report.csv`` and the requested counters like benchmark_app; return the files.
 
     Args:
-        folder: where to.
+        folder: the folder.
         kind: which counters to write.
         command: the options of the command line.
         results: names and figures.

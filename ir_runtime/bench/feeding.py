@@ -1,4 +1,4 @@
-"""Pass arrays to a runtime's tensors, or to another process through files, and back."""
+"""Pass arrays to a runtime's tensors, or through files to another process, and back."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["feed", "readable", "restore", "store"]
 
 
 def feed(api: RuntimeApi, request: Request, inputs: Sequence[Array]) -> None:
-    """Give each input of a request its array, which is shared where the runtime can.
+    """Set the inputs of a request, sharing memory if the runtime can.
 
     Raises:
-        InputError: if OpenVINO has no tensors for such an array: its elements take less than a byte.
+        InputError: if OpenVINO has no tensors of sub-byte elements.
     """
     for index, (port, array) in enumerate(zip(request.model_inputs, inputs, strict=True)):
         kind = port.get_element_type()
@@ -33,7 +33,7 @@ def _ours(api: RuntimeApi, kind: Element, array: Array) -> RawTensor:
 
         array = array.view(
             ElementType.parse(kind.to_string()).dtype
-        )  # as NumPy saves the types that it lacks
+        )  # as NumPy saves types of other packages
     return api.Tensor(array, shared_memory=True)
 
 

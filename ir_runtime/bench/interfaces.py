@@ -1,4 +1,4 @@
-"""The interface that ``ir_runtime`` and ``openvino`` share, as far as it is measured here."""
+"""The part of the API shared by ``ir_runtime`` and ``openvino`` that is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenVINO's own performance counters, beside the times of this package."""
+"""OpenVINO's performance counters, compared with the times of this package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["compared"]
 
 
 class _Node(NamedTuple):
-    """A node that OpenVINO executes: how it is implemented, the layers that it computes, and its seconds."""
+    """A node executed by OpenVINO: its implementation, its layers, and its seconds."""
 
     kind: str
     layers: tuple[str, ...]
@@ -41,11 +41,11 @@ def compared(
         path = str(Path(folder) / "model.xml")
         save_model(model, path, compress_to_fp16=False)
         side = Side(OPENVINO, Setting(path, threads=threads, counters=True))
-        latencies, nodes = _counted(side, feeds, runs)
-    return replace(report, other=median(latencies), compared=tuple(_joined(report.outermost, nodes)))
+        latencies, nodes = _count(side, feeds, runs)
+    return replace(report, other=median(latencies), compared=tuple(_join(report.outermost, nodes)))
 
 
-def _counted(side: Side, feeds: Sequence[Array], runs: int) -> tuple[list[float], list[_Node]]:
+def _count(side: Side, feeds: Sequence[Array], runs: int) -> tuple[list[float], list[_Node]]:
     request = side.request(feeds)
     latencies: list[float] = []
     times: dict[str, list[float]] = {}
@@ -55,28 +55,28 @@ def _counted(side: Side, feeds: Sequence[Array], runs: int) -> tuple[list[float]
         request.infer()
         if number:  # the first run warms up
             latencies.append(time.perf_counter() - start)
-            for each in request.get_profiling_info():
-                times.setdefault(each.node_name, []).append(each.real_time.total_seconds())
-    seconds = {name: median(found) for name, found in times.items()}
+            for result in request.get_profiling_info():
+                times.setdefault(result.node_name, []).append(result.real_time.total_seconds())
+    seconds = {name: median(entries) for name, entries in times.items()}
     return latencies, [_node(op, seconds) for op in side.compiled.get_runtime_model().get_ordered_ops()]
 
 
 def _node(op: CompiledNode, seconds: Mapping[str, float]) -> _Node:
     info = op.get_rt_info()
-    known = {key: str(getattr(info[key], "value", info[key])) for key in info}
-    kind = f"{known.get('layerType', op.get_type_name())} ({known.get('primitiveType', '')})"
-    layers = tuple(name for name in known.get("originalLayersNames", "").split(",") if name)
+    details = {key: str(getattr(info[key], "value", info[key])) for key in info}
+    kind = f"{details.get('layerType', op.get_type_name())} ({details.get('primitiveType', '')})"
+    layers = tuple(name for name in details.get("originalLayersNames", "").split(",") if name)
     return _Node(kind, layers, seconds.get(op.get_friendly_name(), 0.0))
 
 
-def _joined(steps: Sequence[StepTime], nodes: Sequence[_Node]) -> list[ComparedTime]:
-    """Return the sets of layers that neither runtime computes apart (connected components), the slowest first."""
+def _join(steps: Sequence[StepTime], nodes: Sequence[_Node]) -> list[ComparedTime]:
+    """Return the smallest sets of layers that neither runtime splits, the slowest first."""
     import networkx as nx
 
     together = nx.Graph()
     computed = {"step": [step.layers for step in steps], "node": [node.layers for node in nodes]}
-    for kind, found in computed.items():
-        for number, layers in enumerate(found):
+    for kind, compared in computed.items():
+        for number, layers in enumerate(compared):
             together.add_edges_from(((kind, number), ("layer", name)) for name in layers)
     rows = []
     for component in nx.connected_components(together):

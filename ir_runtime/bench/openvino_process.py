@@ -1,8 +1,8 @@
-"""Run OpenVINO in a process of its own, so that what ends that process leaves this one alive.
+"""Run OpenVINO in a separate process, so that a crash does not end this one.
 
-Its CPU plugin ends the process on some models, by a division by zero for example. The process is started by the first
-job and answers one after the other; it ends with the process that started it. Jobs and answers are pickled, and pass
-through its standard input and output.
+Its CPU plugin ends the process on some models, for example by a division by zero. The process is started by
+the first job and answers one job after another; it ends with its parent. Jobs and answers are pickled and
+pass through its standard input and output.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = ["Answer", "Died", "Failed", "Job", "Node", "Probe", "run"]
 
 
 class Probe(NamedTuple):
-    """A tensor to look at.
+    """A tensor to observe.
 
     Args:
         layer: the name of its layer.
         output: the number of the output.
         widens: whether to convert it to f32.
-        product: whether to look at it through a product with 1, behind which no node computes in another precision.
+        product: whether to observe it through a product with 1, after which no node changes precision.
     """
 
     layer: str
@@ -46,13 +46,13 @@ class Probe(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """A model to compile and to run once.
+    """A model to compile and run once.
 
     Args:
         path: the path of the model.
         config: properties of the CPU plugin.
         inputs: an array for each input.
-        probes: what to look at besides the outputs.
+        probes: the tensors to observe in addition to the outputs.
     """
 
     path: str
@@ -78,10 +78,10 @@ class Answer:
 
     Args:
         outputs: the outputs of the model.
-        seen: for each probe what it saw, flat; ``None`` where the compiled model has no such tensor.
+        seen: the flat tensor of each probe; ``None`` if the compiled model has none.
         nodes: the execution nodes.
         settings: properties of the compiled model.
-        version: of OpenVINO.
+        version: the version of OpenVINO.
     """
 
     outputs: list[Array]
@@ -100,7 +100,7 @@ class Failed(Exception):  # noqa: N818 - an answer
 
 
 class Died(Exception):  # noqa: N818 - an answer
-    """The process ended while it did a job; the message says by which signal or code."""
+    """The process died during a job; the message has the signal or code."""
 
 
 SETTINGS = (
@@ -118,24 +118,24 @@ SETTINGS = (
 
 
 def run(job: Job) -> Answer:
-    """Do a job in OpenVINO's process.
+    """Run a job in OpenVINO's process.
 
     Raises:
         Failed: if OpenVINO is not installed, or refuses the model or the inputs.
-        Died: if its process ended.
+        Died: if its process died.
     """
     return _WORKER.run(job)
 
 
 class _Worker:
-    """The process, which is started when it is needed, and again after it ended."""
+    """The process, started on demand and again after its end."""
 
     def __init__(self) -> None:
         self._process: Process | None = None
         self._lock = threading.Lock()
 
     def after_fork(self) -> None:
-        """Leave the process to the one that started it: a copy of this process starts one of its own."""
+        """Leave the process to its owner; a forked process starts its own."""
         if self._process is not None:
             self._process.returncode = 0  # not a child of this process, which cannot wait for it
         self._process, self._lock = None, threading.Lock()
@@ -152,7 +152,7 @@ class _Worker:
                 from .._util.child_process import ending
 
                 raise Died(ending(self._end(process))) from None
-            except BaseException:  # such as Ctrl-C: the next job would take the answer for its own
+            except BaseException:  # such as Ctrl-C: the next job would receive this answer
                 process.kill()
                 self._end(process)
                 raise
@@ -179,7 +179,7 @@ class _Worker:
         self._process = None
         for stream in (process.stdin, process.stdout):
             assert stream is not None
-            with suppress(OSError):  # of what could not be written
+            with suppress(OSError):  # for answers that cannot be written
                 stream.close()
         return process.wait()
 
@@ -194,12 +194,12 @@ def _send(stream: Any, message: object) -> None:
 
 
 def main() -> None:
-    """Do jobs from standard input until it ends."""
+    """Run jobs from standard input until its end."""
     from .._util.files import stream_to
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for the answer handles it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the waiting process
     answers = stream_to(os.dup(1))
-    os.dup2(2, 1)  # what libraries print would be taken for an answer
+    os.dup2(2, 1)  # output of libraries would be mistaken for an answer
     jobs = sys.stdin.buffer
     while (job := _next_job(jobs)) is not None:
         try:
@@ -250,7 +250,7 @@ def _core(api: Any) -> Any:
 
 
 def _add_probes(api: Any, model: Any, probes: Sequence[Probe]) -> list[int]:
-    """Add an output for each tensor; return the places of the probes that have one."""
+    """Add an output for each tensor; return the indices of the probes with one."""
     import numpy as np
 
     opset = import_module("openvino.opset13")
@@ -282,16 +282,16 @@ def _node(op: Any) -> Node:
 
 
 def _settings(compiled: Any) -> dict[str, str]:
-    """Return the properties of a compiled model on which results depend, as far as this version has them."""
-    found: dict[str, str] = {}
+    """Return the properties of a compiled model that affect results, as far as this version has them."""
+    properties: dict[str, str] = {}
     for name in SETTINGS:
         try:
             value = compiled.get_property(name)
         except RuntimeError:
             continue
         is_type = hasattr(value, "to_string")
-        found[name] = value.to_string() if is_type else str(value).rpartition(".")[2]
-    return found
+        properties[name] = value.to_string() if is_type else str(value).rpartition(".")[2]
+    return properties
 
 
 if __name__ == "__main__":

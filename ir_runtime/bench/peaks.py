@@ -36,15 +36,15 @@ class Peaks:
     bandwidth: float
 
     def attainable(self, flops: float, bytes: float) -> float:
-        """Return the least seconds that this many FLOPs on this many bytes of main memory take."""
+        """Return the minimum seconds for this many FLOPs and bytes of main memory."""
         return max(flops / self.flops, bytes / self.bandwidth)
 
     def bound(self, flops: float, bytes: float) -> str:
-        """Return what limits them: ``compute`` or ``memory``."""
+        """Return the bottleneck: ``compute`` or ``memory``."""
         return "compute" if flops / self.flops > bytes / self.bandwidth else "memory"
 
     def at_least(self, flops: float) -> Peaks:
-        """Return the peaks with that of computing raised to the FLOPs per second of a layer that exceeds it.
+        """Return the peaks with FLOPs per second raised to those of a faster layer.
 
         >>> Peaks(50e9, 10e9).at_least(80e9).flops, Peaks(50e9, 10e9).at_least(1e9).flops
         (80000000000.0, 50000000000.0)
@@ -52,7 +52,7 @@ class Peaks:
         return replace(self, flops=max(self.flops, flops))
 
     def record(self) -> Record:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return {"gflops": self.flops / 1e9, "gbytes_per_second": self.bandwidth / 1e9}
 
 
@@ -61,8 +61,8 @@ def measure_peaks(backend: str, threads: int | None) -> Peaks:
     """Measure the peaks, once in a process.
 
     Args:
-        backend: whose product of matrices is measured.
-        threads: how many threads to use; ``None`` for one per core.
+        backend: the backend whose matrix product is measured.
+        threads: the number of threads; ``None`` for one per core.
     """
     return Peaks(
         flops=max(2 * side**3 / _fastest(_product(backend, threads, side)) for side in _SIDES),

@@ -1,4 +1,4 @@
-"""The report of the time of each layer of a model."""
+"""The report of layer times of a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BUSY = 3
 
 @dataclass(frozen=True)
 class ProfileReport:
-    """The time of each layer of a model, beside that of another runtime if it is there."""
+    """The time of each layer of a model, compared with another runtime if requested."""
 
     model: str
     backend: str
@@ -39,12 +39,12 @@ class ProfileReport:
 
     @property
     def is_busy(self) -> bool:
-        """Whether runs differ so much that other programs must have had the processor."""
+        """Whether runs vary so much that other programs must have used the processor."""
         return self.range is not None and self.range[1] >= _BUSY * self.range[0]
 
     @property
     def outermost(self) -> tuple[StepTime, ...]:
-        """The steps of the model itself, with the time of the bodies that they run."""
+        """The steps of the model itself, including the time of their bodies."""
         return tuple(step for step in self.steps if not step.within)
 
     @property
@@ -67,7 +67,7 @@ class ProfileReport:
         return tuple(sorted(rows, key=lambda row: -row.seconds))
 
     def record(self) -> Record:
-        """Return the same as plain data, for JSON: times in milliseconds."""
+        """Return a dict for JSON, with times in milliseconds."""
         return {
             "model": self.model,
             "backend": self.backend,
@@ -81,7 +81,7 @@ class ProfileReport:
             "operations": [operation.record(self.total) for operation in self.operations],
             "steps": [step.record(self.peaks, self.total) for step in self.steps],
             "openvino_latency_ms": None if self.other is None else self.other * 1e3,
-            "against_openvino": [each.record() for each in self.compared],
+            "against_openvino": [row.record() for row in self.compared],
         }
 
     def to_json(self) -> str:

@@ -46,8 +46,8 @@ def profile(
 ) -> ProfileReport:
     """Measure how long each layer of a model takes.
 
-    Runs alternate: one is timed as a whole, the next one is watched step by step. Steps are those of the compiled
-    model, so a step may compute several layers.
+    Runs alternate: one is timed as a whole, the next one is observed step by step. Steps are those of the
+    compiled model, so one may compute several layers.
 
     >>> import ir_runtime
     >>> found = ir_runtime.profile("examples/digits/digits.xml", runs=2, backend="numpy")
@@ -82,7 +82,7 @@ def profile(
     config = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}
     compiled = compile_model(net, config=config, backend=chosen)
     peaks = measure_peaks(compiled.backend, threads)
-    seconds, watched = _measured(compiled, feeds, runs)
+    seconds, watched = _measure(compiled, feeds, runs)
     steps = _Steps(watched, _Sizes(compiled, cost(net)))
     times = steps.times()
     peaks = peaks.at_least(max((1e9 * (step.gflops or 0) for step in times), default=0))
@@ -113,10 +113,10 @@ class _Watched:
     profile: Profile
 
 
-def _measured(
+def _measure(
     compiled: CompiledModel, feeds: Sequence[Array], runs: int
 ) -> tuple[list[float], list[_Watched]]:
-    """Return the seconds of runs that nothing watches, and the runs between them."""
+    """Return the seconds of unobserved runs, and the observed runs in between."""
     arrays, plain, watched = list(feeds), [], []
     for _ in range(_WARM_UP):
         compiled._run_arrays(arrays)
@@ -138,7 +138,7 @@ class _Sizes:
 
     Args:
         compiled: the model.
-        cost: what was counted of its layers.
+        cost: the costs of its layers.
     """
 
     compiled: CompiledModel
@@ -152,23 +152,23 @@ class _Sizes:
         self._values: Mapping[Port, Value] = self.compiled._model._values
 
     def _count(self, layer: Layer, inside: bool) -> LayerCount | None:
-        """Return what was counted of a layer of the model itself, or of one inside of a body."""
+        """Return the cost of a layer of the model itself or of a body."""
         return self._counts.get((layer.name, inside))
 
     def main(self, step: Step, inside: bool) -> int:
-        """Return the place of the layer of a step with the most FLOPs."""
+        """Return the index of the layer with the most FLOPs in a step."""
         counts = [self._count(layer, inside) for layer in step.layers]
-        flops = [found.flops if found is not None and isinstance(found.flops, int) else 0 for found in counts]
+        flops = [cost.flops if cost is not None and isinstance(cost.flops, int) else 0 for cost in counts]
         return flops.index(max(flops))
 
     def flops(self, step: Step, inside: bool) -> int | None:
         """Return the FLOPs of all layers of a step."""
-        counts = [found.flops for layer in step.layers if (found := self._count(layer, inside)) is not None]
+        counts = [cost.flops for layer in step.layers if (cost := self._count(layer, inside)) is not None]
         numbers = [count for count in counts if isinstance(count, int)]
         return sum(numbers) if len(numbers) == len(counts) else None
 
     def bytes(self, step: Step) -> int | None:
-        """Return the bytes that a step reads and writes; those of fused layers stay within it."""
+        """Return the bytes read and written by a step, without tensors inside fused layers."""
         inner, last = {layer.id for layer in step.layers}, step.layers[-1]
         if self._graph.layers.get(last.id) is not last:
             return self._within_body(step)
@@ -179,31 +179,26 @@ class _Sizes:
         return sum(type.element.nbytes(Value(type).count.min) for type in types)
 
     def _type(self, port: Port) -> TensorType:
-        """Return the type in which results of layers are computed, and others stored."""
+        """Return the type in which results are computed or stored."""
         type = self._values[port].type
         is_stored = self._graph[port.layer].type in ("Constant", "Parameter")
         return type if is_stored else TensorType(self.compiled._computed_type(type.element), type.shape)
 
     def _within_body(self, step: Step) -> int | None:
         """Return the bytes of a step that is a single layer of a body."""
-        found = self._count(step.layer, True)
-        if (
-            found is None
-            or step.also
-            or not isinstance(found.read, int)
-            or not isinstance(found.written, int)
-        ):
+        cost = self._count(step.layer, True)
+        if cost is None or step.also or not isinstance(cost.read, int) or not isinstance(cost.written, int):
             return None
-        return found.read + found.written
+        return cost.read + cost.written
 
     def within(self, step: Step) -> str:
         """Return the body that a step is in."""
-        found = self._count(step.layer, True)
-        return found.within if found is not None else "body"
+        cost = self._count(step.layer, True)
+        return cost.within if cost is not None else "body"
 
 
 class _Steps:
-    """The steps of all runs, each counted once.
+    """The steps of all runs, each listed once.
 
     Args:
         watched: the runs.
@@ -223,18 +218,18 @@ class _Steps:
         return (timed for run in self._watched for timed in run.profile.steps)
 
     def times(self) -> tuple[StepTime, ...]:
-        """Return the time of each step, in the order in which they run."""
+        """Return the time of each step, in execution order."""
         runs = [self._by_step(run) for run in self._watched]
         return tuple(
-            self._time(step, depth, [found.get(place, ()) for found in runs])
+            self._time(step, depth, [times_of_run.get(place, ()) for times_of_run in runs])
             for place, (step, depth) in enumerate(self._steps)
         )
 
     def _by_step(self, run: _Watched) -> Mapping[int, Sequence[float]]:
-        found: dict[int, list[float]] = {}
+        times: dict[int, list[float]] = {}
         for timed in run.profile.steps:
-            found.setdefault(self._places[id(timed.step)], []).append(timed.seconds)
-        return found
+            times.setdefault(self._places[id(timed.step)], []).append(timed.seconds)
+        return times
 
     def _time(self, step: Step, depth: int, runs: Sequence[Sequence[float]]) -> StepTime:
         totals = [sum(calls) for calls in runs]
@@ -252,7 +247,7 @@ class _Steps:
         )
 
     def runs(self) -> tuple[RunTimes, ...]:
-        """Return when each step ran."""
+        """Return the timeline of each run."""
         return tuple(
             RunTimes(
                 run.start,

@@ -1,4 +1,4 @@
-"""Measure a model, and report the figures as data."""
+"""Measure a model, and report the results as data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RATIOS = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One side's figures."""
+    """The results of one side."""
 
     runtime: str
     version: str
@@ -41,7 +41,7 @@ class Measured:
     timing: Timing
 
     def record(self) -> Record:
-        """For JSON: times in milliseconds, memory in bytes, throughput in inferences per second."""
+        """Return a dict for JSON: milliseconds, bytes, and inferences per second."""
         start, timing = self.start, self.timing
         return {
             "runtime": self.runtime,
@@ -70,27 +70,27 @@ class Measured:
 
 @dataclass(frozen=True)
 class Report:
-    """The sides, ours first, whether their results agree, and whether Ctrl-C ended the runs early."""
+    """The sides, this package first, whether their results agree, and whether Ctrl-C ended the runs early."""
 
     sides: list[Measured]
     agreement: Agreement | None = None
     partial: bool = False
 
     def ratio(self, name: str) -> float | None:
-        """One of `RATIOS`; ``None`` without a second side, or where a figure is not known."""
+        """Return one of `RATIOS`; ``None`` without a second side, or if unknown."""
         if len(self.sides) < 2:
             return None
         ours, theirs = map(RATIOS[name], self.sides)
         return ours / theirs if ours is not None and theirs else None
 
     def record(self) -> Record:
-        """For JSON; ``ratio`` and ``agreement`` are null without a second side."""
-        found = self.agreement
+        """Return a dict for JSON; ``ratio`` and ``agreement`` are null without a second side."""
+        agreement = self.agreement
         compared = {name: self.ratio(name) for name in RATIOS}
         return {
             "sides": [side.record() for side in self.sides],
             "ratio": compared if len(self.sides) > 1 else None,
-            "agreement": None if found is None else asdict(found),
+            "agreement": None if agreement is None else asdict(agreement),
             "partial": self.partial,
         }
 
@@ -106,17 +106,17 @@ def bench(
     clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Report:
-    """Measure a model: the start in separate processes, then runs by turns in this one.
+    """Measure a model: starts in separate processes, then alternating runs in this one.
 
     Args:
         setting: the model, and the requested measurements.
         inputs: an array for each of its inputs.
         against: another runtime to compare with.
-        requests: how many run at once.
-        until: when enough runs were measured.
-        starts: how often the start is measured; the best counts.
-        clock: in seconds, for one request; `time.process_time` counts what all threads take.
-        progress: told how much of the runs is done, from 0 to 1.
+        requests: the number of concurrent requests.
+        until: the stop condition.
+        starts: the number of starts, of which the best counts.
+        clock: the clock in seconds, for one request; `time.process_time` counts all threads.
+        progress: called with the progress from 0 to 1.
 
     Returns:
         The figures; those until then, if Ctrl-C ends the runs once each side was timed.

@@ -13,21 +13,21 @@ from .timed import StepTime
 __all__ = ["with_profile"]
 
 
-def with_profile(measures: Measures, found: ProfileReport) -> Measures:
-    """Add the times of a profile to what was measured, and how they relate to what the machine can do."""
-    inner = {(step.within, step.name): step.seconds * 1e3 for step in found.steps if step.within}
-    rates = {step.name: text for step in found.outermost if (text := _rate(step, found.peaks))}
+def with_profile(measures: Measures, report: ProfileReport) -> Measures:
+    """Add the times of a profile to measurements, and compare them with the machine's peaks."""
+    inner = {(step.within, step.name): step.seconds * 1e3 for step in report.steps if step.within}
+    rates = {step.name: text for step in report.outermost if (text := _rate(step, report.peaks))}
     return replace(
         measures,
-        times={step.name: step.seconds * 1e3 for step in found.outermost},
+        times={step.name: step.seconds * 1e3 for step in report.outermost},
         inner=inner,
         rates=rates,
-        fused={layer: step.name for step in found.outermost for layer in step.layers if layer != step.name},
+        fused={layer: step.name for step in report.outermost for layer in step.layers if layer != step.name},
     )
 
 
 def _rate(step: StepTime, peaks: Peaks) -> str:
-    """Return the speed of a step as a sentence; empty where it computes nothing."""
+    """Describe the speed of a step in a sentence; empty if it computes nothing."""
     reached = step.efficiency(peaks)
     if not step.flops or reached is None:
         return ""

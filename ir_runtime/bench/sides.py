@@ -1,4 +1,4 @@
-"""A model compiled by one runtime, to be measured."""
+"""A model compiled by one runtime, for measuring."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OURS: Runtime = "ir_runtime"
 OPENVINO: Runtime = "openvino"
 
 _F32 = {"INFERENCE_PRECISION_HINT": "f32"}
-# Without this OpenVINO quantises activations beside packed weights, and its cache of keys, in spite of f32.
+# Otherwise, OpenVINO quantizes activations for packed weights, and its key cache, even with f32.
 _EXACT = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0", "KV_CACHE_PRECISION": "f32"}
 
 
@@ -37,17 +37,17 @@ class Setting:
     Args:
         model: path of the ``.xml``.
         weights: path of the ``.bin``, where it is not beside the model.
-        shapes: other shapes of inputs as (name, number or ``None`` for the only one; text).
+        shapes: input shapes as (name, number, or ``None`` for the only input; text).
         hint: ``latency``, ``throughput``, ``cumulative_throughput`` or ``none``.
-        threads: how many to use; by default, what the runtime chooses.
-        backend: of this package.
-        exact: whether OpenVINO must not quantise anything that the model does not.
+        threads: the number of threads; by default, chosen by the runtime.
+        backend: the backend of this package.
+        exact: whether to prevent quantization by OpenVINO.
         config: further properties for OpenVINO.
-        streams: how many runs at once share the threads; by default, what the runtime makes of the hint.
-        precision: the type to compute in; by default, this package's are those of the model, OpenVINO's is f32.
+        streams: the number of concurrent runs that share the threads; by default, from the hint.
+        precision: the type to compute in; by default, the model's types in this package, f32 in OpenVINO.
         counters: whether the time of each layer is measured.
         queued: whether a single request runs in the background, as several do.
-        memory: bytes that a run of this package may need; by default, what the machine has.
+        memory: the memory limit of this package in bytes; by default, the machine's memory.
         timeout: seconds that each step of this package may take; by default, an hour.
         mode: ``accuracy``, or ``performance``: this package in that mode, and OpenVINO as it comes.
     """
@@ -69,29 +69,29 @@ class Setting:
     timeout: float | None = None
 
     def properties(self, runtime: Runtime) -> dict[str, str]:
-        """Return the properties that say so to a runtime."""
+        """Return the properties for a runtime."""
         numbers = {"INFERENCE_NUM_THREADS": self.threads, "NUM_STREAMS": self.streams}
-        said = {name: str(number) for name, number in numbers.items() if number is not None}
-        said |= {"PERF_COUNT": "YES"} if self.counters else {}
+        properties = {name: str(number) for name, number in numbers.items() if number is not None}
+        properties |= {"PERF_COUNT": "YES"} if self.counters else {}
         precision = {} if self.precision is None else {"INFERENCE_PRECISION_HINT": self.precision}
         is_exact = self.mode == "accuracy"
         if runtime == OURS:
-            said |= {} if is_exact else {"EXECUTION_MODE_HINT": self.mode.upper()}
-            return said | precision | ({} if self.backend is None else {"BACKEND": self.backend})
+            properties |= {} if is_exact else {"EXECUTION_MODE_HINT": self.mode.upper()}
+            return properties | precision | ({} if self.backend is None else {"BACKEND": self.backend})
         hint = {} if self.hint == "none" else {"PERFORMANCE_HINT": self.hint.upper()}
         exact = {**_F32, **(_EXACT if self.exact else {})} if is_exact else {}
-        return said | exact | hint | precision | dict(self.config or {})
+        return properties | exact | hint | precision | dict(self.config or {})
 
     @property
     def limits(self) -> Limits:
-        """What this package may use."""
-        from ..limits import DEFAULT  # here, as importing this package is measured
+        """The limits of this package."""
+        from ..limits import DEFAULT  # imported here, as the import of this package is measured
 
         limits = DEFAULT if self.memory is None else replace(DEFAULT, memory=self.memory)
         return limits if self.timeout is None else replace(limits, seconds=self.timeout)
 
     def record(self) -> Record:
-        """As a dictionary, from whose items it can be made again."""
+        """Return a dict from whose items it can be recreated."""
         return asdict(self)
 
 
@@ -116,7 +116,7 @@ class Side:
     """A model, read and compiled by one runtime; requests are made and run here.
 
     Args:
-        runtime: which one.
+        runtime: the runtime.
         setting: the model, and the requested measurements.
 
     Raises:
@@ -128,7 +128,7 @@ class Side:
         self.runtime, self.setting = runtime, setting
         self._api = import_runtime(runtime)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of properties without a meaning for some backend
+            warnings.simplefilter("ignore")  # about properties without meaning for a backend
             self._load()
         self.stateful = bool(self.compiled.create_infer_request().query_state())
 
@@ -160,16 +160,16 @@ class Side:
 
     @property
     def backend(self) -> str:
-        """What computes: the backend of this package that was chosen, or the device."""
+        """The backend of this package, or the device."""
         return str(getattr(self.compiled, "backend", "CPU"))
 
     @property
     def precision(self) -> str:
-        """The type in which f32 is multiplied, as far as the runtime says."""
+        """The type of f32 products, as far as reported."""
         return self.compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
 
     def request(self, inputs: Sequence[Array]) -> Request:
-        """Return a request that holds an array for each input."""
+        """Return a request with an array for each input."""
         request = self.compiled.create_infer_request()
         feed(self._api, request, inputs)
         return request
@@ -203,5 +203,5 @@ def _refusals(runtime: Runtime, model: str) -> Iterator[None]:
         from ..errors import InputError
 
         lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
-        said = lines[-1] if lines else type(reason).__name__
-        raise InputError(f"OpenVINO refuses {Path(model).name}: {said}") from reason
+        message = lines[-1] if lines else type(reason).__name__
+        raise InputError(f"OpenVINO refuses {Path(model).name}: {message}") from reason

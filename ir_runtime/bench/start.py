@@ -1,7 +1,7 @@
 """Measure the start of a runtime: time and memory from launch to the first result.
 
-Measured in a new process, since nothing is as cold, or as small, a second time. Run as a program,
-this module is that process: it takes a job as JSON on stdin, and prints what it measured.
+Measured in a new process, since only the first time is cold. Run as a program, this module is that process:
+it takes a job as JSON on stdin, and prints the measurements.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Start:
 
     @property
     def load(self) -> float:
-        """From the file to a model that is ready to run."""
+        """The time from the file to a compiled model."""
         return self.read + self.compile
 
 
@@ -52,17 +52,17 @@ def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Array], times: 
     """Return the start of a runtime, in a new process.
 
     Args:
-        runtime: which one.
+        runtime: the runtime.
         setting: the model, and the requested measurements.
         inputs: an array for each input.
-        times: how many processes; the best of each figure counts.
+        times: the number of processes; the best of each figure counts.
 
     Raises:
         ExecutionError: if the process fails.
     """
     with TemporaryDirectory(prefix="ir-runtime-bench-") as folder:
         job = {"runtime": runtime, "setting": setting.record(), "inputs": str(store(inputs, Path(folder)))}
-        return best([_measured(json.dumps(job), setting.backend) for _ in range(times)])
+        return best([_measure_once(json.dumps(job), setting.backend) for _ in range(times)])
 
 
 def best(starts: Sequence[Start]) -> Start:
@@ -75,33 +75,37 @@ def best(starts: Sequence[Start]) -> Start:
 
 
 def _least(sizes: Sequence[int | None]) -> int | None:
-    known = [size for size in sizes if size is not None]
-    return min(known) if len(known) == len(sizes) else None
+    sizes_known = [size for size in sizes if size is not None]
+    return min(sizes_known) if len(sizes_known) == len(sizes) else None
 
 
-def _measured(job: str, backend: str | None) -> Start:
+def _measure_once(job: str, backend: str | None) -> Start:
     done = run_module(__name__, stdin=job, environment=environment(backend))
     if done.returncode:
         from ..errors import ExecutionError
 
-        said = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise ExecutionError(f"the process that measures the start ended with {done.returncode}: {said}")
+        message = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        raise ExecutionError(f"the process that measures the start ended with {done.returncode}: {message}")
     return Start(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def environment(backend: str | None = None) -> dict[str, str]:
-    """Return the environment of a process that is measured: for one backend alone, if it is given.
+    """Return the environment of a measured process, restricted to a backend if given.
 
-    What Python compiles is kept, as it is of packages that are installed.
+    Compiled bytecode is kept, as for installed packages.
     """
-    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept if backend is None else {**kept, "IR_RUNTIME_BACKEND": backend}
+    environment_variables = {
+        name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
+    return (
+        environment_variables if backend is None else {**environment_variables, "IR_RUNTIME_BACKEND": backend}
+    )
 
 
 def peak_memory() -> int | None:
-    """Return the most memory that this process has had so far, in bytes; ``None`` where the system does not say.
+    """Return the peak memory of this process in bytes, or ``None`` if unknown.
 
-    What ``getrusage`` says on Linux may be the peak of the parent process, from before the program started.
+    On Linux, ``getrusage`` may return the peak of the parent process.
     """
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()

@@ -12,7 +12,7 @@ __all__ = ["ComparedTime", "OperationTime", "RunTimes", "StepTime", "TimelineEve
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """The time of one step: of a layer, and of those that its kernel computes with it."""
+    """The time of one step: a layer and the layers fused into it."""
 
     layers: tuple[str, ...]
     """The layers, by name, in order."""
@@ -64,19 +64,19 @@ class StepTime:
         return None if self.bytes is None else _rate(self.bytes * self.calls, self.seconds)
 
     def efficiency(self, peaks: Peaks) -> float | None:
-        """Return the part of what the roofline allows; more than 1 where data stays in the caches."""
+        """Return the fraction of the roofline; more than 1 if data stays in the caches."""
         if self.flops is None or self.bytes is None or not self.seconds:
             return None
         return peaks.attainable(self.flops * self.calls, self.bytes * self.calls) / self.seconds
 
     def bound(self, peaks: Peaks) -> str | None:
-        """Return what limits it: ``compute`` or ``memory``."""
+        """Return the bottleneck: ``compute`` or ``memory``."""
         if self.flops is None or self.bytes is None:
             return None
         return peaks.bound(self.flops, self.bytes)
 
     def record(self, peaks: Peaks, total: float) -> Record:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return {
             "layer": self.name,
             "layers": list(self.layers),
@@ -105,14 +105,14 @@ class OperationTime:
     seconds: float
 
     def record(self, total: float) -> Record:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         share = self.seconds / total if total else None
         return {"operation": self.operation, "steps": self.steps, "ms": self.seconds * 1e3, "share": share}
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedTime:
-    """What one runtime computes together, and the other, too: the smallest sets of layers that both have."""
+    """The smallest sets of layers that both runtimes compute as units."""
 
     layers: tuple[str, ...]
     steps: int
@@ -123,7 +123,7 @@ class ComparedTime:
     """Seconds of the other runtime."""
 
     def record(self) -> Record:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return {
             "layers": list(self.layers),
             "steps": self.steps,
@@ -135,7 +135,7 @@ class ComparedTime:
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """A step in one run: its place among the steps, when it began, and how long it took."""
+    """A step in one run: its index, start and duration."""
 
     step: int
     start: float

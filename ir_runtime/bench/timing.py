@@ -26,7 +26,7 @@ MOST_IN_BLOCK = 1000
 
 @dataclass
 class Timing:
-    """The times of runs in seconds: each one, and the total, which is less where they overlap."""
+    """The times of runs in seconds, and the total, which is less if they overlap."""
 
     latencies: list[float] = field(default_factory=list)
     busy: float = 0.0
@@ -73,38 +73,38 @@ class StopCondition:
         return min(1.0, runs, timing.busy / self.seconds if self.seconds else 1.0)
 
     def next_block(self, timing: Timing) -> int:
-        """Return the number of runs of the next block; 0 if there are enough.
+        """Return the number of runs of the next block; 0 if there are enough runs.
 
-        Before the first run, its duration is unknown: then it is one.
+        The first block is a single run, as its duration is unknown.
         """
         if self.progress(timing) >= 1.0:
             return 0
         if not timing.latencies:
             return 1
-        each = timing.busy / len(timing)
-        wanted = max(self.runs - len(timing), math.ceil((self.seconds - timing.busy) / each))
-        return max(1, min(wanted, int(BLOCK / each), MOST_IN_BLOCK))
+        average = timing.busy / len(timing)
+        remaining = max(self.runs - len(timing), math.ceil((self.seconds - timing.busy) / average))
+        return max(1, min(remaining, int(BLOCK / average), MOST_IN_BLOCK))
 
 
 class Runner(Protocol):
-    """Something to run any number of times."""
+    """A repeatable measurement."""
 
     timing: Timing
 
     def warm_up(self) -> None:
-        """Run without counting."""
+        """Run without measuring."""
 
     def block(self, count: int) -> None:
-        """Run this many times, and keep the times."""
+        """Run this many times, and record the times."""
 
 
 class SequentialRunner:
     """Runs a function, one call after the other.
 
     Args:
-        call: what is timed.
+        call: the timed function.
         before: called before each call, untimed.
-        clock: in seconds: `time.process_time` is hardly disturbed by other programs, but counts all threads.
+        clock: the clock in seconds; `time.process_time` is hardly disturbed by other programs, but counts all threads.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class SequentialRunner:
         self._call, self._before, self._clock = call, before, clock
 
     def warm_up(self) -> None:
-        """One call, not counted."""
+        """Call once without measuring."""
         self._before()
         self._call()
 
@@ -128,27 +128,27 @@ class SequentialRunner:
             before()
             start = clock()
             call()
-            taken = clock() - start
-            self.timing.latencies.append(taken)
-            self.timing.busy += taken
+            duration = clock() - start
+            self.timing.latencies.append(duration)
+            self.timing.busy += duration
 
 
 class QueueRunner:
-    """Runs several requests at once, which share a compiled model."""
+    """Runs several concurrent requests of a compiled model."""
 
     def __init__(self, side: Side, count: int, inputs: Sequence[Array]) -> None:
         self.timing = Timing()
         self._side, self._queue = side, side.queue(count, inputs)
-        self._queue.set_callback(self._done)
+        self._queue.set_callback(self._record_latency)
         self._counts = False
 
     def warm_up(self) -> None:
-        """Each request once, not counted."""
+        """Run each request once without measuring."""
         self._counts = False
         self._run(len(self._queue))
 
     def block(self, count: int) -> None:
-        """Measure this many runs, but at least one of each request, as fewer would not run concurrently."""
+        """Measure this many runs, at least one per request, as fewer would not run concurrently."""
         self._counts = True
         start = time.perf_counter()
         self._run(max(count, len(self._queue)))
@@ -161,7 +161,7 @@ class QueueRunner:
             self._queue.start_async()
         self._queue.wait_all()
 
-    def _done(self, request: Request, _: object) -> None:
+    def _record_latency(self, request: Request, _: object) -> None:
         if self._counts:
             self.timing.latencies.append(request.latency / 1e3)
 
@@ -182,25 +182,25 @@ def runner(
 def alternate(
     runners: Sequence[Runner], until: StopCondition, progress: Callable[[float], None] = lambda _: None
 ) -> list[Timing]:
-    """Run each until enough was measured, in blocks by turns, with a pause and an untimed run between.
+    """Run each in alternating blocks until the stop condition, with a pause and a warm-up in between.
 
-    So all see the same machine, however busy it is.
+    All runners thus see the same load of the machine.
 
     Args:
-        runners: what to run.
-        until: when it is enough, for each of them.
-        progress: told how much is done, from 0 to 1, after each block.
+        runners: the runners.
+        until: the stop condition of each.
+        progress: called with the progress from 0 to 1 after each block.
     """
     alone = len(runners) == 1
-    for each in runners:
-        each.warm_up()
-    while any(until.next_block(each.timing) for each in runners):
-        for each in runners:
-            if not (count := until.next_block(each.timing)):
+    for runner in runners:
+        runner.warm_up()
+    while any(until.next_block(runner.timing) for runner in runners):
+        for runner in runners:
+            if not (count := until.next_block(runner.timing)):
                 continue
             if not alone:
                 time.sleep(PAUSE)
-                each.warm_up()
-            each.block(count)
+                runner.warm_up()
+            runner.block(count)
             progress(min(until.progress(other.timing) for other in runners))
-    return [each.timing for each in runners]
+    return [runner.timing for runner in runners]

@@ -1,7 +1,7 @@
-"""The command line. Results go to stdout; everything said about them goes to stderr.
+"""The command line. Results go to stdout, messages to stderr.
 
-``--help`` imports no command: the index has their names and what they do. A command imports what it needs when it
-runs, and only click at the top of its module.
+``--help`` imports no command: the index has their names and summaries. A command imports its dependencies
+when it runs, and only click at module level.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class _Program(click.Group):
         if name not in COMMANDS:
             return None
         module = name.replace("-", "_")
-        found: click.Command = getattr(import_module(f".{module}", __name__), module)
-        found.context_class = Context
+        command: click.Command = getattr(import_module(f".{module}", __name__), module)
+        command.context_class = Context
         if ctx.resilient_parsing:  # for a shell that completes a command line
             from .completing import attach
 
-            attach(name, found)
-        return found
+            attach(name, command)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for group, names in GROUPS.items():
@@ -79,8 +79,8 @@ class _Program(click.Group):
 
             near = did_you_mean(name, COMMANDS, before="; ") or ". --help lists them."
             ctx.fail(f"No such command {name!r}{near}")
-        found, command, rest = super().resolve_command(ctx, args)
-        return found, command, rest if command is None else with_two_dashes(command, rest)
+        matched_name, command, rest = super().resolve_command(ctx, args)
+        return matched_name, command, rest if command is None else with_two_dashes(command, rest)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         if hasattr(sys.stdout, "reconfigure"):  # names in a model may not fit the terminal's encoding

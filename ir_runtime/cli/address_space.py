@@ -1,7 +1,7 @@
-"""A limit on the address space of the process (``ulimit -v``) that is too small for the libraries it loads.
+"""A limit on address space (``ulimit -v``) that is too small for the loaded libraries.
 
-An import that lacks memory fails in ways that do not say so. NumPy's BLAS ends the process by itself, or interrupts it as Ctrl-C
-does, where it cannot have its buffers and threads.
+An import without memory fails with misleading errors. NumPy's BLAS exits the process, or interrupts it like
+Ctrl-C, if it cannot allocate buffers and threads.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _SHORTAGES = ("failed to map segment", "cannot allocate memory", "Cannot allocat
 
 
 def check_before_numpy() -> None:
-    """Let the first import of NumPy raise `MemoryError` where the address space is limited and too small for it."""
+    """Let the first import of NumPy raise `MemoryError` if the address space is too small."""
     if _limit() is not None and "numpy" not in sys.modules:
         sys.meta_path.insert(0, _Check())
 
 
 def shortage(problem: BaseException) -> str | None:
-    """Return what to say of a failure that has to do with memory; ``None`` of others."""
+    """Return the message of a memory failure; ``None`` for others."""
     if isinstance(problem, MemoryError):
         return str(problem) or "for this model"
     if not isinstance(problem, ImportError) or isinstance(problem, ModuleNotFoundError):
@@ -30,12 +30,12 @@ def shortage(problem: BaseException) -> str | None:
     limit, lines = _limit(), str(problem).strip().splitlines()
     if limit is None and not any(text in str(problem) for text in _SHORTAGES):
         return None
-    said = f": {lines[-1]}" if lines else ""
-    return f"a library cannot be loaded{_within(limit)}{said}"
+    detail = f": {lines[-1]}" if lines else ""
+    return f"a library cannot be loaded{_within(limit)}{detail}"
 
 
 def _limit() -> int | None:
-    """Return the most bytes of address space that this process may have; ``None`` for any number."""
+    """Return the limit of address space in bytes; ``None`` if unlimited."""
     try:
         import resource
     except ImportError:  # Windows

@@ -176,7 +176,7 @@ def bench(
         what = "--cpu-time" if cpu_time else "-api sync"
         raise click.UsageError(f"{what} is for one request at a time, not {requests}")
     from ..backends import chosen
-    from ..bench.counters import average, counted
+    from ..bench.counters import average, count_runs
     from ..bench.report import bench as measured
     from ..bench.sides import Setting, import_runtime
     from ..bench.timing import StopCondition
@@ -191,7 +191,7 @@ def bench(
         import_runtime(against)  # before anything takes long
     net = read(file, weights, limits=limits)
     layouts = input_layouts(net, layout)
-    given = reshaped(net, shapes, batch, layouts)
+    shapes_given = reshaped(net, shapes, batch, layouts)
     if data:
         net.reshape(shapes_of(data))
     for port, axes in layouts.items():  # of images
@@ -200,7 +200,7 @@ def bench(
     setting = Setting(
         file,
         weights,
-        given,
+        shapes_given,
         hint,
         nthreads,
         chosen(backend),
@@ -224,19 +224,19 @@ def bench(
             clock=time.process_time if cpu_time else time.perf_counter,
             progress=shown.reach,
         )
-    asked = {"model": file, "hint": hint, "threads": nthreads, "requests": requests}
+    options = {"model": file, "hint": hint, "threads": nthreads, "requests": requests}
     wants_counters = counters or report_type not in (None, "no_counters")
-    runs = counted(setting, arrays, niter or 1) if wants_counters and not report.partial else []
+    runs = count_runs(setting, arrays, niter or 1) if wants_counters and not report.partial else []
     if report_type is not None:
-        write_reports(report_folder, report_type, asked, report, runs)
+        write_reports(report_folder, report_type, options, report, runs)
     mean = average(runs) if counters and runs else []
     result(
         as_json,
         lambda: {
-            **asked,
+            **options,
             "inputs": _inputs(feeds),
             **report.record(),
-            "counters": [each.record() for each in mean] if counters else None,
+            "counters": [counter.record() for counter in mean] if counters else None,
         },
         lambda: _text(report, hint, requests, nthreads, mean),
     )
@@ -245,7 +245,7 @@ def bench(
 
 
 def _one_model(model: str | None, path: str | None) -> str:
-    """Return the model, which is given as the argument or as ``-m``."""
+    """Return the model from the argument or ``-m``."""
     if (model is None) == (path is None):
         raise click.UsageError("give the MODEL once: as the argument, or with -m")
     return str(model or path)

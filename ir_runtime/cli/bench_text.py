@@ -32,11 +32,11 @@ def report_text(report: Report, hint: str, requests: int, threads: int | None) -
         visible(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}, products in {side.precision}")
         for side in sides
     ]
-    if (found := report.agreement) is not None:
-        said = "agree" if found.agree else "DIFFER"
-        said += f" in the order of {found.moved} rows alone" if found.moved else ""
+    if (agreement := report.agreement) is not None:
+        verdict = "agree" if agreement.agree else "DIFFER"
+        verdict += f" in the order of {agreement.moved} rows alone" if agreement.moved else ""
         parts.append(
-            f"results {said}; largest relative difference {found.difference:.1e}, in output {found.output}"
+            f"results {verdict}; largest relative difference {agreement.difference:.1e}, in output {agreement.output}"
         )
     return "\n".join(parts)
 
@@ -71,9 +71,14 @@ def _ratio(report: Report, key: str) -> list[str]:
 
 def counter_text(counters: Sequence[Counter]) -> str:
     """Return the time of each layer as a table, the longest first."""
-    total = sum(each.ms for each in counters) or 1.0
-    ran = sorted((each for each in counters if each.status == "EXECUTED"), key=lambda each: -each.ms)
-    rows = [[each.layer, each.operation, f"{each.ms:.3f}", f"{each.ms / total:.1%}"] for each in ran]
+    total = sum(counter.ms for counter in counters) or 1.0
+    ran = sorted(
+        (counter for counter in counters if counter.status == "EXECUTED"), key=lambda counter: -counter.ms
+    )
+    rows = [
+        [counter.layer, counter.operation, f"{counter.ms:.3f}", f"{counter.ms / total:.1%}"]
+        for counter in ran
+    ]
     inside = len(counters) - len(ran)
     title = f"Layers, mean time; {plural(inside, 'other')} ran as part of these"
     return table(
@@ -82,7 +87,7 @@ def counter_text(counters: Sequence[Counter]) -> str:
 
 
 def write_reports(
-    folder: str, kind: ReportType, asked: Record, report: Report, runs: Sequence[Sequence[Counter]]
+    folder: str, kind: ReportType, options: Record, report: Report, runs: Sequence[Sequence[Counter]]
 ) -> None:
     """Write the reports into a folder, and say so."""
     from pathlib import Path
@@ -99,6 +104,6 @@ def write_reports(
         ("total execution time (ms)", f"{ours.busy * 1e3:.2f}"),
         ("total number of iterations", len(ours)),
     ]
-    command = [(name, "" if value is None else value) for name, value in asked.items()]
+    command = [(name, "" if value is None else value) for name, value in options.items()]
     for file in write_report(Path(folder), kind, command, results, runs):
         show(f"saved the report to {visible(str(file))}", err=True)

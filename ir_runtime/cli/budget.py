@@ -44,8 +44,8 @@ def budget(debugging: Debugging, to: str, keep: int) -> None:
     from ..debug import budget as compute
 
     with debugging.working("computing") as (model, feeds):
-        found = compute(model, feeds, to, keep)
-    result(debugging.as_json, found.record, lambda: str(found) if columns() is None else _fitting(found))
+        costs = compute(model, feeds, to, keep)
+    result(debugging.as_json, costs.record, lambda: str(costs) if columns() is None else _fitting(costs))
 
 
 def _fitting(found: Budget) -> str:

@@ -35,15 +35,15 @@ def run_streaming(
     config: Mapping[str, Any],
     as_json: bool,
 ) -> None:
-    """Run a model on data sets, and write the results as they come.
+    """Run a model on data sets, and write results as they arrive.
 
     Args:
-        model: the path that the model was read from.
+        model: the path of the model.
         net: the model.
-        changed: whether the model is not as in its file, so that workers need its contents.
+        changed: whether the model differs from its file, so that workers need its contents.
         files: the data sets of the inputs.
-        output: where the results go.
-        streaming: how to run.
+        output: the path of the results.
+        streaming: the settings of the run.
         config: OpenVINO's properties.
         as_json: whether to print JSON.
 
@@ -54,16 +54,16 @@ def run_streaming(
     from ..dask.targets import target_path
     from ..errors import InputError
 
-    needed("distributed", "a run by rows")  # before anything is written
+    needed("distributed", "a run by rows")  # before any output
     if output is None:
         raise InputError("results of a run by rows need a place: -o scores.zarr, or -o scores.npy")
-    job, head = _planned(net if changed else model, net, files, output, streaming, config)
-    with _recorded(target_path(output), job, head, streaming.resume) as (manifest, job):
+    job, head = _plan(net if changed else model, net, files, output, streaming, config)
+    with _record_run(target_path(output), job, head, streaming.resume) as (manifest, job):
         summary = _run(job, manifest, streaming)
         _tell(model, job, manifest, summary, output, as_json)
 
 
-def _planned(
+def _plan(
     model: Model | str,
     net: Model,
     files: Sequence[str],
@@ -126,10 +126,10 @@ def _planned(
 def _check_nan(types: Any) -> None:
     from ..errors import InputError
 
-    for name, found in types.items():
-        if found.dtype.kind != "f":
+    for name, type in types.items():
+        if type.dtype.kind != "f":
             raise InputError(
-                f"--on-error nan: output {name!r} has the type {found.dtype}, which has no NaN",
+                f"--on-error nan: output {name!r} has the type {type.dtype}, which has no NaN",
                 hint="use --on-error skip",
             )
 
@@ -144,23 +144,23 @@ def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str
 
     options = image_options_given()
     paths = assigned(net.inputs, ((*split_input(text), False) for text in files), str)
-    found = {
+    datasets = {
         port.label: open_images(paths[port], port.label, source, options)
         or open_dataset(paths[port], port.label)
         for port in net.inputs
         if port in paths
     }
-    if missing := [port.label for port in net.inputs if port.label not in found]:
+    if missing := [port.label for port in net.inputs if port.label not in datasets]:
         raise InputError(
             f"inputs are missing: {', '.join(map(repr, missing))}",
             hint="-i NAME=FILE gives an input its data set",
         )
-    return found
+    return datasets
 
 
 @contextmanager
-def _recorded(target: Path, job: Job, head: Record, resume: bool) -> Iterator[tuple[Manifest, Job]]:
-    """Open the manifest, and yield it with the job that writes where it says; give the result its name at the end."""
+def _record_run(target: Path, job: Job, head: Record, resume: bool) -> Iterator[tuple[Manifest, Job]]:
+    """Open the manifest; yield it with the job that writes the partial result; rename the result at the end."""
     from ..dask.manifest import Manifest
     from ..dask.targets import place_targets
 
@@ -199,7 +199,7 @@ def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
 
 @contextmanager
 def _progress(rows: int) -> Iterator[Callable[[int], None]]:
-    """Yield what shows progress, with rate and estimate, on a terminal."""
+    """Yield a function that shows progress with rate and estimate on a terminal."""
     from .progress import bar
 
     with bar("rows", rows) as shown:
@@ -215,7 +215,7 @@ def _progress(rows: int) -> Iterator[Callable[[int], None]]:
 
 
 def pace(done: int, rows: int, seconds: float) -> str:
-    """Return the rate of a run, and the time that the rest takes at this rate.
+    """Return the rate of a run and the estimated remaining time.
 
     >>> pace(50, 850, 5)
     '10 rows/s, 1:20 min left'

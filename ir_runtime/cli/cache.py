@@ -56,58 +56,66 @@ def cache(cleaned: bool, target: str | None, as_json: bool) -> None:
         raise InputError(
             "the cache folder is not known", hint="pip install platformdirs, or set IR_RUNTIME_CACHE"
         )
-    found = list(_kept(folder))
+    entries = list(_list_entries(folder))
     if cleaned:
-        _remove(found)
+        _remove(entries)
     if target is not None:
-        folder = _move(found, Path(target).absolute())
-    found = list(_kept(folder))
-    records = [each.record() for each in found]
-    result(as_json, lambda: {"folder": str(folder), "kept": records}, lambda: _text(folder, found))
+        folder = _move(entries, Path(target).absolute())
+    entries = list(_list_entries(folder))
+    records = [entry.record() for entry in entries]
+    result(as_json, lambda: {"folder": str(folder), "kept": records}, lambda: _text(folder, entries))
 
 
-def _kept(folder: Path) -> Iterator[_Kept]:
-    """Yield what is in the folder and belongs to this package; other files are left alone."""
+def _list_entries(folder: Path) -> Iterator[_Kept]:
+    """Yield the entries that belong to this package; other files are ignored."""
     path = folder / _DEBUGGING
     if path.is_dir() and not path.is_symlink():
         sizes = [file.stat().st_size for file in path.rglob("*") if file.is_file()]
         yield _Kept("debugging", path, len(sizes), sum(sizes))
 
 
-def _remove(found: list[_Kept]) -> None:
-    for each in found:
-        shutil.rmtree(each.path)
-    size = sum(each.size for each in found)
-    show(f"removed {plural(len(found), 'folder')}, {plain(size)} bytes", err=True)
+def _remove(entries: list[_Kept]) -> None:
+    for entry in entries:
+        shutil.rmtree(entry.path)
+    size = sum(entry.size for entry in entries)
+    show(f"removed {plural(len(entries), 'folder')}, {plain(size)} bytes", err=True)
 
 
-def _move(found: list[_Kept], target: Path) -> Path:
-    """Move folders below a folder, and say how it is found; return where they are."""
+def _move(entries: list[_Kept], target: Path) -> Path:
+    """Move folders elsewhere, and print how to find them; return the new location."""
     from .._util.user_cache import make_own_folder, user_cache
     from ..errors import InputError
 
     place = target / "ir_runtime"
-    if taken := next((each.path.name for each in found if (place / each.path.name).exists()), None):
-        raise InputError(f"{str(place / taken)!r} exists already")
+    if existing := next((entry.path.name for entry in entries if (place / entry.path.name).exists()), None):
+        raise InputError(f"{str(place / existing)!r} exists already")
     make_own_folder(place)
-    for each in found:
-        shutil.move(each.path, place / each.path.name)
-    said = "it is found by IR_RUNTIME_CACHE, which has that value"
+    for entry in entries:
+        shutil.move(entry.path, place / entry.path.name)
+    message = "it is found by IR_RUNTIME_CACHE, which has that value"
     if user_cache() != place:
-        said = f"it is found there with IR_RUNTIME_CACHE={target}"
-    show(f"moved {plural(len(found), 'folder')} to {visible(str(place))}; {said}", err=True)
+        message = f"it is found there with IR_RUNTIME_CACHE={target}"
+    show(f"moved {plural(len(entries), 'folder')} to {visible(str(place))}; {message}", err=True)
     return place
 
 
-def _row(what: str, folder: str, found: list[_Kept]) -> list[str]:
-    return [what, folder, plain(sum(each.files for each in found)), plain(sum(each.size for each in found))]
+def _row(what: str, folder: str, entries: list[_Kept]) -> list[str]:
+    return [
+        what,
+        folder,
+        plain(sum(entry.files for entry in entries)),
+        plain(sum(entry.size for entry in entries)),
+    ]
 
 
-def _text(folder: Path, found: list[_Kept]) -> str:
-    rows = [_row(each.what, each.path.name, [each]) for each in found]
-    if not found:
+def _text(folder: Path, entries: list[_Kept]) -> str:
+    rows = [_row(entry.what, entry.path.name, [entry]) for entry in entries]
+    if not entries:
         return f"nothing is kept in {visible(str(folder))}"
     header = ["what", "folder", "files", "bytes"]
     return table(
-        f"Kept in {visible(str(folder))}", header, [*rows, _row("total", "", found)], right=("files", "bytes")
+        f"Kept in {visible(str(folder))}",
+        header,
+        [*rows, _row("total", "", entries)],
+        right=("files", "bytes"),
     )

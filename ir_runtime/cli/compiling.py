@@ -34,16 +34,16 @@ def show_fusions(model: Model, backend: str | None, as_json: bool) -> None:
 def _record(report: FusionReport) -> Record:
     return {
         "fused": [
-            {"layers": [_layer(layer) for layer in each.layers], "pattern": each.pattern or None}
-            for each in report.fused
+            {"layers": [_layer(layer) for layer in group.layers], "pattern": group.pattern or None}
+            for group in report.fused
         ],
         "unfused": [
             {
-                **_layer(each.layer),
-                "producer": None if each.producer is None else each.producer.name,
-                "reason": each.reason,
+                **_layer(group.layer),
+                "producer": None if group.producer is None else group.producer.name,
+                "reason": group.reason,
             }
-            for each in report.unfused
+            for group in report.unfused
         ],
         "single": report.single,
     }
@@ -55,22 +55,22 @@ def _layer(layer: Layer) -> dict[str, str]:
 
 def _text(report: FusionReport) -> str:
     rows = [
-        [each.layers[0].name, " + ".join(_operation(layer) for layer in each.layers), each.pattern]
-        for each in report.fused
+        [group.layers[0].name, " + ".join(_operation(layer) for layer in group.layers), group.pattern]
+        for group in report.fused
     ]
     parts = [table("Fused", ["first layer", "layers of one kernel", "pattern"], rows)] if rows else []
     rows = [
         [
-            each.layer.name,
-            _operation(each.layer),
-            "" if each.producer is None else f"{shown(each.producer.name)} ({_operation(each.producer)})",
-            each.reason,
+            group.layer.name,
+            _operation(group.layer),
+            "" if group.producer is None else f"{shown(group.producer.name)} ({_operation(group.producer)})",
+            group.reason,
         ]
-        for each in report.unfused
+        for group in report.unfused
     ]
     if rows:
         parts.append(table("Not fused", ["layer", "operation", "reads", "not fused, because"], rows))
-    inside = sum(len(each.layers) for each in report.fused)
+    inside = sum(len(group.layers) for group in report.fused)
     parts.append(
         f"{plural(len(report.fused), 'kernel')} for {plural(inside, 'layer')}, "
         f"and {plural(report.single, 'kernel')} for one layer each"

@@ -26,7 +26,7 @@ _ARRAYS = (".npy", ".npz")
 
 
 def attach(name: str, command: click.Command) -> None:
-    """Give the parameters of a command what completes them, by their names."""
+    """Set the completers of a command's parameters by their names."""
     completers = _COMPLETERS | _OF_COMMANDS.get(name, {})
     for param in command.params:
         if (completer := completers.get(param.name or "")) is not None:
@@ -38,13 +38,13 @@ def _starting(words: Iterable[str], start: str) -> list[CompletionItem]:
 
 
 def _files(*endings: str) -> _Completer:
-    """Complete files with these endings; where there are folders, too, that is left to the shell."""
+    """Complete files with these endings; if there are folders, leave it to the shell."""
 
     def complete(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
-        found = list(_entries(start, endings))
-        if not found or any(word.endswith("/") for word in found):
+        entries = list(_entries(start, endings))
+        if not entries or any(word.endswith("/") for word in entries):
             return [CompletionItem(start, type="file")]
-        return [CompletionItem(word) for word in found]
+        return [CompletionItem(word) for word in entries]
 
     return complete
 
@@ -97,10 +97,10 @@ def _in_model(ctx: click.Context) -> Iterator[tuple[str, str]]:
     except OSError:
         return
     for tag in _LAYER.finditer(text):
-        found = {key: _text(one or other) for key, one, other in _ATTRIBUTE.findall(tag[1])}
-        name = found.get(b"name")
+        attributes = {key: _text(one or other) for key, one, other in _ATTRIBUTE.findall(tag[1])}
+        name = attributes.get(b"name")
         if name and not name.startswith("-"):
-            yield name, found.get(b"type") or ""
+            yield name, attributes.get(b"type") or ""
 
 
 def _text(value: bytes) -> str | None:
@@ -114,8 +114,8 @@ def _text(value: bytes) -> str | None:
 def _codes(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
     from ..codes import Code
 
-    found = [CompletionItem(code.value, help=code.summary) for code in Code]
-    return [item for item in found if item.value.startswith(start.upper())]
+    items = [CompletionItem(code.value, help=code.summary) for code in Code]
+    return [item for item in items if item.value.startswith(start.upper())]
 
 
 def _operations(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:

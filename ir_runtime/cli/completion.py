@@ -27,7 +27,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     from .shells import register
 
     register()
-    found = get_completion_class(shell)
-    assert found is not None
-    made = found(ctx.find_root().command, {}, "ir-runtime", "_IR_RUNTIME_COMPLETE")
-    click.echo(made.source_template % made.source_vars(), nl=False)
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    completer = completion_class(ctx.find_root().command, {}, "ir-runtime", "_IR_RUNTIME_COMPLETE")
+    click.echo(completer.source_template % completer.source_vars(), nl=False)

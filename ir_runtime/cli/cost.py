@@ -87,25 +87,25 @@ def cost(
         show(f"not counted, as ranks are not known: {', '.join(map(shown, found.unknown))}", err=True)
 
 
-def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterator[str]:
+def _text(path: str, result: Cost, top: int, inputs: Sequence[Output]) -> Iterator[str]:
     totals = [
-        ["FLOPs", _exact(found.flops)],
-        ["MACs", _exact(found.macs)],
-        ["parameters", _exact(found.parameters)],
+        ["FLOPs", _exact(result.flops)],
+        ["MACs", _exact(result.macs)],
+        ["parameters", _exact(result.parameters)],
         [
             "activation peak, bytes",
-            _why_no_peak(found, inputs) if found.peak is None else _exact(found.peak),
+            _why_no_peak(result, inputs) if result.peak is None else _exact(result.peak),
         ],
     ]
-    title = f"{shown(path)}: {plural(len(found.layers), 'layer')} that run"
+    title = f"{shown(path)}: {plural(len(result.layers), 'layer')} that run"
     yield table(title, ["quantity", "value"], totals, sentences=("value",))
-    if found.lengths:
-        rows = [[each.input, str(each.axis), each.name, each.bounds] for each in found.lengths]
+    if result.lengths:
+        rows = [[row.input, str(row.axis), row.name, row.bounds] for row in result.lengths]
         yield table("Open lengths", ["input", "axis", "name", "bounds"], rows)
     used = frozenset[str]().union(
-        *(count.symbols for count in (found.flops, found.macs) if isinstance(count, Formula))
+        *(count.symbols for count in (result.flops, result.macs) if isinstance(count, Formula))
     )
-    if rows := [[each.name, each.layer, _what(each)] for each in found.run_lengths if each.name in used]:
+    if rows := [[row.name, row.layer, _what(row)] for row in result.run_lengths if row.name in used]:
         yield table("Numbers known only at run time", ["name", "layer", "what"], rows)
     yield table(
         "Operations",
@@ -115,44 +115,44 @@ def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterato
                 o.operation,
                 str(o.layers),
                 short(o.flops),
-                _share(o.flops, found.flops),
+                _share(o.flops, result.flops),
                 short(o.macs),
                 short(o.parameters),
             ]
-            for o in found.operations
+            for o in result.operations
         ],
         right=("layers", "FLOPs", "share", "MACs", "parameters"),
     )
-    if found.weights:
-        rows = [[w.type, *map(plain, (w.tensors, w.numbers, w.bytes))] for w in found.weights]
+    if result.weights:
+        rows = [[w.type, *map(plain, (w.tensors, w.numbers, w.bytes))] for w in result.weights]
         yield table(
             "Weights", ["type", "tensors", "numbers", "bytes"], rows, right=("tensors", "numbers", "bytes")
         )
-    yield from _layers(found, top)
+    yield from _layers(result, top)
 
 
 def _what(number: RunLength) -> str:
-    """Return what a number is that is known only at run time."""
+    """Describe a run-time number."""
     if number.axis is not None:
         return f"axis {number.axis}"
     return _WHAT.get(number.name.rstrip("0123456789"), "")
 
 
-def _why_no_peak(found: Cost, inputs: Sequence[Output]) -> str:
-    """Return what the activation peak depends on, and the option that gives it, if there is one."""
-    if found.unknown:
+def _why_no_peak(result: Cost, inputs: Sequence[Output]) -> str:
+    """Describe the missing inputs of the activation peak, and the option that sets them."""
+    if result.unknown:
         return "unknown, as ranks are not known"
-    if not found.lengths:
+    if not result.lengths:
         return "depends on lengths known only at run time"
-    names = ", ".join(dict.fromkeys(each.name for each in found.lengths))
-    return f"depends on {names}; pass numbers: {_shapes_to_give(found, inputs)}"
+    names = ", ".join(dict.fromkeys(length.name for length in result.lengths))
+    return f"depends on {names}; pass numbers: {_shapes_to_give(result, inputs)}"
 
 
-def _shapes_to_give(found: Cost, inputs: Sequence[Output]) -> str:
-    """Return options for the open inputs, with open lengths by name: ``--shape 'image[BATCH,1,8,8]'``."""
+def _shapes_to_give(result: Cost, inputs: Sequence[Output]) -> str:
+    """Return options for dynamic inputs: ``--shape 'image[BATCH,1,8,8]'``."""
     names: dict[str, dict[int, str]] = {}
-    for each in found.lengths:
-        names.setdefault(each.input, {})[each.axis] = each.name.upper()
+    for length in result.lengths:
+        names.setdefault(length.input, {})[length.axis] = length.name.upper()
     shapes = []
     for port in inputs:
         label = next((name for name in (*port.names, port.node.friendly_name) if name in names), None)
@@ -162,14 +162,14 @@ def _shapes_to_give(found: Cost, inputs: Sequence[Output]) -> str:
     return " ".join(shapes)
 
 
-def _layers(found: Cost, top: int) -> Iterator[str]:
-    rows = found.costliest[:top] if top else found.layers
+def _layers(result: Cost, top: int) -> Iterator[str]:
+    rows = result.costliest[:top] if top else result.layers
     if rows:
         header = ["line", "layer", "operation", "FLOPs", "share", "parameters"]
-        if any(each.is_declared for each in rows):
+        if any(layer.is_declared for layer in rows):
             header.append("shapes")
         title = f"The {plural(len(rows), 'layer')} with the most FLOPs" if top else "Layers"
-        cells = [_row(each, found.flops)[: len(header)] for each in rows]
+        cells = [_row(layer, result.flops)[: len(header)] for layer in rows]
         yield table(title, header, cells, right=("line", "FLOPs", "share", "parameters"))
 
 
@@ -211,5 +211,5 @@ def _formula(formula: Formula, width: int) -> str:
 
 
 def short(count: Count) -> str:
-    """Return a number with three digits and a prefix, ``4.09 G``; a formula as it is, cut if it is long."""
+    """Format a number with three digits and a prefix, ``4.09 G``; truncate a formula."""
     return prefixed(count) if isinstance(count, int) else _formula(count, _SHOWN)

@@ -36,16 +36,16 @@ def diff(old: str, new: str, limits: Limits, as_json: bool) -> None:
     """List the layers, attributes, connections, shapes and weights in which NEW differs from OLD."""
     from ..debug import diff as compare
 
-    found = compare(read(old, None, limits=limits), read(new, None, limits=limits))
-    is_short = columns() is None or not found
-    result(as_json, found.record, lambda: str(found) if is_short else _fitting(found))
-    if found:
+    difference = compare(read(old, None, limits=limits), read(new, None, limits=limits))
+    is_short = columns() is None or not difference
+    result(as_json, difference.record, lambda: str(difference) if is_short else _fitting(difference))
+    if difference:
         raise SystemExit(Exit.FINDINGS)
 
 
-def _fitting(found: Difference) -> str:
+def _fitting(difference: Difference) -> str:
     """Return the changes as a table for a terminal."""
-    rows = [[change.layer, change.operation, change.kind, change.what] for change in found.changes]
+    rows = [[change.layer, change.operation, change.kind, change.what] for change in difference.changes]
     header = ["layer", "operation", "change", "what"]
     changes = table(plural(len(rows), "change"), header, rows, sentences=("what",), rest="a pipe gets all")
-    return f"{changes}\n{found.summary}"
+    return f"{changes}\n{difference.summary}"

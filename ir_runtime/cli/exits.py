@@ -67,19 +67,19 @@ def reported() -> Iterator[None]:
 
 
 def _precise(problem: click.ClickException) -> click.ClickException:
-    """Name the option that was meant, where click names another one."""
+    """Replace the option in click's message by the misspelt one."""
     if isinstance(problem, click.NoSuchOption) and (message := misspelt_option(problem)):
         return click.NoSuchOption(problem.option_name, message, ctx=problem.ctx)
     return problem
 
 
 def _usage(problem: click.ClickException) -> str:
-    """Return what click says about a command line that is wrong, which may consist of names of files."""
+    """Return click's message about a wrong command line, escaping names of files."""
     from .._util.escaping import shown, visible
 
-    said = StringIO()
-    problem.show(said)
-    text = said.getvalue().rstrip("\n")
+    message = StringIO()
+    problem.show(message)
+    text = message.getvalue().rstrip("\n")
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     for arg in kept_args(context) if context is not None else ():
         if arg != shown(arg):
@@ -87,18 +87,18 @@ def _usage(problem: click.ClickException) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-def _end(code: int, said: str, message: str = "", findings: Sequence[Diagnostic] = ()) -> None:
-    """Say what is wrong; where JSON is asked for, results are what is wrong as data."""
+def _end(code: int, message_text: str, message: str = "", findings: Sequence[Diagnostic] = ()) -> None:
+    """Print the error; with JSON output, print it as data."""
     from .terminal import show
 
     if _wants_json():
         from .render import SCHEMA, dump
 
-        records: list[Json] = [found.record() for found in findings]
-        error: Json = {"exit": int(code), "message": message or said, "findings": records}
+        records: list[Json] = [finding.record() for finding in findings]
+        error: Json = {"exit": int(code), "message": message or message_text, "findings": records}
         with suppress(OSError):
             click.echo(dump({"schema": SCHEMA, "error": error}))
-    show(said, err=True)
+    show(message_text, err=True)
     raise click.exceptions.Exit(code) from None
 
 
@@ -107,8 +107,8 @@ def _findings(problem: Exception) -> Sequence[Diagnostic]:
 
     if not isinstance(problem, IRError):
         return ()
-    found: Sequence[Diagnostic] = getattr(problem, "diagnostics", ())
-    return found or (problem.diagnostic,)
+    diagnostics: Sequence[Diagnostic] = getattr(problem, "diagnostics", ())
+    return diagnostics or (problem.diagnostic,)
 
 
 def _wants_json() -> bool:

@@ -34,7 +34,7 @@ def explain(code: str | None, command: str | None, as_json: bool) -> None:
     if command is not None:
         raise click.UsageError("a COMMAND follows json alone")
     if code is None:
-        rows = [[found.value, found.summary] for found in Code]
+        rows = [[code_entry.value, code_entry.summary] for code_entry in Code]
         listed = [{"code": key, "summary": summary} for key, summary in rows]
         sentences = ["what it means"]
         result(
@@ -46,7 +46,7 @@ def explain(code: str | None, command: str | None, as_json: bool) -> None:
         return
     from ..explanations import explanation
 
-    page = explanation(_known(code))
+    page = explanation(_find_code(code))
     fields = {
         "summary": page.code.summary,
         "meaning": page.meaning,
@@ -62,7 +62,7 @@ def explain(code: str | None, command: str | None, as_json: bool) -> None:
 
 
 def _schema(command: str | None) -> str:
-    """Return the JSON Schema of a command's results; without a command, the names of those that have one."""
+    """Return the JSON Schema of a command's results; without a command, list the schemas."""
     from importlib.resources import files
 
     from .._util.nearest import did_you_mean
@@ -79,7 +79,7 @@ def _schema(command: str | None) -> str:
     return (folder / f"{command}.json").read_text(encoding="utf-8").rstrip()
 
 
-def _known(text: str) -> str:
+def _find_code(text: str) -> str:
     from .._util.nearest import did_you_mean
     from ..codes import Code
     from ..errors import InputError

@@ -32,12 +32,12 @@ _files = click.option(
 
 
 def input_files(command: Command) -> Command:
-    """Give a command ``--input``, and the options for inputs that are images but ``--layout``."""
+    """Add ``--input`` to a command, and image options except ``--layout``."""
     return _files(image_options(command))
 
 
 def data_options(command: Command) -> Command:
-    """Give a command ``--input``, ``--random``, ``--seed`` and ``--shape``, and the options for images."""
+    """Add ``--input``, ``--random``, ``--seed``, ``--shape`` and image options to a command."""
     random = click.option("--random", is_flag=True, help="Random data for inputs without a file.")
     seed = click.option(
         "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="For --random."
@@ -46,7 +46,7 @@ def data_options(command: Command) -> Command:
 
 
 def fed(command: Command) -> Command:
-    """Give a command the `data_options`. It is called with a `Feeding`."""
+    """Add the `data_options` to a command, which receives a `Feeding`."""
 
     @functools.wraps(command)
     def with_feeding(
@@ -66,7 +66,7 @@ def fed(command: Command) -> Command:
 
 
 def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: int | None) -> list[Array]:
-    """Reshape a model as asked, and return an array for each of its inputs; without a seed, none is random."""
+    """Reshape a model and return an array for each input; random ones only with a seed."""
     from .feeding import collect
 
     if shapes:

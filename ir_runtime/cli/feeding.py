@@ -59,13 +59,15 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
         InputError: if a file cannot be read, or does not fit the model.
     """
     ports = model.inputs
-    given = assigned(ports, (found for text in files for found in _read(text)), lambda feed: feed.source)
-    missing = [port for port in ports if port not in given]
+    assigned_feeds = assigned(
+        ports, (found for text in files for found in _read_feeds(text)), lambda feed: feed.source
+    )
+    missing = [port for port in ports if port not in assigned_feeds]
     if missing and seed is None:
         count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
         hint = "-i NAME=FILE.npy gives an input its data, --random generates it"
         raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
-    feeds = {port: _fitting(port, _as_feed(model, port, feed)) for port, feed in given.items()}
+    feeds = {port: _fitting(port, _as_feed(model, port, feed)) for port, feed in assigned_feeds.items()}
     if missing:
         feeds |= _random(model, feeds, missing, seed or 0)
     return {port: feeds[port] for port in ports}
@@ -74,60 +76,60 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
 def _random(
     model: Model, feeds: Mapping[Output, Feed], missing: Sequence[Output], seed: int
 ) -> dict[Output, Feed]:
-    """Return random data for inputs, and say on stderr which was chosen."""
-    found = random_feeds(model, {port: feed.array for port, feed in feeds.items()}, seed)
-    choices = "; ".join([f"seed {seed}", *found.choices])
+    """Return random data for inputs, and print the choices to stderr."""
+    feeds_drawn = random_feeds(model, {port: feed.array for port, feed in feeds.items()}, seed)
+    choices = "; ".join([f"seed {seed}", *feeds_drawn.choices])
     show(f"random data: {visible(choices)}; -i, --shape and --seed change that", err=True)
-    return {port: _fitting(port, Feed(found.arrays[port], "random")) for port in missing}
+    return {port: _fitting(port, Feed(feeds_drawn.arrays[port], "random")) for port in missing}
 
 
-def _as_feed(model: Model, port: Output, found: Feed | Pictures) -> Feed:
-    """Return the array of an input; for images, say on stderr how they were converted."""
-    if isinstance(found, Feed):
-        return found
-    array, said = found.laid_out(model, port, image_options_given())
-    show(visible(said), err=True)
-    return Feed(array, found.source)
+def _as_feed(model: Model, port: Output, source: Feed | Pictures) -> Feed:
+    """Return the array of an input; for images, print the conversion to stderr."""
+    if isinstance(source, Feed):
+        return source
+    array, note = source.laid_out(model, port, image_options_given())
+    show(visible(note), err=True)
+    return Feed(array, source.source)
 
 
 def _fitting(port: Output, feed: Feed) -> Feed:
     array = feed.array
-    wanted = port.element_type.dtype
-    if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == wanted.itemsize:
-        array = array.view(wanted)  # as NumPy saves the types that it lacks
+    dtype = port.element_type.dtype
+    if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == dtype.itemsize:
+        array = array.view(dtype)  # as NumPy saves the types that it lacks
     return Feed(as_array(port, array, strict=True), feed.source)
 
 
 def assigned(
-    ports: Sequence[Output], found: Iterable[tuple[str | None, _Found, bool]], source: Callable[[_Found], str]
+    ports: Sequence[Output], feeds: Iterable[tuple[str | None, _Found, bool]], source: Callable[[_Found], str]
 ) -> dict[Output, _Found]:
-    """Return what each input gets: first by name, then the rest in order.
+    """Assign feeds to inputs, first by name, then in order.
 
     Args:
         ports: the inputs.
-        found: for each of what was found, the name of its input or ``None``, and whether that is a key of an ``.npz``.
-        source: returns where something was found, for messages.
+        feeds: triples of input name or ``None``, feed, and whether the name is a key of an ``.npz``.
+        source: returns the source of a feed, for messages.
 
     Raises:
-        InputError: if a name is unknown, an input is given twice, or there is more than inputs.
+        InputError: if a name is unknown, an input is given twice, or there are too many feeds.
     """
-    named: dict[Output, _Found] = {}
+    by_name: dict[Output, _Found] = {}
     unnamed: list[_Found] = []
-    for name, each, is_key in found:
+    for name, feed, is_key in feeds:
         if name is None:
-            unnamed.append(each)
+            unnamed.append(feed)
             continue
-        port = _port_of_key(ports, name, source(each)) if is_key else find_port(ports, name, "input")
-        if port in named:
-            raise InputError(f"input {port.label!r} is given twice: {source(named[port])}, {source(each)}")
-        named[port] = each
-    free = [port for port in ports if port not in named]
+        port = _port_of_key(ports, name, source(feed)) if is_key else find_port(ports, name, "input")
+        if port in by_name:
+            raise InputError(f"input {port.label!r} is given twice: {source(by_name[port])}, {source(feed)}")
+        by_name[port] = feed
+    free = [port for port in ports if port not in by_name]
     if len(unnamed) > len(free):
         raise InputError(
             f"{source(unnamed[len(free)])} is one input too many: the model has {len(ports)}",
             hint="its inputs are " + ", ".join(map(describe, ports)) if ports else "",
         )
-    return named | dict(zip(free, unnamed, strict=False))
+    return by_name | dict(zip(free, unnamed, strict=False))
 
 
 def _port_of_key(ports: Sequence[Output], key: str, source: str) -> Output:
@@ -142,7 +144,7 @@ def _port_of_key(ports: Sequence[Output], key: str, source: str) -> Output:
         ) from None
 
 
-def _read(text: str) -> Iterator[tuple[str | None, Feed | Pictures, bool]]:
+def _read_feeds(text: str) -> Iterator[tuple[str | None, Feed | Pictures, bool]]:
     """Read the arrays of one ``-i``, with the names of their inputs, and whether these are keys of an ``.npz``.
 
     Images are read later, when it is known for which input.
@@ -151,16 +153,16 @@ def _read(text: str) -> Iterator[tuple[str | None, Feed | Pictures, bool]]:
     if (images := _images(path)) is not None:
         yield name, Pictures(path, images), False
         return
-    found = _load(path)
-    if not isinstance(found, Mapping):
-        yield name, Feed(found, path), False
+    arrays = _load(path)
+    if not isinstance(arrays, Mapping):
+        yield name, Feed(arrays, path), False
     elif name is None:
-        yield from ((_name(key), Feed(array, path), True) for key, array in found.items())
-    elif name in found or len(found) == 1:
-        yield name, Feed(found.get(name, next(iter(found.values()))), path), False
+        yield from ((_name(key), Feed(array, path), True) for key, array in arrays.items())
+    elif name in arrays or len(arrays) == 1:
+        yield name, Feed(arrays.get(name, next(iter(arrays.values()))), path), False
     else:
-        keys = ", ".join(list(found)[:10])
-        raise InputError(f"{path} has {len(found)} arrays, none of them named {name!r}: {keys}")
+        keys = ", ".join(list(arrays)[:10])
+        raise InputError(f"{path} has {len(arrays)} arrays, none of them named {name!r}: {keys}")
 
 
 def _images(path: str) -> list[Path] | None:
@@ -190,7 +192,7 @@ def _load(path: str) -> Array | Mapping[str, Array]:
     if _URL.match(path):
         raise InputError(f"{path} is a URL, and nothing is downloaded", hint="download it, and name the file")
     try:
-        with _copied_stdin() if path == "-" else open(path, "rb") as file:
+        with _copy_stdin() if path == "-" else open(path, "rb") as file:
             return _load_open(file, path)
     except OSError as reason:
         raise InputError(f"{path} cannot be read: {reason.strerror or reason}") from None
@@ -200,7 +202,7 @@ def _load(path: str) -> Array | Mapping[str, Array]:
         raise InputError(f"{path} is damaged or cut off", hint=SAVED) from None
 
 
-def _copied_stdin() -> IO[bytes]:
+def _copy_stdin() -> IO[bytes]:
     """Copy stdin to a temporary file, which can be read twice.
 
     Raises:
@@ -223,8 +225,8 @@ def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
         raise InputError(f"{path} is neither .npy nor .npz", hint=SAVED)
     file.seek(0)
     check_claims(file, path, current())
-    found = np.load(file, allow_pickle=False)
-    if isinstance(found, np.ndarray):
-        return found
-    with found as archive:
+    arrays = np.load(file, allow_pickle=False)
+    if isinstance(arrays, np.ndarray):
+        return arrays
+    with arrays as archive:
         return {name_of_member(key): archive[key] for key in archive.files}

@@ -24,7 +24,7 @@ def fitted(
     sentences: Collection[str],
     columns: int,
 ) -> tuple[str, list[str]]:
-    """Return the header and the rows of a table for a terminal.
+    """Fit the header and rows of a table to a terminal.
 
     Long names lose their middle, and the scopes that they share where they would not differ any more; sentences are
     wrapped, and numbers stay whole. Where that does not fit, each row becomes a block of lines, and the
@@ -42,20 +42,20 @@ def fitted(
         width if name in right else min(width, _SENTENCE if name in sentences else _NAME)
         for name, width in zip(header, natural, strict=True)
     ]
-    widths = _narrowed(natural, floors, columns - _GAP * len(natural))
+    widths = _narrow(natural, floors, columns - _GAP * len(natural))
     names = [index for index, name in enumerate(header) if name not in right and name not in sentences]
-    fitting = None if widths is None else _shortened(rows, names, widths)
+    fitting = None if widths is None else _shorten(rows, names, widths)
     if widths is None or fitting is None:
         head = next((i for i, name in enumerate(header) if name not in right), 0)
         titles = _titles([row[head] for row in rows], columns - _GAP, header[head] in sentences)
         blocks = (_block(header, row, head, columns, sentences) for row in rows)
         pairs = zip(titles, blocks, strict=True)
         return "", [line for title, block in pairs for line in (*title, *block)]
-    heading, *lines = _rendered(header, fitting, right, sentences, widths)
+    heading, *lines = _render(header, fitting, right, sentences, widths)
     return heading, lines
 
 
-def _narrowed(natural: Sequence[int], floors: Sequence[int], room: int) -> list[int] | None:
+def _narrow(natural: Sequence[int], floors: Sequence[int], room: int) -> list[int] | None:
     """Narrow the widest columns until all fit; ``None`` if they cannot."""
     widths = list(natural)
     while sum(widths) > room:
@@ -66,23 +66,23 @@ def _narrowed(natural: Sequence[int], floors: Sequence[int], room: int) -> list[
     return widths
 
 
-def _shortened(
+def _shorten(
     rows: Sequence[Sequence[str]], names: Sequence[int], widths: Sequence[int]
 ) -> list[list[str]] | None:
     """Shorten the cells of columns of names; ``None`` if different names would look the same."""
-    found = [list(row) for row in rows]
+    shortened_rows = [list(row) for row in rows]
     for index in names:
         cells = [row[index] for row in rows]
         ways = (cells, _without_scopes(cells, widths[index]))
-        short = next((each for way in ways if _differ(cells, each := _cut(way, widths[index]))), None)
+        short = next((each for way in ways if _differ(cells, each := _truncate(way, widths[index]))), None)
         if short is None:
             return None
-        for row, cell in zip(found, short, strict=True):
+        for row, cell in zip(shortened_rows, short, strict=True):
             row[index] = cell
-    return found
+    return shortened_rows
 
 
-def _cut(cells: Sequence[str], width: int) -> list[str]:
+def _truncate(cells: Sequence[str], width: int) -> list[str]:
     return [shortened(cell, width) for cell in cells]
 
 
@@ -91,13 +91,13 @@ def _differ(cells: Sequence[str], short: Sequence[str]) -> bool:
 
 
 def _without_scopes(cells: Sequence[str], width: int) -> list[str]:
-    """Return names without the scopes that all too long ones begin with."""
+    """Remove the scopes common to all long names."""
     prefix = _common_prefix(cells, width)
     return _without(prefix[: max(prefix.rfind("."), prefix.rfind("/")) + 1], cells, width)
 
 
 def _without_prefix(cells: Sequence[str], width: int) -> list[str]:
-    """Return names without all that all too long ones begin with."""
+    """Remove the prefix common to all long names."""
     return _without(_common_prefix(cells, width), cells, width)
 
 
@@ -109,7 +109,7 @@ def _without(prefix: str, cells: Sequence[str], width: int) -> list[str]:
     return [f"…{cell[len(prefix) :]}" if prefix and display_width(cell) > width else cell for cell in cells]
 
 
-def _rendered(
+def _render(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
     right: Collection[str],
@@ -142,10 +142,10 @@ def _rendered(
 
 
 def _titles(cells: Sequence[str], width: int, is_sentence: bool) -> list[list[str]]:
-    """Return the lines that name blocks: names shortened if different ones still look different; else whole."""
+    """Return the titles of blocks: shortened names if they stay distinct, or else whole names."""
     ways = (cells, _without_scopes(cells, width), _without_prefix(cells, width))
     for way in () if is_sentence else ways:
-        if _differ(cells, short := _cut(way, width)):
+        if _differ(cells, short := _truncate(way, width)):
             return [[f"  {cell}"] for cell in short]
     return [[f"  {line}" for line in textwrap.wrap(cell, width) or [cell]] for cell in cells]
 

@@ -70,11 +70,11 @@ def graph(
     show(f"saved the graph to {visible(output)}", err=True)
 
 
-def _text(found: Record, form: str) -> str:
+def _text(record: Record, form: str) -> str:
     from ..openvino.drawing.dot import dot_of
     from ..openvino.drawing.model_explorer import model_explorer
     from ..openvino.drawing.svg import svg_of
 
     if form in ("dot", "svg"):
-        return dot_of(found) if form == "dot" else svg_of(found)
-    return (dump(found, whole=True) if form == "json" else dump(model_explorer(found))) + "\n"
+        return dot_of(record) if form == "dot" else svg_of(record)
+    return (dump(record, whole=True) if form == "json" else dump(model_explorer(record))) + "\n"

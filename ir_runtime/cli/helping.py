@@ -45,7 +45,7 @@ class Formatter(click.HelpFormatter):
 
     def write_text(self, text: str) -> None:
         room = max(self.width - self.current_indent, 11)
-        paragraphs = [_kept(each, room) for each in text.split("\n\n")]
+        paragraphs = [_break_lines(paragraph, room) for paragraph in text.split("\n\n")]
         super().write_text("\n\n".join(paragraphs))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
@@ -85,14 +85,14 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def _kept(paragraph: str, room: int) -> str:
+def _break_lines(paragraph: str, room: int) -> str:
     """Break the long lines of a paragraph that click is to leave as it is."""
     if "\b" not in paragraph:
         return paragraph
-    return "\n".join(_continued(line, room) for line in paragraph.split("\n"))
+    return "\n".join(_continue_line(line, room) for line in paragraph.split("\n"))
 
 
-def _continued(line: str, room: int) -> str:
+def _continue_line(line: str, room: int) -> str:
     if len(line) <= room:
         return line
     start = re.match(r" *(?:\d+ +)?", line)
@@ -112,11 +112,11 @@ def kept_args(ctx: click.Context) -> list[str]:
 
 def with_two_dashes(command: click.Command, args: Sequence[str]) -> list[str]:
     """Give options of several letters that have one dash, as OpenVINO's tools write them, the second."""
-    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
 
     def spelt(arg: str) -> str:
         name = arg.partition("=")[0]
-        is_meant = arg[:2] != "--" and len(name) > 2 and name not in known and f"-{name}" in known
+        is_meant = arg[:2] != "--" and len(name) > 2 and name not in options and f"-{name}" in options
         return f"-{arg}" if is_meant else arg
 
     return list(map(spelt, args))
@@ -132,16 +132,18 @@ def misspelt_option(problem: click.NoSuchOption) -> str:
 
     if problem.ctx is None:
         return ""
-    known = [name for param in problem.ctx.command.params for name in (*param.opts, *param.secondary_opts)]
+    options = [name for param in problem.ctx.command.params for name in (*param.opts, *param.secondary_opts)]
     if problem.option_name in _TYPES:
-        meant = next((name for name in _TYPES if name in known), None)
-        return f"No such option {problem.option_name!r}{suggestion(meant, before='; ')}" if meant else ""
+        suggested = next((name for name in _TYPES if name in options), None)
+        return (
+            f"No such option {problem.option_name!r}{suggestion(suggested, before='; ')}" if suggested else ""
+        )
     if len(problem.option_name) != 2:
         return ""
-    given = [arg.partition("=")[0] for arg in kept_args(problem.ctx)]
+    arguments = [arg.partition("=")[0] for arg in kept_args(problem.ctx)]
     wrong = next(
-        (n for n in given if n.startswith(problem.option_name) and len(n) > 2 and n not in known), ""
+        (n for n in arguments if n.startswith(problem.option_name) and len(n) > 2 and n not in options), ""
     )
     if not wrong:
         return ""
-    return f"No such option {wrong!r}{did_you_mean(wrong, known, before='; ') or '.'}"
+    return f"No such option {wrong!r}{did_you_mean(wrong, options, before='; ') or '.'}"

@@ -34,8 +34,10 @@ def _numbers(ctx: click.Context, option: click.Parameter, text: str | None) -> N
 
 
 def image_options(command: Command) -> Command:
-    """Give a command ``--mean``, ``--scale``, ``--resize`` and ``--color``, for inputs that are images."""
-    kept = partial(click.option, cls=SectionOption, section=_SECTION, expose_value=False, callback=_keep)
+    """Add ``--mean``, ``--scale``, ``--resize`` and ``--color`` to a command, for image inputs."""
+    stored_option = partial(
+        click.option, cls=SectionOption, section=_SECTION, expose_value=False, callback=_keep
+    )
     numbers = partial(
         click.option,
         cls=SectionOption,
@@ -45,8 +47,8 @@ def image_options(command: Command) -> Command:
         metavar="NUMBERS",
     )
     for option in (
-        kept("--color", type=click.Choice(["rgb", "bgr", "gray"]), help="The order of channels."),
-        kept(
+        stored_option("--color", type=click.Choice(["rgb", "bgr", "gray"]), help="The order of channels."),
+        stored_option(
             "--resize",
             type=click.Choice(["stretch", "letterbox", "crop", "none"]),
             metavar="HOW",
@@ -60,7 +62,7 @@ def image_options(command: Command) -> Command:
 
 
 def image_layout(command: Command) -> Command:
-    """Give a command ``--layout``."""
+    """Add ``--layout`` to a command."""
     return click.option(
         "--layout",
         cls=SectionOption,
@@ -73,7 +75,7 @@ def image_layout(command: Command) -> Command:
 
 
 def image_options_given() -> ImageOptions:
-    """Return what the options of the command that runs say."""
+    """Return the image options of the running command."""
     from .pictures import ImageOptions
 
     ctx = click.get_current_context(silent=True)

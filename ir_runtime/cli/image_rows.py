@@ -1,4 +1,4 @@
-"""A folder of images as a data set: each image is a row, laid out where it is read."""
+"""A folder of images as a data set with one row per image, converted on reading."""
 
 from __future__ import annotations
 

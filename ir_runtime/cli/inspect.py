@@ -67,9 +67,9 @@ def inspect(
     elif fusion:
         show_fusions(net, backend, as_json)
     else:
-        found = _record(model, net)
-        result(as_json, lambda: found, lambda: _text(found))
-        _remark(found)
+        record = _record(model, net)
+        result(as_json, lambda: record, lambda: _text(record))
+        _remark(record)
 
 
 def _record(path: str, net: Model) -> Record:
@@ -97,8 +97,8 @@ def _record(path: str, net: Model) -> Record:
 def _operations(nodes: Sequence[Node]) -> Iterator[Record]:
     """Count the layers of each operation, the most frequent first."""
     counts = Counter((_operation(node), _is_known(node)) for node in nodes)
-    for (name, known), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        yield {"operation": name, "count": count, "known": known}
+    for (name, is_known), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        yield {"operation": name, "count": count, "known": is_known}
 
 
 def _is_known(node: Node) -> bool:
@@ -147,15 +147,15 @@ def _releases(net: Model) -> Record:
     for need in needs_of_file(net._document, net._graph, net._values):
         first.setdefault(need.feature, need)
         layers[need.feature] += need.layer is not None
-    known, oldest = releases(), oldest_release(first.values())
-    never = Release(known[-1].year + 1, 0)
+    all_releases, oldest = releases(), oldest_release(first.values())
+    never = Release(all_releases[-1].year + 1, 0)
     return {
-        "oldest": _named(oldest),
-        "known": [str(known[0]), str(known[-1])],
+        "oldest": _name_of(oldest),
+        "known": [str(all_releases[0]), str(all_releases[-1])],
         "needs": [
             {
                 "need": need.text,
-                "since": _named(need.first),
+                "since": _name_of(need.first),
                 "code": need.code,
                 "layer": need.layer,
                 "line": need.where and need.where.line,
@@ -166,31 +166,31 @@ def _releases(net: Model) -> Record:
     }
 
 
-def _named(release: Release | None) -> str | None:
+def _name_of(release: Release | None) -> str | None:
     return None if release is None else str(release)
 
 
-def _text(found: Record) -> str:
+def _text(record: Record) -> str:
     from ..io.reader.model import version_text
 
-    named = f"{quoted(found['name'])}, " if found["name"] else ""
-    layers = plural(found["layers"], "layer")
-    title = f"{visible(found['file'])}: {named}{version_text(found['version'])}, {layers}"
-    parts = [title, _ports("Inputs", found["inputs"]), _ports("Outputs", found["outputs"])]
-    parts.append(_operation_table(found["operations"]))
-    if found["weights"]:
-        parts.append(_weight_table(found))
-    if found["dynamic"]:
-        rows = [[r["input"], _open(r["axis"]), str(r["min"]), _open(r["max"])] for r in found["dynamic"]]
+    name_text = f"{quoted(record['name'])}, " if record["name"] else ""
+    layers = plural(record["layers"], "layer")
+    title = f"{visible(record['file'])}: {name_text}{version_text(record['version'])}, {layers}"
+    parts = [title, _ports("Inputs", record["inputs"]), _ports("Outputs", record["outputs"])]
+    parts.append(_operation_table(record["operations"]))
+    if record["weights"]:
+        parts.append(_weight_table(record))
+    if record["dynamic"]:
+        rows = [[r["input"], _open(r["axis"]), str(r["min"]), _open(r["max"])] for r in record["dynamic"]]
         parts.append(table("Dynamic dimensions", ["input", "axis", "min", "max"], rows))
-    if found["releases"]:
-        parts.append(_release_table(found))
+    if record["releases"]:
+        parts.append(_release_table(record))
     return "\n\n".join(parts)
 
 
-def _release_table(found: Record) -> str:
+def _release_table(record: Record) -> str:
     """Say which releases of OpenVINO read the model, and why no older ones do."""
-    oldest, needs, (first, _) = (found["releases"][key] for key in ("oldest", "needs", "known"))
+    oldest, needs, (first, _) = (record["releases"][key] for key in ("oldest", "needs", "known"))
     if oldest is None:
         title = f"Read by no OpenVINO since {first}"
         if not any(row["layers"] for row in needs):
@@ -199,7 +199,7 @@ def _release_table(found: Record) -> str:
         title = f"Read by every OpenVINO since {first}"
     else:
         title = f"Read by OpenVINO {oldest} and later"
-    if not all(row["known"] for row in found["operations"]):
+    if not all(row["known"] for row in record["operations"]):
         title += ", but for the operations that are unknown"
     if not needs:
         return click.style(title, bold=True)
@@ -233,21 +233,21 @@ def _operation_table(operations: Sequence[Record]) -> str:
     return table("Operations", ["operation", "count", ""], rows, right=("count",))
 
 
-def _weight_table(found: Record) -> str:
-    rows = [[r["type"], *map(plain, (r["tensors"], r["numbers"], r["bytes"]))] for r in found["weights"]]
+def _weight_table(record: Record) -> str:
+    rows = [[r["type"], *map(plain, (r["tensors"], r["numbers"], r["bytes"]))] for r in record["weights"]]
     if len(rows) > 1:
-        totals = (sum(r[key] for r in found["weights"]) for key in ("tensors", "numbers", "bytes"))
+        totals = (sum(r[key] for r in record["weights"]) for key in ("tensors", "numbers", "bytes"))
         rows.append(["total", *map(plain, totals)])
     return table(
         "Weights", ["type", "tensors", "numbers", "bytes"], rows, right=("tensors", "numbers", "bytes")
     )
 
 
-def _remark(found: Record) -> None:
-    unknown = [o for o in found["operations"] if not o["known"]]
+def _remark(record: Record) -> None:
+    unknown = [o for o in record["operations"] if not o["known"]]
     if unknown:
         layers = plural(sum(o["count"] for o in unknown), "layer")
         names = ", ".join(shown(o["operation"]) for o in unknown)
         show(f"not supported: {names}, in {layers}", err=True)
-    if found["errors"]:
-        show(f"the model has {plural(found['errors'], 'error')}; ir-runtime validate shows them", err=True)
+    if record["errors"]:
+        show(f"the model has {plural(record['errors'], 'error')}; ir-runtime validate shows them", err=True)

@@ -52,11 +52,11 @@ def _record(library: Library) -> Record:
 
 def _text(library: Library) -> str:
     processor = library.processor
-    made = f"{visible(processor.vendor)} {processor.family}".strip()
+    processor_text = f"{visible(processor.vendor)} {processor.family}".strip()
     lines = [
         f"target     {library.target.name}: {library.reason}",
         f"library    {visible(str(library.path))}",
-        f"processor  {made}: {' '.join(sorted(processor.features))}",
+        f"processor  {processor_text}: {' '.join(sorted(processor.features))}",
     ]
     lines += [f"not used   {name}: {reason}" for name, reason in library.others.items()]
     return "\n".join(lines)

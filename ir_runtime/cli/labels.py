@@ -28,13 +28,13 @@ def labels_of(model: Model, path: str | None) -> list[str]:
         InputError: if the file cannot be read.
     """
     if path is not None:
-        return _read(path)
+        return _read_names(path)
     if not model.has_rt_info(_INFO):
         return []
     return [name.replace("_", " ") for name in str(model.get_rt_info(_INFO).value).split()]
 
 
-def _read(path: str) -> list[str]:
+def _read_names(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -52,13 +52,13 @@ def _read(path: str) -> list[str]:
         ) from None
 
 
-def _names(found: object) -> list[str]:
-    if isinstance(found, list):
-        return [str(each) for each in found]
-    if not isinstance(found, dict):
+def _names(content: object) -> list[str]:
+    if isinstance(content, list):
+        return [str(each) for each in content]
+    if not isinstance(content, dict):
         raise TypeError
     numbered = {
-        int(number): str(name[-1] if isinstance(name, list) else name) for number, name in found.items()
+        int(number): str(name[-1] if isinstance(name, list) else name) for number, name in content.items()
     }
     return [numbered.get(number, "") for number in range(max(numbered, default=-1) + 1)]
 

@@ -30,15 +30,15 @@ def parse_size(text: str) -> int:
     Raises:
         click.BadParameter: if the text is something else.
     """
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
-    size = int(float(found[1]) * (1 << 10 * _UNITS[found[2]])) if found else 0
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
+    size = int(float(match[1]) * (1 << 10 * _UNITS[match[2]])) if match else 0
     if size < 1:
         raise click.BadParameter(f"{text!r} is not a size such as 512M, 4G or 65536")
     return size
 
 
 def limited(command: Command) -> Command:
-    """Give a command ``--max-memory`` and ``--timeout``. It is called with both as ``limits``, on a timer."""
+    """Add ``--max-memory`` and ``--timeout`` to a command, which receives ``limits`` and runs on a timer."""
 
     @click.option(
         "--max-memory",
@@ -78,7 +78,7 @@ _AGAIN = 1.0
 
 @contextmanager
 def _timer(is_asked_for: bool) -> Iterator[None]:
-    """Interrupt the block at the deadline, also in the middle of a layer where the system supports it."""
+    """Interrupt the block at the deadline, even within a layer if the system supports it."""
     from .._util.deadline import current_deadline, deadline_error
     from ..errors import IRError
 

@@ -122,7 +122,7 @@ _cache = click.option(
 
 @dataclass(frozen=True)
 class Debugging:
-    """What a debugging command works on: a model, its inputs, and a cache to resume from.
+    """The arguments of a debugging command: a model, its inputs, and a cache to resume from.
 
     Args:
         model: the path of the model.
@@ -155,8 +155,8 @@ class Debugging:
                 with showing(estimate.show, estimate.skip):
                     yield model, feeds
         except Interrupted as stopped:
-            found = stopped.partial
-            result(self.as_json, found.record, lambda: str(found))
+            partial_result = stopped.partial
+            result(self.as_json, partial_result.record, lambda: str(partial_result))
             show("interrupted", err=True)  # not as an error, which would be a second JSON document
             raise click.exceptions.Exit(Exit.INTERRUPTED) from None
         except TimedOut as stopped:
@@ -168,9 +168,9 @@ class Debugging:
 
 
 def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return a decorator that gives a command MODEL, options for inputs, ``more``, weights, limits and ``--cache``.
+    """Return a decorator that adds MODEL, input options, ``more``, weights, limits and ``--cache``.
 
-    The command is called with all but ``more`` as one `Debugging`.
+    The command receives all but ``more`` as a `Debugging`.
     """
 
     def decorate(command: Command) -> Command:
@@ -191,16 +191,16 @@ def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
             debugging = Debugging(model, weights, feeding, limits, cache, as_json)
             return command(*args, debugging=debugging, **options)
 
-        found: Command = with_model
+        decorated: Command = with_model
         for option in reversed(more):
-            found = option(found)
-        return click.argument("model", metavar="MODEL")(fed(found))
+            decorated = option(decorated)
+        return click.argument("model", metavar="MODEL")(fed(decorated))
 
     return decorate
 
 
 def cache_folder(given: str | None) -> Path | None:
-    """Return the folder that is given, or else that of the user, if it is known."""
+    """Return the given folder, or else the user's, if known."""
     from .._util.user_cache import user_cache
 
     if given is not None:
@@ -217,14 +217,14 @@ def states_of(path: str | None) -> dict[str, Array] | None:
 
 
 class _Estimate:
-    """How long the rest takes at the speed since the start; what was done before then took no time."""
+    """Estimates the remaining time from the speed since the start, ignoring earlier work."""
 
     def __init__(self, shown: Bar) -> None:
         self._bar, self._start = shown, time.monotonic()
         self._part = self._skipped = 0.0
 
     def show(self, part: float, item: str) -> None:
-        """Show which part is done, and the time that is left; first, what is computed."""
+        """Show the progress and the estimated remaining time."""
         step, self._part = max(part - self._part, 0.0), max(part, self._part)
         computed = self._part - self._skipped
         passed = time.monotonic() - self._start
@@ -232,7 +232,7 @@ class _Estimate:
         self._bar.advance(step, left)
 
     def skip(self, part: float) -> None:
-        """Count a part that was done before."""
+        """Skip a part that was done earlier."""
         self._skipped += part
 
 

@@ -1,4 +1,4 @@
-"""Markdown on a terminal: paragraphs and items of lists fill its width, all else stays as it is."""
+"""Format Markdown for a terminal: paragraphs and list items fill its width, the rest is unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIXED = re.compile(r"#|\||    ")
 
 
 def filled(text: str) -> str:
-    """Return a page for a terminal; into a pipe or a file it goes as it is.
+    """Fill a page for a terminal; for pipes and files, return it unchanged.
 
     Lines of a page are as long as its author made them, and would leave short rests where the terminal is narrower.
     """
@@ -33,17 +33,17 @@ def fill(text: str, width: int) -> Iterator[str]:
         is_fence = _FENCE.match(line) is not None
         is_fixed = is_code or is_fence or not line.strip() or (_FIXED.match(line) and not paragraph)
         if paragraph and (is_fixed or _ITEM.match(line)):
-            yield from _wrapped(paragraph, width)
+            yield from _wrap(paragraph, width)
             paragraph = []
         if is_fixed:
             yield line
         else:
             paragraph.append(line)
         is_code ^= is_fence
-    yield from _wrapped(paragraph, width) if paragraph else ()
+    yield from _wrap(paragraph, width) if paragraph else ()
 
 
-def _wrapped(lines: list[str], width: int) -> list[str]:
+def _wrap(lines: list[str], width: int) -> list[str]:
     item = _ITEM.match(lines[0])
     indent = " " * (item.end() if item else len(lines[0]) - len(lines[0].lstrip()))
     text = " ".join([lines[0].rstrip(), *map(str.strip, lines[1:])])

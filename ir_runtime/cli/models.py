@@ -53,7 +53,7 @@ strictly = click.option("--strict", is_flag=True, help="Refuse shapes that infer
 
 
 def selects(command: Command) -> Command:
-    """Give a command the options that choose an example of a page and fill its ports."""
+    """Add options to select an example of a page and set its ports."""
     example = count_option("--example", help="Which example of a page, from 1.")
     value = click.option(
         "--value",
@@ -75,9 +75,9 @@ def read(
     strict: bool = False,
     lacking: bool = False,
 ) -> Model:
-    """Read a model, or an example of a page; if it is ``checked``, warnings about it go to stderr.
+    """Read a model or an example of a page; print warnings if ``checked``.
 
-    Its weights may be missing if ``lacking``.
+    Weights may be missing if ``lacking``.
     """
     from ..codes import Code
     from ..finding import fold
@@ -85,14 +85,16 @@ def read(
     from ..openvino.declared import check, contradiction
     from ..openvino.reading import read_model
 
-    given = dict(map(parse_value, values))
-    model = read_model(path, weights, strict=False, example=example, values=given, limits=limits or DEFAULT)
+    port_values = dict(map(parse_value, values))
+    model = read_model(
+        path, weights, strict=False, example=example, values=port_values, limits=limits or DEFAULT
+    )
     if checked:
         check(model, strict, frozenset({Code.WEIGHTS_MISSING} if lacking else ()))
         if message := contradiction(model, "--strict"):
             show(failure(message), err=True)
-        for found in fold(model.report.warnings):
-            show(finding(found), err=True)
+        for warning in fold(model.report.warnings):
+            show(finding(warning), err=True)
         for more in model.report.more:
             show(rest(path, more), err=True)
     return model
@@ -102,12 +104,12 @@ def note_missing(model: Model, reshaped: bool) -> bool:
     """Print a note on stderr if weights are missing; return whether they are."""
     from ..codes import Code
 
-    found = next((error for error in model.report.errors if error.code == Code.WEIGHTS_MISSING), None)
-    if found is None:
+    error_missing = next((error for error in model.report.errors if error.code == Code.WEIGHTS_MISSING), None)
+    if error_missing is None:
         return False
     instead = "unknown, as --shape changes those in the file" if reshaped else "those that the file declares"
-    show(f"{visible(found.message)}; shapes that depend on them are {instead}", err=True)
-    show(f"  hint: {visible(found.hint)}", err=True)
+    show(f"{visible(error_missing.message)}; shapes that depend on them are {instead}", err=True)
+    show(f"  hint: {visible(error_missing.hint)}", err=True)
     return True
 
 

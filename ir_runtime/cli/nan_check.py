@@ -1,4 +1,4 @@
-"""``--nan-check``: which layers make NaN or Inf of finite inputs."""
+"""``--nan-check``: report layers that produce NaN or Inf from finite inputs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ __all__ = ["NanCheck"]
 
 @dataclass
 class NanCheck:
-    """An observer that counts NaN and Inf in what layers compute of finite inputs."""
+    """An observer that counts NaN and Inf produced from finite inputs."""
 
     origins: list[Record] = field(default_factory=list)
     _is_finite: bool = True
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Look at the inputs before the layer may overwrite them."""
-        self._is_finite = not any(any(_counted(array)) for array in inputs)
+        """Check the inputs before the layer may overwrite them."""
+        self._is_finite = not any(any(_count_non_finite(array)) for array in inputs)
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Count what is not finite in the outputs."""
+        """Count NaN and Inf in the outputs."""
         nan, inf = (
-            (sum(counts) for counts in zip(*map(_counted, outputs), strict=True)) if outputs else (0, 0)
+            (sum(counts) for counts in zip(*map(_count_non_finite, outputs), strict=True))
+            if outputs
+            else (0, 0)
         )
         if self._is_finite and (nan or inf):
             where = step.layer.where
@@ -37,7 +39,7 @@ class NanCheck:
             )
 
     def text(self) -> str:
-        """Return the layers as a table, or a line if none has NaN."""
+        """Format the layers as a table, or return a line if there are none."""
         if not self.origins:
             return "NaN check: no layer makes NaN or Inf of finite inputs"
         rows = [[o["layer"], o["operation"], plain(o["nan"]), plain(o["inf"])] for o in self.origins]
@@ -47,8 +49,8 @@ class NanCheck:
         )
 
 
-def _counted(array: Array) -> tuple[int, int]:
-    """Return how many elements are NaN, and how many are infinite."""
+def _count_non_finite(array: Array) -> tuple[int, int]:
+    """Count the NaN and the infinite elements."""
     if array.dtype.kind not in "fV":
         return 0, 0
     real = array if array.dtype.kind == "f" else array.astype(np.float32)  # bf16 and others that NumPy lacks

@@ -28,12 +28,12 @@ def ops(name: str | None, as_json: bool) -> None:
     from ..ops._define.describe import record
     from ..ops._define.page import page
 
-    found = _every() if name is None else _named(name)
+    selected = _every() if name is None else _find_operations(name)
 
     def text() -> str:
-        return _list(found) if name is None else filled("\n".join(page(cls) for cls in found).rstrip())
+        return _list(selected) if name is None else filled("\n".join(page(cls) for cls in selected).rstrip())
 
-    result(as_json, lambda: {"operations": [record(cls) for cls in found]}, text, pager=True)
+    result(as_json, lambda: {"operations": [record(cls) for cls in selected]}, text, pager=True)
 
 
 def _every() -> list[type[Op]]:
@@ -43,31 +43,31 @@ def _every() -> list[type[Op]]:
     return list(registry)
 
 
-def _list(found: list[type[Op]]) -> str:
+def _list(operations: list[type[Op]]) -> str:
     from ..ops._define.describe import TESTED_AGAINST, group, summary
 
-    rows = [[cls.versioned_name(), group(cls), summary(cls)] for cls in found]
-    names = len({cls.name for cls in found})
-    title = f"{names} operations, {len(found)} versions, tested against {TESTED_AGAINST}"
+    rows = [[cls.versioned_name(), group(cls), summary(cls)] for cls in operations]
+    names = len({cls.name for cls in operations})
+    title = f"{names} operations, {len(operations)} versions, tested against {TESTED_AGAINST}"
     return table(title, ["operation", "group", "what it does"], rows, sentences=["what it does"])
 
 
-def _named(name: str) -> list[type[Op]]:
+def _find_operations(name: str) -> list[type[Op]]:
     from .._util.nearest import suggestion
     from ..ops import registry
 
     every = _every()
     type, _, number = name.rpartition("-")
-    wanted = type if type and number.isdecimal() else name
-    versions = registry.versions(wanted)
+    version = type if type and number.isdecimal() else name
+    versions = registry.versions(version)
     if not versions:
-        hint = suggestion(registry.near(wanted)) or "ir-runtime ops lists them"
-        raise click.BadParameter(f"unknown operation {wanted!r}; {hint}", param_hint="NAME")
-    if wanted == name:
+        hint = suggestion(registry.near(version)) or "ir-runtime ops lists them"
+        raise click.BadParameter(f"unknown operation {version!r}; {hint}", param_hint="NAME")
+    if version == name:
         return versions
-    found = [cls for cls in every if cls in versions and cls.since == int(number)]
-    if not found:
-        known = ", ".join(cls.versioned_name() for cls in versions)
-        what = f"unknown version {number} of {versions[0].name}; its versions are {known}"
+    matches = [cls for cls in every if cls in versions and cls.since == int(number)]
+    if not matches:
+        names = ", ".join(cls.versioned_name() for cls in versions)
+        what = f"unknown version {number} of {versions[0].name}; its versions are {names}"
         raise click.BadParameter(what, param_hint="NAME")
-    return found
+    return matches

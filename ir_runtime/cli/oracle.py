@@ -47,12 +47,12 @@ def oracle(debugging: Debugging, output: str | None, layers: Sequence[str], type
     if target == STDOUT and debugging.as_json:
         raise click.UsageError("-o - and --json cannot be given together: both write to stdout")
     with debugging.working("computing") as (model, feeds):
-        found = compute(model, feeds, layers, types=types)
+        truth = compute(model, feeds, layers, types=types)
     if target is not None:
-        check_count(target, list(found))
-        save(target, dict(found))
-        show(f"saved {plural(len(found), 'tensor')} to {visible(str(output))}", err=True)
-    summaries = {name: summarize(array, ElementType.from_dtype(array.dtype)) for name, array in found.items()}
+        check_count(target, list(truth))
+        save(target, dict(truth))
+        show(f"saved {plural(len(truth), 'tensor')} to {visible(str(output))}", err=True)
+    summaries = {name: summarize(array, ElementType.from_dtype(array.dtype)) for name, array in truth.items()}
     if target == STDOUT:
         show(_text(summaries), err=True)
         return
@@ -67,11 +67,11 @@ def _text(summaries: dict[str, Summary]) -> str:
     rows = [
         [
             name,
-            each.type,
-            f"[{','.join(map(str, each.shape))}]",
-            *map(number, (each.min, each.mean, each.max)),
+            summary.type,
+            f"[{','.join(map(str, summary.shape))}]",
+            *map(number, (summary.min, summary.mean, summary.max)),
         ]
-        for name, each in summaries.items()
+        for name, summary in summaries.items()
     ]
     return table(
         "In f64",

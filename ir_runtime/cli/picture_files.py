@@ -39,21 +39,21 @@ def picture_files(path: str) -> list[Path] | None:
     """
     place = Path(path)
     if place.is_dir():
-        found = sorted(each for each in place.iterdir() if each.suffix.lower() in SUFFIXES)
-        if not found:
+        files = sorted(each for each in place.iterdir() if each.suffix.lower() in SUFFIXES)
+        if not files:
             by_rows = "`ir-runtime run --batch 32` reads a folder of .npy files"
             hint = (
                 by_rows if any(place.glob("*.npy")) else f"expected files that end in {', '.join(SUFFIXES)}"
             )
             raise InputError(f"{path} has no images", hint=hint)
-        return found
+        return files
     if place.is_file():
         with place.open("rb") as file:
             return [place] if file.read(4).startswith(_STARTS) else None
-    found = sorted(map(Path, glob.glob(path))) if glob.has_magic(path) else []
-    if len(found) > 1 and (others := [each for each in found if each.suffix.lower() not in SUFFIXES]):
-        raise InputError(f"{path} matches {len(found)} files, of which {others[0]} is not an image")
-    return found or None
+    files = sorted(map(Path, glob.glob(path))) if glob.has_magic(path) else []
+    if len(files) > 1 and (others := [each for each in files if each.suffix.lower() not in SUFFIXES]):
+        raise InputError(f"{path} matches {len(files)} files, of which {others[0]} is not an image")
+    return files or None
 
 
 def open_picture(path: Path, mode: str) -> tuple[Image, str]:
@@ -73,10 +73,10 @@ def open_picture(path: Path, mode: str) -> tuple[Image, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with Image.open(path, formats=_FORMATS) as found:
-                _check_size(path, found.width, found.height)
-                before = f"{found.width}x{found.height} {found.mode}{_frames(found)}"
-                return _of_bytes(path, ImageOps.exif_transpose(found), found.format).convert(mode), before
+            with Image.open(path, formats=_FORMATS) as picture:
+                _check_size(path, picture.width, picture.height)
+                before = f"{picture.width}x{picture.height} {picture.mode}{_frames(picture)}"
+                return _of_bytes(path, ImageOps.exif_transpose(picture), picture.format).convert(mode), before
         except Image.DecompressionBombError:
             raise InputError(f"{path} is too large: it has more pixels than Pillow reads") from None
         except MemoryError:
@@ -88,15 +88,15 @@ def open_picture(path: Path, mode: str) -> tuple[Image, str]:
 
 
 def _frames(image: Image) -> str:
-    """Say that only the first image of a file is read, where it has several."""
+    """Note that only the first image of a file is read, if it has several."""
     count = getattr(image, "n_frames", 1)
     return f", the first of {count} frames" if count > 1 else ""
 
 
 def _of_bytes(path: Path, image: Image, format: str | None) -> Image:
-    """Return an image whose channels are bytes. Pillow would limit larger values to 255.
+    """Convert channels to bytes; Pillow would clamp larger values to 255.
 
-    Of 16 bits, the high ones are kept, as by OpenCV, and by Pillow itself in color.
+    For 16 bits, the high byte is kept, as by OpenCV, and by Pillow for color.
 
     Raises:
         InputError: if there is no range of values that 0 to 255 could stand for.

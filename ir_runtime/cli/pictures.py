@@ -40,7 +40,7 @@ _RESIZE_TYPES: Mapping[str, Resizing] = {
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """How images become inputs; what is ``None`` follows from the model.
+    """How images become inputs; ``None`` follows from the model.
 
     Args:
         layout: the axes of the input, such as ``NCHW``.
@@ -57,16 +57,16 @@ class ImageOptions:
     color: Color | None = None
 
     def completed(self, model: Model) -> ImageOptions:
-        """Return the same with what the ``model_info`` of a model says, where nothing else is asked for."""
+        """Complete the options with the ``model_info`` of a model."""
         info = model.get_rt_info(_INFO).value if model.has_rt_info(_INFO) else {}
         if not isinstance(info, Mapping):
             return self
-        said = {key: str(entry) for key, entry in info.items()}
+        texts = {key: str(entry) for key, entry in info.items()}
         return replace(
             self,
-            mean=self.mean if self.mean is not None else _numbers(said.get("mean_values")),
-            scale=self.scale if self.scale is not None else _numbers(said.get("scale_values")),
-            resize=self.resize or _RESIZE_TYPES.get(said.get("resize_type", "")),
+            mean=self.mean if self.mean is not None else _numbers(texts.get("mean_values")),
+            scale=self.scale if self.scale is not None else _numbers(texts.get("scale_values")),
+            resize=self.resize or _RESIZE_TYPES.get(texts.get("resize_type", "")),
         )
 
 
@@ -81,35 +81,39 @@ def _numbers(text: str | None) -> tuple[float, ...] | None:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Images that are to be one input, those of a folder or a pattern as a batch."""
+    """Images for one input; those of a folder or pattern form a batch."""
 
     source: str
     files: Sequence[Path]
 
     def laid_out(self, model: Model, port: Output, options: ImageOptions) -> tuple[Array, str]:
-        """Return the array for an input, and what was done, as text.
+        """Return the array for an input, and a description of the conversion.
 
         Raises:
             InputError: if Pillow is not installed, an image cannot be read, or the input takes no images.
         """
-        wanted = options.completed(model)
-        letters = _letters(port, wanted.layout)
+        completed_options = options.completed(model)
+        letters = _letters(port, completed_options.layout)
         dims = dict(zip(letters, port._type.shape, strict=True))
-        known = {axis: dim.min for axis, dim in dims.items() if dim.is_static}
-        color = wanted.color or _CHANNELS.get(known.get("C", 3 if "C" in dims else 1))
-        if color is None or ("C" in known and known["C"] != _count(color)):
-            has = f"{known['C']} channels" if "C" in known else "no channels"
+        static_lengths = {axis: dim.min for axis, dim in dims.items() if dim.is_static}
+        color = completed_options.color or _CHANNELS.get(static_lengths.get("C", 3 if "C" in dims else 1))
+        if color is None or ("C" in static_lengths and static_lengths["C"] != _count(color)):
+            has = f"{static_lengths['C']} channels" if "C" in static_lengths else "no channels"
             raise InputError(f"input {port.label!r} has {has}, which {color or 'an image'} does not have")
-        how = wanted.resize or "stretch"
-        size = (known["W"], known["H"]) if {"H", "W"} <= known.keys() and how != "none" else None
+        how = completed_options.resize or "stretch"
+        size = (
+            (static_lengths["W"], static_lengths["H"])
+            if {"H", "W"} <= static_lengths.keys() and how != "none"
+            else None
+        )
         images, first = [], None
         for path in self.files:
             image, before = open_picture(path, _MODES[color])
             first = first or before
-            images.append(np.asarray(_resized(image, size, how)).reshape(*_after(image, size), -1))
-        pixels = self._stacked(images)
+            images.append(np.asarray(_resize(image, size, how)).reshape(*_after(image, size), -1))
+        pixels = self._stack(images)
         pixels = pixels[..., ::-1] if color == "bgr" else pixels
-        numbers = _scaled(port, pixels, wanted)
+        numbers = _scale_pixels(port, pixels, completed_options)
         if "N" not in letters and len(self.files) > 1:
             raise InputError(
                 f"input {port.label!r} has no batch, but {self.source} is {len(self.files)} images"
@@ -117,11 +121,11 @@ class Pictures:
         order = ["NHWC".index(letter) for letter in letters]
         missing = tuple(axis for axis, letter in enumerate("NHWC") if letter not in letters)
         array = numbers.transpose(*order, *missing).reshape([numbers.shape[axis] for axis in order])
-        return np.ascontiguousarray(array), self._said(
-            port, first or "", size, how, color, letters, wanted, array
+        return np.ascontiguousarray(array), self._describe(
+            port, first or "", size, how, color, letters, completed_options, array
         )
 
-    def _stacked(self, images: Sequence[Array]) -> Array:
+    def _stack(self, images: Sequence[Array]) -> Array:
         shapes = {image.shape for image in images}
         if len(shapes) > 1:
             sizes = ", ".join(f"{shape[1]}x{shape[0]}" for shape in sorted(shapes)[:3])
@@ -131,7 +135,7 @@ class Pictures:
             )
         return np.stack(images)
 
-    def _said(
+    def _describe(
         self,
         port: Output,
         before: str,
@@ -164,13 +168,13 @@ def _count(color: str) -> int:
     return next((count for count, name in _CHANNELS.items() if name == color), 3)
 
 
-def _letters(port: Output, asked: str | None) -> str:
-    """Return the axes of an input: as asked, as the model says, or as its shape looks."""
+def _letters(port: Output, requested: str | None) -> str:
+    """Return the axes of an input: as requested, from the model, or guessed from its shape."""
     shape = port._type.shape
     if shape.rank is None:
         raise InputError(f"input {port.label!r} has no rank, so no layout", hint="--shape gives it one")
-    said = asked or str(layout_of(port.node.layer, port.index))
-    letters = "".join(c for c in said.upper() if c.isalpha()) or _guessed(
+    layout_text = requested or str(layout_of(port.node.layer, port.index))
+    letters = "".join(c for c in layout_text.upper() if c.isalpha()) or _guess_layout(
         [d.min if d.is_static else None for d in shape]
     )
     hint = "--layout NCHW says what its axes are: batch, channels, height, width"
@@ -181,7 +185,7 @@ def _letters(port: Output, asked: str | None) -> str:
     return letters
 
 
-def _guessed(lengths: Sequence[int | None]) -> str:
+def _guess_layout(lengths: Sequence[int | None]) -> str:
     """Return the likely layout for the lengths of axes."""
     if len(lengths) not in (2, 3, 4):
         return ""
@@ -197,7 +201,7 @@ def _after(image: Image, size: tuple[int, int] | None) -> tuple[int, int]:
     return height, width
 
 
-def _resized(image: Image, size: tuple[int, int] | None, how: str) -> Image:
+def _resize(image: Image, size: tuple[int, int] | None, how: str) -> Image:
     from PIL import Image, ImageOps
 
     if size is None or image.size == size:
@@ -209,8 +213,8 @@ def _resized(image: Image, size: tuple[int, int] | None, how: str) -> Image:
     return image.resize(size, Image.Resampling.BILINEAR)
 
 
-def _scaled(port: Output, pixels: Array, options: ImageOptions) -> Array:
-    """Return the pixels in the element type of an input, less the mean, by the scale."""
+def _scale_pixels(port: Output, pixels: Array, options: ImageOptions) -> Array:
+    """Return the pixels in an input's element type, minus the mean, divided by the scale."""
     element, channels = port.element_type, pixels.shape[-1]
     if not element.is_real():
         if options.mean or options.scale:

@@ -95,10 +95,10 @@ def profile(
         net.reshape(shapes_of(shapes))
     feeds = collect(net, files, seed)
     arrays = [feeds[port].array for port in net.inputs]
-    found = measured(net, arrays, runs=runs, backend=backend, threads=threads, against=against, name=model)
+    report = measured(net, arrays, runs=runs, backend=backend, threads=threads, against=against, name=model)
     if chrome is not None:
-        _save(chrome, found.chrome_trace())
-    result(as_json, found.record, lambda: "\n\n".join(_text(found, top)))
+        _save(chrome, report.chrome_trace())
+    result(as_json, report.record, lambda: "\n\n".join(_text(report, top)))
 
 
 def _save(path: str, trace: Trace) -> None:
@@ -108,75 +108,80 @@ def _save(path: str, trace: Trace) -> None:
     show(f"saved the trace to {visible(path)}", err=True)
 
 
-def _text(found: ProfileReport, top: int) -> Iterator[str]:
-    peaks = found.peaks
+def _text(report: ProfileReport, top: int) -> Iterator[str]:
+    peaks = report.peaks
     totals = [
-        ["latency, median, ms", _ms(found.seconds)],
-        ["latency, fastest and slowest run, ms", " to ".join(map(_ms, found.range or ()))],
-        ["all layers, ms", _ms(found.total)],
+        ["latency, median, ms", _ms(report.seconds)],
+        ["latency, fastest and slowest run, ms", " to ".join(map(_ms, report.range or ()))],
+        ["all layers, ms", _ms(report.total)],
         ["peak of a product of matrices, GFLOP/s", f"{peaks.flops / 1e9:.1f}"],
         ["peak of a copy, GB/s", f"{peaks.bandwidth / 1e9:.1f}"],
     ]
-    if found.other is not None:
-        totals.insert(2, ["OpenVINO's latency, median, ms", _ms(found.other)])
-    threads = "" if found.threads is None else f", threads: {found.threads}"
+    if report.other is not None:
+        totals.insert(2, ["OpenVINO's latency, median, ms", _ms(report.other)])
+    threads = "" if report.threads is None else f", threads: {report.threads}"
     yield table(
-        f"{visible(found.model)}: {found.backend} backend{threads}",
+        f"{visible(report.model)}: {report.backend} backend{threads}",
         ["quantity", "value"],
         totals,
         sentences=("quantity",),
     )
-    if found.is_busy:
+    if report.is_busy:
         yield "The machine is busy: runs differ threefold or more, so times of layers may, too."
     rows = [
-        [each.operation, str(each.steps), _ms(each.seconds), _share(each.seconds, found.total)]
-        for each in found.operations
+        [
+            operation.operation,
+            str(operation.steps),
+            _ms(operation.seconds),
+            _share(operation.seconds, report.total),
+        ]
+        for operation in report.operations
     ]
     yield table("Operations", ["operation", "steps", "ms", "share"], rows, right=("steps", "ms", "share"))
-    yield _steps(found, top)
-    if found.compared:
-        yield _against(found, top)
+    yield _steps(report, top)
+    if report.compared:
+        yield _against(report, top)
 
 
-def _steps(found: ProfileReport, top: int) -> str:
-    shown = found.slowest[:top] if top else found.steps
+def _steps(report: ProfileReport, top: int) -> str:
+    shown = report.slowest[:top] if top else report.steps
     header = ["layer", "computes", "ms", "spread", "share", "FLOPs", "GFLOP/s", "GB/s", "bound", "roofline"]
     return table(
         "The slowest layers" if top else "Layers",
         header,
-        [_row(found, step) for step in shown],
+        [_row(report, step) for step in shown],
         right=("ms", "spread", "share", "FLOPs", "GFLOP/s", "GB/s", "roofline"),
     )
 
 
-def _row(found: ProfileReport, step: StepTime) -> list[str]:
+def _row(report: ProfileReport, step: StepTime) -> list[str]:
     computes = step.pattern or " + ".join(operation.partition("-")[0] for operation in step.operations)
-    reached = step.efficiency(found.peaks)
+    reached = step.efficiency(report.peaks)
     return [
         step.name,
         computes,
         _ms(step.seconds),
         "" if step.spread is None else f"± {100 * step.spread:.0f} %",
-        "" if step.within else _share(step.seconds, found.total),
+        "" if step.within else _share(step.seconds, report.total),
         "" if step.flops is None else short(step.flops),
         _rate(step.gflops),
         _rate(step.gbytes),
-        (step.bound(found.peaks) or "") if step.flops else "",
+        (step.bound(report.peaks) or "") if step.flops else "",
         f"{100 * reached:.0f} %" if reached and step.flops else "",
     ]
 
 
-def _against(found: ProfileReport, top: int) -> str:
-    shown = found.compared[:top] if top else found.compared
+def _against(report: ProfileReport, top: int) -> str:
+    shown = report.compared[:top] if top else report.compared
     rows = [
         [
-            each.layers[0] + (f" and {len(each.layers) - 1} more" if len(each.layers) > 1 else ""),
-            _ms(each.seconds),
-            _ms(each.other),
-            f"{each.seconds / each.other:.2f}" if each.other else "",
-            ", ".join(each.nodes),
+            row.layers[0] + (f" and {len(row.layers) - 1} more" if len(row.layers) > 1 else ""),
+            _ms(row.seconds),
+            _ms(row.other),
+            f"{row.seconds / row.other:.2f}" if row.other else "",
+            ", ".join(row.nodes),
         ]
-        for each in shown
+        for row in shown
     ]
     header = ["layers", "ours, ms", "OpenVINO, ms", "ratio", "OpenVINO's nodes"]
     return table("Beside OpenVINO's counters", header, rows, right=("ours, ms", "OpenVINO, ms", "ratio"))

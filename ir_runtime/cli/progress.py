@@ -31,11 +31,11 @@ _NAME = 12
 
 
 class Bar:
-    """A bar that stays on one line, and leaves nothing behind; without a terminal it does nothing.
+    """A progress bar on one line that is erased at the end; without a terminal it does nothing.
 
     Args:
         label: the name of the work.
-        total: how many steps there are; 0 if that is not known.
+        total: the number of steps; 0 if unknown.
     """
 
     def __init__(self, label: str, total: float = 0) -> None:
@@ -51,11 +51,11 @@ class Bar:
             self._show(item)
 
     def reach(self, steps: float) -> None:
-        """Say how many steps are done in all."""
+        """Set the number of finished steps."""
         self.advance(steps - self._done)
 
     def erase(self) -> None:
-        """Take the bar off the terminal, until it advances again."""
+        """Erase the bar until it advances again."""
         if self._shown is not None:
             self._shown.stop()
             self._shown = None
@@ -76,11 +76,11 @@ class Bar:
 @contextmanager
 def bar(label: str, total: float = 0) -> Iterator[Bar]:
     """Show a bar while the block runs, once it has taken a while."""
-    found = Bar(label, total)
+    progress_bar = Bar(label, total)
     try:
-        yield found
+        yield progress_bar
     finally:
-        found.erase()
+        progress_bar.erase()
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def _fitting(item: str, room: int) -> str:
 
 @contextmanager
 def progress(steps: int) -> Iterator[list[Observer]]:
-    """Return the observers of a run of this many steps: a progress bar on a terminal, else none."""
+    """Return the observers of a run: a progress bar on a terminal."""
     if columns(err=True) is None:
         yield []
         return

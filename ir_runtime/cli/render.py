@@ -52,7 +52,7 @@ def dump(data: Json, *, whole: bool = False) -> str:
 def result(
     as_json: bool, record: Callable[[], Record], text: Callable[[], str], *, pager: bool = False
 ) -> None:
-    """Print what a command found, as JSON or as text; a text that is longer than the terminal may be paged.
+    """Print the result of a command as JSON or text; long text may be paged.
 
     JSON has the version of its schema; `ir-runtime explain json` prints schemas.
     """
@@ -71,7 +71,7 @@ def table(
     sentences: Sequence[str] = (),
     rest: str = "",
 ) -> str:
-    """Format a table; on a terminal it fits the width, and a long one is cut where ``rest`` says how to see the rest.
+    """Format a table; on a terminal it fits the width, and is truncated if ``rest`` describes how to see all.
 
     Args:
         title: the line above it.
@@ -86,7 +86,7 @@ def table(
     hidden = len(cells) - SHOWN if rest and width is not None and len(cells) > SHOWN + 1 else 0
     cells = cells[: len(cells) - hidden]
     if width is None:
-        heading, lines = _aligned(header, cells, right)
+        heading, lines = _align(header, cells, right)
     else:
         from .fitting import fitted
 
@@ -97,7 +97,7 @@ def table(
     return "\n".join([click.style(title, bold=True), *lines, *more])
 
 
-def _aligned(
+def _align(
     header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]
 ) -> tuple[str, list[str]]:
     """Return the header and the rows with columns as wide as they need."""
@@ -117,7 +117,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 def failure(message: str) -> str:
     """Format a message, with the words error and warning in colour."""
-    return "\n".join(_coloured(visible(line.rstrip())) for line in message.splitlines())
+    return "\n".join(_color(visible(line.rstrip())) for line in message.splitlines())
 
 
 def finding(diagnostic: Diagnostic) -> str:
@@ -129,15 +129,15 @@ def finding(diagnostic: Diagnostic) -> str:
 
 
 def rest(file: str, more: More) -> str:
-    """Format the numbers of findings that are not kept."""
-    return _coloured(visible(f"{file}: {more}"))
+    """Format the numbers of findings that were not kept."""
+    return _color(visible(f"{file}: {more}"))
 
 
-def _coloured(line: str) -> str:
+def _color(line: str) -> str:
     for word, colour in _COLOURS.items():
         for opening in (f"{word}[", f"{word}: "):
-            before, found, after = line.partition(opening)
-            if found and (not before or before.endswith(": ")):
+            before, colored, after = line.partition(opening)
+            if colored and (not before or before.endswith(": ")):
                 return before + click.style(word, fg=colour, bold=True) + opening[len(word) :] + after
     return line
 

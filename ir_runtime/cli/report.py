@@ -96,10 +96,10 @@ def report(
 
     Models with errors are shown as far as they go, with what was found.
     """
-    wanted = bool(profile or against or precision or files or random)
-    net = read(model, weights, checked=wanted, limits=limits)
+    with_measurements = bool(profile or against or precision or files or random)
+    net = read(model, weights, checked=with_measurements, limits=limits)
     measures = None
-    if wanted:
+    if with_measurements:
         from ..debug import measure
 
         if not files:
@@ -119,7 +119,7 @@ def report(
 
             measures = with_profile(measures, profiled(net, feeds, runs=runs, backend=backend))
     elif shapes or histograms:
-        measures = _unmeasured(net, shapes, histograms)
+        measures = _without_measurements(net, shapes, histograms)
     target = None if output == "-" else output
     page = net.report(target, measures, constraints=constraints, old=_beside(old, net, limits, constraints))
     if target is None:
@@ -131,7 +131,7 @@ def report(
         raise SystemExit(Exit.FINDINGS)
 
 
-def _unmeasured(net: Model, shapes: Sequence[str], histograms: bool) -> Measures:
+def _without_measurements(net: Model, shapes: Sequence[str], histograms: bool) -> Measures:
     from ..report import Measures
 
     if shapes:

@@ -125,7 +125,7 @@ def run(
     check = _nan_check() if nan_check else None
     tensors = [replace(each, labels=names) for each in _results(net, compiled, feeds, target, check)]
     if target is not None:
-        tensors = _saved(tensors, target)
+        tensors = _save_tensors(tensors, target)
     is_streamed = output == "-"
     text = partial(_text, compiled.backend, tensors, check)
     if is_streamed:
@@ -175,12 +175,14 @@ class _Tensor:
     labels: Sequence[str] = ()
 
     def record(self) -> Record:
-        found = {"name": self.name, **self.summary.record(), "file": self.file}
-        if self.labels and found["top"]:
+        record = {"name": self.name, **self.summary.record(), "file": self.file}
+        if self.labels and record["top"]:
             from .labels import label
 
-            found["top"] = [{**each, "label": label(self.labels, each["index"])} for each in found["top"]]
-        return found
+            record["top"] = [
+                {**entry, "label": label(self.labels, entry["index"])} for entry in record["top"]
+            ]
+        return record
 
 
 def _results(
@@ -213,7 +215,7 @@ def _layer_name(port: Output) -> str:
     return node.friendly_name if node.get_output_size() == 1 else f"{node.friendly_name}:{port.index}"
 
 
-def _saved(tensors: Sequence[_Tensor], target: Path) -> list[_Tensor]:
+def _save_tensors(tensors: Sequence[_Tensor], target: Path) -> list[_Tensor]:
     from .saving import save
 
     files = save(target, {tensor.name: tensor.array for tensor in tensors})
@@ -265,10 +267,10 @@ def _table(title: str, tensors: Sequence[_Tensor]) -> str:
     return table(title, [*header, *odd], rows, right=("min", "mean", "max", *odd), rest=_REST)
 
 
-def _row(name: str, found: Summary, odd: Sequence[str]) -> list[str]:
-    shape = f"[{','.join(map(str, found.shape))}]"
-    numbers = [number(found.min), number(found.mean), number(found.max)]
-    return [name, found.type, shape, *numbers, *(str(getattr(found, key)) for key in odd)]
+def _row(name: str, summary: Summary, odd: Sequence[str]) -> list[str]:
+    shape = f"[{','.join(map(str, summary.shape))}]"
+    numbers = [number(summary.min), number(summary.mean), number(summary.max)]
+    return [name, summary.type, shape, *numbers, *(str(getattr(summary, key)) for key in odd)]
 
 
 def _top(tensor: _Tensor) -> str:

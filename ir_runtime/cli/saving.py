@@ -47,8 +47,8 @@ def check_target(path: str) -> Path:
         raise InputError(what, hint=_FORMS)
     if is_folder and target.exists() and not target.is_dir():
         raise InputError(f"{path!r} is a file", hint=_FORMS)
-    found = folder_target(target) if is_folder else resolve_target(target)
-    place = found if found.is_dir() else found.parent
+    resolved = folder_target(target) if is_folder else resolve_target(target)
+    place = resolved if resolved.is_dir() else resolved.parent
     if not os.access(place, os.W_OK):
         raise InputError(f"{path!r} cannot be written: the folder {str(place)!r} is not writable")
     return target
@@ -94,7 +94,7 @@ def _write(file: IO[bytes], arrays: Mapping[str, Array], is_single: bool) -> Non
 
 
 def _plain(array: Array) -> Array:
-    """Return an array that can be saved without pickling, and read again."""
+    """Return an array that can be saved without pickling and read back."""
     if array.dtype.isbuiltin == 2:  # of a package, under whatever name it has there
         return array.view(f"V{array.dtype.itemsize}")
     if array.dtype != object:

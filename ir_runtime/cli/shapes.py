@@ -83,24 +83,28 @@ def shapes(
     net = read(model, weights, example, values, checked=False, limits=limits)
     if shapes:
         net.reshape(shapes_of(shapes))
-    wanted_layers = _wanted_layers(net, layers)
-    wanted = constraints and net.report.ok
-    with status("finding the constraints on the inputs" if wanted else ""):
-        found = net.constraints(confirm=confirm) if wanted else None
-    listed = shapes_in(net._graph, net._values, net._parameter_types, found)
+    wanted_layers = _select_layers(net, layers)
+    with_constraints = constraints and net.report.ok
+    with status("finding the constraints on the inputs" if with_constraints else ""):
+        constraints_found = net.constraints(confirm=confirm) if with_constraints else None
+    listed = shapes_in(net._graph, net._values, net._parameter_types, constraints_found)
     rows = [
         row
         for row in listed.ports
         if (inputs or not row.is_input) and (wanted_layers is None or row.layer in wanted_layers)
     ]
-    result(as_json, lambda: _record(model, rows, listed, found), lambda: _text(model, rows, listed, found))
+    result(
+        as_json,
+        lambda: _record(model, rows, listed, constraints_found),
+        lambda: _text(model, rows, listed, constraints_found),
+    )
     _remark(net, note_missing(net, bool(shapes)))
-    if found is not None and found.error is not None:
+    if constraints_found is not None and constraints_found.error is not None:
         ctx.exit(Exit.FINDINGS)
 
 
-def _wanted_layers(net: Model, layers: Sequence[str]) -> frozenset[str] | None:
-    """Return the names of the layers that are asked for: by name, else by a pattern; ``None`` for all.
+def _select_layers(net: Model, layers: Sequence[str]) -> frozenset[str] | None:
+    """Return the names of selected layers: by name, or else by pattern; ``None`` for all.
 
     Raises:
         InputError: if there is no such layer; it says which name may have been meant.
@@ -110,24 +114,29 @@ def _wanted_layers(net: Model, layers: Sequence[str]) -> frozenset[str] | None:
     if not layers:
         return None
     names = dict.fromkeys(layer.name for layer in net._graph.everywhere())
-    wanted = set[str]()
+    selected = set[str]()
     for pattern in layers:
         matching = {pattern} if pattern in names else {name for name in names if fnmatchcase(name, pattern)}
         if not matching:
             raise unknown_name("layer", pattern, names)
-        wanted |= matching
-    return frozenset(wanted)
+        selected |= matching
+    return frozenset(selected)
 
 
-def _record(model: str, rows: Sequence[PortShape], listed: Shapes, found: Constraints | None) -> Record:
-    said = None if found is None else found.record()
+def _record(model: str, rows: Sequence[PortShape], listed: Shapes, constraints: Constraints | None) -> Record:
+    record = None if constraints is None else constraints.record()
     ports = [row.record() for row in rows]
-    return {"file": model, "inputs": [i.record() for i in listed.inputs], "ports": ports, "constraints": said}
+    return {
+        "file": model,
+        "inputs": [i.record() for i in listed.inputs],
+        "ports": ports,
+        "constraints": record,
+    }
 
 
-def _text(model: str, rows: Sequence[PortShape], listed: Shapes, found: Constraints | None) -> str:
+def _text(model: str, rows: Sequence[PortShape], listed: Shapes, constraints: Constraints | None) -> str:
     parts = [f"{visible(model)}: {plural(len(rows), 'port')}"]
-    parts += _constraints(found) if found is not None and listed.inputs else []
+    parts += _constraints(constraints) if constraints is not None and listed.inputs else []
     parts += [_symbols(listed)] if listed.inputs else []
     parts.append(_ports(rows))
     return "\n\n".join(parts)
@@ -158,19 +167,19 @@ def _port(row: PortShape) -> str:
     return f"in {row.port}" if row.is_input else str(row.port)
 
 
-def _constraints(found: Constraints) -> Iterator[str]:
-    if found.error is not None:
-        yield finding(found.error)
-    elif found.found:
+def _constraints(constraints: Constraints) -> Iterator[str]:
+    if constraints.error is not None:
+        yield finding(constraints.error)
+    elif constraints.found:
         header = ["constraint", "certainty", "violations are refused by"]
-        rows = [[c.text, _sure(c), _refusing(c)] for c in found]
+        rows = [[c.text, _sure(c), _refusing(c)] for c in constraints]
         yield table("Constraints", header, rows, sentences=("constraint", "violations are refused by"))
-    elif not found.undecided:
+    elif not constraints.undecided:
         yield "Constraints: none; every length is accepted"
-    if remarks := [f"{c.text}: {c.remark}" for c in found if c.remark]:
+    if remarks := [f"{c.text}: {c.remark}" for c in constraints if c.remark]:
         yield _list("Running", remarks)
-    if found.undecided:
-        yield _list("Undecided", found.undecided)
+    if constraints.undecided:
+        yield _list("Undecided", constraints.undecided)
 
 
 def _list(title: str, items: Sequence[str]) -> str:
@@ -185,7 +194,7 @@ def _sure(constraint: Constraint) -> str:
 
 
 def _refusing(constraint: Constraint) -> str:
-    """Return the line and the layer; on a terminal, a long name without its middle."""
+    """Return the line and layer of a constraint, shortening long names on a terminal."""
     where = constraint.reason.where if constraint.reason else None
     if where is None:
         return ""

@@ -35,12 +35,12 @@ def shape_option(*names: str, into: str = "shapes", help: str = _HELP) -> Callab
 
 
 def shaped(command: Command) -> Command:
-    """Give a command ``--shape``; `shapes_of` reads what it is given."""
+    """Add ``--shape`` to a command; `shapes_of` parses it."""
     return shape_option("--shape")(command)
 
 
 def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:
-    """Return the shape that each input is to have, by name; by number where several go without names.
+    """Return the new shape of each input by name, or by number if unnamed.
 
     Each text is a shape as OpenVINO writes it, ``[1..8,3,?,?]``, ``..8,-1`` or ``...``; with a name
     before it, ``data=1,3``; or several as OpenVINO's tools take them, ``ids[1,16],mask[?,16]``.
@@ -52,7 +52,7 @@ def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:
 
 
 def _layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
-    """Return the layout of each input, by name, or by number where several go without names; ``None`` is the only one.
+    """Yield the layout of each input by name, or by number if unnamed; ``None`` is the only one.
 
     Raises:
         click.BadParameter: if one cannot be read.
@@ -69,19 +69,19 @@ def _layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
 def reshaped(
     net: Model, shapes: Sequence[str], batch: int | None, layouts: Mapping[Output, str]
 ) -> list[tuple[str | int | None, str]]:
-    """Reshape the inputs of a model as asked; return the shapes, by name or number."""
-    wanted = shapes_of(shapes)
-    if wanted:
-        net.reshape(wanted)
+    """Reshape the inputs of a model; return the shapes by name or number."""
+    new_shapes = shapes_of(shapes)
+    if new_shapes:
+        net.reshape(new_shapes)
     if batch is None:
-        return [(key, str(shape)) for key, shape in wanted.items()]
+        return [(key, str(shape)) for key, shape in new_shapes.items()]
     axes = _batch_axes(net, layouts)
     net.reshape({port: port._type.shape.replace({axis: batch}) for port, axis in axes.items()})
     return [(index, str(port.partial_shape)) for index, port in enumerate(net.inputs)]
 
 
 def input_layouts(net: Model, text: str | None) -> dict[Output, str]:
-    """Return the layout of each input for which one is given."""
+    """Return the given layouts of inputs."""
     from ..openvino.names import find_port
 
     return {find_port(net.inputs, name, "input"): layout for name, layout in _layouts_of(text or "")}
@@ -111,12 +111,12 @@ def _shapes(text: str) -> Iterator[tuple[str | int | None, PartialShape]]:
 
 
 def _several(text: str) -> list[tuple[str, str]]:
-    """Return names and shapes, if all of the text consists of names with shapes in brackets."""
-    found, place = [], 0
+    """Parse names with shapes in brackets; empty if the text has another form."""
+    pairs, place = [], 0
     while match := _NAMED.match(text, place):
-        found.append((match[1].lstrip(", "), match[2]))
+        pairs.append((match[1].lstrip(", "), match[2]))
         place = match.end()
-    return found if place == len(text) else []
+    return pairs if place == len(text) else []
 
 
 def _shape(text: str, shape: str) -> PartialShape:

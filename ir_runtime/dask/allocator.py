@@ -1,4 +1,4 @@
-"""Let workers of Dask keep freed memory, as other processes do."""
+"""Let Dask workers keep freed memory, as other processes do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def keep_freed_memory() -> None:
-    """Set glibc's thresholds to the values that they reach by themselves in a process that Dask did not start.
+    """Set glibc's allocation thresholds to the values that they reach outside of Dask.
 
     ``MALLOC_TRIM_THRESHOLD_`` turns off dynamic thresholds (see mallopt(3)): each array above 128 KiB is then mapped
     and zeroed again in every run, which takes models with large arrays up to three times as long. Memory beyond the

@@ -35,10 +35,10 @@ class Arrays(tuple[Any, ...]):
     names: tuple[str, ...]
 
     def __new__(cls, names: Sequence[str], arrays: Sequence[Any]) -> Arrays:
-        """Make a tuple of arrays that have names."""
-        found = super().__new__(cls, arrays)
-        found.names = tuple(names)
-        return found
+        """Create a tuple of named arrays."""
+        named_arrays = super().__new__(cls, arrays)
+        named_arrays.names = tuple(names)
+        return named_arrays
 
     def __getitem__(self, key: Any) -> Any:
         """Return an array by its index or name."""
@@ -65,8 +65,8 @@ def map_blocks(
 ) -> Arrays:
     """Run a model on each chunk of Dask arrays.
 
-    Nothing runs before the results are computed: dtypes, shapes and chunks of the outputs are inferred, and a chunk
-    that the model refuses is refused here.
+    Results are lazy: dtypes, shapes and chunks of the outputs are inferred now, and a chunk that the model
+    refuses is refused here.
 
     Args:
         model: a model, or the path of its ``.xml``.
@@ -95,21 +95,21 @@ def map_blocks(
     dask, array = needed("dask", "map_blocks"), needed("dask.array", "map_blocks")
     source, net = opened(model)
     runner = Runner.of_source(source, net, outputs, batch=batch, config=config, sequence_axis=sequence_axis)
-    given = inputs if isinstance(inputs, Mapping) else {net.input().label: inputs}
-    cut = {name: value for name, value in given.items() if isinstance(value, array.Array)}
+    arrays_by_name = inputs if isinstance(inputs, Mapping) else {net.input().label: inputs}
+    cut = {name: value for name, value in arrays_by_name.items() if isinstance(value, array.Array)}
     if not cut:
         raise InputError(
             "at least one input must be a Dask array",
             hint="dask.array.from_array makes one; a DataArray of xarray has one as x.data",
         )
-    shared = {name: np.asarray(value) for name, value in given.items() if name not in cut}
+    shared = {name: np.asarray(value) for name, value in arrays_by_name.items() if name not in cut}
     chunks = _chunks(cut)
     shapes = {name: x.shape for name, x in cut.items()}
     total = sum(size for _, size in chunks)
     planner = Planner.of(replace(runner, shared=shared), net, shapes, _advise, total)
     types = [planner.outputs(_shapes(cut, size), row_range(start, start + size)) for start, size in chunks]
     final = replace(planner.runner, source=_readable_by_workers(source, net, send))
-    return Arrays(final.outputs, _assembled(dask, array, final, cut, types))
+    return Arrays(final.outputs, _assemble(dask, array, final, cut, types))
 
 
 def _chunks(arrays: Mapping[str, dask.array.Array]) -> list[tuple[int, int]]:
@@ -153,7 +153,7 @@ def _shapes(arrays: Mapping[str, dask.array.Array], rows: int) -> dict[str, tupl
 
 
 def _readable_by_workers(source: ModelSource, net: Model, send: bool | None) -> ModelSource:
-    """Return a source that workers can read: the path if all of them have the same file, else the contents."""
+    """Return a source readable by workers: the path if all have the same file, or else the contents."""
     if send is None and source.blob is None:
         from .cluster import visible_to_workers
 
@@ -161,10 +161,10 @@ def _readable_by_workers(source: ModelSource, net: Model, send: bool | None) -> 
     return source.sent(net) if send else source
 
 
-def _assembled(
+def _assemble(
     dask: Any, array: Any, runner: Runner, inputs: Mapping[str, Any], types: Sequence[Sequence[Any]]
 ) -> list[Any]:
-    """Return an array for each output. The runner is one value of the task graph, and is sent to each worker once."""
+    """Return an array for each output. The runner is one task of the graph, sent to each worker once."""
     name = f"runner-{dask.base.tokenize(runner.source.digest, runner)}"
     shared = dask.delayed(runner, name=name, traverse=False)
     call = dask.delayed(_call, pure=True, nout=len(runner.outputs))
@@ -172,8 +172,8 @@ def _assembled(
     parts = [call(shared, tuple(inputs), *row) for row in zip(*blocks, strict=True)]
     return [
         array.concatenate([
-            array.from_delayed(part[index], found[index].shape, found[index].dtype)
-            for part, found in zip(parts, types, strict=True)
+            array.from_delayed(part[index], results[index].shape, results[index].dtype)
+            for part, results in zip(parts, types, strict=True)
         ])
         for index in range(len(runner.outputs))
     ]  # fmt: skip

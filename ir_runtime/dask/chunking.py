@@ -1,4 +1,4 @@
-"""Find the number of rows per chunk that a model accepts, where it refuses another one."""
+"""Find a number of rows per chunk that a model accepts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NEAR = 1024
 
 @dataclass(frozen=True)
 class Chunking:
-    """The numbers of rows that a model accepts at once, and a chunk size made of them.
+    """The numbers of rows that a model accepts, and a chunk size derived from them.
 
     Args:
         pattern: the numbers.
-        batch: one of them that leaves a remainder, of all rows, which the model accepts, too; ``None`` if none does.
+        batch: a number that splits all rows with an acceptable remainder; ``None`` if there is none.
         chunk: a multiple of the batch, near the requested chunk.
-        most: the largest of the numbers, if there is one.
+        most: the largest accepted number, if bounded.
     """
 
     pattern: Pattern
@@ -39,16 +39,16 @@ class Chunking:
         >>> print(Chunking(Pattern(2, 8), most=8), Chunking(Pattern(step=4)), Chunking(Pattern(3, 3)), sep="; ")
         2 to 8; multiples of 4; 3
         """
-        found = self.pattern
-        if found.single is not None:
-            return str(found.single)
-        if not found.regular:
+        pattern = self.pattern
+        if pattern.single is not None:
+            return str(pattern.single)
+        if not pattern.regular:
             return "only some numbers of"
-        if found.step == 1:
-            return f"at least {found.low}" if self.most is None else f"{found.low} to {self.most}"
-        least = f"at least {found.low}" if found.low > found.step else ""
+        if pattern.step == 1:
+            return f"at least {pattern.low}" if self.most is None else f"{pattern.low} to {self.most}"
+        least = f"at least {pattern.low}" if pattern.low > pattern.step else ""
         most = "" if self.most is None else f"at most {self.most}"
-        numbers = in_plural(residue_text(found)).removeprefix("are ")
+        numbers = in_plural(residue_text(pattern)).removeprefix("are ")
         return ", ".join(filter(None, (numbers, least, most)))
 
 
@@ -59,36 +59,36 @@ def find_chunking(
     chunk: int,
     total: int | None,
 ) -> Chunking | None:
-    """Return the chunking nearest to a requested one; ``None`` if the model refuses every number of rows tried.
+    """Return the chunking nearest to a requested one; ``None`` if no number of rows is accepted.
 
     Args:
         accepts: whether the model accepts a number of rows at once.
-        bounds: the fewest and the most rows that it declares.
-        rows: the number that it refused.
+        bounds: the declared minimum and maximum.
+        rows: the refused number.
         chunk: the requested rows of a chunk.
-        total: the rows of all chunks, if that is known.
+        total: the total number of rows, if known.
     """
     low, high = max(bounds[0], 1), bounds[1] or max(4 * rows, _GUESSES[-1])
     guesses = (n for n in dict.fromkeys((low, *_GUESSES, high)) if low <= n <= high)
     start = next(filter(accepts, guesses), None)
     if start is None:
         return None
-    found = explore(accepts, start, low, high)
+    pattern = explore(accepts, start, low, high)
     most = high if bounds[1] is not None else None
-    if found.refused_above is not None:
-        most = found.high
+    if pattern.refused_above is not None:
+        most = pattern.high
     near = range(max(low, rows - _NEAR), min(high, rows + _NEAR) + 1)
-    for batch in sorted({*near, start, found.nearest(rows)}, key=lambda n: abs(n - rows)):
+    for batch in sorted({*near, start, pattern.nearest(rows)}, key=lambda n: abs(n - rows)):
         if (
-            found.contains(batch)
-            and (total is None or _covers(accepts, found, batch, total))
+            pattern.contains(batch)
+            and (total is None or _covers(accepts, pattern, batch, total))
             and accepts(batch)
         ):
-            return Chunking(found, batch, max(batch, chunk // batch * batch), most)
-    return Chunking(found, most=most)
+            return Chunking(pattern, batch, max(batch, chunk // batch * batch), most)
+    return Chunking(pattern, most=most)
 
 
-def _covers(accepts: Callable[[int], bool], found: Pattern, batch: int, total: int) -> bool:
+def _covers(accepts: Callable[[int], bool], pattern: Pattern, batch: int, total: int) -> bool:
     """Return whether all rows can be split into batches, and a remainder that the model accepts."""
     rest = total % batch
-    return batch <= total and (not rest or (found.contains(rest) and accepts(rest)))
+    return batch <= total and (not rest or (pattern.contains(rest) and accepts(rest)))

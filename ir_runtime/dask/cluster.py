@@ -41,12 +41,11 @@ def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[
     """Yield a client of Dask's distributed scheduler.
 
     Args:
-        scheduler: ``local`` for processes of this machine, ``threads`` for threads of this process, or the address
-            of a scheduler that runs: ``tcp://host:8786``.
-        workers: how many processes or threads; by default as many as there are cores.
+        scheduler: ``local`` for processes of this machine, ``threads`` for threads of this process, or the address of a running scheduler: ``tcp://host:8786``.
+        workers: the number of processes or threads; by default, the number of cores.
 
     Raises:
-        InputError: if the address is not one, or does not answer.
+        InputError: if the address is invalid, or does not answer.
         ExecutionError: if workers do not start.
     """
     distributed = needed("distributed", "a scheduler of Dask")
@@ -80,7 +79,7 @@ def _local_cluster(distributed: Any, processes: bool, workers: int) -> Iterator[
     with (
         safe_environment(),
         dask.config.set(_settings()),
-        _started(
+        _start_cluster(
             distributed, processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": _has_bokeh()},
             host="127.0.0.1" if processes else None, protocol=None if processes else "inproc://", silence_logs=50, **count,
         ) as cluster,
@@ -89,7 +88,7 @@ def _local_cluster(distributed: Any, processes: bool, workers: int) -> Iterator[
         yield client
 
 
-def _started(distributed: Any, **how: Any) -> Any:
+def _start_cluster(distributed: Any, **how: Any) -> Any:
     try:
         return distributed.LocalCluster(**how)
     except RuntimeError as reason:
@@ -98,7 +97,7 @@ def _started(distributed: Any, **how: Any) -> Any:
 
 
 def _settings() -> dict[str, Any]:
-    """Return Dask's settings for clusters that are started here."""
+    """Return Dask's settings for local clusters."""
     return {
         "distributed.logging.distributed": "critical",
         "distributed.comm.retry.count": 2,
@@ -117,7 +116,7 @@ def dashboard_of(client: Any) -> str:
 
 
 def _serves_page(link: str) -> bool:
-    """Return whether the page may exist: false only if its server answers that it does not."""
+    """Return whether the page may exist; False only if its server denies it."""
     try:
         urlopen(Request(link, method="HEAD"), timeout=1).close()  # noqa: S310 - the user's scheduler says the address
     except HTTPError as answer:

@@ -1,4 +1,4 @@
-"""Data sets that are larger than memory: read rows of one where they are needed."""
+"""Data sets larger than memory, read row by row on demand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILTERS = ("DEFLATE", "SHUFFLE", "FLETCHER32", "SZIP", "NBIT", "SCALEOFFSET", "
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows of an array in a file or folder. It is pickled as a path, and opened where it is read."""
+    """Rows of an array in a file or folder; pickled as a path, and opened when read."""
 
     path: str
     shape: tuple[int, ...]
@@ -52,10 +52,10 @@ class _Npy(Dataset):
         row = math.prod(self.shape[1:])
         with open(self.path, "rb") as file:
             file.seek(self.offset + start * row * self.dtype.itemsize)
-            found = np.fromfile(file, self.dtype, (stop - start) * row)
-        if found.size != (stop - start) * row:
+            values = np.fromfile(file, self.dtype, (stop - start) * row)
+        if values.size != (stop - start) * row:
             raise InputError(f"{self.path} is cut off: {row_range(start, stop)} cannot be read")
-        return found.reshape(stop - start, *self.shape[1:])
+        return values.reshape(stop - start, *self.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _Keyed(Dataset):
 
 @dataclass(frozen=True)
 class _Folder(Dataset):
-    """A folder of ``.npy`` files, each of which is a row, in the order of their names."""
+    """A folder of ``.npy`` files, one per row, in the order of their names."""
 
     files: tuple[str, ...]
 
@@ -89,11 +89,11 @@ class _Folder(Dataset):
 
 @contextmanager
 def _reading(problem: str, of_disk: bool = False) -> Iterator[None]:
-    """Raise an `InputError` for whatever a library says about the contents of a file.
+    """Convert library errors about the contents of a file to `InputError`.
 
     Args:
         problem: the beginning of the message, with the file.
-        of_disk: whether errors of the file system stay as they are.
+        of_disk: whether to pass file system errors through.
     """
     try:
         yield
@@ -117,10 +117,10 @@ def open_dataset(path: str, name: str) -> Dataset:
     """
     if not os.path.exists(path):
         raise InputError(f"{path} cannot be read: No such file or directory")
-    found = _opener(path)(path, name)
-    if not found.shape:
+    dataset = _opener(path)(path, name)
+    if not dataset.shape:
         raise InputError(f"{path} has a scalar, which has no rows")
-    return replace(found, path=os.path.abspath(path))
+    return replace(dataset, path=os.path.abspath(path))
 
 
 def _opener(path: str) -> Callable[[str, str], Dataset]:
@@ -144,18 +144,18 @@ def _is_zarr(path: str) -> bool:
 def _load(path: str) -> Array:
     with _reading(f"{path} cannot be read"), open(path, "rb") as file:
         check_claims(file, path, current())
-        found: Array = np.load(file, allow_pickle=False)
-    return found
+        array: Array = np.load(file, allow_pickle=False)
+    return array
 
 
 def _open_npy(path: str, name: str) -> Dataset:
     with _reading(f"{path} is damaged or cut off"):
         with open(path, "rb") as file:
             check_claims(file, path, current(), mapped=True)
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    if not found.flags.c_contiguous:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if not array.flags.c_contiguous:
         raise InputError(f"{path} is stored in Fortran order", hint="save numpy.ascontiguousarray(array)")
-    return _Npy(path, found.shape, found.dtype, found.offset)
+    return _Npy(path, array.shape, array.dtype, array.offset)
 
 
 def _open_npz(path: str, name: str) -> Dataset:
@@ -166,8 +166,8 @@ def _open_npz(path: str, name: str) -> Dataset:
     ):
         key = _chosen(path, archive.files, member_name(name))
     with _reading(f"{path} cannot be read"):
-        found = _npz(path, key)
-    return _Keyed(path, found.shape, found.dtype, key, _npz)
+        array = _npz(path, key)
+    return _Keyed(path, array.shape, array.dtype, key, _npz)
 
 
 @kept_open
@@ -175,8 +175,8 @@ def _npz(path: str, key: str) -> Array:
     with open(path, "rb") as file:
         check_claims(file, path, current())
         with np.load(file, allow_pickle=False) as archive:
-            found: Array = archive[key]
-    return found
+            array: Array = archive[key]
+    return array
 
 
 def _open_zarr(path: str, name: str) -> Dataset:
@@ -184,16 +184,16 @@ def _open_zarr(path: str, name: str) -> Dataset:
     with _reading(f"{path} cannot be read"):
         store = _open_store(path)
         key = "" if isinstance(store, zarr.Array) else _chosen(path, _arrays_in(store), name)
-        found = _zarr(path, key)
-        return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _zarr)
+        array = _zarr(path, key)
+        return _Keyed(path, tuple(array.shape), np.dtype(array.dtype), key, _zarr)
 
 
 def _arrays_in(group: Any, place: str = "") -> list[str]:
     """Return the paths of the arrays of a zarr group, and of its groups."""
-    found = sorted(f"{place}{key}" for key in group.array_keys())
+    paths = sorted(f"{place}{key}" for key in group.array_keys())
     for key, inner in group.groups():
-        found += _arrays_in(inner, f"{place}{key}/")
-    return found
+        paths += _arrays_in(inner, f"{place}{key}/")
+    return paths
 
 
 @kept_open
@@ -205,7 +205,7 @@ def _zarr(path: str, key: str) -> Any:
 
 
 def _open_store(path: str) -> Any:
-    """Open a store of this machine, also where its path looks like a URL."""
+    """Open a local store, even if its path looks like a URL."""
     zarr = needed("zarr", f"reading {path}")
     return zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
 
@@ -227,10 +227,10 @@ def _open_hdf5(path: str, name: str) -> Dataset:
     keys: list[str] = []
     with _reading(f"{path} cannot be read"):
         with h5py.File(path, "r") as file:
-            file.visititems(lambda key, found: keys.append(key) if isinstance(found, h5py.Dataset) else None)
+            file.visititems(lambda key, array: keys.append(key) if isinstance(array, h5py.Dataset) else None)
         key = _chosen(path, keys, name)
-        found = _hdf5(path, key)
-    return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _hdf5)
+        array = _hdf5(path, key)
+    return _Keyed(path, tuple(array.shape), np.dtype(array.dtype), key, _hdf5)
 
 
 @kept_open
@@ -245,30 +245,30 @@ def _hdf5(path: str, key: str) -> Any:
         raise
 
 
-def _check_hdf5(path: str, found: Any, h5py: Any) -> None:
-    """Check that an HDF5 array is in its file, and can be read without plugins, whose code is that of others.
+def _check_hdf5(path: str, array: Any, h5py: Any) -> None:
+    """Check that an HDF5 array is stored in its file without plugins, which are third-party code.
 
     Raises:
         InputError: if it is not.
     """
-    created = found.id.get_create_plist()
+    created = array.id.get_create_plist()
     elsewhere = [created.get_external(index)[0].decode() for index in range(created.get_external_count())]
-    if found.is_virtual:
-        elsewhere += [source.file_name for source in found.virtual_sources() if source.file_name != "."]
+    if array.is_virtual:
+        elsewhere += [source.file_name for source in array.virtual_sources() if source.file_name != "."]
     if elsewhere:
         raise InputError(
-            f"{path}: {found.name!r} has its data in another file, {elsewhere[0]!r}, which is not read",
+            f"{path}: {array.name!r} has its data in another file, {elsewhere[0]!r}, which is not read",
             hint="copy the data into one file, or name that file",
         )
     own = [getattr(h5py.h5z, f"FILTER_{name}") for name in _FILTERS]
     for index in range(created.get_nfilters()):
         if (number := created.get_filter(index)[0]) not in own:
             raise InputError(
-                f"{path}: {found.name!r} needs the filter {number}, a plugin that would have to be loaded",
+                f"{path}: {array.name!r} needs the filter {number}, a plugin that would have to be loaded",
                 hint="h5repack -f GZIP=4 writes a file that needs none",
             )
-    if found.dtype.hasobject and h5py.check_string_dtype(found.dtype) is None:
-        raise InputError(f"{path}: {found.name!r} holds objects, not numbers", hint=_PLAIN)
+    if array.dtype.hasobject and h5py.check_string_dtype(array.dtype) is None:
+        raise InputError(f"{path}: {array.name!r} holds objects, not numbers", hint=_PLAIN)
 
 
 def _open_folder(path: str, name: str) -> Dataset:
@@ -280,15 +280,15 @@ def _open_folder(path: str, name: str) -> Dataset:
 
 
 def _chosen(path: str, keys: list[str], name: str) -> str:
-    """Return the array of an input: that of its name, in any group, or the only one.
+    """Return the array for an input: by name, in any group, or the only one.
 
     Raises:
         InputError: if there is none, or several.
     """
     if not keys:
         raise InputError(f"{path} has no arrays")
-    named = [key for key in keys if name in (key, key.rpartition("/")[2])]
-    if name in keys or len(named) == 1 or len(keys) == 1:
-        return name if name in keys else (named or keys)[0]
+    matching = [key for key in keys if name in (key, key.rpartition("/")[2])]
+    if name in keys or len(matching) == 1 or len(keys) == 1:
+        return name if name in keys else (matching or keys)[0]
     hint = did_you_mean(name, keys) or f"available are {', '.join(keys[:10])}"
     raise InputError(f"{path} has {len(keys)} arrays, none named {name!r}", hint=hint)

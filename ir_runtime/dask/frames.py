@@ -59,7 +59,7 @@ def map_partitions(
         raise InputError(f"expected a DataFrame of Dask, got {type(frame).__name__}", hint=hint)
     source, net = opened(model)
     runner = Runner.of_source(source, net, outputs, batch=batch, config=config)
-    for column in (c for names in columns.values() for c in _listed(names)):
+    for column in (c for names in columns.values() for c in _as_sequence(names)):
         if column not in frame.columns:
             raise InputError(
                 f"unknown column {column!r}", hint=f"available are {', '.join(map(str, frame.columns))}"
@@ -77,7 +77,7 @@ def _advise(batch: int, chunk: int) -> str:
     return f"use batch={batch}, and partitions with numbers of rows that it accepts, too"
 
 
-def _listed(names: Sequence[str] | str) -> Sequence[str]:
+def _as_sequence(names: Sequence[str] | str) -> Sequence[str]:
     return [names] if isinstance(names, str) else names
 
 
@@ -88,10 +88,12 @@ def _run(frame: Any, runner: Runner, columns: Mapping[str, Sequence[str] | str])
 
 
 def _table(pandas: Any, names: Sequence[str], arrays: Sequence[Any], index: Any) -> Any:
-    found: dict[str, Any] = {}
+    table_columns: dict[str, Any] = {}
     for name, array in zip(names, arrays, strict=True):
         if array.ndim > 2:
             raise InputError(f"output {name!r} has {array.ndim} axes; a table has columns of one or two")
         wide = array.ndim == 2
-        found |= {f"{name}_{i}": array[:, i] for i in range(array.shape[1])} if wide else {name: array}
-    return pandas.DataFrame(found, index=index)
+        table_columns |= (
+            {f"{name}_{i}": array[:, i] for i in range(array.shape[1])} if wide else {name: array}
+        )
+    return pandas.DataFrame(table_columns, index=index)

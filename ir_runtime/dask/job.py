@@ -41,17 +41,16 @@ WORKER_COUNT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs to compute a chunk: it is sent to each worker once.
+    """The job of a worker: it is sent to each worker once.
 
     Args:
         runner: the model.
         inputs: the data set of each input.
-        targets: where each output goes.
+        targets: the target of each output.
         rows: the rows of a chunk.
         total: the rows of all chunks.
-        on_error: what to do with a chunk that the model fails on: stop, skip it, or write NaN.
-        is_remote: whether workers may be on other hosts. Then each worker syncs its chunks to disk; else many chunks
-            are synced at once, where they are recorded.
+        on_error: the reaction to a failing chunk: stop, skip it, or write NaN.
+        is_remote: whether workers may be on other hosts and must sync their chunks to disk; otherwise, many chunks are synced together when recorded.
     """
 
     runner: Runner
@@ -64,7 +63,7 @@ class Job:
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks."""
         return -(-self.total // self.rows)
 
     def bounds(self, chunk: int) -> tuple[int, int]:
@@ -72,7 +71,7 @@ class Job:
         return chunk * self.rows, min((chunk + 1) * self.rows, self.total)
 
     def compute(self, chunk: int) -> str | None:
-        """Read, run and write a chunk; return why it failed, if failures are allowed.
+        """Read, run and write a chunk; return a failure if these are allowed.
 
         Raises:
             IRError: if the model fails, unless ``on_error`` allows it.
@@ -100,7 +99,7 @@ class Job:
             sync(self._files(start))
 
     def sync(self, chunks: Iterable[int]) -> None:
-        """Wait until the results of chunks are on the disk."""
+        """Wait until chunks are on disk."""
         if not self.is_remote:
             sync(file for chunk in chunks for file in self._files(self.bounds(chunk)[0]))
 
@@ -110,12 +109,12 @@ class Job:
 
 @dataclass
 class Summary:
-    """What a run did.
+    """The result of a run.
 
     Args:
-        rows: how many were computed by this run.
-        seconds: how long it took.
-        failed: the chunks that failed, and why.
+        rows: the number of computed rows.
+        seconds: the duration.
+        failed: the failed chunks with reasons.
     """
 
     rows: int = 0
@@ -124,14 +123,14 @@ class Summary:
 
 
 def run_job(client: Any, job: Job, manifest: Manifest, progress: Progress = lambda rows: None) -> Summary:
-    """Compute the chunks that are not done yet, on the workers of a client.
+    """Compute the missing chunks on the workers of a client.
 
-    A chunk whose worker is lost is computed by another one. A chunk is recorded in the manifest when it is written.
+    Chunks of a lost worker are recomputed. A chunk is recorded in the manifest once written.
 
     Args:
         client: of Dask's distributed scheduler.
-        job: what to compute.
-        manifest: the chunks that are done.
+        job: the job.
+        manifest: the record of finished chunks.
         progress: called with the number of rows of each chunk that was computed.
 
     Raises:
@@ -168,7 +167,7 @@ def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[Outcomes]
     Only a few tasks are submitted at a time, which bounds the memory of the scheduler.
     """
     distributed = needed("distributed", "a run by rows")
-    with _translated_losses(distributed, client):
+    with _translate_losses(distributed, client):
         # A task, not scattered data: Dask computes it again if the worker that holds it is lost.
         shared = client.submit(_identity, job, pure=False)
         limit = _TaskLimit(client)
@@ -196,8 +195,8 @@ def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[Outcomes]
 
 
 @contextmanager
-def _translated_losses(distributed: Any, client: Any) -> Iterator[None]:
-    """Raise an `ExecutionError` for each error by which Dask reports that workers or the scheduler are lost."""
+def _translate_losses(distributed: Any, client: Any) -> Iterator[None]:
+    """Raise `ExecutionError` for Dask's errors about lost workers or schedulers."""
     address = client.scheduler.address
     lost = (distributed.comm.core.CommClosedError, distributed.client.FutureCancelledError, TimeoutError)
     try:
@@ -224,7 +223,7 @@ class _TaskLimit:
         self._count, self._until = 0, 0.0
 
     def __call__(self) -> int:
-        """Return the limit; the workers are counted again every few seconds."""
+        """Return the limit, recounting the workers every few seconds."""
         if time.monotonic() >= self._until:
             self._count = TASKS_PER_THREAD * max(sum(self._client.nthreads().values()), 1)
             self._until = time.monotonic() + WORKER_COUNT_SECONDS

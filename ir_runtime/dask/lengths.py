@@ -1,4 +1,4 @@
-"""The rows of inputs: how many they have in common, and ranges of them as text."""
+"""The number of rows of inputs, and ranges of rows as text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def common_length(lengths: Mapping[str, int], what: str, least: int = 0) -> int:
     """Return the length that all inputs have; ``least`` if there are none.
 
     Args:
-        lengths: by the name of an input.
-        what: what is counted, such as ``rows``.
+        lengths: the lengths by input name.
+        what: the unit, such as ``rows``.
         least: the smallest length that is allowed.
 
     Raises:
@@ -23,9 +23,9 @@ def common_length(lengths: Mapping[str, int], what: str, least: int = 0) -> int:
     >>> common_length({"x": 4, "y": 4}, "rows")
     4
     """
-    found = set(lengths.values()) or {least}
-    if len(found) == 1 and min(found) >= least:
-        return found.pop()
+    distinct = set(lengths.values()) or {least}
+    if len(distinct) == 1 and min(distinct) >= least:
+        return distinct.pop()
     text = ", ".join(f"{length} of {name!r}" for name, length in lengths.items())
     at_least = f", at least {least}," if least else ","
     raise InputError(f"inputs must have the same number of {what}{at_least} got {text}")

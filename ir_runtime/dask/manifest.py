@@ -38,9 +38,9 @@ class Manifest:
 
     Args:
         target: the path of the result.
-        partial: the path of what the rows are written to.
+        partial: the path of the partial result.
         file: open for writing at its end.
-        header: what is computed.
+        header: the identity of the run.
     """
 
     def __init__(self, target: Path, partial: Path, file: IO[bytes], header: Mapping[str, Any]) -> None:
@@ -66,10 +66,10 @@ class Manifest:
             OSError: if the file system refuses; then nothing is left.
         """
         path = cls.path_of(target)
-        for each in (target, path):
-            if os.path.lexists(each):
+        for file_path in (target, path):
+            if os.path.lexists(file_path):
                 raise InputError(
-                    f"{str(each)!r} exists",
+                    f"{str(file_path)!r} exists",
                     hint="--resume continues a run that was interrupted; else remove it and its .manifest.jsonl",
                 )
         partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
@@ -91,13 +91,13 @@ class Manifest:
     def resume(
         cls, target: Path, header: Mapping[str, Any], outputs: tuple[Target, ...], chunks: int
     ) -> Manifest:
-        """Open the manifest of a result that is to be completed.
+        """Open the manifest of a result to complete.
 
         Args:
             target: the path of the result.
             header: what is computed.
             outputs: the arrays of the result.
-            chunks: how many chunks the result has.
+            chunks: the number of chunks.
 
         Raises:
             InputError: if it is missing or damaged, or was written for another model, input or configuration, or if
@@ -113,7 +113,7 @@ class Manifest:
         try:
             manifest = cls(target, target, file, header)
             manifest._lock()
-            finished = manifest._read(chunks)
+            finished = manifest._read_lines(chunks)
             manifest._find_result(outputs, finished, chunks)
         except BaseException:
             file.close()
@@ -129,15 +129,15 @@ class Manifest:
         if lock(self._file.fileno()) is False:
             raise InputError(f"another run is writing {self.target}", hint="wait until it ends")
 
-    def _read(self, chunks: int) -> Mapping[str, Any] | None:
-        """Read all lines; return the identity of the result, if it has its name."""
+    def _read_lines(self, chunks: int) -> Mapping[str, Any] | None:
+        """Read all lines; return the identity of the finished result, if any."""
         if os.fstat(self._file.fileno()).st_size > LARGEST:
-            raise self._damaged(f"it is larger than {LARGEST >> 20} MiB")
+            raise self._damage_error(f"it is larger than {LARGEST >> 20} MiB")
         with open(os.dup(self._file.fileno()), "rb") as stream:  # which moves the place of writing, too
             lines = iter(lambda: stream.readline(_LONGEST), b"")
             line = next(lines, b"")
             if (header := _decode_line(line)) is None:
-                raise self._damaged("its first line is not that of a manifest")
+                raise self._damage_error("its first line is not that of a manifest")
             self._check_header(header)
             finished = None
             for line in lines:
@@ -155,22 +155,22 @@ class Manifest:
         for key, value in expected.items():
             if header.get(key) != value:
                 raise InputError(
-                    f"{self.path} was written for another {key}: {_abbreviated(header.get(key))}, expected {_abbreviated(value)}",
+                    f"{self.path} was written for another {key}: {_abbreviate(header.get(key))}, expected {_abbreviate(value)}",
                     hint="resume with the same arguments, or remove it and the result",
                 )
         name = header.get("partial")
         if not isinstance(name, str) or not re.fullmatch(
             rf"{re.escape(self.target.name)}\.[0-9a-f]{{16}}\.part", name
         ):
-            raise self._damaged(f"it names the partial result {_abbreviated(name)}")
+            raise self._damage_error(f"it names the partial result {_abbreviate(name)}")
         self.partial = self.target.with_name(name)
 
     def _check_chunk(self, number: object, chunks: int) -> int:
         if type(number) is not int or not 0 <= number < chunks:
-            raise self._damaged(f"it records the chunk {_abbreviated(number)}, of {chunks}")
+            raise self._damage_error(f"it records the chunk {_abbreviate(number)}, of {chunks}")
         return number
 
-    def _damaged(self, why: str) -> InputError:
+    def _damage_error(self, why: str) -> InputError:
         return InputError(
             f"{self.path} is damaged: {why}", hint="remove it and the result, and run without --resume"
         )
@@ -178,7 +178,7 @@ class Manifest:
     def _find_result(
         self, outputs: tuple[Target, ...], finished: Mapping[str, Any] | None, chunks: int
     ) -> None:
-        """Check that what the manifest names is what the run began; a result with its name gets the partial one again.
+        """Check that the manifest's target is unchanged; a finished result becomes partial again.
 
         Raises:
             InputError: if it is something else.
@@ -210,11 +210,11 @@ class Manifest:
         self._append({"done": chunk})
 
     def add_failed(self, chunk: int, message: str) -> None:
-        """Record a chunk that failed; it is tried again when the run is resumed."""
+        """Record a failed chunk, which is retried on resume."""
         self._append({"failed": chunk, "message": message})
 
     def finish(self) -> None:
-        """Give the result its name, if it does not have it yet.
+        """Rename the result to its final name.
 
         Raises:
             InputError: if something else has the name by now.
@@ -270,6 +270,6 @@ def _decode_line(line: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _abbreviated(value: Any) -> str:
+def _abbreviate(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

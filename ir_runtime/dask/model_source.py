@@ -53,7 +53,7 @@ class ModelSource:
         """Return the model.
 
         Raises:
-            InputError: if the file is not the one that was planned with.
+            InputError: if the file has changed since planning.
         """
         limits = self.limits if self.has_own_memory else replace(self.limits, memory=DEFAULT.memory)
         if self.blob is not None:
@@ -63,7 +63,7 @@ class ModelSource:
         return read_model(self.path, limits=limits)
 
     def check(self) -> None:
-        """Check that the file is here, and is the one that was planned with.
+        """Check that the file exists and has not changed since planning.
 
         Raises:
             InputError: if it is not.
@@ -91,8 +91,8 @@ def _files(path: str) -> list[Path]:
 
 
 def _stamp(path: str) -> tuple[tuple[int, int], ...]:
-    found = [file.stat() for file in _files(path)]
-    return tuple((status.st_mtime_ns, status.st_size) for status in found)
+    stats = [file.stat() for file in _files(path)]
+    return tuple((status.st_mtime_ns, status.st_size) for status in stats)
 
 
 @lru_cache(maxsize=16)

@@ -19,7 +19,7 @@ def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'"
 
     Args:
         module: its full name.
-        what: what needs it, the subject of the message.
+        what: the feature that needs it, the subject of the message.
         extra: the command that installs it.
 
     Raises:
@@ -39,7 +39,7 @@ _METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 
 def kept_open(open: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
-    """Cache what a function of a path and a key opens, until the file is replaced."""
+    """Cache the files opened by a function until they are replaced."""
 
     @lru_cache(maxsize=16)
     def opened(path: str, key: str, stamp: tuple[int, ...]) -> Any:

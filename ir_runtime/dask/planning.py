@@ -1,4 +1,4 @@
-"""Infer what a model returns for chunks of its inputs, without running it, and refuse chunks that do not fit it."""
+"""Infer a model's outputs for chunks of inputs without running it, and refuse unsuitable chunks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ArrayType:
 
 @dataclass
 class Planner:
-    """Infers what a runner returns for chunks of given shapes."""
+    """Infers a runner's outputs for chunks of given shapes."""
 
     runner: Runner
     model: Model
@@ -55,40 +55,40 @@ class Planner:
         advise: Advise,
         total: int | None = None,
     ) -> Planner:
-        """Return the planner of a model some of whose inputs are passed in chunks.
+        """Return the planner of a model with chunked inputs.
 
         Args:
             runner: its runner; one without a batch size gets that of the model, if it is fixed.
             model: the model of the runner.
-            batched: by the names of inputs, the shapes of the whole arrays.
+            batched: the shapes of whole arrays, by input name.
             advise: words the advice to use other chunks.
-            total: the rows of all chunks, if that is known.
+            total: the total number of rows, if known.
 
         Raises:
             InputError: if an input is missing or unknown, or the batch size is not the model's.
         """
-        known = {port.label for port in model.inputs}
+        names = {port.label for port in model.inputs}
         for name in {**batched, **runner.shared}:
             find_port(model.inputs, name, "input")
-        if missing := sorted(known - {*batched, *runner.shared}):
+        if missing := sorted(names - {*batched, *runner.shared}):
             raise InputError(f"inputs are missing: {', '.join(map(repr, missing))}")
         return cls(replace(runner, batch=_batch_size(runner, model, batched)), model, advise, total)
 
     def outputs(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> tuple[ArrayType, ...]:
-        """Return what the runner returns for one chunk.
+        """Return the outputs of the runner for one chunk.
 
         Args:
             shapes: the shape of the chunk of each input.
             chunk: its name in messages, such as ``rows 0 to 31``.
 
         Raises:
-            InputError: if the model refuses it; the message says why, and which chunks it accepts.
+            InputError: if the model refuses it; the message has the reason and acceptable chunks.
         """
         key = tuple(sorted(shapes.items()))
         if key not in self._known:
-            found = self._infer(shapes, chunk)
-            self._check_columns(found, chunk)
-            self._known[key] = found
+            types = self._infer(shapes, chunk)
+            self._check_columns(types, chunk)
+            self._known[key] = types
         return self._known[key]
 
     def _infer(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> tuple[ArrayType, ...]:
@@ -102,12 +102,12 @@ class Planner:
             except InputError as reason:
                 hint = self._advice(shapes, size, reason.hint) or reason.hint
                 raise InputError(reason.message, hint=hint) from None
-            found = self._infer_piece(piece, size, chunk)
-            self._check_columns(found, chunk)
-        return tuple(ArrayType((count, *type.shape[1:]), type.dtype) for type in found)
+            types = self._infer_piece(piece, size, chunk)
+            self._check_columns(types, chunk)
+        return tuple(ArrayType((count, *type.shape[1:]), type.dtype) for type in types)
 
     def _advice(self, shapes: Mapping[str, tuple[int, ...]], rows: int, other: str) -> str:
-        """Return which chunks the model accepts, after it refused a number of rows; empty if that is not the reason.
+        """Return a hint about acceptable chunks after a refused number of rows; empty for other reasons.
 
         Args:
             shapes: the shapes of a chunk.
@@ -129,22 +129,22 @@ class Planner:
             return False
 
         count = next(iter(shapes.values()))[0]
-        found = find_chunking(accepts, (low, high), rows, count, self.total)
-        if found is None:
+        chunking = find_chunking(accepts, (low, high), rows, count, self.total)
+        if chunking is None:
             return ""
-        text = f"the model accepts {found} rows at a time"
-        if found.batch is not None:
-            return f"{text}: {self.advise(found.batch, found.chunk)}"
+        text = f"the model accepts {chunking} rows at a time"
+        if chunking.batch is not None:
+            return f"{text}: {self.advise(chunking.batch, chunking.chunk)}"
         assert self.total is not None
-        batch = found.pattern.nearest(rows)
+        batch = chunking.pattern.nearest(rows)
         rest = self.total % batch
         remove = f"leave out {rest}, or " if rest != self.total else ""
         rest_of_hint = f"; or {other}" if other else ""
         return f"{text}, and {self.total} rows cannot be split into these: {remove}add {batch - rest}{rest_of_hint}"
 
-    def _check_columns(self, found: Sequence[ArrayType], chunk: str) -> None:
-        """Refuse outputs whose rows have different shapes for different numbers of rows."""
-        rows = tuple(type.shape[1:] for type in found)
+    def _check_columns(self, types: Sequence[ArrayType], chunk: str) -> None:
+        """Refuse outputs whose row shapes depend on the number of rows."""
+        rows = tuple(type.shape[1:] for type in types)
         self._rows = self._rows or rows
         for name, shape, first in zip(self.runner.outputs, rows, self._rows, strict=True):
             if shape != first:
@@ -161,30 +161,35 @@ class Planner:
     def _infer_piece(
         self, shapes: Mapping[str, tuple[int, ...]], rows: int, chunk: str
     ) -> tuple[ArrayType, ...]:
-        """Return what one run returns on the shapes that the model was reshaped to.
+        """Return the outputs of one run on the current shapes of the model.
 
         Raises:
             InputError: if an output does not have a row for each row of the inputs.
         """
         axis = self.runner.sequence_axis
-        found = []
+        types = []
         for name in self.runner.outputs:
             port = self._scratch.output(name)
-            known = port.partial_shape
+            declared_shape = port.partial_shape
             # A state may leave the number of rows open; it is checked when the model runs.
-            if not known.rank.is_dynamic and len(known) and known[0].is_dynamic and known[0].compatible(rows):
-                known[0] = rows
-            if known.is_dynamic:
+            if (
+                not declared_shape.rank.is_dynamic
+                and len(declared_shape)
+                and declared_shape[0].is_dynamic
+                and declared_shape[0].compatible(rows)
+            ):
+                declared_shape[0] = rows
+            if declared_shape.is_dynamic:
                 raise InputError(
-                    f"{chunk}: output {name!r} has the shape {known}, which depends on the data",
+                    f"{chunk}: output {name!r} has the shape {declared_shape}, which depends on the data",
                     hint="choose other outputs, or run the model on each part with dask.delayed and a Runner",
                 )
-            shape = tuple(known.to_shape())
+            shape = tuple(declared_shape.to_shape())
             if axis is not None:
                 steps = next(iter(shapes.values()))[axis]
                 shape = joined_shape(shape, axis, steps)
-            found.append(ArrayType(self._by_rows(name, shape, rows, chunk), port.element_type.dtype))
-        return tuple(found)
+            types.append(ArrayType(self._by_rows(name, shape, rows, chunk), port.element_type.dtype))
+        return tuple(types)
 
     def _reshape(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> None:
         fed = {name: self._run_shape(name, shape) for name, shape in shapes.items()}
@@ -199,7 +204,7 @@ class Planner:
             ) from None
 
     def _run_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of what is passed to the model in one run: all of it, or one step of a sequence."""
+        """Return the input shape of one run: all of it, or one step of a sequence."""
         axis = self.runner.sequence_axis
         if axis is None:
             return shape

@@ -118,8 +118,8 @@ class Runner:
         from ..backends import chosen
 
         names = tuple(port.label for port in net.outputs)
-        wanted = (outputs,) if isinstance(outputs, str) else tuple(outputs or names)
-        for name in wanted:
+        selected = (outputs,) if isinstance(outputs, str) else tuple(outputs or names)
+        for name in selected:
             net.output(name)  # raises for unknown names
         properties = {"INFERENCE_NUM_THREADS": 1, **(config or {})}
         backend = chosen(properties.pop("BACKEND", None))
@@ -127,16 +127,16 @@ class Runner:
         if batch is not None and (not isinstance(batch, SupportsIndex) or operator.index(batch) < 1):
             raise InputError(f"batch must be an integer of at least 1, got {batch!r}")
         limited = source.limited(net.limits)
-        return cls(limited, backend, wanted, batch, sequence_axis, properties)
+        return cls(limited, backend, selected, batch, sequence_axis, properties)
 
-    def __call__(self, *arrays: Array, **named: Array) -> tuple[Array, ...]:
+    def __call__(self, *arrays: Array, **named_arrays: Array) -> tuple[Array, ...]:
         """Run on arrays whose first axis has the rows; inputs are passed in order, or by name.
 
         Raises:
             IRError: if the model refuses them, or fails.
         """
         compiled = self.compiled()
-        feeds = _named([port.label for port in compiled.inputs], arrays, named)
+        feeds = _name_inputs([port.label for port in compiled.inputs], arrays, named_arrays)
         if (empty := self._without_rows(compiled, feeds)) is not None:
             return empty
         parts = [self._run(compiled, part) for part in self.pieces(feeds)]
@@ -145,9 +145,9 @@ class Runner:
         return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
     def _without_rows(self, compiled: CompiledModel, feeds: Mapping[str, Array]) -> tuple[Array, ...] | None:
-        """Return the outputs for inputs without rows, on which many models cannot run; ``None`` for others.
+        """Return outputs for inputs without rows, which many models refuse; ``None`` for others.
 
-        Partitions of a table that was filtered often have no rows.
+        Partitions of a filtered table often have no rows.
         """
         if self.sequence_axis is not None or any(len(array) for array in feeds.values() if np.ndim(array)):
             return None
@@ -161,7 +161,7 @@ class Runner:
         )
 
     def _is_by_rows(self, shape: PartialShape) -> bool:
-        """Return whether an output has the rows along its first axis, and lengths that are known along the others."""
+        """Return whether an output has rows along its first axis, and static lengths along the others."""
         if shape.rank.is_dynamic or not len(shape):
             return False
         first, *others = shape
@@ -192,7 +192,7 @@ class Runner:
         return tuple(results[name] for name in self.outputs)
 
     def check_rows(self, outputs: tuple[Array, ...], rows: int) -> tuple[Array, ...]:
-        """Return the outputs, and check that each has this many rows.
+        """Check that each output has this many rows.
 
         Raises:
             ExecutionError: if one does not.
@@ -220,18 +220,20 @@ class Runner:
         return compile_model(self.source.read(), backend=self.backend, config=dict(self.config))
 
 
-def _named(labels: Sequence[str], arrays: Sequence[Array], named: Mapping[str, Array]) -> dict[str, Array]:
+def _name_inputs(
+    labels: Sequence[str], arrays: Sequence[Array], named_arrays: Mapping[str, Array]
+) -> dict[str, Array]:
     """Return inputs by name, of which some are given in order."""
     if len(arrays) > len(labels):
         raise InputError(f"got {len(arrays)} inputs, the model has {len(labels)}: {', '.join(labels)}")
     placed = dict(zip(labels, arrays, strict=False))
-    if twice := [name for name in placed if name in named]:
+    if twice := [name for name in placed if name in named_arrays]:
         raise InputError(f"input {twice[0]!r} is given twice")
-    return placed | dict(named)
+    return placed | dict(named_arrays)
 
 
 def _own_batch(model: Model) -> int | None:
-    """Return the number of rows that all inputs of a model have, if it is fixed."""
+    """Return the fixed number of rows common to all inputs, if any."""
     shapes = [port.partial_shape for port in model.inputs]
     if not all(shape.rank.is_static and len(shape) and shape[0].is_static for shape in shapes):
         return None
@@ -249,11 +251,11 @@ class _ModelCache:
 
     def get(self, key: object, runner: Runner) -> CompiledModel:
         with self._lock:  # held while compiling, so that tasks that start together compile once
-            found = self._found.pop(key, None) or runner.compile()
-            self._found[key] = found
+            compiled = self._found.pop(key, None) or runner.compile()
+            self._found[key] = compiled
             while len(self._found) > KEPT_MODELS:
                 self._found.popitem(last=False)
-            return found
+            return compiled
 
     def after_fork(self) -> None:
         self._lock = threading.Lock()

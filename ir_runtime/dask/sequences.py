@@ -39,7 +39,7 @@ def run_sequence(
         now = {name: _step(array, ports[name], axis, step) for name, array in feeds.items()}
         results = request.infer({**shared, **now})
         parts.append([results[name] for name in outputs])
-    return tuple(_joined(column, axis) for column in zip(*parts, strict=True))
+    return tuple(_join(column, axis) for column in zip(*parts, strict=True))
 
 
 def _keeps_axis(rank: int, port: Output) -> bool:
@@ -67,7 +67,7 @@ def joined_shape(shape: Sequence[int], axis: int, steps: int) -> tuple[int, ...]
     return (*shape[:axis], steps, *shape[axis:])
 
 
-def _joined(parts: Sequence[Array], axis: int) -> Array:
+def _join(parts: Sequence[Array], axis: int) -> Array:
     first = parts[0]
     if first.ndim > axis and first.shape[axis] == 1:
         return np.concatenate(parts, axis)

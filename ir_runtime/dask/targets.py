@@ -1,4 +1,4 @@
-"""Write outputs to arrays on disk, some rows at a time, from several processes."""
+"""Write outputs to arrays on disk, in blocks of rows, from several processes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Target:
 
     @abstractmethod
     def check(self) -> None:
-        """Check that the array on disk is as `create` makes it, and that writing to it changes nothing elsewhere.
+        """Check that the array on disk matches `create`, and that writing changes nothing elsewhere.
 
         Raises:
             InputError: if it is not.
@@ -69,7 +69,7 @@ class Target:
 
     @abstractmethod
     def file(self, start: int) -> str:
-        """Return the file that has the rows from ``start`` on."""
+        """Return the file with the rows from ``start`` on."""
 
     def _differs(self) -> InputError:
         return InputError(
@@ -107,7 +107,7 @@ class _Npy(Target):
 
 @lru_cache(maxsize=16)
 def _npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
-    """Return what an ``.npy`` has before the elements."""
+    """Return the header of an ``.npy``."""
     header = BytesIO()
     described = np.lib.format.dtype_to_descr(dtype)
     np.lib.format.write_array_header_1_0(header, {"descr": described, "fortran_order": False, "shape": shape})
@@ -178,7 +178,7 @@ class _Zarr(Target):
 
 
 def _same_json(path: str, expected: bytes) -> bool:
-    """Return whether a file has the same JSON, and no more than that."""
+    """Return whether a file contains exactly the same JSON."""
     with open(path, "rb") as file:
         data = file.read(2 * len(expected) + 1)
     try:
@@ -237,12 +237,12 @@ def open_targets(path: Path, types: Mapping[str, ArrayType], rows: int) -> tuple
                 f"{str(path)!r} can hold one output, got {len(types)}",
                 hint="-o OUT.zarr holds several",
             )
-        return tuple(_Npy(str(path), found.shape, _plain(found.dtype), rows) for found in types.values())
+        return tuple(_Npy(str(path), type.shape, _plain(type.dtype), rows) for type in types.values())
     needed("zarr", f"writing {path}")
     keys = file_names(types) if len(types) > 1 else [""]
     return tuple(
-        _Zarr(str(path), found.shape, _plain(found.dtype), rows, key)
-        for key, found in zip(keys, types.values(), strict=True)
+        _Zarr(str(path), type.shape, _plain(type.dtype), rows, key)
+        for key, type in zip(keys, types.values(), strict=True)
     )
 
 
@@ -266,7 +266,7 @@ def create_targets(targets: tuple[Target, ...]) -> None:
 
 
 def check_targets(targets: tuple[Target, ...]) -> None:
-    """Check that the arrays on disk are as `create_targets` makes them; remove what a killed run was writing there.
+    """Check that the arrays on disk match `create_targets`; remove leftovers of a killed run.
 
     Raises:
         InputError: if they are not, or if writing to them would change something elsewhere.
@@ -282,9 +282,9 @@ def check_targets(targets: tuple[Target, ...]) -> None:
 
 
 def read_identity(path: Path) -> dict[str, int]:
-    """Return what stays the same when a result is renamed, and changes when another one replaces it."""
-    found = os.lstat(path / "zarr.json" if path.is_dir() and not path.is_symlink() else path)
-    return {"inode": found.st_ino, "size": found.st_size, "modified": found.st_mtime_ns}
+    """Return an identity that survives renaming, and changes on replacement."""
+    status = os.lstat(path / "zarr.json" if path.is_dir() and not path.is_symlink() else path)
+    return {"inode": status.st_ino, "size": status.st_size, "modified": status.st_mtime_ns}
 
 
 def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:

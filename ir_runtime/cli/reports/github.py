@@ -25,19 +25,19 @@ def commands(reports: Iterable[tuple[str, Diagnostics]]) -> Iterator[str]:
         yield from (_more(file, more) for more in report.more)
 
 
-def _finding(found: Diagnostic) -> str:
-    where, place = found.where, {"title": f"{found.code}"}
+def _finding(finding: Diagnostic) -> str:
+    where, place = finding.where, {"title": f"{finding.code}"}
     if where is not None and where.file:
-        place |= {"file": where.file, **_region(found)}
-    if found.layer is not None:
-        place["title"] = f"{found.code}: {found.layer}"
-    lines = [found.message, *map(str, found.causes), *([found.hint] if found.hint else [])]
-    return _command(found.severity, place, *lines)
+        place |= {"file": where.file, **_region(finding)}
+    if finding.layer is not None:
+        place["title"] = f"{finding.code}: {finding.layer}"
+    lines = [finding.message, *map(str, finding.causes), *([finding.hint] if finding.hint else [])]
+    return _command(finding.severity, place, *lines)
 
 
-def _region(found: Diagnostic) -> dict[str, str]:
+def _region(finding: Diagnostic) -> dict[str, str]:
     """Return the line, and the columns where a part of it is marked."""
-    excerpt, line = found.excerpt, found.line
+    excerpt, line = finding.excerpt, finding.line
     if excerpt is None or not excerpt.width:
         return {"line": str(line)} if line else {}
     start = excerpt.skipped + excerpt.column
@@ -50,5 +50,5 @@ def _more(file: str, more: More) -> str:
 
 
 def _command(severity: str, place: dict[str, str], *lines: str) -> str:
-    said = ",".join(f"{key}={github_property(value)}" for key, value in place.items())
-    return f"::{_LEVELS[severity]} {said}::{github_data(*lines)}"
+    properties = ",".join(f"{key}={github_property(value)}" for key, value in place.items())
+    return f"::{_LEVELS[severity]} {properties}::{github_data(*lines)}"

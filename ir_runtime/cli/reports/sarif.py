@@ -25,12 +25,12 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 def sarif(reports: Sequence[tuple[str, Diagnostics]]) -> Record:
     """One run over files with their reports, with a rule for each code that was found.
 
-    What is only counted is said in notifications, which are not about a place.
+    Findings beyond the limit are counted in notifications without location.
     """
-    findings = [found for _, report in reports for found in report]
-    codes = sorted({found.code for found in findings})
-    said = [_notification(file, more) for file, report in reports for more in report.more]
-    invocation = {"executionSuccessful": True, "toolExecutionNotifications": said}
+    findings = [finding for _, report in reports for finding in report]
+    codes = sorted({finding.code for finding in findings})
+    notifications = [_notification(file, more) for file, report in reports for more in report.more]
+    invocation = {"executionSuccessful": True, "toolExecutionNotifications": notifications}
     return {
         "$schema": _SCHEMA,
         "version": "2.1.0",
@@ -44,9 +44,9 @@ def sarif(reports: Sequence[tuple[str, Diagnostics]]) -> Record:
                         "rules": [_rule(code) for code in codes],
                     }
                 },
-                **({"invocations": [invocation]} if said else {}),
+                **({"invocations": [invocation]} if notifications else {}),
                 "columnKind": "unicodeCodePoints",
-                "results": [_result(found, codes) for found in findings],
+                "results": [_result(finding, codes) for finding in findings],
             }
         ],
     }
@@ -84,13 +84,13 @@ def _result(found: Diagnostic, codes: Sequence[str]) -> Record:
     }
     if found.where is not None and found.where.file:
         result["locations"] = [_location(found.where, _region(found))]
-    if related := [_related(number, c.message, c.where) for number, c in enumerate(found.causes)]:
+    if related := [_related_location(number, c.message, c.where) for number, c in enumerate(found.causes)]:
         result["relatedLocations"] = related
     return result
 
 
-def _region(found: Diagnostic) -> Record:
-    excerpt, line = found.excerpt, found.line
+def _region(finding: Diagnostic) -> Record:
+    excerpt, line = finding.excerpt, finding.line
     if excerpt is None:
         return {"startLine": line} if line else {}
     region: Record = {"startLine": excerpt.line, "snippet": {"text": excerpt.text}}
@@ -100,7 +100,7 @@ def _region(found: Diagnostic) -> Record:
     return region
 
 
-def _related(number: int, message: str, where: Location) -> Record:
+def _related_location(number: int, message: str, where: Location) -> Record:
     region = {"startLine": where.line} if where.line else {}
     return {"id": number, "message": {"text": sarif_text(message)}, **_location(where, region)}
 
@@ -110,8 +110,8 @@ def _location(where: Location, region: Record) -> Record:
     if region:
         location["physicalLocation"]["region"] = region
     if where.layer is not None:
-        named = {"name": where.layer, "kind": "element"}
-        location["logicalLocations"] = [{**named, "fullyQualifiedName": where.layer}]
+        logical = {"name": where.layer, "kind": "element"}
+        location["logicalLocations"] = [{**logical, "fullyQualifiedName": where.layer}]
     return location
 
 
