@@ -67,7 +67,7 @@ TANH_COEFFICIENTS = (math.sqrt(2 / math.pi), math.sqrt(2 / math.pi) * 0.044715)
 
 
 def activation_of(op: Operation, inputs: Sequence[Value]) -> Activation | None:
-    """Return the function that an operation applies to every f32 of its first input, or ``None``."""
+    """Return the elementwise f32 function of an operation, or ``None``."""
     if (ufunc := UFUNCS.get(type(op))) is not None:
         return lambda x, out: ufunc(x, out=out)
     if type(op) not in _FACTORIES or len(inputs) > 2:
@@ -80,7 +80,7 @@ def _relu(op: Operation, inputs: Sequence[Value]) -> Activation:
 
 
 def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
-    """Support one positive slope; for others, minimum and maximum would not do."""
+    """Support one positive slope; min and max are wrong for others."""
     slopes = inputs[1].known()
     if slopes is None or slopes.size != 1 or not 0 < slopes.item() < math.inf:
         return None
@@ -110,7 +110,7 @@ def clip(lower: float, upper: float) -> Activation:
 
 
 def broadcast_binary(ufunc: Callable[..., object], row: Array) -> Activation:
-    """Return a binary ufunc, or what is called like one, of contiguous rows and ``row``, which is broadcast."""
+    """Return a binary ufunc, or equivalent, of contiguous rows and a broadcast ``row``."""
     repeated = repeat_row(row)
     number = row.reshape(()) if row.size == 1 else None
 
@@ -130,7 +130,7 @@ def broadcast_binary(ufunc: Callable[..., object], row: Array) -> Activation:
 
 
 def _chunked(compute: Callable[[Array, Array, Array], None]) -> Activation:
-    """Apply ``compute``, which takes numbers, scratch memory and the output, chunk by chunk."""
+    """Apply ``compute``, a function of numbers, scratch memory and output, in chunks."""
 
     def activation(x: Array, out: Array) -> None:
         if x.size <= CHUNK:

@@ -1,4 +1,4 @@
-"""The OpenBLAS that NumPy came with: its number of threads, and its micro-kernels."""
+"""The OpenBLAS of NumPy: its number of threads, and its micro-kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AVX512_CORES = {"SkylakeX", "Cooperlake", "SapphireRapids"}
 
 
 class Blas:
-    """The number of threads of NumPy's OpenBLAS. Does nothing where NumPy uses another BLAS."""
+    """The number of threads of NumPy's OpenBLAS; no effect with another BLAS."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class Blas:
 
     @property
     def limited(self) -> bool:
-        """Whether runs limit it to one thread now."""
+        """Whether runs currently limit it to one thread."""
         return bool(self._runs)
 
     @property
@@ -49,7 +49,7 @@ class Blas:
         return min(self._get(), MAX_THREADS, parallelism()) if self._get is not None and not self._runs else 1
 
     def _limit(self, run: object) -> None:
-        """Begin `single`. Nothing is called between noting that a run limits it and that taking effect."""
+        """Begin `single`, atomically with respect to interrupts."""
         if self._set is None or self._get is None:
             return
         me = get_ident()
@@ -69,7 +69,7 @@ class Blas:
 
     @contextlib.contextmanager
     def several(self, count: int) -> Iterator[None]:
-        """Allow ``count`` threads after all, if only one run is active."""
+        """Allow ``count`` threads if only one run is active."""
         allowed = False
         try:
             with self._lock:
@@ -84,7 +84,7 @@ class Blas:
                         self._set(1)
 
     def after_fork(self) -> None:
-        """Forget the runs of threads that a forked process does not have."""
+        """Forget threads that do not exist in a forked process."""
         self._lock, me = threading.Lock(), get_ident()
         limited = self.limited
         self._runs = {run: thread for run, thread in self._runs.items() if thread == me}
@@ -93,7 +93,7 @@ class Blas:
 
 
 def core_name() -> str:
-    """Return the processor that OpenBLAS's kernels in use are made for, such as ``SkylakeX``; empty if unknown."""
+    """Return the processor targeted by OpenBLAS's kernels, such as ``SkylakeX``; empty if unknown."""
     name = _function("get_corename")
     if name is None:
         return ""

@@ -1,7 +1,9 @@
 """Dynamic quantization: activations are rounded to 8 bits in each run, to be multiplied with integer weights.
 
-Some activations that follow one another share a scale, the largest magnitude divided by 127; so the sums of their products
-are exact integers. That is how OpenVINO multiplies compressed weights unless ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
+Groups of consecutive activations share a scale, the largest magnitude divided by 127, so sums of their
+products are exact integers. OpenVINO multiplies compressed weights this way unless
+``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0. A group with NaN or infinity has the scale NaN, as do the results of
+its row. A group of magnitudes below `MIN_PEAK` is 0: 127 divided by such a magnitude can overflow f32.
 
 A group with a NaN or an infinity has the scale NaN, and so has each result of its row. One whose magnitudes are below
 `MIN_PEAK` is 0: 127 divided by such a magnitude can be too large for f32.
@@ -41,7 +43,7 @@ _MAX_ZERO_POINT = 255
 
 @dataclass(frozen=True)
 class ActivationGroups:
-    """How activations are grouped: each group of the weights has its own ones, the last of which may be shorter.
+    """The grouping of activations within groups of weights; the last one may be shorter.
 
     >>> ActivationGroups(groups=2, length=80, size=32).parts
     3
@@ -82,7 +84,7 @@ class IntegerMatrix:
 
 
 def asked_integers(weights: QuantizedWeights, rows: bool) -> IntegerMatrix | None:
-    """Return weights as integers if the compilation that is going on quantizes activations, else ``None``.
+    """Return weights as integers if the current compilation quantizes activations, else ``None``.
 
     Args:
         weights: the matrix.
@@ -93,14 +95,14 @@ def asked_integers(weights: QuantizedWeights, rows: bool) -> IntegerMatrix | Non
 
 
 def integer_matrix(weights: QuantizedWeights, rows: bool, size: int) -> IntegerMatrix | None:
-    """Return weights as integers if activations beside them can be quantized, else ``None``.
+    """Return weights as integers if their activations can be quantized, else ``None``.
 
     Their types are u4, i4, u8 or i8, scales finite, and zero points integers.
 
     Args:
         weights: the matrix.
         rows: whether its outputs are its rows.
-        size: how many activations share a scale at most; a group of the weights may have fewer.
+        size: the most activations per scale; a group of the weights may have fewer.
     """
     offset, groups = _OFFSETS.get(weights.element), weights.groups(rows)
     if offset is None or groups is None:
@@ -135,7 +137,7 @@ def quantize_activations(x: Array, groups: ActivationGroups) -> tuple[Array, Arr
 
 
 def round_activations(x: Array, groups: ActivationGroups) -> Array:
-    """Return f32 activations as their quantized values stand for them.
+    """Quantize and dequantize f32 activations.
 
     >>> round_activations(np.float32([[1, -2]]), ActivationGroups(1, 2, 2)) * 127 / 2
     array([[  64., -127.]], dtype=float32)

@@ -1,4 +1,4 @@
-"""Einsum of two inputs as a product of matrices: which axes are batches, rows, columns, and which are summed over."""
+"""Einsum of two inputs as a product of matrices: batch, row, column and summed axes."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class EinsumProduct:
 
     @property
     def rows(self) -> int:
-        """How many axes are rows."""
+        """The number of row axes."""
         return len(self.left) - self.batches - self.depths
 
     @property
     def columns(self) -> int:
-        """How many axes are columns."""
+        """The number of column axes."""
         return len(self.right) - self.batches - self.depths
 
     @property
     def is_plain(self) -> bool:
-        """Whether rows, columns and what is summed over have one axis each."""
+        """Whether rows, columns and summed axes are one axis each."""
         return self.rows == self.columns == self.depths == 1
 
     def ordered(self, a: Array, b: Array) -> tuple[Array, Array]:
@@ -62,7 +62,7 @@ class EinsumProduct:
         return left.transpose(self.left), right.transpose(self.right)
 
     def fits(self, left: Array, right: Array) -> bool:
-        """Return whether what is summed over has the same lengths in both ordered inputs."""
+        """Return whether the summed axes have the same lengths in both ordered inputs."""
         return left.shape[-self.depths :] == right.shape[self.batches : self.batches + self.depths]
 
     def matrices(self, left: Array, right: Array, reshaped: Reshaped = np.reshape) -> tuple[Array, Array]:
@@ -84,7 +84,7 @@ class EinsumProduct:
         return product.transpose(self.output)
 
     def exchanged(self) -> EinsumProduct:
-        """Return the same as a product of the transposed matrices, in the other order."""
+        """Return the transposed product, with operands exchanged."""
         n, rows, columns, depths = self.batches, self.rows, self.columns, self.depths
         place = [*range(n), *range(n + columns, n + columns + rows), *range(n, n + columns)]
         return replace(

@@ -1,4 +1,4 @@
-"""Epilogues: post-ops (bias, residual, activation) that a kernel applies in place to the rows it has just computed."""
+"""Epilogues: post-ops (bias, residual, activation) applied in place to freshly computed rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MINMAX_UFUNCS: dict[type[Operation], np.ufunc] = {Maximum: np.maximum, Minimum: 
 
 @dataclass(frozen=True)
 class RowPostOp:
-    """One element-wise layer, applied to rows in place; if ``full_tensor``, its other input has the shape of the result.
+    """An elementwise layer applied to rows in place; ``full_tensor`` if its operand has their shape.
 
     ``run`` takes contiguous rows of the result, and the same rows of the other input.
     """

@@ -1,6 +1,7 @@
-"""Memory of freed arrays, which is kept for the next run: the system maps and clears pages again that it got back.
+"""Cache the memory of freed arrays for the next run, as the system unmaps and clears returned pages.
 
-The allocator keeps that of small arrays. That of large ones is kept here, and never more than arrays had at once.
+The allocator caches memory of small arrays. Large blocks are cached here, never more than were in use at
+once.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def keep_freed_memory() -> None:
 
 
 def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
-    """Return an uninitialised array, as `numpy.empty`; a large one may be where another one was that was freed."""
+    """Return an uninitialised array like `numpy.empty`, reusing a freed block for large ones."""
     count = shape if isinstance(shape, int) else math.prod(shape)
     if count <= _FEW or (size := count * np.dtype(dtype).itemsize) <= MAX_KEPT:
         return np.empty(shape, dtype)
@@ -57,19 +58,19 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
 
 
 def allocator(layouts: Iterable[tuple[int | Sequence[int], DTypeLike]]) -> Callable[..., Array]:
-    """Return what allocates arrays of these shapes and types: `empty` if one of them is large, else `numpy.empty`."""
+    """Return the allocator for arrays of these shapes and types: `empty` if one is large, else `numpy.empty`."""
     sizes = (np.prod(shape, dtype=int) * np.dtype(dtype).itemsize for shape, dtype in layouts)
     return empty if any(size > MAX_KEPT for size in sizes) else np.empty
 
 
 def is_kept(base: object) -> bool:
-    """Return whether the base of an array is memory of that kind."""
+    """Return whether the base of an array is a cached block."""
     memory = _memory()
     return memory is not None and isinstance(base, memoryview) and memory.has(base.obj)
 
 
 def kept_memory() -> KeptMemory:
-    """Return the memory that is kept as long as something refers to this object, as compiled models do."""
+    """Return the block cache, which lives as long as this object is referenced, as by compiled models."""
     if (found := _memory()) is None:
         found = KeptMemory()
         _shared[:] = [weakref.ref(found)]
@@ -105,7 +106,7 @@ class KeptMemory:
         return any(owner is block for block in self._blocks)
 
     def release(self) -> None:
-        """Forget all blocks; those in use stay where they are as long as arrays refer to them."""
+        """Drop all blocks; arrays in use keep theirs alive."""
         with _lock[0]:
             self._blocks, self._most = [], 0
 

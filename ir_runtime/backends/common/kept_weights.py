@@ -1,4 +1,4 @@
-"""A limit on the memory of a model's weights that are dequantized or widened to f32 when it is compiled.
+"""A limit on the memory of weights that are dequantized or widened to f32 at compile time.
 
 Kernels that convert weights in every run take more time, those that read them as f32 more memory. So weights are
 converted once until they take `MAX_BYTES`; what exceeds that stays as stored, which is what large models are
@@ -25,7 +25,7 @@ _LEFT: ContextVar[list[int] | None] = ContextVar("bytes left", default=None)
 
 @contextlib.contextmanager
 def budget() -> Iterator[None]:
-    """Let the weights of one compilation share the memory, including those of nested graphs."""
+    """Share one memory budget among the weights of a compilation, including nested graphs."""
     if _LEFT.get() is not None:
         yield
         return

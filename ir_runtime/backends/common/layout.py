@@ -39,12 +39,12 @@ FEW_CHANNELS = 4
 
 
 def is_f32(*values: Value) -> bool:
-    """Return whether all values are f32, the only type that kernels here compute in."""
+    """Return whether all values are f32, the only type of these kernels."""
     return all(value.element is ElementType.f32 for value in values)
 
 
 def same_shape(a: Value, b: Value) -> bool:
-    """Return whether two tensors certainly have the same shape: equal lengths or the same symbols."""
+    """Return whether two tensors certainly have the same shape."""
     if a.shape.rank is None or a.shape.rank != b.shape.rank:
         return False
     pairs = zip(a.shape, b.shape, strict=True)

@@ -1,6 +1,6 @@
 """Post-ops: element-wise layers that a kernel can apply to its result.
 
-`match_post_op` says what a layer does to a result; each backend lowers that to its own form.
+`match_post_op` describes the effect of a layer on a result; each backend lowers it to its own form.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PostOp:
 
     @property
     def extra_inputs(self) -> int:
-        """How many other inputs the layer has."""
+        """The number of other inputs."""
         return len(self.inputs) - 1
 
     @property
@@ -47,7 +47,7 @@ class PostOp:
 
     @property
     def operand(self) -> Value | None:
-        """The other input of a binary operation; ``None`` for an activation."""
+        """The other operand of a binary operation; ``None`` for an activation."""
         return self.inputs[1 - self.place] if isinstance(self.op, Binary) else None
 
     def row(self, axis: int) -> Array | None:
@@ -56,7 +56,7 @@ class PostOp:
 
     @property
     def has_full_operand(self) -> bool:
-        """Whether the operand certainly has the shape of the result."""
+        """Whether the operand certainly has the result's shape."""
         return self.operand is not None and same_shape(self.operand, self.data)
 
 

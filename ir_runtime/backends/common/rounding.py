@@ -1,4 +1,4 @@
-"""How dequantization in the types of a file rounds, and whether a kernel may do it in one step."""
+"""The rounding of dequantization in file types, and whether a kernel can do it in one step."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROUNDINGS = {
 
 
 def is_exact(values: tuple[float, float], scale: Array, zero: Array | None, rounding: Rounding) -> bool:
-    """Return whether only the product with the scale is rounded, and is finite.
+    """Return whether only the product with the scale is rounded, and finite.
 
     Args:
         values: the lowest and the highest dequantized value, without zero point and scale.

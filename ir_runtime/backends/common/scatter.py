@@ -1,4 +1,4 @@
-"""Decide which scattered elements have kernels."""
+"""Choose the scatter operations that have kernels."""
 
 from __future__ import annotations
 

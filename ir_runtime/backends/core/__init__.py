@@ -1,1 +1,1 @@
-"""The interface of backends to the executor: kernels, patterns, lengths, threads, and which backend is the default."""
+"""The interface between backends and the executor: kernels, patterns, lengths, threads, default."""

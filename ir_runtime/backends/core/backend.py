@@ -1,4 +1,4 @@
-"""A backend: the kernels, patterns and settings that stand in for the reference where they can do better."""
+"""A backend: kernels, patterns and settings that replace the reference where they are faster."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Backend:
     """Returns a function that copies an array to another one by a recorded call, or returns false, if it has one."""
 
     def followed(self, precision: Precision) -> Precision:
-        """Return what its kernels follow of a precision.
+        """Return the part of a precision that its kernels support.
 
         >>> Backend("mine", products=("f32", "bf16")).followed(Precision("bf16", 32))
         Precision(products='bf16', dynamic_group=0, kv_cache='f32', weights='f32', flush_denormals=False, f16='f32')
@@ -103,7 +103,7 @@ class Backend:
 
     @property
     def kv_caches(self) -> tuple[str, ...]:
-        """The types in which variables can hold keys and values between runs.
+        """The supported types of key and value caches between runs.
 
         >>> Backend("mine").kv_caches
         ('f32',)
@@ -113,10 +113,9 @@ class Backend:
     def accelerates(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.
 
-        It is called once for each layer, when compiling, with the operation and a `Value` for each
-        input: constants have their contents, which the kernel may pack. For operations with several
-        outputs it is also told which ones nothing reads, as ``unread``; for those, the kernel may return
-        anything.
+        It is called once for each layer at compile time, with the operation and a `Value` for each input:
+        constants have their contents, which the kernel may pack. For operations with several outputs,
+        ``unread`` lists unused ones, for which the kernel may return anything.
         """
 
         def register(offer: Offer) -> Offer:
@@ -129,8 +128,8 @@ class Backend:
     def quantized(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels where an input is `QuantizedWeights`.
 
-        Such an input has ``compressed`` instead of contents; at run time the kernel is given an array
-        of zeros in its place, of the right shape and without memory.
+        Such an input has ``compressed`` instead of contents; at run time the kernel receives zeros of its
+        shape, without memory.
         """
 
         def register(offer: Offer) -> Offer:
@@ -141,7 +140,7 @@ class Backend:
         return register
 
     def pattern(self, *ops: type[Operation]) -> Callable[[Pattern], Pattern]:
-        """Register a function that may find layers of these operations to be the last of a `Fusion`."""
+        """Register a function that may find a `Fusion` ending with one of these operations."""
 
         def register(found: Pattern) -> Pattern:
             for cls in ops:
@@ -154,7 +153,7 @@ class Backend:
         _import_once(self.name, where.get(getattr(op, "name", ""), ""))
 
     def match(self, context: MatchContext, layer: Layer) -> tuple[Fusion | None, list[Refusal]]:
-        """Return the first fusion that ends with a layer, and what the patterns before it refused."""
+        """Return the first fusion that ends with a layer, and the refusals of patterns before it."""
         self._import(type(layer.op), self.pattern_modules)
         refused: list[Refusal] = []
         for pattern in self.patterns.get(type(layer.op), ()):
@@ -173,13 +172,13 @@ class Backend:
     def kernel(
         self, op: Operation, inputs: Sequence[Value], unread: Collection[int] = ()
     ) -> KernelTemplate | None:
-        """Return the first kernel offered for an operation and its ``inputs``, or ``None``; ``unread`` outputs are not read."""
+        """Return the first kernel offered for an operation; ``unread`` outputs are unused."""
         self._import(type(op), self.kernel_modules)
         several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
         how = {"unread": unread} if several else {}
         if len(inputs) < sum(not (port.optional or port.variadic) for port in op.inputs):
-            return None  # which the operation itself refuses with a message
-        with np.errstate(all="ignore"):  # constants may hold what they like
+            return None  # refused by the operation with a message
+        with np.errstate(all="ignore"):  # constants may have any contents
             offered = (offer(op, *inputs, **how) for offer in self.offers.get(type(op), ()))
             return next((kernel for kernel in offered if kernel is not None), None)
 
@@ -187,7 +186,7 @@ class Backend:
 def _insert(
     function: _Function, registered: list[_Function], op: type[Operation], modules: Mapping[str, str]
 ) -> None:
-    """Add a function to those of an operation, in the order of their modules: these may be imported for another one first."""
+    """Insert a function among those of an operation, in the order of their modules rather than of imports."""
     names = modules.get(getattr(op, "name", ""), "").split()
 
     def place(each: _Function) -> int:
@@ -200,7 +199,7 @@ def _insert(
 
 @cache
 def _import_once(backend: str, modules: str) -> None:
-    """Import modules of kernels; layers of the same operation do not ask again."""
+    """Import modules of kernels; later layers of the operation skip this."""
     for module in modules.split():
         import_module(f"{_BACKENDS}.{backend}.kernels.{module}")
 
@@ -208,7 +207,7 @@ def _import_once(backend: str, modules: str) -> None:
 def choose(
     op: Operation, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
 ) -> KernelTemplate | None:
-    """Return the first kernel that a backend offers for a layer; without one, its reference is to run.
+    """Return the first kernel that a backend offers for a layer; ``None`` selects the reference.
 
     >>> from ir_runtime import opset1
     >>> x = opset1.parameter([2], "f32", name="x")

@@ -1,4 +1,4 @@
-"""The default backend: native where there is a library for the processor, else numpy."""
+"""The default backend: native if there is a library for the processor, otherwise numpy."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TYPES = (
 
 
 def native_library() -> Library:
-    """Return the library of the native backend, which is loaded if needed.
+    """Return the library of the native backend, loading it if needed.
 
     Raises:
-        InputError: if there is none that can be used.
+        InputError: if no library is usable.
     """
     module = import_module(".native.machine_code.library", __package__.rpartition(".")[0])
     found: Library = module.library()
@@ -33,7 +33,7 @@ def native_library() -> Library:
 
 
 def default_backend() -> str:
-    """Return the name of the backend where none is asked for; the first time, warn if it is numpy, and say why."""
+    """Return the default backend; the first time, warn if it is numpy, with the reason."""
     if (message := _lack()) is None:
         return "native"
     _warn_once(message)
@@ -47,7 +47,7 @@ def silent_default() -> str:
 
 @cache
 def _lack() -> str | None:
-    """Return why the native backend cannot be used, ``None`` if it can."""
+    """Return why the native backend is unusable, or ``None``."""
     try:
         native_library()
     except InputError as reason:

@@ -1,7 +1,7 @@
-"""Functions that a replay calls in Python, before its recorded calls and after them.
+"""Python functions that a replay calls before and after its recorded calls.
 
-Variables belong to a run, and caches grow into buffers that differ from run to run: no recorded call knows them. The kernels of
-such layers note what they do in Python, so that the replay of a whole run need not end at each of them.
+Variables belong to a run, and cache buffers differ from run to run, so recorded calls cannot refer to them.
+Kernels of such layers register Python calls instead, so that a replay need not stop at them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Made = TypeVar("Made")
 
 
 class Before(NamedTuple):
-    """An array that replays make before their recorded calls, by a function of arrays that they have then."""
+    """An array computed before the recorded calls of a replay."""
 
     made: Any
     function: Callable[..., Any]
@@ -27,7 +27,7 @@ class Before(NamedTuple):
 
 
 class After(NamedTuple):
-    """A function of an array that replays call after their recorded calls."""
+    """A function of an array called after the recorded calls of a replay."""
 
     function: Callable[..., object]
     array: Array
@@ -35,7 +35,7 @@ class After(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class HostCalls:
-    """What the kernel of a step did in Python."""
+    """The Python calls of a step's kernel."""
 
     before: list[Before] = field(default_factory=list)
     after: list[After] = field(default_factory=list)
@@ -46,11 +46,11 @@ HOST_CALLS: ContextVar[HostCalls | None] = ContextVar("host_calls", default=None
 
 
 def made_before(made: Made, function: Callable[..., object], *args: Array) -> Made:
-    """Note that a replay makes an array by a function before its recorded calls; returns the array.
+    """Register an array that replays compute before their recorded calls; return the array.
 
     Args:
-        made: what the function returns in this run.
-        function: has no side effects, but what calling it again repeats; called only if ``args`` have the same shapes and dtypes.
+        made: the result of the function in this run.
+        function: an idempotent function, called only if ``args`` have the same shapes and dtypes.
         args: inputs of the step.
     """
     if (calls := HOST_CALLS.get()) is not None:
@@ -59,6 +59,6 @@ def made_before(made: Made, function: Callable[..., object], *args: Array) -> Ma
 
 
 def called_after(function: Callable[..., object], array: Array) -> None:
-    """Note that a replay calls a function of an array after its recorded calls."""
+    """Register a function that replays call after their recorded calls."""
     if (calls := HOST_CALLS.get()) is not None:
         calls.after.append(After(function, array))

@@ -1,8 +1,8 @@
 """The interface between kernels and the executor.
 
-A backend offers a `Kernel`: a function of arrays, with what the compiler and the executor need to know about it. Where
-the kernel depends on the layers that follow, it offers a `KernelTemplate`, which fuses them and packs its weights once
-it is known which they are; what that gives is a kernel again.
+A backend offers a `Kernel`: a function of arrays with the facts that the compiler and the executor need. If
+the kernel depends on following layers, it offers a `KernelTemplate`, which fuses them and then packs its
+weights; the result is a kernel again.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ UNREAD: Array = np.empty(0)
 
 
 class KernelTemplate(ABC):
-    """A kernel that takes part in compiling: it may fuse layers, and packs weights once it is known which.
+    """A kernel during compilation: it may fuse layers, and packs weights afterwards.
 
-    Templates are not changed: fusing a layer gives another one. Calling one prepares and runs it, by itself.
+    Templates are immutable: fusing a layer returns another one. Calling one prepares and runs it.
 
     >>> import numpy as np
     >>> class Scaled(KernelTemplate):
@@ -63,7 +63,7 @@ class KernelTemplate(ABC):
 
     @property
     def has_epilogue(self) -> bool:
-        """Whether it may fuse layers."""
+        """Whether it can fuse layers."""
         return type(self).fuse is not KernelTemplate.fuse
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> KernelTemplate | None:
@@ -74,24 +74,24 @@ class KernelTemplate(ABC):
         Args:
             op: the operation of the layer.
             inputs: the `Value` of each of its inputs.
-            place: which of them is the result of this kernel.
+            place: the index of the input that is the result of this kernel.
         """
         return None
 
     def reads_bf16(self, place: int) -> bool:
-        """Return whether input ``place`` may be bf16 where the model has f32: the kernel would round it anyway."""
+        """Return whether input ``place`` may be bf16 instead of f32, as the kernel would round it anyway."""
         return False
 
     def storing_bf16(self) -> KernelTemplate | None:
-        """Return a template that stores its result in bf16, ``None`` if there is none.
+        """Return a template that stores its result in bf16, or ``None``.
 
-        Asked for results whose consumers all read bf16.
+        Called for results whose consumers all accept bf16.
         """
         return None
 
     @abstractmethod
     def prepare(self) -> Kernel:
-        """Pack weights, reserve scratch memory, and return the kernel; no layer is fused after that."""
+        """Pack weights, reserve scratch memory, and return the kernel; this ends fusion."""
 
     def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
         """Prepare the kernel if needed, and run it; compiled models run what `prepare` returns."""
@@ -100,7 +100,7 @@ class KernelTemplate(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel(KernelTemplate):
-    """A function of arrays, and what it reads, demands, returns and allocates.
+    """A function of arrays, with its inputs, requirements, results and allocations.
 
     It is a template that fuses nothing and is prepared already. Runs call `run` itself; calling the kernel takes all
     inputs of the layer and returns all of its outputs.
@@ -167,9 +167,9 @@ class Kernel(KernelTemplate):
         return lambda *arrays: run(arrays[place])
 
     def wrapped(self, run: Compute) -> Kernel:
-        """Return this kernel with another function of all inputs, which calls it after some checks.
+        """Return this kernel with another function of all inputs, which calls it after checks.
 
-        Equal shapes pass equal checks, so it is recorded as before; a replay then saves the checks, too.
+        Equal shapes pass equal checks, so recording is unaffected, and a replay skips the checks.
         """
         replay = None if self.replay is None else replace(self.replay, alone=True)
         return replace(self, run=run, operands=None, only=None, view=False, replay=replay)

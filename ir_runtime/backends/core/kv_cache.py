@@ -1,4 +1,4 @@
-"""What a backend has for caches of keys and values in 8 bits."""
+"""The kernels of a backend for 8-bit key and value caches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CacheKernels", "CachedAttention"]
 
 @dataclass(frozen=True)
 class CachedAttention:
-    """Attention whose keys and values may be packed rows.
+    """Attention with possibly packed keys and values.
 
     >>> CachedAttention(layers=(), reads=(), value=2, kernel=Kernel(abs)).value
     2

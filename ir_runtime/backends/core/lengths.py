@@ -1,8 +1,8 @@
 """The lengths for which a kernel is valid: what kernels declare in ``accepts``.
 
-Lengths that were unknown when a kernel was chosen are checked before the kernel runs (`executor.length_check`), by asking
-inference about each new shape. That takes some 100 µs: too long for lengths that grow with every run, as those of caches
-do. A kernel that can tell by a few comparisons says so in ``accepts``.
+Lengths unknown when a kernel was chosen are checked before it runs (`executor.length_check`), by inference
+for each new shape. This takes some 100 µs: too long for lengths that grow with every run, such as those of
+caches. A kernel that can decide by a few comparisons defines ``accepts``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Ranks, lengths that were known when the kernel was chosen, and equal symbols nee
 
 
 def any_lengths(*arrays: Array) -> bool:
-    """For kernels that compute all lengths as the reference does, or refuse them.
+    """Accept all lengths, for kernels that compute or refuse them like the reference.
 
     >>> any_lengths(1)
     True
@@ -55,7 +55,7 @@ def attention_lengths(q: Array, k: Array, v: Array, *rest: Array) -> bool:
 
 
 def broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Return whether an array of a shape broadcasts to a target that stays as it is.
+    """Return whether a shape broadcasts to a target without changing it.
 
     >>> broadcasts((1, 5), (2, 3, 5)), broadcasts((2, 5), (1, 5))
     (True, False)

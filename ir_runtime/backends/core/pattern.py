@@ -1,6 +1,6 @@
-"""Patterns: layers that one kernel computes, matched backwards from the last of them.
+"""Patterns: groups of layers computed by one kernel, matched backwards from the last layer.
 
-A pattern says why it refuses what looked like a match, so that ``ir-runtime inspect --fusion`` can tell.
+A pattern explains near misses, for ``ir-runtime inspect --fusion``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Fusion:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why layers that begin like a pattern do not match it.
+    """The reason why layers almost match a pattern.
 
     >>> Refusal("another layer reads the scores").reason
     'another layer reads the scores'
@@ -84,7 +84,7 @@ class MatchContext:
         return self.graph.reads(layer)
 
     def producer(self, port: Port, *types: str) -> Layer | None:
-        """Return the layer that produces a port, if it is of one of these types and its result is not constant.
+        """Return the layer that produces a port, if it has one of these types and is not constant.
 
         A layer with several outputs is never returned.
         """
@@ -93,13 +93,13 @@ class MatchContext:
         return layer if fits and not self.value(port).is_known else None
 
     def reads(self, layers: Collection[Layer], *first: Port) -> tuple[Port, ...]:
-        """Return the ports that layers read from outside: all of ``first``, even if some are the same, then each other port once."""
+        """Return the ports read from outside of layers: all of ``first``, then each other port once."""
         inside = {layer.id for layer in layers}
         ports = [port for layer in layers for port in self.sources(layer) if port.layer not in inside]
         return (*first, *(port for port in dict.fromkeys(ports) if port not in first))
 
     def scalar(self, port: Port) -> float | None:
-        """Return the one real number that a port holds, if it is constant."""
+        """Return the constant real number of a port, or ``None``."""
         known = self.value(port).known()
         return (
             float(known.item()) if known is not None and known.size == 1 and known.dtype.kind == "f" else None

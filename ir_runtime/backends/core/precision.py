@@ -1,4 +1,4 @@
-"""The precision of a compilation: what kernels may round that the model does not. Every backend reads it while it compiles."""
+"""The precision of a compilation: the rounding that kernels may add. Backends read it while compiling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["EXACT", "Precision", "current", "within"]
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What kernels may round that the model does not; by default nothing.
+    """The rounding that kernels may add to the model's; none by default.
 
     >>> Precision() == Precision("f32", 0, "f32"), Precision("bf16").products
     (True, 'bf16')
@@ -44,7 +44,7 @@ _CURRENT: ContextVar[Precision] = ContextVar("precision", default=EXACT)
 
 
 def within(precision: Precision) -> AbstractContextManager[None]:
-    """Let the compilation inside have this precision.
+    """Set the precision of compilations in the block.
 
     >>> with within(Precision("bf16")):
     ...     current().products
@@ -56,8 +56,8 @@ def within(precision: Precision) -> AbstractContextManager[None]:
 
 
 def current() -> Precision:
-    """Return the precision of the compilation that is going on.
+    """Return the precision of the current compilation.
 
-    Kernels ask when they are offered: what they prepare later, or in their first run, is outside of it.
+    Kernels query it when they are offered; preparation and runs are outside of it.
     """
     return _CURRENT.get()

@@ -1,4 +1,4 @@
-"""Replay: the calls that kernels make in one run of a plan are recorded, and later runs make them without Python.
+"""Replay: record the calls of kernels in one run of a plan, and repeat them later without Python.
 
 A kernel whose calls depend on nothing but the shapes of its inputs, and on the number of threads, may be `Replayable`.
 Its backend then records a run, and returns a program in which one instruction stands for several steps (as in the
@@ -40,7 +40,7 @@ recorded, and returns arrays for the outputs; ``None`` where the instructions mu
 
 
 class RecordedStep(Protocol):
-    """What is recorded of a step: its slots."""
+    """The slots of a recorded step."""
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -52,18 +52,18 @@ class RecordedStep(Protocol):
 
     @property
     def frees(self) -> tuple[int, ...]:
-        """The slots that nothing reads afterwards."""
+        """The slots freed afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a run executes.
+    """The executable form of a run.
 
     Args:
         instructions: in order.
         starts: the index of the first step of each instruction.
-        on_complete: is called after a run that succeeded, with outputs as inferred, unless it is ``None``.
-        direct: stands for all instructions, if that is possible.
+        on_complete: called after a successful run with outputs as inferred, or ``None``.
+        direct: a function equivalent to all instructions, if possible.
     """
 
     instructions: tuple[Instruction, ...]
@@ -92,13 +92,13 @@ class Replayer(Protocol):
 
     @property
     def around(self) -> Scope:
-        """What the backend wants around a run: all that its replayable kernels need."""
+        """The scopes that replayable kernels need around a run."""
 
     def key(self, threads: int | None = None) -> Hashable:
-        """Return what a recording depends on besides shapes: runs with another key need another one.
+        """Return the key of a recording in addition to shapes.
 
         Args:
-            threads: the most that a run may use, if it has not begun; else as the current run.
+            threads: the most threads of a new run; by default, of the current run.
         """
 
     def recorder(
@@ -122,7 +122,7 @@ class Replayer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Replayable:
-    """How the calls of a kernel are recorded.
+    """A description of how a kernel's calls are recorded.
 
     The kernel must allocate its results, and otherwise do nothing but call tasks on them, on its inputs, and on views of
     either: with the same tasks and jobs for equal shapes, and equal contents of some inputs.
@@ -142,7 +142,7 @@ class Replayable:
 
 
 class StepError(Exception):
-    """Carries the exception of a step out of an instruction for several steps: it is the cause of this one."""
+    """Carries the exception of a step out of an instruction for several steps, as its cause."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

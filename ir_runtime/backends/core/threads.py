@@ -13,12 +13,12 @@ _MOST: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def at_most(threads: int | None) -> AbstractContextManager[None]:
-    """Let the run inside use this many threads; ``None`` for as many as its backend likes."""
+    """Limit the threads of runs in the block; ``None`` lets backends choose."""
     return setting(_MOST, threads)
 
 
 def set_most(threads: int | None) -> None:
-    """Let the rest of the current context (`contextvars`) use this many threads."""
+    """Limit the threads in the rest of the current context (`contextvars`)."""
     _MOST.set(threads)
 
 

@@ -4,8 +4,7 @@
 kernel here work unchanged. Kernels pack constants once, when the model is compiled, and apply post-ops (bias, residual,
 activation) to their results in place.
 
-Kernel modules are imported when a model has their operations: `_index` lists them. Those for quantized weights are
-needed before.
+Kernel modules are imported on demand, as listed in `_index`; those for quantized weights are needed earlier.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ __all__ = ["backend"]
 
 @contextmanager
 def _compiling() -> Iterator[None]:
-    """Let weights share the memory for f32 copies, and kernels pack their constants on one thread, as runs multiply."""
+    """Share the memory for f32 copies among weights, and pack constants on one thread, as runs do."""
     with budget(), single_blas():
         yield
 

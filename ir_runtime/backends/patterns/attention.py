@@ -79,7 +79,7 @@ class _Scores:
 
     @property
     def is_scaled(self) -> bool:
-        """Whether scores are multiplied by something."""
+        """Whether scores are scaled."""
         return self.factor != 1 or self.by_head is not None
 
     @property
@@ -110,7 +110,7 @@ class _Scores:
 
 
 def _fits(mask: PartialShape, scores: PartialShape) -> bool:
-    """Return whether adding the mask certainly keeps the shape of the scores, and all batches share it or none."""
+    """Return whether adding the mask preserves the shape of the scores."""
     if mask.rank is None or not mask.rank or mask.rank > len(scores):
         return False
     dims = [*[Dimension(1)] * (len(scores) - mask.rank), *mask]

@@ -53,7 +53,7 @@ class BatchedProduct:
 
 
 def batched_product(context: MatchContext, layer: Layer | None) -> BatchedProduct | None:
-    """Return what a layer multiplies, if it is a product of batches of matrices of one rank, and has lengths that surely fit."""
+    """Return the product computed by a layer, if it has batches of one rank and matching lengths."""
     if layer is None or len(layer.inputs) != 2:
         return None
     ranks = [context.value(port).shape.rank for port in context.sources(layer)]

@@ -13,7 +13,7 @@ __all__ = ["LayerByLayer", "with_deferred"]
 
 
 class LayerByLayer:
-    """Computes layers in order, from the arrays of the ports that they read; the result is that of the last layer."""
+    """Computes layers in order from their input arrays, and returns the last result."""
 
     def __init__(self, context: MatchContext, layers: Sequence[Layer], reads: Sequence[Port]) -> None:
         self._reads = reads
@@ -30,9 +30,9 @@ class LayerByLayer:
 
 
 def with_deferred(context: MatchContext, layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """Return layers of one kernel, behind those that dequantize weights that only they read.
+    """Return the layers of a kernel after those that dequantize weights only they use.
 
-    These weights are then computed only where the layers are computed one by one.
+    These weights are then computed only if the layers run one by one.
     """
     inside = {each.id for each in layers}
     ports = dict.fromkeys(port for each in layers for port in context.sources(each))

@@ -37,10 +37,10 @@ class Kernels(Protocol[Weights]):
     """What the kernels of a backend compute of quantized subgraphs."""
 
     def weights(self, context: MatchContext, filters: Port, op: ForwardConvolution) -> Weights | None:
-        """Return the constant filters of a convolution, ``None`` if no kernel multiplies levels by them."""
+        """Return the constant filters of a convolution, or ``None`` if no kernel supports their levels."""
 
     def compute_pooling(self, op: MaxPool, data: Node[Weights]) -> bool:
-        """Return whether a kernel computes the largest levels under the windows of a pooling of images."""
+        """Return whether a kernel computes max pooling of levels of images."""
 
     def add_residual(self, op: ForwardConvolution) -> bool:
         """Return whether the kernel of a convolution can add a residual to its levels."""
@@ -64,9 +64,9 @@ def find_subgraph(context: MatchContext, layer: Layer, kernels: Kernels[Weights]
 
 
 def _in_order(node: Node[Weights], seen: set[int]) -> Iterator[Node[Weights]]:
-    """Return a node and all nodes that it depends on, once each, in topological order: a residual before the data.
+    """Yield a node after its dependencies, once each: a residual before the data.
 
-    What computes the residual is small; the last product of the data takes long enough to prefetch weights.
+    Residuals are cheap; the last product of the data takes long enough to prefetch weights.
     """
     seen.add(id(node))
     for read in reversed(node.reads):
@@ -76,7 +76,7 @@ def _in_order(node: Node[Weights], seen: set[int]) -> Iterator[Node[Weights]]:
 
 
 def _read_elsewhere(context: MatchContext, layers: Sequence[Layer], last: Layer) -> set[Port]:
-    """Return the ports of all layers but the last that layers outside read."""
+    """Return the ports of all but the last layer that outside layers read."""
     inside = {layer.id for layer in layers}
     ports = (port for layer in layers if layer.id != last.id for port in layer.output_ports)
     readers = context.graph.readers
@@ -93,7 +93,7 @@ class _Affine:
 
 @dataclass
 class _Search(Generic[Weights]):
-    """Walks back from a FakeQuantize; levels of ``shared`` ports are taken from outside."""
+    """Walks back from a FakeQuantize; levels of ``shared`` ports come from outside."""
 
     context: MatchContext
     shared: set[Port]

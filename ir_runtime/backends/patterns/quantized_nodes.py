@@ -67,7 +67,7 @@ class Quantizer:
 
 @dataclass(eq=False)
 class Source:
-    """Numbers from outside the subgraph, and how they are quantized."""
+    """Values from outside the subgraph, and their quantizer."""
 
     port: Port
     shape: tuple[int, ...]
@@ -148,7 +148,7 @@ Node: TypeAlias = Source | Product[Weights] | Pooled[Weights]
 
 @dataclass(frozen=True)
 class Subgraph(Generic[Weights]):
-    """A quantized subgraph: what computes its result, its nodes and layers, each behind those that it reads."""
+    """A quantized subgraph: its result, nodes and layers in topological order."""
 
     result: Node[Weights]
     nodes: tuple[Node[Weights], ...]

@@ -109,7 +109,7 @@ def _lower(post_op: PostOp | None) -> ArrayPostOp | None:
 
 
 def activation_kernel(op: Operation, inputs: Sequence[Value]) -> Callable[..., Array] | None:
-    """Return the function that an operation applies to each f32 of its first input, or ``None``; it also takes ``out``."""
+    """Return the elementwise f32 function of an operation, or ``None``; it accepts ``out``."""
     if isinstance(op, ReLU) and (run := broadcast_kernel(np.maximum, _ZERO, inputs[0])) is not None:
         return run
     if (ufunc := UFUNCS.get(type(op))) is not None:

@@ -34,7 +34,7 @@ def in_f32(weights: QuantizedWeights) -> QuantizedWeights:
 
 @dataclass(frozen=True)
 class RoundedProduct(KernelTemplate):
-    """A product whose rows are rounded before.
+    """A product that first rounds its rows.
 
     Args:
         product: the kernel of the product, with the layers that it fuses.

@@ -68,7 +68,7 @@ class Im2Col:
         return channels_first(y)
 
     def _share_filters(self, data: Array, y: Array, epilogue: RowEpilogue) -> None:
-        """Let threads share the outputs: where they are more than the patches, BLAS takes most of its time to pack filters."""
+        """Share the outputs among threads if they outnumber the patches, to pack filters in parallel."""
         count = math.prod(y.shape[1:-1])
         for image, rows in enumerate(y):
             patches = self._patches(data[image], (slice(None),))[0]

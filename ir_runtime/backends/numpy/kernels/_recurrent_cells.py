@@ -93,7 +93,7 @@ class Direction:
 
     @staticmethod
     def arrange_gates(array: Array, hidden: int) -> Array:
-        """Return a copy with the gates in order, those with a sigmoid halved."""
+        """Return a copy with the gates in order, sigmoid gates halved."""
         raise NotImplementedError
 
     @staticmethod
@@ -110,7 +110,7 @@ class Direction:
         return found.reshape(time, batch, -1)
 
     def together(self, other: Self) -> Self:
-        """Return what runs the steps of two directions at once, for one row."""
+        """Combine the steps of two directions for one row."""
         return replace(
             self,
             recurrent=tuple(map(StackedWeights, self.recurrent, other.recurrent)),

@@ -1,7 +1,7 @@
-"""Convolutions whose windows meet much padding: a product for each element of the kernel, without im2col.
+"""Convolutions with much padding: a product for each kernel element, without im2col.
 
-An element of the kernel multiplies a part of the feature map, shifted; what it would multiply of the padding is left
-out. With dilations as long as the map that is most of the work, and for maps of one position nearly all.
+A kernel element multiplies a shifted part of the feature map and skips padding. With dilations as long as the
+map this saves most of the work, and for maps of one position nearly all.
 """
 
 from __future__ import annotations

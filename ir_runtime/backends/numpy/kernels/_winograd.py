@@ -48,7 +48,7 @@ MIN_MAP = 10
 
 
 def suits_winograd(op: Convolution, w: Array, lengths: tuple[int | None, ...]) -> bool:
-    """Return whether Winograd's algorithm is faster; ``lengths`` are those of the data, where they are known."""
+    """Return whether Winograd's algorithm is faster; ``lengths`` are those of the data if known."""
     outputs, channels, *kernel = w.shape
     if kernel != [KERNEL, KERNEL] or any(n != 1 for n in (*op.strides, *op.dilations)):
         return False

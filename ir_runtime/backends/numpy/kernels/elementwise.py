@@ -58,7 +58,7 @@ def extremum(op: Op, a: Value, b: Value) -> KernelTemplate | None:
 
 
 def _integer_ufunc(op: Op, a: Value, b: Value) -> Kernel | None:
-    """Integers are mostly shape arithmetic: a few numbers, for which every call counts."""
+    """Return a ufunc for integers, mostly shape arithmetic of a few numbers, where call overhead dominates."""
     kinds = {value.element.dtype.kind for value in (a, b)}
     if isinstance(op, Divide | Maximum | Minimum) or kinds - set("iu") or not (a.shape.rank or b.shape.rank):
         return None

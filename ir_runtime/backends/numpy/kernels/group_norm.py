@@ -150,7 +150,7 @@ def _normalize_image(
 
 
 def _in_blocks(rows: Array, sums: Callable[[slice], Array | None]) -> Array:
-    """Return the sum of what ``sums`` returns for blocks of rows that stay in the cache."""
+    """Sum the results of ``sums`` over blocks of rows that fit in the cache."""
     parts: dict[int, Array | None] = {}
 
     def work(block: slice) -> None:

@@ -93,7 +93,7 @@ def _many_rows(matrix: Array) -> RowKernel:
 
 @dataclass(frozen=True)
 class _FewOrMany(KernelTemplate):
-    """Two kernels of the same layers: the first one for inputs of at most ``most`` numbers, the second one for more."""
+    """Two kernels of the same layers: the first for at most ``most`` numbers, the second for more."""
 
     few: KernelTemplate
     many: RowKernel

@@ -211,6 +211,6 @@ def _axis(data: Value, axis: Value) -> int | None:
 
 
 def _slices(axis: int, lengths: Sequence[int]) -> list[tuple[slice, ...]]:
-    """Return the index of each of consecutive parts of such lengths."""
+    """Return the indices of consecutive parts of these lengths."""
     before = (slice(None),) * axis
     return [(*before, slice(a, b)) for a, b in pairwise(accumulate(lengths, initial=0))]

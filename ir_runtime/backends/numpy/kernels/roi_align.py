@@ -44,7 +44,7 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
 
 
 def _is_plain(x: Array, rois: Array, entries: Array, largest: float) -> bool:
-    """Return whether every region is of a map that there is, and no number is NaN, infinite, or so large that sums may be."""
+    """Return whether every region refers to an existing map, and all numbers are finite and of ordinary size."""
     if not x.size or not len(rois) or rois.shape != (len(entries), 4):
         return False
     if (entries < 0).any() or (entries >= len(x)).any():
@@ -53,7 +53,7 @@ def _is_plain(x: Array, rois: Array, entries: Array, largest: float) -> bool:
 
 
 def _weights(first: Array, size: Array, bins: int, samples: int, length: int) -> Array:
-    """Return what the bins of each region take of each element along an axis: ``[region, bin, element]``."""
+    """Return the weight of each element in the bins of each region along an axis: ``[region, bin, element]``."""
     step = (size / np.float32(bins))[:, None, None]
     parts = step / np.float32(samples) * (np.arange(samples, dtype=np.float32) + np.float32(0.5))
     at = first[:, None, None] + (np.arange(bins, dtype=np.float32)[:, None] * step + parts)
@@ -80,7 +80,7 @@ def _pooled(maps: Array, entries: list[int], rows: Array, columns: Array) -> Arr
 
 
 def _used(weights: Array) -> list[slice]:
-    """Return the elements that each region takes anything of."""
+    """Return the elements used by each region."""
     used = np.asarray(weights.any(axis=1))
     starts, stops = used.argmax(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1)
     return [slice(start, stop) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]

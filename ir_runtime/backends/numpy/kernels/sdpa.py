@@ -178,10 +178,10 @@ def _future(queries: int, keys: int) -> Array:
 
 
 def _weights(compute: Callable[[], Array], ones: Array, exp: Callable[[Array], None]) -> tuple[Array, Array]:
-    """Return the exponentials of scores, less a maximum, and the sum of each row.
+    """Return the exponentials of scores minus a maximum, and the sum of each row.
 
-    The maximum of all rows takes a fifth of the time of the maximum of each. It does unless some row is far below it;
-    then the scores, which are overwritten, are computed again.
+    A common maximum of all rows takes a fifth of the time of separate ones. It suffices unless some row is
+    far below it; then the overwritten scores are computed again.
     """
     scores = compute()
     np.subtract(scores, np.maximum.reduce(scores, None, keepdims=True), scores)
@@ -216,7 +216,7 @@ def _exp_of_masked(scores: Array) -> None:
 def _masking(
     causal: bool, mask: Array | None, shape: Sequence[int]
 ) -> Callable[[Array, Any, int], None] | None:
-    """Return what masks scores ``[..., queries, keys]`` of some heads, from the index of their first query.
+    """Return the function that masks scores ``[..., queries, keys]`` of some heads, given their first query.
 
     Args:
         causal: whether later keys are hidden.

@@ -61,14 +61,14 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
 
 
 def _least_indices(offsets: Array) -> int:
-    """Return how many indices there must be, so that every bag has one; 0 if some bag has none, whatever there is."""
+    """Return the minimum number of indices that gives every bag one; 0 if some bag is always empty."""
     if offsets.ndim != 1 or not offsets.size or offsets[0] < 0 or not (offsets[1:] > offsets[:-1]).all():
         return 0
     return int(offsets[-1]) + 1
 
 
 def _are_rows(indices: Array, rows: int) -> bool:
-    """Return whether all indices are those of rows: read without their sign, negative ones are too large."""
+    """Return whether all indices are in range; negative ones are too large when read as unsigned."""
     unsigned = indices.view(f"u{indices.itemsize}") if indices.dtype.kind == "i" else indices
     return bool(unsigned.max() < rows)
 

@@ -95,8 +95,8 @@ def _select(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
 def _select_by_keys(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
     """Return the indices of the best f32 along the last axis.
 
-    NumPy sorts integers in a fraction of the time of a stable sort of indices. The upper half of a key is in the order of the
-    numbers, best first; the lower half is the index.
+    NumPy sorts integers much faster than it sorts indices stably. The upper half of a key orders the numbers,
+    best first; the lower half is the index.
     """
     bits = np.add(x, np.float32(0), order="C").view(np.int32)  # -0.0 becomes 0.0
     if np.isnan(x).any():

@@ -59,8 +59,8 @@ def split_range(count: int, most: int, grain: int = 1) -> list[slice]:
 def gemm(rows: Array, matrix: Array, out: Array, epilogue: RowEpilogue) -> None:
     """Compute ``rows @ matrix`` and its epilogue into ``out``.
 
-    BLAS packs what it multiplies in every call. So there are as few calls as threads, which share rows or columns,
-    whatever there are more of.
+    BLAS packs its operands in every call, so there are as few calls as threads, which share rows or columns,
+    whichever are more.
     """
     size = rows.shape[0] * matrix.size * GEMM_WEIGHT
     threads = thread_count(size)
@@ -95,7 +95,7 @@ def for_row_blocks(work: Callable[[slice], None], count: int, length: int) -> No
 
 
 def block_count(elements: int, threads: int) -> int:
-    """Return in how many blocks to take this many elements: a multiple of the number of threads."""
+    """Return the number of blocks for this many elements: a multiple of the number of threads."""
     if threads < 2:
         return max(1, elements // EPILOGUE_BLOCK)
     return max(1, elements // SHARED_BLOCK // threads) * threads

@@ -28,7 +28,7 @@ class QuantizedPanel:
     """A panel of columns of a matrix.
 
     Args:
-        place: which columns.
+        place: the columns of the panel.
         packed: their quantized values.
         steps: the steps that dequantize them, before rounding.
         scale: factors after rounding, for each block ``[blocks, columns]``; ``None`` for 1.
