@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONOPTIMIZE PYTHONPATH PYTHONSAFEPATH PYTHONWARNINGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type kernels wheels vendor index releases docs browser fuzz table oracle emulated bench conformance zoo clients world clean
+.PHONY: help demo setup test modules lint type kernels wheels vendor index releases docs browser fuzz table oracle emulated bench conformance zoo clients mutants world clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +35,13 @@ demo: $(VENV)/run kernels ## recognise handwritten digits with the shipped model
 setup: $(VENV)/test ## make the virtual environment for working on the project
 
 test: $(VENV)/test lint ## lint, types, and all tests but the exhaustive ones
-	$(MAKE) --no-print-directory -j 2 type kernels
+	$(MAKE) --no-print-directory -j 2 type modules
 	$(PYTEST) -m "not oracle"
+
+# While one processor checks types, the other compiles what tests import; else both processes of the tests begin with that,
+# each for itself. What fails here fails there, too, and is said there.
+modules: kernels
+	@-$(BIN)/pytest -o cache_dir="$(abspath $(VENV))/caches/pytest" -m "not oracle" --collect-only -qq >/dev/null 2>&1
 
 lint: $(VENV)/test ## style
 	$(BIN)/ruff check .
@@ -97,6 +102,9 @@ bench: $(VENV)/zoo kernels ## time against OpenVINO, side by side; BENCH="resnet
 
 clients: $(CLIENTS)/ready kernels ## run ultralytics, optimum-intel and others with ir_runtime in the place of openvino
 	PYTHONPATH=tests $(CLIENTS)/bin/python -m clients "$(abspath out/clients)"
+
+mutants: $(VENV)/test kernels ## change random places of the package, and list the changes that no test notices; MUTANTS="--seed 7 --only io"
+	PYTHONPATH=tests $(BIN)/python -m mutants $(MUTANTS)
 
 world: $(VENV)/test kernels ## run all IR files of a folder here and in OpenVINO: make world FOLDER=~/models
 	PYTHONPATH=tests $(BIN)/python -m world "$(FOLDER)"

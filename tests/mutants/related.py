@@ -1,0 +1,78 @@
+"""Tests that are likely to fail if some place of the package is wrong, the likeliest first."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+__all__ = ["ROOMS", "related_tests", "samples_of"]
+
+ROOMS = {
+    "ops": ("ops",),
+    "analysis": ("analysis",),
+    "io": ("reader", "writer", "io"),
+    "compiler": ("compiler",),
+    "executor": ("executor",),
+}
+"""Parts of the package that are mutated, and the folders of their tests."""
+_SWEEPS = (
+    "test_oracle.py",
+    "test_contract.py",
+    "test_partial_shapes.py",
+    "test_mixed_types.py",
+    "test_soundness.py",
+    "test_table.py",
+)
+"""Tests of all samples, of which those of one operation are run."""
+_OTHERS = ("browser", "clients", "fuzz", "mutants", "scaling", "world", "bench")
+"""Folders of tests that say little about one place, or take long."""
+_MOST = 8
+
+
+@cache
+def _texts(tests: Path) -> dict[Path, str]:
+    files = sorted(tests.rglob("test_*.py"))
+    return {
+        file: file.read_text()
+        for file in files
+        if not {*file.relative_to(tests).parts} & {*_OTHERS, *_SWEEPS}
+    }
+
+
+def related_tests(tests: Path, module: Path, scope: tuple[str, ...]) -> list[Path]:
+    """Return files of tests that import a module, have its name, or mention what it defines.
+
+    Args:
+        tests: the folder of all tests.
+        module: its path in the package.
+        scope: the classes and functions around the place.
+    """
+    names = [name for part in scope if len(name := part.strip("_")) > 3]
+    dotted = ".".join(module.with_suffix("").parts)
+    scores = {
+        file: _score(file.relative_to(tests), text, module, dotted, names)
+        for file, text in _texts(tests).items()
+    }
+    ranked = sorted(scores, key=lambda file: (-scores[file], len(_texts(tests)[file])))
+    return [file for file in ranked[:_MOST] if scores[file] > 1]
+
+
+def _score(file: Path, text: str, module: Path, dotted: str, names: list[str]) -> int:
+    stem = {*re.split(r"_", file.stem.removeprefix("test_"))}
+    score = 2 * (file.parts[0] in ROOMS[module.parts[0]])
+    score += 3 * bool(stem & {*module.stem.strip("_").split("_"), *module.parts[1:-1]})
+    score += 4 * (re.search(rf"\b{re.escape(dotted)}\b", text) is not None)
+    score += sum(2 for name in names if re.search(rf"\b_*{re.escape(name)}\b", text))
+    return score
+
+
+def samples_of(tests: Path, module: Path, scope: tuple[str, ...]) -> list[str]:
+    """Return arguments of pytest for the samples of an operation, of all those of the file if the place is in none."""
+    source = (tests.parent / "ir_runtime" / module).read_text()
+    types = dict.fromkeys(re.findall(r'@op\(\s*"(\w+)-\d+', source))
+    inside = [name for name in types if name in scope]
+    if module.parts[0] != "ops" or not types:
+        return []
+    chosen = " or ".join(f"{name}-" for name in inside or list(types)[:6])
+    return [*(str(tests / "ops" / name) for name in _SWEEPS), "-k", chosen]

@@ -1,0 +1,84 @@
+"""Mutants are programs that differ in one place, and the tests that are run for one have to do with it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from .mutate import mutants_of
+from .related import ROOMS, related_tests, samples_of
+
+TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS.parent / "ir_runtime"
+SOURCE = """
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    LONG = 1 << 2
+
+@dataclass(frozen=True)
+class Größe:
+    def clip(self, x: Literal[1], most: int = 3) -> int:
+        if x < 0 and not self.signed:
+            raise ValueError(f"{x + 1}")
+        self.count += 1
+        return min(x, most) if most else None
+"""
+
+
+def test_operators_constants_and_statements_are_changed() -> None:
+    changes = [(mutant.before, mutant.after) for mutant in mutants_of(SOURCE)]
+    assert changes == [
+        ("3", "(4)"),
+        ("x < 0 and not self.signed", "(x < 0 or not self.signed)"),
+        ("x < 0", "(x <= 0)"),
+        ("0", "(1)"),
+        ("not self.signed", "(self.signed)"),
+        ('raise ValueError(f"{x + 1}")', "pass"),
+        ("self.count += 1", "self.count -= 1"),
+        ("1", "(2)"),
+        ("return min(x, most) if most else None", "return None"),
+        ("min(x, most) if most else None", "(min(x, most) if not most else None)"),
+    ]
+
+
+def test_a_mutant_is_a_program_that_differs_in_its_line() -> None:
+    for mutant in mutants_of(SOURCE):
+        assert ast.dump(ast.parse(mutant.source)) != ast.dump(ast.parse(SOURCE))
+        changed = [
+            number
+            for number, (line, other) in enumerate(
+                zip(SOURCE.splitlines(), mutant.source.splitlines(), strict=True), 1
+            )
+            if line != other
+        ]
+        assert changed == [mutant.line]
+        assert mutant.scope == ("Größe", "clip")
+
+
+@pytest.mark.parametrize(
+    ("module", "scope", "test"),
+    [
+        ("ops/movement/pad.py", ("PadBase", "_length"), "ops/test_movement_rest.py"),
+        ("analysis/cost/counting.py", ("_Walk",), "analysis/test_cost.py"),
+        ("executor/shape_cache.py", ("ShapeCache",), "executor/test_shape_cache.py"),
+        ("compiler/narrow.py", ("_Narrowing",), "compiler/test_narrow.py"),
+    ],
+)
+def test_related_tests_are_found(module: str, scope: tuple[str, ...], test: str) -> None:
+    assert (PACKAGE / module).exists()
+    assert TESTS / test in related_tests(TESTS, Path(module), scope)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_part_has_tests(room: str) -> None:
+    assert (PACKAGE / room).is_dir()
+    assert any((TESTS / folder).is_dir() for folder in ROOMS[room])
+
+
+def test_samples_of_an_operation_are_run() -> None:
+    arguments = samples_of(TESTS, Path("ops/shape/squeeze.py"), ("Unsqueeze", "infer"))
+    assert arguments[-1] == "Unsqueeze-"
+    assert all(Path(file).exists() for file in arguments[:-2])
+    assert samples_of(TESTS, Path("executor/plan.py"), ("ExecutionPlan",)) == []
