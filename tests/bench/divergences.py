@@ -203,6 +203,53 @@ def lstm_lengths() -> Made:
     return ir.Model([sequence.output(0)], [x, lengths]), [_random(3, 7, 4), np.array([7, 4, 2])]
 
 
+@case
+def iterator_squeeze_add() -> Made:
+    """TensorIterator whose body adds what it carries to a squeezed slice."""
+    x, carried = op.parameter([1, 3, 2], np.float32, name="x"), op.parameter([1, 2], np.float32, name="y")
+    piece, before = op.parameter([1, 1, 2], np.float32), op.parameter([1, 2], np.float32)
+    after = op.add(op.squeeze(piece, op.constant([1])), before)
+    iterator = op.tensor_iterator()
+    iterator.set_body(ir.Model([op.result(after)], [piece, before], "body"))
+    iterator.set_sliced_input(piece, x.output(0), 0, 1, 1, -1, 1)
+    iterator.set_merged_input(before, carried.output(0), after.output(0))
+    last = iterator.get_iter_value(after.output(0), -1)
+    return ir.Model([op.result(last)], [x, carried]), [_random(1, 3, 2), np.float32([[100, 200]])]
+
+
+@case
+def loop_that_grows() -> Made:
+    """ShapeOf the input of a Loop that carries it, longer in each iteration."""
+    count, x = op.parameter([], np.int64, name="count"), op.parameter([-1, 2], np.float32, name="x")
+    before = op.parameter([-1, 2], np.float32)
+    first, longer = op.relu(before), op.concat([before, before], 0)
+    true = op.constant(np.array(True))
+    loop = op.loop(count, true)
+    loop.set_function(ir.Model([op.result(longer), op.result(first), op.result(true)], [before], "body"))
+    loop.set_special_body_ports([-1, 2])
+    loop.set_merged_input(before, x.output(0), longer.output(0))
+    last = loop.get_iter_value(first.output(0), -1)
+    rows = op.gather(op.shape_of(x), op.constant([0]), op.constant(0))
+    made = op.reshape(last, op.concat([rows, op.constant([-1])], 0), False)
+    return ir.Model([op.result(made)], [count, x]), [np.array(3), _random(1, 2)]
+
+
+@case
+def avg_pool_of_nothing() -> Made:
+    """AvgPool with a window that holds no element: pads that are not counted, and a length rounded up."""
+    return _of_one(lambda x: op.avg_pool(x, [4], [0], [0], [3], True, "ceil", "same_upper"), _random(1, 1, 8))
+
+
+@case
+def ctc_loss_of_nothing() -> Made:
+    """CTCLoss of sequences without labels."""
+    x = _parameter(logits := _random(1, 3, 3))
+    lengths, none = op.constant(np.int32([3])), op.constant(np.int32([0]))
+    labels = op.constant(np.int32([[1, 1, 0]]))
+    loss = op.ctc_loss(x, lengths, labels, none, op.constant(np.int32(0)), False, True, False)
+    return ir.Model([loss], [x]), [logits]
+
+
 def outcome(name: str) -> Outcome:
     """Run a case on the plugin, and compare."""
     model, inputs = CASES[name]()

@@ -134,6 +134,10 @@ OTHERS: dict[str, Case] = {
     },
 }
 """Further networks, which run if they are named, or with ``--others``."""
+DIVERGES = {
+    "loop_whose_values_outgrow_the_input": "the plugin's ShapeOf gives the last length of what a Loop carries"
+}
+"""Networks that OpenVINO's plugin computes wrongly, by a fault that the page of divergences lists: these runs are not honest."""
 
 
 def executions(names: Sequence[str], sides: Sequence[str], folder: Path) -> Iterator[tuple[str, str, Any]]:
@@ -144,7 +148,11 @@ def executions(names: Sequence[str], sides: Sequence[str], folder: Path) -> Iter
         ov.save_model(theirs, path, compress_to_fp16=name in ("wavenet", "lstm_cells"))
         model, inputs = ir.read_model(path), draw(theirs)
         for side in sides:
-            yield name, side, _judged(model, inputs, side)
+            report = _judged(model, inputs, side)
+            if side.startswith("openvino") and accused(report) and name in DIVERGES:
+                print(f"{name} {side}: {DIVERGES[name]}, as the guide on divergences lists")
+                continue
+            yield name, side, report
     yield "onnx_cnn", "onnxruntime", _onnx(folder)
 
 
