@@ -20,7 +20,15 @@ from ..ops.elementwise import Binary, Unary
 from .reference import Arrays
 from .terms import RECURRENT
 
-__all__ = ["Family", "Guess", "guesses", "numbers_of_layer", "numbers_of_result"]
+__all__ = [
+    "Family",
+    "Guess",
+    "channel_axes",
+    "guesses",
+    "numbers_of_layer",
+    "numbers_of_result",
+    "permutations_of_axes",
+]
 
 Changed: TypeAlias = Callable[[Layer, Sequence[Array], Arrays], Arrays]
 """Takes a layer, its inputs and its outputs; returns what the mistake makes of them."""
@@ -382,7 +390,22 @@ def _movements(shape: tuple[int, ...]) -> Iterator[tuple[str, str, Callable[[Arr
             for by, fill in product((1, -1), ("zero", "wrap", "edge")):
                 what = f"one {'late' if by > 0 else 'early'} along axis {axis}"
                 yield "shift", what, partial(_shift, axis, by, fill)
-            yield "reversed", f"reversed along axis {axis}", partial(np.flip, axis=axis)
+            if axis in channel_axes(shape):
+                what = f"channels in reverse order along axis {axis} (BGR for RGB)"
+                yield "channels", what, partial(np.flip, axis=axis)
+            else:
+                yield "reversed", f"reversed along axis {axis}", partial(np.flip, axis=axis)
+
+
+def channel_axes(shape: tuple[int, ...]) -> list[int]:
+    """Return the axes that may be the three channels of images."""
+    axes = dict.fromkeys([len(shape) - 3, len(shape) - 1]) if len(shape) in (3, 4) else {}
+    return [axis for axis in axes if shape[axis] == 3]
+
+
+def permutations_of_axes(shape: tuple[int, ...]) -> Iterator[tuple[str, Callable[[Array], Array]]]:
+    """Yield ways to permute the axes of a tensor that leave its shape."""
+    return _permutations(shape, None)
 
 
 def _output_movements(output: Array, wanted: tuple[int, ...] | None) -> Iterator[Guess]:

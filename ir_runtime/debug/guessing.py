@@ -12,8 +12,10 @@ from ..executor.guard import check_room
 from ..ir.evaluation import evaluate_layer, stands_alone
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
+from .body_mistakes import body_mistake
 from .case import Case
 from .guesses import Changed, Family, guesses, number, numbers_of_layer, numbers_of_result
+from .input_mistakes import input_mistake
 from .likeness import Likeness
 from .precision import ROUNDING
 from .reference import Arrays, Reference, chained
@@ -55,11 +57,13 @@ def likeness_of(case: Case, report: Comparison) -> Likeness | None:
         wrong = next((output for output in report.outputs if output.verdict == "unexplained"), None)
         if wrong is None or report.first_decision is not None:
             return None
+        if not case.tensors and (mistake := input_mistake(case, report)) is not None:
+            return mistake
         port, found = case.plain.outputs[wrong.index]._port, case.seen.outputs[wrong.index]
         scatter = wrong.scatter
     if found.dtype.kind != "f" or not is_float(case.plain.types, port):
         return None
-    return _Search(case, port, found, scatter).run()
+    return _Search(case, port, found, scatter).run() or body_mistake(case, port, found)
 
 
 @dataclass

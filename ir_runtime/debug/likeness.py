@@ -28,7 +28,7 @@ class Likeness:
 
     Args:
         kind: its kind: ``all zero``, ``permuted``, ``bias``, ``factor``, ``activation``, ``epsilon``, ``gates``, ``shift``, ``clipped``,
-            ``resize``, ``another input``, ``reversed``, ``constant``, ``attribute``, ``operation`` or ``left out``.
+            ``resize``, ``another input``, ``reversed``, ``channels``, ``constant``, ``attribute``, ``operation`` or ``left out``.
         layer: the name of the layer in which it would have been made.
         operation: its operation.
         what: what would have been done.

@@ -61,7 +61,7 @@ class Reference:
         self.graph, self.types = runnable._graph, runnable._values
         self.inputs = runnable._const_inputs()
         """The inputs of the model."""
-        self._model, self._limits, self._wide, self._backend = model, model.limits, wide, backend
+        self.model, self._limits, self._wide, self._backend = model, model.limits, wide, backend
         self._needed: dict[tuple[tuple[int, ...], ...], Peak] = {}
         self._shaped: dict[tuple[tuple[int, ...], ...], Reference] = {}
         self.f16_in_f32 = f16_in_f32 and not wide and has_f16(self.graph, self.types)
@@ -82,7 +82,7 @@ class Reference:
         """The reference that computes f16 in f32; itself without f16."""
         if self.f16_in_f32 or not has_f16(self.graph, self.types):
             return self
-        return Reference(self._model, self._wide, self._backend, f16_in_f32=True)
+        return Reference(self.model, self._wide, self._backend, f16_in_f32=True)
 
     def computing(self, model: Model) -> Reference:
         """Return a reference with the same settings for another model."""
@@ -125,7 +125,7 @@ class Reference:
         return self._shaped[shapes]
 
     def _reshape(self, shapes: Sequence[tuple[int, ...]]) -> Reference:
-        model = self._model.clone()
+        model = self.model.clone()
         try:
             model.reshape({index: PartialShape(shape) for index, shape in enumerate(shapes)})
         except IRError:  # reported better by the run

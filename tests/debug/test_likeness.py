@@ -139,3 +139,75 @@ def test_bisect_and_reduce_name_the_mistake_too() -> None:
     for found in (debug.bisect(model, data, Device()), debug.reduce(model, data, Device())):
         assert found.report.likeness is not None
         assert found.report.likeness.what == "times 2"
+
+
+def pictures() -> tuple[ir.Model, np.ndarray]:
+    """A network of more layers than are tried behind the outputs, on a picture."""
+    x = y = op.parameter([1, 3, 8, 8], np.float32, name="image")
+    y = op.convolution(y, normal(4, 3, 3, 3), [1, 1], [0, 0], [0, 0], [1, 1], name="conv")
+    for _ in range(6):
+        y = op.matmul(op.sigmoid(y), normal(6, 6), False, False)
+    return ir.Model([y], [x]), random.standard_normal((1, 3, 8, 8)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "change"),
+    [
+        ("channels", "channels in reverse order along axis 1 (BGR for RGB)", lambda x: x[:, ::-1]),
+        ("permuted", "axes 2 and 3 swapped", lambda x: x.transpose(0, 1, 3, 2)),
+        ("factor", "times 1/255", lambda x: x / np.float32(255)),
+    ],
+)
+def test_a_model_that_is_fed_wrongly_is_named_from_its_outputs(
+    kind: str, what: str, change: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    model, picture = pictures()
+    results = ir.compile_model(model)(np.ascontiguousarray(change(picture)))
+    found = debug.compare(model, picture, [results[0]]).likeness
+    assert found is not None
+    assert (found.kind, found.layer, found.what) == (kind, "image", what)
+
+
+def test_exchanged_channels_are_named_in_the_layer_that_reads_them() -> None:
+    model, picture = pictures()
+    compiled = ir.compile_model(model, outputs=["conv"])
+    seen = {"conv": compiled(np.ascontiguousarray(picture[:, ::-1])).to_tuple()[-1]}
+    found = debug.compare(model, picture, seen).likeness
+    assert found is not None
+    assert (found.kind, found.layer) == ("channels", "conv")
+
+
+def repeated(kind: str, function: Callable[[ir.Node], ir.Node]) -> ir.Model:
+    """A body whose result comes round, or one of two branches, with a function in it."""
+    x = op.parameter([2, 5], np.float32, name="x")
+    inner = op.parameter([2, 5], np.float32, name="inner")
+    y = op.add(function(inner), op.constant(np.float32(0.25)), name="moved")
+    if kind == "if":
+        other = op.parameter([2, 5], np.float32, name="other")
+        node = op.if_op(op.greater(op.reduce_sum(x, op.constant([0, 1]), False), np.float32(-100)))
+        node.set_then_body(ir.Model([then := op.result(y)], [inner], "then"))
+        node.set_else_body(ir.Model([otherwise := op.result(op.exp(other))], [other], "else"))
+        node.set_input(x.output(0), inner, other)
+        return ir.Model([op.result(node.set_output(then, otherwise))], [x])
+    true = op.constant(np.array(True))
+    node = op.loop(op.constant(np.array(3)), true)
+    node.set_function(ir.Model([op.result(y), op.result(true)], [inner], "body"))
+    node.set_special_body_ports([-1, 1])
+    node.set_merged_input(inner, x.output(0), y.output(0))
+    return ir.Model([op.result(node.get_iter_value(y.output(0), -1))], [x])
+
+
+@pytest.mark.parametrize("kind", ["loop", "if"])
+def test_mistakes_inside_bodies_are_named(kind: str) -> None:
+    data = random.standard_normal((2, 5)).astype(np.float32)
+    right = repeated(kind, lambda y: op.tanh(y, name="squash"))
+    wrong = ir.compile_model(repeated(kind, lambda y: op.sigmoid(y, name="squash")))(data)
+    report = debug.compare(right, data, [wrong[0]])
+    assert report.verdict == "unexplained"
+    assert report.likeness is not None, str(report)
+    assert report.likeness.layer.endswith("/squash")
+    assert (report.likeness.kind, report.likeness.what) == (
+        "activation",
+        "Sigmoid instead of Tanh in the body",
+    )
+    assert debug.compare(right, data, "native").explained
