@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -28,12 +29,13 @@ __all__ = ["cost", "short"]
 _EPILOG = """\b
 ir-runtime cost net.xml
 ir-runtime cost net.xml --shape 'input_ids=[1,128]' --top 20
+ir-runtime cost decoder.xml --at batch=1 --at seq=1 --at 'n*=512'
 ir-runtime cost net.xml --json
 
 Nothing runs: each operation declares its arithmetic. A multiply-accumulate is one MAC and two FLOPs; a
 function of one number, such as exp, is one FLOP; what only moves data has none. Layers that are computed
 when compiling are left out. With open lengths, counts are formulas of them, such as 2·seq·768·768;
---shape gives numbers. Lengths known only at run time are n1, n2, ..., the iterations of a loop trips1; a
+--shape and --at give numbers. Lengths known only at run time are n1, n2, ..., the iterations of a loop trips1; a
 table says where they are. What depends on the data alone, as the boxes that a suppression leaves, is
 counted by what it reads.
 
@@ -58,6 +60,13 @@ _WHAT = {"trips": "iterations", "parts": "iterations", "frame": "length of a fra
     metavar="N",
     help="How many layers to show, the most FLOPs first; 0 for all, in their order.",
 )
+@click.option(
+    "--at",
+    "lengths",
+    multiple=True,
+    metavar="NAME=N",
+    help="A number for lengths in formulas: seq=128, n*=32.",
+)
 @selects
 @weights
 @limited
@@ -65,6 +74,7 @@ _WHAT = {"trips": "iterations", "parts": "iterations", "frame": "length of a fra
 def cost(
     model: str,
     shapes: Sequence[str],
+    lengths: Sequence[str],
     top: int,
     example: int | None,
     values: tuple[str, ...],
@@ -78,6 +88,8 @@ def cost(
     net = read(model, weights, example, values, limits=limits, lacking=True)
     note_missing(net, bool(shapes))
     found = counted(net, shapes_of(shapes) or None)
+    if lengths:
+        found = found.given(_numbers(lengths, found.symbols))
     result(
         as_json,
         lambda: {"file": model, **found.record()},
@@ -85,6 +97,26 @@ def cost(
     )
     if found.unknown:
         show(f"not counted, as ranks are not known: {', '.join(map(shown, found.unknown))}", err=True)
+
+
+def _numbers(texts: Sequence[str], names: frozenset[str]) -> dict[str, int]:
+    """Return numbers for the names of lengths that patterns match, such as ``n*=32``."""
+    from .._util.nearest import did_you_mean
+
+    numbers: dict[str, int] = {}
+    for text in texts:
+        pattern, equals, number = text.partition("=")
+        if not (equals and number.isascii() and number.isdecimal()):
+            raise click.BadParameter(f"{text!r} is not NAME=N, such as seq=128", param_hint="--at")
+        matching = fnmatch.filter(sorted(names), pattern)
+        if not matching:
+            known = (
+                f"the formulas have {', '.join(sorted(names))}" if names else "the costs are numbers already"
+            )
+            near = did_you_mean(pattern, names, before="; ")
+            raise click.BadParameter(f"unknown length {pattern!r}: {known}{near}", param_hint="--at")
+        numbers |= dict.fromkeys(matching, int(number))
+    return numbers
 
 
 def _text(path: str, result: Cost, top: int, inputs: Sequence[Output]) -> Iterator[str]:

@@ -104,6 +104,23 @@ class Formula:
             Fraction(0),
         )
 
+    def given(self, lengths: Mapping[str, int]) -> Count:
+        """Return the formula with numbers in place of some symbols; a number, rounded down, if that leaves none.
+
+        >>> formula = Formula.symbol("batch") * Formula.symbol("seq") + floor(Formula.symbol("seq"), 2)
+        >>> formula.given({"seq": 5}), formula.given({"seq": 5, "batch": 2})
+        (5·batch + 2, 12)
+        """
+        if self.symbols <= lengths.keys():
+            return self.at(lengths)
+        terms: dict[_Monomial, Fraction] = {}
+        for monomial, scale in self.terms.items():
+            values = [_given(unknown, lengths) for unknown in monomial]
+            rest = tuple(value for value in values if not isinstance(value, int))
+            number = scale * math.prod(value for value in values if isinstance(value, int))
+            terms[rest] = terms.get(rest, Fraction(0)) + number
+        return Formula(terms)
+
     def __add__(self, other: int | Fraction | Formula) -> Formula:
         if other == 0:
             return self
@@ -186,6 +203,15 @@ def _multiplied(formula: Formula) -> tuple[Formula, ...]:
 
 def _value(unknown: _Unknown, lengths: Mapping[str, int]) -> int:
     return lengths[unknown] if isinstance(unknown, str) else unknown.at(lengths)
+
+
+def _given(unknown: _Unknown, lengths: Mapping[str, int]) -> int | _Unknown:
+    """Return the number of an unknown, if the lengths tell it, or else what remains unknown."""
+    if isinstance(unknown, str):
+        return lengths.get(unknown, unknown)
+    if all(argument.symbols <= lengths.keys() for argument in unknown.arguments):
+        return unknown.at(lengths)
+    return _Call(unknown.function, tuple(Formula._of(f.given(lengths)) for f in unknown.arguments))
 
 
 def _factors(number: Count) -> tuple[Count, ...]:

@@ -147,3 +147,26 @@ def test_a_body_without_weights(invoke: Invoke, tmp_path: Path) -> None:
     shapes = {port["layer"]: (port["shape"], port["is_declared"]) for port in ports}
     assert shapes["rows/body/square"] == ([2, 3], True)
     assert shapes["rows"][0] == [8, 3]
+
+
+def test_lengths_in_formulas_get_numbers(invoke: Invoke, folder: Path) -> None:
+    """Also those that only a run tells, such as the rows that NonZero finds."""
+    net = Net()
+    x = net.parameter("x", "?,3", names="x")
+    places = net.op("NonZero", x, version="opset3", output_type="i64")
+    net.result(net.op("Exp", net.op("Convert", places, destination_type="f32")))
+    net.result(net.op("Exp", x))
+    (folder / "net.xml").write_bytes(net.xml())
+    assert json.loads(invoke("cost net.xml --json").stdout)["flops"] == "6·batch + 2·n1"
+    half = json.loads(invoke("cost net.xml --at n1=5 --json").stdout)
+    assert (half["flops"], half["run_lengths"]) == ("6·batch + 10", [])
+    assert [length["name"] for length in half["open_lengths"]] == ["batch"]
+    whole = json.loads(invoke("cost net.xml --at 'n*=5' --at batch=4 --json").stdout)
+    assert (whole["flops"], whole["open_lengths"]) == (34, [])
+    wrong = invoke("cost net.xml --at bacth=5")
+    assert wrong.exit_code == 2
+    assert "unknown length 'bacth': the formulas have batch, n1; did you mean 'batch'?" in wrong.stderr
+    assert "is not NAME=N" in invoke("cost net.xml --at n1").stderr
+    assert (
+        "the costs are numbers already" in invoke(f"cost {quote(DIGITS)} --shape 1,1,8,8 --at batch=2").stderr
+    )

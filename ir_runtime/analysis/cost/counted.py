@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..._util.markup import Shown
@@ -189,6 +189,40 @@ class Cost(Shown):
     def at(self, **lengths: int) -> int:
         """Return the FLOPs for some lengths: ``cost.at(batch=1, seq=128)``."""
         return self.flops if isinstance(self.flops, int) else self.flops.at(lengths)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the lengths that the counts of layers depend on."""
+        counts = (
+            count
+            for layer in self.layers
+            for count in (layer.flops, layer.macs, layer.read, layer.written, layer.runs)
+        )
+        return frozenset[str]().union(*(count.symbols for count in counts if isinstance(count, Formula)))
+
+    def given(self, lengths: Mapping[str, int]) -> Cost:
+        """Return the cost with numbers for some lengths, by their names in formulas."""
+
+        def number(count: Count | None) -> Count | None:
+            return count.given(lengths) if isinstance(count, Formula) else count
+
+        layers = (
+            replace(
+                layer,
+                flops=number(layer.flops),
+                macs=number(layer.macs),
+                read=number(layer.read),
+                written=number(layer.written),
+                runs=number(layer.runs),
+            )
+            for layer in self.layers
+        )
+        return replace(
+            self,
+            layers=tuple(layers),
+            lengths=tuple(length for length in self.lengths if length.name not in lengths),
+            run_lengths=tuple(length for length in self.run_lengths if length.name not in lengths),
+        )
 
     def record(self) -> dict[str, Any]:
         """Return a dict for JSON."""
