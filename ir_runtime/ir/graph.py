@@ -1,4 +1,4 @@
-"""Layers and edges. Graphs are immutable: passes keep what they find elsewhere, or build new graphs."""
+"""Graphs of layers: frozen networkx graphs, whose nodes stand for layers and whose edges know their ports."""
 
 from __future__ import annotations
 
@@ -129,65 +129,85 @@ class Layer:
 
 
 class Graph:
-    """Layers and edges, neither of which can be changed.
+    """A directed acyclic graph of layers, which cannot be changed: passes keep what they find elsewhere, or build another.
 
-    ``severed`` are inputs without an edge that the reader has reported already.
+    The graph is ``network``, a frozen ``networkx.MultiDiGraph``: its nodes are the ids of ``layers``, an edge's key is the
+    index of the input where it ends, and its ``output`` that of the output where it starts. Whoever follows edges follows
+    those.
+
+    >>> from ir_runtime.diagnostics import Location
+    >>> def layer(id, inputs):
+    ...     return Layer(id, f"n{id}", "Any", "opset1", None, Location(), tuple(map(PortSpec, range(inputs))), (PortSpec(9),))
+    >>> graph = Graph([layer(0, 0), layer(1, 2)], [Edge(Port(0, 0), Port(1, 1))])
+    >>> list(graph.network.edges(keys=True, data="output")), graph.sources(graph[1])
+    ([(0, 1, 1, 0)], (None, Port(layer=0, number=0)))
+
+    Args:
+        layers: the layers, in the order of the file.
+        edges: the edges; an input has at most one.
+        severed: inputs without an edge that the reader has reported already.
     """
 
     def __init__(self, layers: Iterable[Layer], edges: Iterable[Edge], severed: Iterable[Port] = ()) -> None:
-        self.severed: frozenset[Port] = frozenset(severed)
+        import networkx as nx  # here, as the descriptions of operations need layers, but no graph
+
         self.layers: Mapping[int, Layer] = MappingProxyType({layer.id: layer for layer in layers})
         """Layers by id, in the order of the file."""
-        self.edges: tuple[Edge, ...] = tuple(edges)
-        """Every edge."""
-
-    @cached_property
-    def network(self) -> nx.MultiDiGraph[int]:
-        """The graph as a frozen ``networkx.MultiDiGraph``, built on first use.
-
-        Nodes are layer ids and carry ``layer``; an edge's key is the index of the input it ends at, and
-        its ``source`` is the index of the output it comes from. So two edges between the same two layers
-        stay apart.
-        """
-        import networkx as nx
-
+        self.severed: frozenset[Port] = frozenset(severed)
         network: nx.MultiDiGraph[int] = nx.MultiDiGraph()
-        network.add_nodes_from((layer.id, {"layer": layer}) for layer in self.layers.values())
-        network.add_edges_from((s.layer, t.layer, t.number, {"source": s.number}) for s, t in self.edges)
-        return nx.freeze(network)
+        network.add_nodes_from(self.layers)
+        for (source, output), (target, number) in edges:
+            network.add_edge(source, target, number, output=output)
+        self.network: nx.MultiDiGraph[int] = nx.freeze(network)
+        self.is_described = False
+        """Whether the nodes and edges of ``network`` have attributes for users."""
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges, in the order of the layers where they start."""
+        return tuple([Edge(Port(*source), Port(*target)) for source, target in self._ends()])
+
+    def _ends(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """Yield the layer and the port at both ends of each edge."""
+        for source, consumers in self.network.adjacency():
+            for target, edges in consumers.items():
+                for number, edge in edges.items():
+                    yield (source, edge["output"]), (target, number)
 
     @cached_property
     def order(self) -> tuple[Layer, ...]:
         """Layers in topological order, lower ids first (Kahn 1962). Layers on or after a cycle are left out."""
-        in_degree: dict[int, int] = {}
-        successors: dict[int, list[int]] = {}
-        for source, target in self.edges:
-            in_degree[target.layer] = in_degree.get(target.layer, 0) + 1
-            successors.setdefault(source.layer, []).append(target.layer)
-        ready = [n for n in self.layers if n not in in_degree]
+        consumers = dict(self.network.adjacency())
+        waiting = dict.fromkeys(self.layers, 0)
+        for layers in consumers.values():
+            for layer in layers:
+                waiting[layer] += 1
+        ready = [layer for layer, producers in waiting.items() if not producers]
         heapq.heapify(ready)
         order = []
         while ready:
             layer = heapq.heappop(ready)
             order.append(self.layers[layer])
-            for reader in successors.get(layer, ()):
-                in_degree[reader] -= 1
-                if not in_degree[reader]:
-                    heapq.heappush(ready, reader)
+            for consumer in consumers[layer]:
+                waiting[consumer] -= 1
+                if not waiting[consumer]:
+                    heapq.heappush(ready, consumer)
         return tuple(order)
 
     @cached_property
     def _sources(self) -> Mapping[int, tuple[Port | None, ...]]:
+        """The edges of each layer by input; networkx has them by producer."""
         sources: dict[int, list[Port | None]] = {n: [None] * len(la.inputs) for n, la in self.layers.items()}
-        for source, target in self.edges:
-            sources[target.layer][target.number] = source
+        for source, (layer, number) in self._ends():
+            sources[layer][number] = Port(*source)
         return {n: tuple(ports) for n, ports in sources.items()}
 
     @cached_property
-    def _readers(self) -> Mapping[Port, tuple[Port, ...]]:
-        readers: dict[Port, list[Port]] = {}
-        for source, target in self.edges:
-            readers.setdefault(source, []).append(target)
+    def _readers(self) -> Mapping[tuple[int, int], tuple[Port, ...]]:
+        """The edges of each layer by output; networkx has them by consumer."""
+        readers: dict[tuple[int, int], list[Port]] = {}
+        for source, target in self._ends():
+            readers.setdefault(source, []).append(Port(*target))
         return {port: tuple(sorted(found)) for port, found in readers.items()}
 
     def sources(self, layer: Layer) -> tuple[Port | None, ...]:

@@ -265,19 +265,12 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def graph(self) -> nx.MultiDiGraph[int]:
-        """The layers and edges as a frozen networkx graph, which every writer of networkx can save.
+        """The graph itself, a frozen networkx graph, which every writer of networkx can save.
 
         Nodes are layer ids with ``name``, ``type``, ``operation``, ``attributes``, ``outputs`` and ``line`` as text and
         numbers; an edge's key is the input it ends at, its ``output`` the output it starts from.
         """
-        from .drawing.records import as_networkx
-
-        nodes = self._nodes()
-        cached = vars(self).get("_networkx")
-        if cached is None or cached[0] is not nodes.graph or cached[1] is not nodes.values:
-            cached = nodes.graph, nodes.values, as_networkx(nodes.graph, nodes.values)
-            vars(self)["_networkx"] = cached
-        return cached[2]
+        return self._nodes().described().network
 
     def _changed_since(self, edit: int) -> bool:
         """Return whether the model, or a node of it, was changed after the change of that number."""

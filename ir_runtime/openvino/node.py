@@ -1096,6 +1096,7 @@ class GraphNodes:
         self.is_sound: bool = False
         """Whether the graph has no findings, so that the values of each layer follow from its operands."""
         self.made: dict[int, Node] = dict(nodes or {})
+        self._described: Inferred | None = None
         self.is_settled: bool = nodes is not None
         """Whether the nodes keep their operands themselves, and may differ from the graph."""
 
@@ -1124,6 +1125,17 @@ class GraphNodes:
             return Port(id, output._index) if self.made.get(id) is output._node else None
         ids = (id for id, node in self.made.items() if node is output._node)
         return next((Port(id, output._index) for id in ids), None)
+
+    def described(self) -> Graph:
+        """Return the graph, at whose nodes and edges the current types are described."""
+        if self._described is not self.values:
+            from .drawing.records import describe
+
+            if self.graph.is_described:  # for another model, or for the shapes before: both keep theirs
+                self.graph = Graph(self.graph.layers.values(), self.graph.edges, self.graph.severed)
+            self.graph.is_described, self._described = True, self.values
+            describe(self.graph, self.values)
+        return self.graph
 
     def follow(self) -> None:
         """Update the layers of the nodes after the graph was replaced."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import random
+import weakref
 from types import MappingProxyType
 
 import networkx as nx
@@ -36,6 +38,42 @@ def test_it_is_a_networkx_graph() -> None:
     ]  # fmt: skip
     assert nx.is_directed_acyclic_graph(graph)
     assert nx.ancestors(graph, 4) == {0, 1, 2, 3}
+
+
+def test_the_graph_for_users_is_the_one_that_layers_are_read_into() -> None:
+    """Inference and passes follow its edges; none is built for networkx."""
+    model = twice()
+    assert model.graph is model._graph.network
+    assert all(model._graph.ancestors([n]) == nx.ancestors(model.graph, n) | {n} for n in model.graph)
+    assert [(s.layer, t.layer, t.number, s.number) for s, t in model._graph.edges] == list(
+        model.graph.edges(keys=True, data="output")
+    )
+
+
+def test_models_with_one_graph_describe_their_own_shapes() -> None:
+    model = twice()
+    other, graph = model.clone(), model.graph
+    other.reshape([4, 3])
+    assert [g.nodes[1]["outputs"] for g in (graph, other.graph, model.graph)] == [
+        "f32[2,3]", "f32[4,3]", "f32[2,3]",
+    ]  # fmt: skip
+    assert model.graph is graph
+    assert other.graph is other._graph.network
+
+
+def test_graphs_leave_no_cycles_behind() -> None:
+    """So that reading, which collects no garbage, frees the graphs that it replaces."""
+    graph = twice()._graph
+    for use in ("order", "_sources", "_readers", "edges"):
+        assert getattr(graph, use)
+    gone = weakref.ref(graph.network)
+    gc.collect()
+    gc.disable()
+    try:
+        del graph
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_edges_are_keyed_by_input_and_know_the_output() -> None:

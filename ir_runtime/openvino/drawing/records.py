@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import networkx as nx
-
 from ...analysis.infer import Inferred
 from ...ir.graph import Graph, Layer, Port
 from ...ir.tensor import Value
 from ...report.names import scope_of
 
-__all__ = ["VERSION", "as_networkx", "drawn_layers", "record"]
+__all__ = ["VERSION", "describe", "drawn_layers", "record"]
 
 VERSION = 1
 """Of the JSON; it rises when a field changes its meaning or goes."""
@@ -78,35 +76,24 @@ def _types(layer: Layer, values: Mapping[Port, Value]) -> Iterator[tuple[str, st
         yield ("dynamic", "[...]") if value is None else (value.element.label, str(value.shape))
 
 
-def as_networkx(graph: Graph, values: Mapping[Port, Value]) -> nx.MultiDiGraph[int]:
-    """Export a graph to networkx with plain attributes, so that every writer can save it.
+def describe(graph: Graph, values: Mapping[Port, Value]) -> None:
+    """Describe layers and tensors at the nodes and edges of ``graph.network``, for those who work with networkx.
 
-    Nodes are ids of layers, with ``name``, ``type``, ``operation``, ``line``, ``attributes`` and ``outputs``. An edge's
-    key is the input that it ends at; it has ``output``, ``input``, ``element`` and ``shape``.
+    Attributes are text and numbers, so that every writer of networkx can save them. Nodes have ``name``, ``type``,
+    ``operation``, ``attributes``, ``outputs`` and ``line``, edges ``output``, ``input``, ``element`` and ``shape``.
     """
-    exported: nx.MultiDiGraph[int] = nx.MultiDiGraph()
-    for layer in graph.layers.values():
-        types = [f"{type}{shape}" for type, shape in _types(layer, values)]
-        line = {} if layer.where.line is None else {"line": layer.where.line}
-        exported.add_node(
-            layer.id,
+    types = {layer.id: list(_types(layer, values)) for layer in graph.layers.values()}
+    for id, layer in graph.layers.items():
+        described: dict[str, object] = graph.network.nodes[id]
+        described.update(
             name=layer.name,
             type=layer.type,
             operation=layer.where.operation or layer.type,
             attributes=" ".join(f"{key}={text}" for key, text in layer.attributes.items()),
-            outputs=" ".join(types),
-            **line,
+            outputs=" ".join(f"{element}{shape}" for element, shape in types[id]),
         )
-    for source, target in graph.edges:
-        types_of_source = list(_types(graph[source.layer], values))
-        element, shape = types_of_source[source.number] if source.number < len(types_of_source) else ("", "")
-        exported.add_edge(
-            source.layer,
-            target.layer,
-            target.number,
-            output=source.number,
-            input=target.number,
-            element=element,
-            shape=shape,
-        )
-    return nx.freeze(exported)
+        if layer.where.line is not None:
+            described["line"] = layer.where.line
+    for source, target, number, output in graph.network.edges(keys=True, data="output"):
+        element, shape = types[source][output] if output < len(types[source]) else ("", "")
+        graph.network.edges[source, target, number].update(input=number, element=element, shape=shape)
