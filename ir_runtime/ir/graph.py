@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Never, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, TypeAlias
 
 from .._util.cached import cached_property
 from ..diagnostics import Location
@@ -162,6 +162,11 @@ class Graph:
         self.is_described = False
         """Whether the nodes and edges of ``network`` have attributes for users."""
 
+    @cached_property
+    def _consumers(self) -> Mapping[int, Mapping[int, Mapping[int, Mapping[str, Any]]]]:
+        """The adjacency of ``network``, by layer, consumer and input, without the views that guard it."""
+        return dict(self.network.adjacency())
+
     @property
     def edges(self) -> tuple[Edge, ...]:
         """The edges, in the order of the layers where they start."""
@@ -169,7 +174,7 @@ class Graph:
 
     def _ends(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """Yield the layer and the port at both ends of each edge."""
-        for source, consumers in self.network.adjacency():
+        for source, consumers in self._consumers.items():
             for target, edges in consumers.items():
                 for number, edge in edges.items():
                     yield (source, edge["output"]), (target, number)
@@ -177,7 +182,7 @@ class Graph:
     @cached_property
     def order(self) -> tuple[Layer, ...]:
         """Layers in topological order, lower ids first (Kahn 1962). Layers on or after a cycle are left out."""
-        consumers = dict(self.network.adjacency())
+        consumers = self._consumers
         waiting = dict.fromkeys(self.layers, 0)
         for layers in consumers.values():
             for layer in layers:
@@ -202,14 +207,6 @@ class Graph:
             sources[layer][number] = Port(*source)
         return {n: tuple(ports) for n, ports in sources.items()}
 
-    @cached_property
-    def _readers(self) -> Mapping[tuple[int, int], tuple[Port, ...]]:
-        """The edges of each layer by output; networkx has them by consumer."""
-        readers: dict[tuple[int, int], list[Port]] = {}
-        for source, target in self._ends():
-            readers.setdefault(source, []).append(Port(*target))
-        return {port: tuple(sorted(found)) for port, found in readers.items()}
-
     def sources(self, layer: Layer) -> tuple[Port | None, ...]:
         """Return the output that feeds each input of ``layer``; ``None`` for unconnected ones."""
         return self._sources[layer.id]
@@ -220,7 +217,14 @@ class Graph:
 
     def readers(self, port: Port) -> tuple[Port, ...]:
         """Return the inputs that read an output."""
-        return self._readers.get(port, ())
+        layer, output = port
+        inputs = [
+            Port(consumer, number)
+            for consumer, edges in self._consumers[layer].items()
+            for number, edge in edges.items()
+            if edge["output"] == output
+        ]
+        return tuple(sorted(inputs))
 
     def ancestors(self, layers: Iterable[int]) -> set[int]:
         """Return the ids of layers, and of all layers that they depend on."""

@@ -117,7 +117,7 @@ class Op(Node):
         """Infer the types of the outputs for given inputs."""
         before = {name: vars(self)[name] for name in _STATE if name in vars(self)}
         try:
-            self._home = None
+            self._home, self._is_attached = None, False
             self._own_sources = [Output(_Given(value), 0) for value in inputs]
             ports = tuple(map(PortSpec, range(len(inputs))))
             self.layer = replace(self.layer, inputs=ports, outputs=())
@@ -157,7 +157,7 @@ class _Given(Node):
 
 
 # The state that inference changes temporarily.
-_STATE = ("_home", "_own_sources", "_own_values", "_edited", "layer")
+_STATE = ("_home", "_is_attached", "_own_sources", "_own_values", "_edited", "layer")
 
 
 class Extension:

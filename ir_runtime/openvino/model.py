@@ -133,7 +133,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     _parameters: dict[int, TensorType] | None
     """Types that replace those that Parameters declare; None until the model is reshaped."""
     _members: Members | None
-    """The ends of the graph, once its nodes are settled."""
+    """The ends of the graph, once nodes are changed."""
     _refreshed: Refreshed | None
     """The nodes that were inferred one by one after the last change."""
     _added: list[Port]
@@ -248,7 +248,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     def _nodes(self) -> GraphNodes:
         """Return the current graph and its nodes; derive them again if something was changed."""
-        if self._table.is_settled:
+        if self._table.is_edited:
             if self._changed_since(self._seen):
                 self._derive()
             else:
@@ -282,7 +282,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _settled(self) -> Members:
         """Return the ends of the model as nodes that can be changed."""
         if self._members is None:
-            self._table.settle()
+            self._table.edit()
             self._members = members_of(self._table)
             self._members.results += [Result.with_names(self._table.output(port)) for port in self._added]
             self._added = []
@@ -310,7 +310,9 @@ class Model(HasRTInfo, ExplainsAbsent):
             report.error(Code.BAD_REQUEST, message, missing.layer.where)
         weights = joined_weights(self._document.weights, nodes.values())
         self._document = replace(self._document, graph=graph, weights=weights)
-        self._table, self._report, self._contradicted = GraphNodes(graph, values, nodes=nodes), report, None
+        self._release_others(nodes.values())
+        self._table = GraphNodes(graph, values, nodes=nodes, read=self._table.read)
+        self._report, self._contradicted = report, None
         self._table.is_sound = not len(report)
         if not is_refreshed:
             self._refreshed = None
@@ -330,7 +332,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     def _refresh(self) -> bool:
         """Infer only changed nodes; return whether that proves the model valid."""
-        if not self._table.is_settled or len(self._report) or self._contradicted is not None:
+        if not self._table.is_edited or len(self._report) or self._contradicted is not None:
             return False
         if not self._is_refreshed():
             with within(self._document.limits):
@@ -340,16 +342,16 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _update_nodes(self) -> None:
         """Pass inferred values on to the nodes."""
         table = self._nodes()
-        for id, node in table.made.items() if table.is_settled else ():
-            if node._home is None:
-                ports = [Port(id, index) for index in range(len(node.layer.outputs))]
-                read = [table.values.get(port) for port in table.graph.reads(table.graph[id])]
-                operands = [value for value in read if value is not None]
-                is_complete = table.is_sound and len(operands) == len(node._own_sources)
-                node._set_values(
-                    [value for port in ports if (value := table.values.get(port))],
-                    node._basis_of(operands) if is_complete else None,
-                )
+        for id, node in table.made.items() if table.is_edited else ():
+            ports = [Port(id, index) for index in range(len(node.layer.outputs))]
+            values = [value for port in ports if (value := table.values.get(port))]
+            read = [table.values.get(port) for port in table.graph.reads(table.graph[id])]
+            operands = [value for value in read if value is not None]
+            is_complete = table.is_sound and len(operands) == len(node._sources)
+            if node._is_attached and all(a is b for a, b in zip(values, node._values, strict=False)):
+                continue
+            node._detach()
+            node._set_values(values, node._basis_of(operands) if is_complete else None)
 
     def _replace_graph(self, graph: Graph, values: Inferred) -> None:
         """Switch to a variant of the graph with the same layers."""
@@ -371,10 +373,11 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     def _list_nodes(self, order: Order) -> list[Node]:
         table = self._table
-        if table.is_settled:
+        if table.is_edited:
             members = self._settled()
             nodes = order([*members.results, *members.sinks, *members.parameters], Node._reads)
-            self._release_others(nodes)
+            if self._changed_since(self._seen):
+                self._release_others(nodes)
             return nodes
         graph = table.graph
         sinks = [layer.id for layer in _sinks(graph)]
@@ -382,14 +385,12 @@ class Model(HasRTInfo, ExplainsAbsent):
         layers = order(ends, lambda layer: [port.layer for port in graph.reads(graph[layer])])
         return list(map(table.node, layers))
 
-    def _release_others(self, nodes: Sequence[Node]) -> None:
-        """Drop nodes that left the model: their operands have one consumer less, unless others keep them."""
-        if self._changed_since(self._seen):
-            present = set(map(id, nodes))
-            table, last = self._table, self._refreshed
-            table.made = {layer: node for layer, node in table.made.items() if id(node) in present}
-            if last is not None:
-                self._refreshed = last._replace(nodes=[node for node in last.nodes if id(node) in present])
+    def _release_others(self, nodes: Iterable[Node]) -> None:
+        """Drop all nodes but these, which are those of the model now."""
+        present = set(map(id, nodes))
+        self._table.release(present)
+        if (last := self._refreshed) is not None:
+            self._refreshed = last._replace(nodes=[node for node in last.nodes if id(node) in present])
 
     def _every_node(self) -> list[Node]:
         """Return all layers, in file order."""
@@ -441,13 +442,13 @@ class Model(HasRTInfo, ExplainsAbsent):
     @property
     def parameters(self) -> list[Parameter]:
         """The Parameter layers."""
-        nodes = self._settled().parameters if self._table.is_settled else self._of_type("Parameter")
+        nodes = self._settled().parameters if self._table.is_edited else self._of_type("Parameter")
         return [node for node in nodes if isinstance(node, Parameter)]
 
     @property
     def results(self) -> list[Result]:
         """The Result layers."""
-        nodes = self._settled().results if self._table.is_settled else self._of_type("Result")
+        nodes = self._settled().results if self._table.is_edited else self._of_type("Result")
         return [node for node in nodes if isinstance(node, Result)]
 
     def _of_type(self, type: str) -> list[Node]:
@@ -624,7 +625,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     @property
     def sinks(self) -> list[Node]:
         """The layers that assign variables."""
-        if self._table.is_settled:
+        if self._table.is_edited:
             return list(self._settled().sinks)
         return [self._table.node(layer.id) for layer in _sinks(self._table.graph)]
 
@@ -713,7 +714,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             values = check_shapes(graph, report, self._all_parameters(parameters))
         if report.errors:
             raise ValidationError.of(report.errors, report.more)
-        if nodes.is_settled:
+        if nodes.is_edited:
             self._reshape_nodes(graph, values)
         else:
             self._parameters, nodes.graph, nodes.values = parameters, graph, values

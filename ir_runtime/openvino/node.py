@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from weakref import WeakSet
 
 from .._util.absent import ExplainsAbsent
+from .._util.cached import cached_property
 from .._util.wrong_arguments import ArgumentTypeError, NoDataError, checked
 from ..analysis.infer import Inferred
 from ..analysis.infer_layer import infer_layer, infer_shapes
@@ -47,10 +48,23 @@ from .tensor import Tensor
 from .tensor_data import as_stored
 from .type_info import DiscreteTypeInfo
 
-__all__ = ["EDITS", "UNKNOWN", "GraphNodes", "Input", "Node", "Output", "as_output", "as_outputs"]
+__all__ = [
+    "EDITS",
+    "UNKNOWN",
+    "GraphNodes",
+    "Input",
+    "Node",
+    "Output",
+    "as_output",
+    "as_outputs",
+    "infers_alone",
+]
 
 UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
 """The value of an output before inference."""
+
+
+_VARIABLES = frozenset({"Assign", "ReadValue"})
 
 
 class Edits:
@@ -375,9 +389,9 @@ class NodeBodies(Protocol):
 class Node(HasRTInfo, Operators, ExplainsAbsent):
     """A layer with its outputs and inputs. As OpenVINO's ``Node``.
 
-    A node that was read from a file finds its operands in the graph that it comes from (``_home``). Before the first
-    change of that graph, all its nodes are *settled*: each keeps its operands and values itself, as nodes that were
-    built in Python always do. A model derives its graph again from settled nodes when it is used.
+    A node of a model that was read is a handle on a layer of its graph (``_home``), where it finds operands, consumers
+    and values. Once it is changed, it is *detached*: it keeps its operands and values itself, as nodes that were built in
+    Python always do, and its neighbours still find it. A model derives its graph again when it is used.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -421,14 +435,17 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     layer: Layer
     _home: GraphNodes | None
-    """The graph that it was read with; None once it is settled."""
-    _own_sources: list[Output | None]
-    """The operands of a settled node."""
+    """The graph that it was read with; None if it was built."""
+    _is_attached = False
+    """Whether its operands and values are those of its layer in that graph."""
+    _own_sources: list[Output | None] | None = None
+    """The operands; None for those of an attached node that nobody has asked for."""
     _own_values: tuple[Value, ...]
-    """The values of the outputs of a settled node."""
+    """The values of the outputs of a detached node."""
     _basis: Sequence[object] | None = None
     """What these values were inferred from, see `_basis_of`; None if that is not known."""
-    _consumers: WeakSet[Node]
+    _consumers: WeakSet[Node] | None = None
+    """The detached nodes that read it, or did; None if there were none."""
     _edited = 0
     """The number of its last change."""
     _given_name: str
@@ -449,18 +466,19 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     @staticmethod
     def _of(home: GraphNodes, layer: Layer) -> Node:
         """Create the node of a layer that was read."""
+        cls = Node._classes.get(layer.type)
+        if cls is None and layer.bodies():  # whose classes are used by few models
+            import_module(".building.control", __package__)
+            cls = Node._classes.get(layer.type)
         defined = layer.op.node if isinstance(layer.op, CustomOperation) else None
-        if layer.type not in Node._classes and layer.bodies():
-            import_module(
-                ".building.control", __package__
-            )  # the classes of nodes with bodies are used by few models
-        cls = type(defined) if isinstance(defined, Node) else Node._classes.get(layer.type, Node)
-        node = cls.__new__(cls)
         if isinstance(defined, Node):  # with the attributes that programs have set
+            node = type(defined).__new__(type(defined))
             vars(node).update(vars(defined))
-        node.layer = layer
-        node._home, node._consumers, node._given_name = home, WeakSet(), layer.name
-        node._weights = home.weights
+            node._own_sources = node._consumers = None
+        else:
+            node = object.__new__(Node if cls is None else cls)
+        node.layer, node._home, node._is_attached = layer, home, True
+        node._given_name, node._weights = layer.name, home.weights
         return node
 
     @staticmethod
@@ -515,10 +533,10 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         if len(layer.inputs) != len(sources):
             layer = replace(layer, inputs=tuple(map(PortSpec, range(len(sources)))))
         self.layer = layer
-        self._home, self._weights, self._consumers, self._given_name = None, None, WeakSet(), layer.name
+        self._home, self._weights, self._given_name = None, None, layer.name
         self._own_sources = list(sources)
         for source in sources:
-            source._node._consumers.add(self)
+            source._node._add_consumer(self)
         self._own_values = ()
 
     @property
@@ -827,31 +845,40 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     # Operands and consumers.
 
     @property
-    def _sources(self) -> Sequence[Output | None]:
+    def _sources(self) -> list[Output | None]:
         """The operands; None for an input that is not connected."""
-        if self._home is None:
-            return self._own_sources
-        ports = self._home.graph.sources(self.layer)
-        return [None if port is None else self._home.output(port) for port in ports]
+        if self._own_sources is None:
+            assert self._home is not None
+            ports = self._home.graph.sources(self.layer)
+            self._own_sources = [None if port is None else self._home.output(port) for port in ports]
+        return self._own_sources
 
     def _reads(self) -> list[Node]:
         """Return the nodes of the operands, in order."""
         return [source._node for source in self._sources if source is not None]
 
+    def _add_consumer(self, node: Node) -> None:
+        if self._consumers is None:
+            self._consumers = WeakSet()
+        self._consumers.add(node)
+
     def _targets(self, index: int) -> Iterable[Input]:
         """Yield the inputs that read an output."""
-        source = Output(self, index)
-        for node in list(self._consumers):
-            yield from (Input(node, i) for i, operand in enumerate(node._sources) if operand == source)
-        if self._home is not None:
-            for reader in self._home.graph.readers(Port(self.layer.id, index)):
-                yield Input(self._home.node(reader.layer), reader.number)
+        for node in list(self._consumers or ()):
+            for number, operand in enumerate(node._sources):
+                if operand is not None and operand._node is self and operand._index == index:
+                    yield Input(node, number)
+        home = self._home
+        if home is not None:
+            for reader in home.graph.readers(Port(self.layer.id, index)):
+                if reader.layer not in home.detached:
+                    yield Input(home.node(reader.layer), reader.number)
 
     def set_argument(self, index: int, source: Output) -> None:
         """Connect input ``index`` to the output ``source``; the index after the last adds an input."""
         self._edit()
-        if index == len(self._own_sources):
-            self._set_operands([*self._own_sources, None])
+        if index == len(self._sources):
+            self._set_operands([*self._sources, None])
         self.input(index).replace_source_output(source)
 
     def set_arguments(self, arguments: Sequence[object]) -> None:
@@ -873,8 +900,8 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         operand = None if source is None else _before_result(as_output(source))
         if operand is not None:
             operand._node._edit()
-            operand._node._consumers.add(self)
-        self._own_sources[index] = operand
+            operand._node._add_consumer(self)
+        self._sources[index] = operand
 
     # Names of tensors.
 
@@ -883,7 +910,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         if self.layer.type != "Result":
             return tuple(name for spec in self.layer.outputs[index : index + 1] for name in spec.names)
         own = self._own_names
-        if self._home is None and own:
+        if own and not self._is_attached:
             return own
         return tuple(dict.fromkeys((*own, *(n for s in self._sources if s is not None for n in s._names))))
 
@@ -920,8 +947,9 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         if self.layer.type == "Result":
             source = self._sources[0] if self._sources else None
             return UNKNOWN if source is None else source._node._value(source._index)
-        if self._home is None:
+        if not self._is_attached:
             return self._own_values[index]
+        assert self._home is not None
         value = self._home.values.get(Port(self.layer.id, index))
         return value if isinstance(value, Value) else UNKNOWN
 
@@ -936,8 +964,8 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         op = self._operation(self.layer.name)
         if op is not self.layer.op:
             self.layer = replace(self.layer, op=op)
-        operands = [source._node._value(source._index) for source in self._own_sources if source is not None]
-        if len(operands) != len(self._own_sources):
+        operands = [source._node._value(source._index) for source in self._sources if source is not None]
+        if len(operands) != len(self._sources):
             self.input_values()  # raises, and says which input is not connected
         try:
             self._set_values(infer_layer(self.layer, operands), self._basis_of(operands))
@@ -951,6 +979,18 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     def _basis_of(self, operands: Sequence[Value]) -> Sequence[object]:
         """Return the inputs of inference: operation, operands, and the name in a Parameter's symbols."""
         return self.layer.op, self.layer.name if self.layer.type == "Parameter" else "", *operands
+
+    @property
+    def _former_basis(self) -> Sequence[object] | None:
+        """The basis of the current values; None if it is not known."""
+        if not self._is_attached:
+            return self._basis
+        assert self._home is not None
+        if not self._home.is_sound:
+            return None
+        values = [self._home.values.get(port) for port in self._home.graph.reads(self.layer)]
+        operands = [value for value in values if value is not None]
+        return self._basis_of(operands) if len(operands) == len(self.layer.inputs) else None
 
     def _set_values(self, values: Sequence[Value], basis: Sequence[object] | None) -> None:
         """Store inferred values and the inputs they depend on; adapt the number of outputs."""
@@ -997,7 +1037,8 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     def _edit(self) -> Layer:
         """Prepare for a change, and return the layer before it."""
         if self._home is not None:
-            self._home.settle()
+            self._home.edit()
+            self._detach()
         self._edited = EDITS.next()
         return self.layer
 
@@ -1005,22 +1046,31 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         """Return whether the node or its body has changed since an edit."""
         return self._edited > edit or (self._bodies is not None and self._bodies.changed_since(edit))
 
-    def _settle(self) -> None:
-        """Store operands and values in the node itself."""
-        if self._home is None:
+    @property
+    def _values(self) -> Sequence[Value]:
+        """The values of the outputs."""
+        return (
+            tuple([self._value(i) for i in range(len(self.layer.outputs))])
+            if self._is_attached
+            else self._own_values
+        )
+
+    def _detach(self) -> None:
+        """Store operands and values in the node itself, as its layer in the graph does not follow its changes."""
+        if not self._is_attached:
             return
-        sources, values = self._sources, tuple(self._value(i) for i in range(len(self.layer.outputs)))
+        assert self._home is not None
+        sources, values = self._sources, tuple(self._values)
         if self.layer.type == "Result":
             self._set_names(0, self._names_of(0))
         if self.layer.type == "Parameter" and values and self.layer.op is not None:
             self._declare(values[0].type)
-        operands = [source._node._value(source._index) for source in sources if source is not None]
-        is_complete = self._home.is_sound and len(operands) == len(sources)
-        self._basis = self._basis_of(operands) if is_complete else None
-        self._own_sources, self._own_values, self._home = list(sources), values, None
+        self._basis = self._former_basis
+        self._own_values, self._is_attached = values, False
+        self._home.detached.add(self.layer.id)
         for source in sources:
             if source is not None:
-                source._node._consumers.add(self)
+                source._node._add_consumer(self)
 
     def _declare(self, type: TensorType) -> None:
         """Set the attributes of a Parameter to the type that the model was reshaped to."""
@@ -1072,6 +1122,14 @@ def _before_result(output: Output) -> Output:
     return node.input_value(0) if node.layer.type == "Result" else output
 
 
+def infers_alone(layer: Layer) -> bool:
+    """Return whether the values of a layer follow from those of its operands: no variable, body or code of a program."""
+    op = layer.op
+    if op is None or layer.type in _VARIABLES:
+        return False
+    return not (op.needs("visit") or isinstance(op, CustomOperation))
+
+
 class GraphNodes:
     """The nodes of an immutable graph, created on first use.
 
@@ -1080,6 +1138,7 @@ class GraphNodes:
         values: the inferred values of their outputs.
         origin: the nodes of the graph that this one is a variant of; layers with the same id share a node.
         nodes: the nodes by layer, if the graph was derived from them.
+        read: the nodes of the graph that the model was read with, some of which may be among those.
     """
 
     def __init__(
@@ -1088,6 +1147,7 @@ class GraphNodes:
         values: Inferred,
         origin: GraphNodes | None = None,
         nodes: Mapping[int, Node] | None = None,
+        read: GraphNodes | None = None,
     ) -> None:
         self.graph: Graph = graph
         self.values: Inferred = values
@@ -1097,8 +1157,21 @@ class GraphNodes:
         """Whether the graph has no findings, so that the values of each layer follow from its operands."""
         self.made: dict[int, Node] = dict(nodes or {})
         self._described: Inferred | None = None
-        self.is_settled: bool = nodes is not None
-        """Whether the nodes keep their operands themselves, and may differ from the graph."""
+        self.is_edited: bool = nodes is not None
+        """Whether nodes may differ from the graph, as they were changed, or the graph was derived from them."""
+        self._is_derived, self._read = nodes is not None, read
+        self.detached: set[int] = set()
+        """Layers whose nodes are detached, or have left the model."""
+
+    @property
+    def read(self) -> GraphNodes | None:
+        """The nodes of the graph that the model was read with; None if it was built."""
+        return self._read if self._is_derived else self
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the graph is sound, and the values of every layer follow from what that reads."""
+        return self.is_sound and all(map(infers_alone, self.graph.layers.values()))
 
     def node(self, layer: int) -> Node:
         """Return the node of a layer."""
@@ -1120,7 +1193,7 @@ class GraphNodes:
         """Return the port of an output; None if it belongs to another graph."""
         if self.origin is not None and (port := self.origin.port(output)):
             return port
-        if not self.is_settled:
+        if not self.is_edited:
             id = output._node.layer.id
             return Port(id, output._index) if self.made.get(id) is output._node else None
         ids = (id for id, node in self.made.items() if node is output._node)
@@ -1142,12 +1215,24 @@ class GraphNodes:
         for id, node in self.made.items():
             node.layer = self.graph[id]
 
-    def settle(self) -> None:
-        """Create all nodes, and store operands in them, so that they can be edited."""
-        if self.is_settled:
-            return
-        for layer in self.graph.layers:
-            self.node(layer)
-        for node in self.made.values():
-            node._settle()
-        self.is_settled = True
+    def edit(self) -> None:
+        """Prepare for the first change: inputs and outputs keep their types and names whatever they are connected to."""
+        if not self.is_edited:
+            self.is_edited = True
+            for layer in self.graph.of_type("Parameter", "Result"):
+                self.node(layer.id)._detach()
+
+    def release(self, present: Collection[int]) -> None:
+        """Drop nodes that left the model: their operands have one consumer less, unless others keep them.
+
+        Args:
+            present: the identities of the nodes that are part of the model.
+        """
+        for layer, node in list(self.made.items()):
+            if id(node) not in present:
+                node._detach()
+                del self.made[layer]
+        if not self._is_derived:
+            self.detached.update(self.graph.layers.keys() - self.made.keys())
+        elif self._read is not None:
+            self._read.release(present)

@@ -32,6 +32,11 @@ def broadcast_shapes(
         return _onto(a, b, names)
     if a.rank is None or b.rank is None:
         return PartialShape.dynamic()
+    if a.is_static and b.is_static:  # of most layers, one input has the shape of the output
+        if _fits(b.static, a.static):
+            return a
+        if _fits(a.static, b.static):
+            return b
     rank = max(a.rank, b.rank)
     left = [Dimension(1)] * (rank - a.rank) + list(a)
     right = [Dimension(1)] * (rank - b.rank) + list(b)
@@ -43,6 +48,14 @@ def broadcast_shapes(
             f"{right[axis]}, where both must be equal or one of them 1"
         )
     return PartialShape([d for d in dims if d is not None])
+
+
+def _fits(lengths: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Return whether a tensor is repeated to the lengths of another one."""
+    if len(lengths) > len(into):
+        return False
+    pairs = zip(lengths, into[len(into) - len(lengths) :], strict=True)
+    return lengths == into or all(own in (1, length) for own, length in pairs)
 
 
 def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:

@@ -329,7 +329,7 @@ def test_messages_name_the_node() -> None:
 
 
 def test_reading_and_compiling_create_no_nodes(tmp_path: Path) -> None:
-    """Nodes of a model that was read are created when they are asked for, and all of them when one is changed."""
+    """Nodes of a model that was read are created when they are asked for."""
     ops = ir.opset13
     p = ops.parameter([2], np.float32, name="p")
     ir.save_model(ir.Model([ops.relu(ops.exp(p, name="e"))], [p]), tmp_path / "m.xml")
@@ -337,9 +337,34 @@ def test_reading_and_compiling_create_no_nodes(tmp_path: Path) -> None:
     ir.compile_model(model)(np.float32([1, 2]))
     made = {node.layer.type for node in model._table.made.values()}
     assert "Exp" not in made
-    assert not model._table.is_settled
+    assert not model._table.is_edited
     model.get_ops()[1].set_friendly_name("new")
-    assert model._table.is_settled
+    assert model._table.is_edited
+
+
+def test_nodes_are_handles_on_the_graph_until_they_are_changed(tmp_path: Path) -> None:
+    ops = ir.opset13
+    p = ops.parameter([2], np.float32, name="p")
+    y: ir.Node = p
+    for index in range(9):
+        y = ops.relu(y, name=f"relu{index}")
+    ir.save_model(ir.Model([y], [p]), tmp_path / "m.xml")
+    model = ir.read_model(tmp_path / "m.xml")
+    nodes = {node.friendly_name: node for node in model.get_ops()}
+    replacement = ops.exp(nodes["relu3"].output(0))
+    nodes["relu4"].output(0).replace(replacement.output(0))
+    model.validate_nodes_and_infer_types()
+    detached = {name for name, node in nodes.items() if node.type == "ReLU" and not node._is_attached}
+    assert detached == {"relu5"}
+    assert [port.get_node() for port in nodes["relu5"].output(0).target_inputs] == [nodes["relu6"]]
+    assert {port.get_node() for port in nodes["relu3"].output(0).target_inputs} == {
+        replacement,
+        nodes["relu4"],
+    }
+    del nodes["relu4"]
+    model.get_ops()
+    assert {port.get_node() for port in nodes["relu3"].output(0).target_inputs} == {replacement}
+    assert [node.type for node in model.get_ordered_ops()].count("ReLU") == 8
 
 
 def test_a_model_that_is_compiled_does_not_follow_changes() -> None:

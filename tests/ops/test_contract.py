@@ -6,9 +6,12 @@ import inspect
 
 import pytest
 
-from ir_runtime.errors import ValidationError
+from ir_runtime.errors import InferenceError, ValidationError
+from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ops import Op, registry
+from ir_runtime.ops._broadcast import broadcast_shapes
 from ir_runtime.ops._define.attributes import Attribute
+from ir_runtime.ops._define.registry import Registry
 
 ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.versioned_name())
 with_attributes = pytest.mark.parametrize(
@@ -108,3 +111,30 @@ def test_index_ports_may_differ_in_type() -> None:
     assert [t.element for t in split().infer_types(data, axis, lengths)] == [f32, f32]
     with pytest.raises(ValidationError, match="input 'b' is i32 where f32 is expected"):
         add().infer_types(data, lengths)
+
+
+def test_versions_that_come_or_go_are_found_or_not() -> None:
+    """As what a name stands for is kept."""
+    versions: Registry[type[Op]] = Registry("ir_runtime.ops")
+    old = type("Old", (Op,), {"name": "Thing", "since": 1, "until": None})
+    new = type("New", (Op,), {"name": "Thing", "since": 4, "until": None})
+    versions.add(old)
+    assert versions.resolve("thing", 5) is old
+    versions.add(new)
+    assert versions.resolve("thing", 5) is new
+    versions.remove(new)
+    assert versions.resolve("thing", 5) is old
+    versions.remove(old)
+    assert versions.resolve("thing", 5) is None
+
+
+def test_a_static_shape_that_another_broadcasts_to_is_the_result() -> None:
+    """The same object, as nothing needs to be computed."""
+    shape = PartialShape([2, 0, 4])
+    for other in ([4], [1, 4], [1], [], [2, 0, 4], [1, 1, 1]):
+        assert broadcast_shapes(shape, PartialShape(other)) is shape
+        if len(other) < 3:
+            assert broadcast_shapes(PartialShape(other), shape) is shape
+    assert broadcast_shapes(PartialShape([2, 1]), PartialShape([1, 3])) == PartialShape([2, 3])
+    with pytest.raises(InferenceError):
+        broadcast_shapes(shape, PartialShape([3, 4]))

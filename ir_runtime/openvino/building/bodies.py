@@ -115,8 +115,8 @@ class Bodies:
         """Connect one more input of the node to an output, and return its index."""
         node = self.node
         node._edit()
-        node.set_argument(len(node._own_sources), as_output(value))
-        return len(node._own_sources) - 1
+        node.set_argument(len(node._sources), as_output(value))
+        return len(node._sources) - 1
 
     def feed(self, name: str, entry: InputDescription) -> None:
         """Connect an input of the node to a Parameter of a body."""

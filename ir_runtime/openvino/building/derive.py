@@ -28,12 +28,10 @@ class Members:
 
 def members_of(nodes: GraphNodes) -> Members:
     """Return the members of a graph's model."""
-    every = [nodes.node(layer) for layer in nodes.graph.layers]
-    return Members(
-        [node for node in every if node.layer.type == "Parameter"],
-        [node for node in every if node.layer.type == "Result"],
-        [node for node in every if node.layer.op is not None and node.layer.op.has_side_effects],
-    )
+    layers = nodes.graph.layers.values()
+    sinks = [layer for layer in layers if layer.op is not None and layer.op.has_side_effects]
+    parameters, results = nodes.graph.of_type("Parameter"), nodes.graph.of_type("Result")
+    return Members(*([nodes.node(layer.id) for layer in each] for each in (parameters, results, sinks)))
 
 
 def reachable(members: Members) -> list[Node]:

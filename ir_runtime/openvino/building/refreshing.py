@@ -12,13 +12,10 @@ from ...analysis.infer_layer import infer_layer
 from ...errors import IRError, LimitError
 from ...ir.graph import Port
 from ...ir.tensor import Value
-from ..custom_operation import CustomOperation
-from ..node import Node
+from ..node import Node, Output, infers_alone
 from .derive import Members, reachable
 
 __all__ = ["Refreshed", "refresh", "values_of"]
-
-_VARIABLES = frozenset({"Assign", "ReadValue"})
 
 
 class Refreshed(NamedTuple):
@@ -37,45 +34,48 @@ def refresh(members: Members, edit: int) -> Refreshed | None:
     """
     nodes = reachable(members)
     declared = set(map(id, members.parameters))
-    if any(node.layer.type == "Parameter" and id(node) not in declared for node in nodes):
-        return None
-    known: dict[int, Sequence[Value]] = {}
-    changes: list[tuple[Node, Sequence[Value], Sequence[object]]] = []
+    done: set[int] = set()
+    changes: dict[int, tuple[Node, Sequence[Value], Sequence[object]]] = {}
     for node in nodes:
-        read = _input_values(node, known)
-        if read is None:
+        sources, is_as_read = node._sources, True
+        for source in sources:
+            if source is None or id(source._node) not in done:  # as on a cycle
+                return None
+            is_as_read = is_as_read and source._node._is_attached and id(source._node) not in changes
+        done.add(id(node))
+        if node.layer.type == "Result" or (is_as_read and _is_current(node)):
+            continue
+        if node.layer.type == "Parameter" and id(node) not in declared:
             return None
-        if node.layer.type == "Result":
-            known[id(node)] = read
+        read = [_value(source, changes) for source in sources if source is not None]
+        operands = [value for value in read if value is not None]
+        if len(operands) < len(read) or not infers_alone(node.layer):
+            return None
+        basis = node._basis_of(operands)
+        if (former := node._former_basis) is not None and _is_same_basis(former, basis):
             continue
-        basis = node._basis_of(read)
-        if node._basis is not None and _is_same_basis(node._basis, basis):
-            known[id(node)] = node._own_values
-            continue
-        outputs = _infer_simple(node, read)
+        outputs = _infer_simple(node, operands)
         if outputs is None:
             return None
-        known[id(node)] = outputs
-        changes.append((node, outputs, basis))
-    for node, values, basis in changes:
+        changes[id(node)] = node, outputs, basis
+    for node, values, basis in changes.values():
+        node._detach()
         node._set_values(values, basis)
     return Refreshed(edit, nodes)
 
 
-def _input_values(node: Node, values_by_node: Mapping[int, Sequence[Value]]) -> list[Value] | None:
-    """Return the input values of a node; None if one is unknown or not specific enough."""
-    op = node.layer.op
-    if op is None or op.needs("visit") or isinstance(op, CustomOperation) or node.layer.type in _VARIABLES:
-        return None
-    if node._home is not None:
-        return None
-    inputs = []
-    for source in node._own_sources:
-        values = () if source is None else values_by_node.get(id(source._node), ())
-        if source is None or source._index >= len(values):  # on a cycle, the values are unknown, too
-            return None
-        inputs.append(values[source._index])
-    return inputs
+def _is_current(node: Node) -> bool:
+    """Return whether a node has the values that were inferred about the valid graph that it was read with."""
+    return node._is_attached and node._home is not None and node._home.is_plain
+
+
+def _value(
+    source: Output, changes: Mapping[int, tuple[Node, Sequence[Value], Sequence[object]]]
+) -> Value | None:
+    """Return the value of an output; None if it has fewer than that."""
+    change = changes.get(id(source._node))
+    values = source._node._values if change is None else change[1]
+    return values[source._index] if source._index < len(values) else None
 
 
 def _is_same_basis(one: Sequence[object], other: Sequence[object]) -> bool:
@@ -100,7 +100,7 @@ def values_of(nodes: Mapping[int, Node]) -> Inferred:
     """Return the values of nodes by their layers in a derived graph."""
     found = Inferred()
     for layer, node in nodes.items():
-        values = [node._value(0)] if node.layer.type == "Result" else node._own_values
+        values = [node._value(0)] if node.layer.type == "Result" else node._values
         for index, value in enumerate(values):
             found[Port(layer, index)] = value
     return found

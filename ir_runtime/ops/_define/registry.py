@@ -45,6 +45,7 @@ class Registry(Generic[_VersionT]):
         self._modules = modules or {}
         self._imported: set[str] = set()
         self._complete = False
+        self._resolved: dict[tuple[str, int | None], _VersionT] = {}
 
     def _import(self, type: str) -> None:
         """Import every version of an operation."""
@@ -73,12 +74,14 @@ class Registry(Generic[_VersionT]):
         if cls.since in versions:
             raise ValueError(f"{cls.versioned_name()} is defined twice")
         versions[cls.since] = cls
+        self._resolved.clear()
         self._names |= {spelling.lower(): cls.name for spelling in (cls.name, *aliases)}
 
     def remove(self, cls: _VersionT) -> None:
         """Remove a version of an operation, such as one declared by a test."""
         versions = self._versions[cls.name]
         del versions[cls.since]
+        self._resolved.clear()
         if not versions:
             del self._versions[cls.name]
             self._names = {k: v for k, v in self._names.items() if v != cls.name}
@@ -95,9 +98,14 @@ class Registry(Generic[_VersionT]):
 
     def resolve(self, type: str, opset: int | None = None) -> _VersionT | None:
         """Return the newest version up to ``opset``, as OpenVINO resolves files; ``None`` if it was removed."""
+        if (resolved := self._resolved.get((type, opset))) is not None:
+            return resolved
         candidates = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
         newest = candidates[-1] if candidates else None
-        return newest if newest is None or opset is None or opset <= (newest.until or opset) else None
+        if newest is None or (opset is not None and opset > (newest.until or opset)):
+            return None  # which is not kept, as files have any number of unknown types
+        self._resolved[type, opset] = newest
+        return newest
 
     def require(self, type: str, opset: int = 1) -> _VersionT:
         """Return an operation's version in an opset.
