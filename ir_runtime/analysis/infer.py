@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from .._util import deadline
 from ..codes import Code
-from ..diagnostics import Diagnostics
-from ..errors import IRError, LimitError
+from ..diagnostics import Diagnostics, Location
+from ..errors import IRError, LimitError, ValidationError
+from ..ir.computable import shapes_alone
 from ..ir.dimension import Dimension, Symbol
 from ..ir.element import ElementType
-from ..ir.graph import Body, Graph, Layer, Port
+from ..ir.graph import Body, Edge, Graph, Layer, Port
 from ..ir.operation import Operation
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from .declared import Agreement
 from .explain import Causes
-from .former import Former
 
-__all__ = ["Inferred", "infer", "with_symbols"]
+__all__ = ["Former", "Inferred", "infer", "infer_layer", "infer_shapes", "is_same", "with_symbols"]
 
 # Bodies nested deeper than this are inferred once, so that time does not double with each level.
 _MAX_DEPTH = 3
@@ -324,3 +324,100 @@ def with_symbols(layer: Layer, value: Value) -> Value:
         for d, name in zip(value.shape, names, strict=True)
     ]
     return replace(value, type=TensorType(value.element, PartialShape(dims)))
+
+
+_SELF = 0
+
+
+def infer_layer(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    """Return the output values of a layer, given its input values.
+
+    Raises:
+        ValidationError: if the operation refuses its inputs.
+    """
+    if (quick := _infer_simple(layer, inputs)) is not None:
+        return quick
+    report = Diagnostics()
+    values = _infer(layer, inputs, report)
+    if report.errors:
+        raise ValidationError.of(report.errors, report.more)
+    return tuple(values[port] for port in sorted(values) if port.layer == _SELF)
+
+
+def infer_shapes(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
+    """Return the outputs of a layer that may not be computable; ``None`` if its shapes are unknown."""
+    with shapes_alone():
+        return _infer_simple(layer, inputs)
+
+
+def _infer_simple(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
+    """Return the outputs of a layer without bodies that accepts its inputs, the common case."""
+    if layer.op is None or layer.bodies():
+        return None
+    try:
+        values = layer.op.infer_values(*inputs)
+    except LimitError:
+        raise
+    except Exception:  # inference as a graph reports the error
+        return None
+    return tuple(with_symbols(layer, value) for value in values)
+
+
+def _infer(layer: Layer, inputs: Sequence[Value], report: Diagnostics) -> Inferred:
+    sources = [Layer(number, "", "Parameter", "", None, Location()) for number in range(1, len(inputs) + 1)]
+    edges = [Edge(Port(source.id, 0), Port(_SELF, number)) for number, source in enumerate(sources)]
+    graph = Graph([*sources, replace(layer, id=_SELF)], edges)
+    return infer(graph, report, dict(enumerate(inputs, 1)), compare=False)
+
+
+class Former:
+    """The values of a former graph, reused where a layer has the same operation and inputs.
+
+    Args:
+        graph: the graph as it was.
+        values: its inferred values, without findings.
+        layers: by the id of a layer in the derived graph, its id in the former one.
+    """
+
+    def __init__(self, graph: Graph, values: Mapping[Port, Value], layers: Mapping[int, int]) -> None:
+        self._graph, self._values, self._layers = graph, values, layers
+
+    def outputs(self, layer: Layer, inputs: Sequence[Value | None]) -> list[Value] | None:
+        """Return a layer's former outputs if it had the same inputs, else ``None``."""
+        id, op = self._layers.get(layer.id), layer.op
+        if id is None or op is None or op is not self._graph[id].op:
+            return None
+        # The symbols of a Parameter have its name, which may have changed; bodies are inferred for their own sake.
+        if not op.pure or layer.type == "Parameter" or layer.bodies():
+            return None
+        former = self._graph[id]
+        sources = self._graph.sources(former)
+        if len(sources) != len(inputs):
+            return None
+        for source, value in zip(sources, inputs, strict=True):
+            if source is None or not is_same(self._values.get(source), value):
+                return None
+        values = [self._values.get(Port(id, index)) for index in range(len(former.outputs))]
+        present = [value for value in values if value is not None]
+        return present if len(present) == len(values) else None
+
+
+def is_same(one: Value | None, other: Value | None) -> bool:
+    """Return whether inference cannot tell two values apart: the same object, or equal types and no data."""
+    if one is other:
+        return True
+    if one is None or other is None or one.element is not other.element:
+        return False
+    is_known = any(
+        v.data is not None or v.bounds is not None or v.quantized is not None for v in (one, other)
+    )
+    return not is_known and _is_same_shape(one.shape, other.shape)
+
+
+def _is_same_shape(one: PartialShape, other: PartialShape) -> bool:
+    """Return whether two shapes are equal, including the symbols of their dims."""
+    if one.is_static or other.is_static:
+        return one == other
+    if one.rank is None or other.rank is None:
+        return one.rank is other.rank
+    return tuple(one) == tuple(other)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from .._util.absent import ExplainsAbsent
 from .._util.wrong_arguments import ArgumentTypeError, OutOfRangeError, checked
 from ..analysis.correct import correct_types
-from ..analysis.former import Former
-from ..analysis.infer import Inferred, infer
+from ..analysis.infer import Former, Inferred, infer
 from ..analysis.state import variables_of, with_variables
 from ..analysis.validate import COMPILED_WITH, SAVED_WITH, check_graph, check_shapes
 from ..codes import DECLARED, Code
@@ -27,10 +26,19 @@ from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, within
 from .any_value import Entries
 from .building.arguments import arguments, as_results, empty_document, name_ends
-from .building.derive import Members, derive_graph, joined_weights, members_of, undeclared, with_types
+from .building.derive import (
+    Members,
+    Refreshed,
+    derive_graph,
+    joined_weights,
+    members_of,
+    refresh,
+    undeclared,
+    values_of,
+    with_types,
+)
 from .building.ends import Parameter, Result
 from .building.order import Order, depth_first, topological
-from .building.refreshing import Refreshed, refresh, values_of
 from .building.variables import Variable, VariableInfo
 from .const_ports import ConstOutput, show_ports
 from .names import find_port, find_ports, one_key, unknown_name

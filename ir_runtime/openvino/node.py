@@ -11,8 +11,7 @@ from weakref import WeakSet
 from .._util.absent import ExplainsAbsent
 from .._util.cached import cached_property
 from .._util.wrong_arguments import ArgumentTypeError, NoDataError, checked
-from ..analysis.infer import Inferred
-from ..analysis.infer_layer import infer_layer, infer_shapes
+from ..analysis.infer import Inferred, infer_layer, infer_shapes
 from ..codes import Code
 from ..errors import InputError, ValidationError
 from ..io.reader.weights import Weights

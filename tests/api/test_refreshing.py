@@ -14,7 +14,7 @@ from ir_runtime.analysis import validate as validity
 from ir_runtime.analysis.infer import infer
 from ir_runtime.diagnostics import Diagnostics
 from ir_runtime.ir.graph import Port
-from ir_runtime.openvino.building import refreshing
+from ir_runtime.openvino.building import derive
 from ir_runtime.openvino.building.derive import derive_graph
 
 ops = ir.opset13
@@ -102,9 +102,9 @@ def test_types_after_edits(seed: int, is_read: bool, tmp_path: Path) -> None:
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The layers that are inferred alone, and ``graph`` for each graph that is inferred."""
     found: list[str] = []
-    infer_layer, whole = refreshing.infer_layer, validity.infer
+    infer_layer, whole = derive.infer_layer, validity.infer
     monkeypatch.setattr(
-        refreshing, "infer_layer", lambda layer, read: (found.append(layer.name), infer_layer(layer, read))[1]
+        derive, "infer_layer", lambda layer, read: (found.append(layer.name), infer_layer(layer, read))[1]
     )
     monkeypatch.setattr(validity, "infer", lambda *a, **k: (found.append("graph"), whole(*a, **k))[1])
     return found

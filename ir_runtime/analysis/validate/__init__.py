@@ -8,17 +8,18 @@ unused layers and bytes without an owner.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..._util.deadline import check_periodically
 from ...codes import DECLARED, Code
-from ...diagnostics import Diagnostics
-from ...ir.graph import Graph
+from ...diagnostics import Diagnostics, Mark
+from ...ir.element import ElementType
+from ...ir.graph import Body, Graph, Layer, Port
 from ...ir.tensor import TensorType, Value
-from ..former import Former
-from ..infer import Inferred, infer
-from .structure import check_structure
-from .variables import check_assigned, check_assigns
+from ..infer import Former, Inferred, infer
+from ..state import variable_id, variables_of
 
 __all__ = ["COMPILED_WITH", "SAVED_WITH", "Checked", "check_graph", "check_shapes", "validate"]
 
@@ -67,7 +68,7 @@ def check_graph(
         is_built: whether the graph was derived from nodes, so that its ports declare nothing.
         former: the inference of the graph before it was changed.
     """
-    check_structure(graph, report)
+    _check_structure(graph, report)
     if is_built:
         return Checked(_infer(graph, report, is_page, compare=False, former=former))
     unreported = Diagnostics(report.most)
@@ -87,8 +88,8 @@ def _infer(
     former: Former | None = None,
 ) -> Inferred:
     values = infer(graph, report, compare=compare, explain=True, strict=strict, former=former)
-    check_assigned(graph, values, report)
-    check_assigns(graph, report, is_page)
+    _check_assigned(graph, values, report)
+    _check_assigns(graph, report, is_page)
     return values
 
 
@@ -101,7 +102,7 @@ def check_shapes(graph: Graph, report: Diagnostics, parameters: Mapping[int, Val
         parameters: the values of Parameters, by layer.
     """
     values = infer(graph, report, parameters, explain=True)
-    check_assigned(graph, values, report)
+    _check_assigned(graph, values, report)
     return values
 
 
@@ -134,17 +135,170 @@ def validate(
     from ..constraints.solver import check_lengths
     from .audit import audit
     from .constants import check_bytes
-    from .variables import check_reads
 
     report = Diagnostics() if report is None else report
     if values is None:
         values = check_graph(graph, report, is_page=is_page).values
     audit(graph, values, report)
     if not is_page:
-        check_reads(graph, report)
+        _check_reads(graph, report)
     if weights is not None:
         name, size = weights
         check_bytes(graph, size, name, report)
     if parameters is not None and report.ok:
         check_lengths(graph, values, parameters, report)
     return report
+
+
+def _check_structure(graph: Graph, report: Diagnostics) -> None:
+    """Report inputs without an edge, cycles, and unknown output ports."""
+    for layer in check_periodically(graph.layers.values()):
+        _check_inputs(graph, layer, report)
+        bodies = layer.bodies()
+        _check_outputs(layer, bodies, report)
+        for body in bodies:
+            _check_structure(body.graph, report)
+    for cycle in graph.cycles():
+        path = " → ".join(repr(layer.name) for layer in [*cycle[:6], cycle[0]])
+        report.error(
+            Code.CYCLE,
+            f"the graph has a cycle: {path}",
+            cycle[0].where,
+            "one of the edges between them is wrong",
+        )
+
+
+def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
+    sources = graph.sources(layer)
+    for index, source in enumerate(sources) if None in sources else ():
+        if source is not None or Port(layer.id, index) in graph.severed:
+            continue
+        port = layer.op.port_of(index) if layer.op else None
+        name = f" ({port.name})" if port else ""
+        report.error(
+            Code.UNCONNECTED,
+            f"input port {layer.inputs[index].id}{name} has no edge",
+            layer.where,
+            "connect it, or remove the port if the input is optional",
+            mark=Mark(port=layer.inputs[index].id),
+        )
+
+
+def _check_outputs(layer: Layer, bodies: Sequence[Body], report: Diagnostics) -> None:
+    op = layer.op
+    if bodies:
+        _check_port_map(layer, bodies, report)
+    if op is None or op.name == "Result" or 0 < len(layer.outputs) <= len(op.outputs):
+        return
+    if not any(port.variadic for port in op.outputs):
+        report.error(
+            Code.PORT_COUNT,
+            f"declares {len(layer.outputs)} outputs; {op.versioned_name()} has {len(op.outputs)}",
+            layer.where,
+        )
+
+
+def _check_port_map(layer: Layer, bodies: Sequence[Body], report: Diagnostics) -> None:
+    """Report outputs beyond the last one in the port map; inference reports missing ones before it."""
+    mapped = max((output.port for body in bodies for output in body.outputs), default=-1) + 1
+    for spec in layer.outputs[mapped:]:
+        report.error(
+            Code.PORT_COUNT,
+            f"output port {spec.id} of the layer has no value: the port map of {bodies[0].name} has no <output> "
+            f"for it",
+            layer.where,
+            mark=Mark(port=spec.id, output=True),
+        )
+
+
+_MARK = Mark(attribute="variable_id")
+
+
+def _check_assigns(graph: Graph, report: Diagnostics, is_page: bool = False) -> None:
+    """Report variables that are assigned but never read, or assigned twice; such models do not run.
+
+    OpenVINO requires Assign and ReadValue in the same graph, and that the ReadValue is used.
+
+    Args:
+        graph: the layers, including those inside bodies.
+        report: takes the findings.
+        is_page: whether the layers are an example from a documentation page, which may show one of the two alone.
+    """
+    if assigned := _by_variable(graph.of_type("Assign")):
+        needed = graph.ancestors(layer.id for layer in graph.of_type("Result", "Assign"))
+        reads = _by_variable(graph.of_type("ReadValue"))
+        for name, layers in assigned.items():
+            if name in reads or not is_page:
+                _check_read(name, layers[0], reads.get(name, []), needed, report)
+            _check_once(name, layers, report)
+    for layer in graph.layers.values():
+        for body in layer.bodies():
+            _check_assigns(body.graph, report)
+
+
+def _check_read(
+    name: str, assign: Layer, reads: Sequence[Layer], needed: Collection[int], report: Diagnostics
+) -> None:
+    if any(layer.id in needed for layer in reads):
+        return
+    missing = f"the output of {reads[0]} is not used" if reads else "no ReadValue reads it"
+    hint = "connect the ReadValue, or remove both" if reads else "add the ReadValue"
+    message = f"variable {name!r} is assigned, but {missing}"
+    report.error(Code.VARIABLE, message, assign.where, hint, mark=_MARK)
+
+
+def _check_once(name: str, layers: Sequence[Layer], report: Diagnostics) -> None:
+    for again in layers[1:]:
+        message = f"variable {name!r} is assigned at line {layers[0].where.line}, too"
+        report.error(Code.VARIABLE, message, again.where, "remove one of them", mark=_MARK)
+
+
+def _check_reads(graph: Graph, report: Diagnostics) -> None:
+    """Report variables that are read but never assigned; they keep their initial value.
+
+    Args:
+        graph: the layers, including those inside bodies.
+        report: takes the findings.
+    """
+    every = list(check_periodically(graph.everywhere()))
+    assigned = _by_variable(layer for layer in every if layer.type == "Assign")
+    for name, layers in _by_variable(layer for layer in every if layer.type == "ReadValue").items():
+        if name not in assigned:
+            message = f"variable {name!r} is read, but no Assign gives it a value"
+            hint = "add the Assign, or feed the value as a Parameter"
+            report.warning(Code.VARIABLE, message, layers[0].where, hint, _MARK)
+
+
+def _check_assigned(graph: Graph, values: Mapping[Port, Value], report: Diagnostics) -> None:
+    """Report assigned types that do not fit the variable."""
+    variables = variables_of(graph, values)
+    for layer, assigned in _assigned_types(graph, values):
+        variable = variables.get(variable_id(layer))
+        if variable is None or _fits(assigned, variable):
+            continue
+        report.error(
+            Code.CONTRADICTION,
+            f"assigns {assigned} to variable {variable_id(layer)!r}, which is read as {variable}",
+            layer.where,
+            "a variable of other shapes needs a variable_shape that allows them",
+        )
+
+
+def _assigned_types(graph: Graph, values: Mapping[Port, Value]) -> Iterator[tuple[Layer, TensorType]]:
+    for layer in graph.of_type("Assign"):
+        for source in graph.sources(layer)[:1] if layer.op is not None else ():
+            if source is not None and source in values:
+                yield layer, values[source].type
+
+
+def _fits(assigned: TensorType, variable: TensorType) -> bool:
+    same = ElementType.dynamic in (assigned.element, variable.element) or assigned.element is variable.element
+    return same and assigned.shape.compatible(variable.shape)
+
+
+def _by_variable(layers: Iterable[Layer]) -> Mapping[str, list[Layer]]:
+    groups: defaultdict[str, list[Layer]] = defaultdict(list)
+    for layer in layers:
+        if layer.op is not None:
+            groups[vars(layer.op)["variable_id"]].append(layer)
+    return groups

@@ -25,10 +25,9 @@ from ...ops import registry
 from ...ops.infrastructure.ends import Parameter, Result
 from .document import Element, parse
 from .edges import read_edges
-from .layers import LayerReader
+from .layers import LayerReader, with_outputs
 from .model import Document, read_graph
 from .pages import Excerpt, excerpts
-from .parts import with_outputs
 from .ports import check_size
 from .unconnected import comment_value, constant, element_types, parameter, port_name
 from .versions import Versions

@@ -1,4 +1,4 @@
-"""Read ``<layer>`` elements."""
+"""Read the layers and edges of a graph: a whole model, or a body."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from ..._util import deadline
 from ..._util.cached import cached_by_class
+from ..._util.deadline import check_periodically
 from ..._util.nearest import did_you_mean
 from ...codes import Code
-from ...diagnostics import Diagnostics, Location
+from ...diagnostics import Diagnostics, Location, Mark
 from ...errors import IRError, LimitError, ParseError, ValidationError
 from ...ir.graph import Body, Graph, Layer, PortSpec
 from ...ir.port_map import PORT_MAPS
@@ -19,13 +21,12 @@ from ...ops import Op, load_extensions, registry
 from .bodies import read_body
 from .constants import ConstantReader, ConstantSizes, declared_by_port, report_problem
 from .document import Element, attributes, by_tag, integer
-from .names import first_info, tensor_names
-from .opsets import FORMER, resolve
-from .ports import PortReader, check_size
-from .unknown import unknown_operation
+from .edges import Wiring, read_edges
+from .opsets import FORMER, resolve, unknown_operation
+from .ports import PortReader, check_size, first_info, tensor_names
 from .weights import Weights
 
-__all__ = ["FORMER_IR", "NEWEST_IR", "LayerReader"]
+__all__ = ["FORMER_IR", "LayerReader", "NEWEST_IR", "read_parts", "with_outputs"]
 
 FORMER_IR, NEWEST_IR = 10, 11
 
@@ -295,3 +296,49 @@ def _attributes(parts: Mapping[str, Sequence[Element]]) -> Mapping[str, str]:
     """Return the attributes of the first ``<data>`` of a layer, given its children by tag."""
     data = parts.get("data")
     return MappingProxyType(attributes(data[0]) if data else {})
+
+
+def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring]:
+    """Return the ``<layers>`` of a graph by id, and its ``<edges>``; report errors in them.
+
+    Raises:
+        LimitError: if their number exceeds the limits.
+    """
+    where = Location(reader.file, root.sourceline)
+    for name, path in (("layers", "layers/layer"), ("edges", "edges/edge")):
+        reader.limits.check(name, sum(1 for _ in check_periodically(root.iterfind(path))), where)
+    layers: dict[int, Layer] = {}
+    left_out: frozenset[int] = frozenset()
+    if reader.needed_only:
+        from .needed import unneeded_ids
+
+        left_out = unneeded_ids(root)
+    for element in root.iterfind("layers/layer"):
+        deadline.check()
+        if left_out and reader.skips(element, left_out):
+            continue
+        layer = reader.read(element)
+        if layer is None:
+            continue
+        if layer.id not in layers:
+            layers[layer.id] = layer
+            continue
+        first = layers[layer.id]
+        message = f"duplicate layer id {layer.id}: layer {first.name!r} at line {first.where.line} has it"
+        reader.report.error(Code.DUPLICATE_ID, message, layer.where, mark=Mark(attribute="id"))
+        reader.nameless = True
+    unsure = None if reader.nameless else frozenset(reader.unsure)
+    wiring = read_edges(root, layers, reader.file, reader.report, unsure, left_out)
+    layers |= {layer.id: with_outputs(layer) for layer in layers.values() if not layer.outputs}
+    return layers, wiring
+
+
+def with_outputs(layer: Layer) -> Layer:
+    """Give a layer without ``<output>`` the outputs of its operation, as OpenVINO does; no edge starts there.
+
+    Model Optimizer omits it in Assign, as does the example in the specification.
+    """
+    if layer.op is None or layer.type == "Result" or any(port.variadic for port in layer.op.outputs):
+        return layer
+    first = 1 + max((port.id for port in layer.inputs), default=-1)
+    return replace(layer, outputs=tuple(PortSpec(first + i) for i in range(len(layer.op.outputs))))

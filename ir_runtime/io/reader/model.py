@@ -10,9 +10,8 @@ from ...errors import ParseError
 from ...ir.graph import IR_VERSION, Graph, RtInfo
 from ...limits import DEFAULT, Limits
 from .document import Element, integer
-from .layers import FORMER_IR, NEWEST_IR, LayerReader
-from .names import rt_info
-from .parts import read_parts
+from .layers import FORMER_IR, NEWEST_IR, LayerReader, read_parts
+from .ports import rt_info
 from .source import Source
 from .version_10 import convert_version_10
 from .weights import Weights

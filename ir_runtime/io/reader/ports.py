@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from ...codes import Code
 from ...diagnostics import Diagnostics, Location, Mark
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
-from ...ir.graph import PortSpec
+from ...ir.graph import PortSpec, RtInfo
 from ...ir.shape import PartialShape
 from ...ir.sizes import span_of
 from ...ir.tensor import TensorType
 from ...limits import Limits
-from .document import Element, integer
-from .names import NO_INFO, rt_info, tensor_names
+from .document import Element, attributes, integer
 
-__all__ = ["PortReader", "check_size", "dim_text"]
+__all__ = ["NO_INFO", "PortReader", "check_size", "dim_text", "first_info", "rt_info", "tensor_names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +135,40 @@ def _is_length(text: str) -> bool:
 def _brief(texts: Sequence[str | None]) -> str:
     """Format strings from a file for a message, truncated if long."""
     return ", ".join(repr(text and text[:20]) for text in texts[:8]) + (" …" if len(texts) > 8 else "")
+
+
+def tensor_names(text: str | None) -> tuple[str, ...]:
+    r"""Split a ``names`` attribute at commas that are not escaped by a backslash.
+
+    >>> tensor_names(r"x,y\,z")
+    ('x', 'y,z')
+    """
+    if not text:
+        return ()
+    return tuple(n.replace("\\,", ",") for n in re.split(r"(?<!\\),", text))
+
+
+def rt_info(element: Element) -> RtInfo:
+    """Return ``<rt_info>`` as nested read-only mappings of strings."""
+    return first_info(list(element.iterchildren("rt_info")))
+
+
+def first_info(elements: Sequence[Element]) -> RtInfo:
+    """Return the first ``<rt_info>`` of an element, as `rt_info` does."""
+    return _entries(elements[0]) if elements else NO_INFO
+
+
+NO_INFO: RtInfo = MappingProxyType({})
+
+
+def _entries(element: Element) -> RtInfo:
+    return MappingProxyType(
+        {str(child.get("name", child.tag)): _entry(child) for child in element.iterchildren("*")}
+    )
+
+
+def _entry(element: Element) -> RtInfo | str:
+    if len(element):
+        return _entries(element)
+    rest = {key: value for key, value in attributes(element).items() if key != "name"}
+    return rest["value"] if rest.keys() == {"value"} else MappingProxyType(rest)

@@ -20,8 +20,7 @@ from ....ops import registry
 from ..bodies import read_body
 from ..document import Element, attributes, by_tag, integer
 from ..edges import Wiring
-from ..layers import LayerReader
-from ..parts import read_parts
+from ..layers import LayerReader, read_parts
 from . import layers as _layers
 from .building import Blob, Building
 from .declaration import LegacyLayer, find_declaration, suggest_type
