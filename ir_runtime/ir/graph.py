@@ -40,6 +40,9 @@ IR_VERSION = "version"
 """Runtime information, by name: texts, or further mappings; programs may set other objects."""
 
 
+_NO_CONSUMERS: Mapping[int, Mapping[int, Mapping[str, Any]]] = {}
+
+
 def _nothing() -> Mapping[str, Never]:
     return MappingProxyType({})
 
@@ -220,7 +223,7 @@ class Graph:
         layer, output = port
         inputs = [
             Port(consumer, number)
-            for consumer, edges in self._consumers[layer].items()
+            for consumer, edges in self._consumers.get(layer, _NO_CONSUMERS).items()
             for number, edge in edges.items()
             if edge["output"] == output
         ]

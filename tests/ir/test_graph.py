@@ -156,6 +156,7 @@ def test_sources_and_readers() -> None:
     assert graph.sources(graph[1]) == (Port(0, 0), None, Port(0, 0))
     assert graph.readers(Port(0, 0)) == (Port(1, 0), Port(1, 2))
     assert graph.readers(Port(1, 0)) == ()
+    assert graph.readers(Port(9, 0)) == (), "a layer of another graph"
 
 
 def test_cycles() -> None:
