@@ -9,13 +9,14 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
+from ir_runtime.analysis.former import is_same
 from ir_runtime.analysis.infer import infer
 from ir_runtime.codes import Code
 from ir_runtime.diagnostics import Diagnostics
 from ir_runtime.io.reader.load import load
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.shape import PartialShape
-from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ir.tensor import Array, Bounds, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
 from ir_runtime.ops._define.types import T_FLOAT
 
@@ -173,3 +174,16 @@ def test_contents_follow_small_constants() -> None:
 def test_axes_of_reductions(axes: object, code: Code | None) -> None:
     found = report(reduced("", axes=np.array(axes, np.int64)))
     assert [c for c, _, _ in found] == ([code] if code else [])
+
+
+def test_values_of_known_contents_are_inferred_from_again() -> None:
+    """What is remembered of a layer holds for inputs of the same types, unless something is known of their elements."""
+    plain = Value.unknown(ir.Type.f32, PartialShape([2]))
+    assert is_same(plain, Value.unknown(ir.Type.f32, PartialShape([2])))
+    assert not is_same(plain, Value.unknown(ir.Type.f16, PartialShape([2])))
+    assert not is_same(plain, Value.unknown(ir.Type.f32, PartialShape([3])))
+    bounded = Value(plain.type, bounds=Bounds(np.zeros(2, np.float32), np.ones(2, np.float32)))
+    assert is_same(bounded, bounded)
+    for other in (bounded, Value.constant(np.zeros(2, np.float32))):
+        assert not is_same(plain, other)
+        assert not is_same(other, plain)

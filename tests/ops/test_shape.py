@@ -46,6 +46,8 @@ INFERRED: list[tuple[str, dict[str, Any], tuple[Any, ...], str]] = [
     ("Squeeze-1", {}, ("f32 2,4,3", "i64 2"), "[2,4,3]"),
     ("Squeeze-15", {"allow_axis_skip": True}, ("f32 1,?,3", [0, 1]), "[...]"),
     ("Squeeze-15", {"allow_axis_skip": True}, ("f32 1,?,3", [0]), "[?,3]"),
+    ("Squeeze-15", {"allow_axis_skip": True}, ("f32 1,?,3", "i64 1"), "[...]"),
+    ("Squeeze-15", {"allow_axis_skip": False}, ("f32 1,?,3", "i64 1"), "[?,?]"),
     ("Unsqueeze-1", {}, ("f32 1,?", "i64 1"), "[?,?,?]"),
     ("Unsqueeze-1", {}, ("f32 1,?", "i64 2"), "[...]"),
     ("Unsqueeze-1", {}, ("f32 ...", [0]), "[...]"),

@@ -168,6 +168,15 @@ def variable_that_nobody_reads() -> Net:
     return net
 
 
+@bad(Code.CONTRADICTION)
+def variable_of_another_element_type() -> Net:
+    net = Net()
+    held = {"version": "opset6", "variable_id": "v"}
+    net.result(net.op("ReadValue", **held, variable_shape="2", variable_type="f32", out="FP32 2"))
+    net.op("Assign", net.parameter("x", "2", "i64", out="I64 2"), **held, out="I64 2")
+    return net
+
+
 @bad(Code.VARIABLE)
 def variable_of_another_name() -> Net:
     """Names are compared with the blanks around them."""
