@@ -24,7 +24,7 @@ import pytest
 from lxml import etree  # noqa: F401
 
 from .mutate import Mutant, mutants_of
-from .related import ROOMS, related_tests, samples_of
+from .related import ROOMS, other_tests, related_tests, samples_of
 
 ROOT = Path(__file__).parents[2]
 COPIED = (
@@ -121,6 +121,7 @@ def examine(copy: Path, module: Path, mutant: Mutant) -> str:
     groups = [
         [str(path) for path in related_tests(tests, module, mutant.scope)],
         samples_of(tests, module, mutant.scope),
+        [str(path) for path in other_tests(tests, module)],
     ]
     file.write_text(mutant.source)
     try:

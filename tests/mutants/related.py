@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ROOMS", "related_tests", "samples_of"]
+__all__ = ["ROOMS", "other_tests", "related_tests", "samples_of"]
 
 ROOMS = {
     "ops": ("ops",),
@@ -76,3 +76,9 @@ def samples_of(tests: Path, module: Path, scope: tuple[str, ...]) -> list[str]:
         return []
     chosen = " or ".join(f"{name}-" for name in inside or list(types)[:6])
     return [*(str(tests / "ops" / name) for name in _SWEEPS), "-k", chosen]
+
+
+def other_tests(tests: Path, module: Path) -> list[Path]:
+    """Return what is left to be run: all messages, and the folders of this part of the package, unless that is all samples."""
+    folders = [tests / folder for folder in ROOMS[module.parts[0]] if (tests / folder).is_dir()]
+    return [tests / "messages" / "test_messages.py", *(folders if module.parts[0] != "ops" else ())]

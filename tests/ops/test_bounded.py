@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from harness.layers import layer
 from harness.sample import Sample, all_samples
 
 from ir_runtime.ir.tensor import Value
 from ir_runtime.ops import registry
+from ir_runtime.ops._define.propagation import MAX_PROPAGATED
 
 BOUNDED: dict[str, list[Sample]] = {}
 for _sample in all_samples():
@@ -44,3 +47,11 @@ def test_the_usual_ones_are_bounded_and_those_that_make_more_are_not() -> None:
         "ROIAlign",
     }
     assert not bounded & makers
+
+
+@pytest.mark.parametrize("count", [MAX_PROPAGATED, MAX_PROPAGATED + 1])
+def test_large_contents_are_not_computed_with(count: int) -> None:
+    """Inference computes with short lists; all else is folded once, when the model is compiled."""
+    data, axes = Value.constant(np.ones(count, np.int64)), Value.constant(np.array([0]))
+    (total,) = layer("ReduceSum-1").infer_values(data, axes)
+    assert (total.known() is not None) is (count <= MAX_PROPAGATED)
