@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from harness.nets import Net
-from ir_runtime.analysis.former import is_same
 
 import ir_runtime as ir
-from ir_runtime.analysis.infer import infer
+from ir_runtime.analysis.infer import infer, is_same
 from ir_runtime.codes import Code
 from ir_runtime.diagnostics import Diagnostics
 from ir_runtime.io.reader.load import load
