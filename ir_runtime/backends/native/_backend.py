@@ -30,12 +30,9 @@ def _fastest() -> Precision:
     from .codegen.levels import IS_FAST
 
     return Precision(
-        "bf16" if IS_FASTER else "f32",
-        GROUP_SIZES[0] if IS_FAST else 0,
-        "u8",
-        "bf16" if HAS_BF16 else "f32",
+        "bf16" if IS_FASTER else "f32", GROUP_SIZES[0] if IS_FAST else 0, "u8", "bf16" if HAS_BF16 else "f32",
         bool(FLUSHING_BITS),
-    )
+    )  # fmt: skip
 
 
 def _quantized_cache() -> CacheKernels:

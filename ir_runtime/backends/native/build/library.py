@@ -150,13 +150,9 @@ def _object(name: str, triple: str, folder: Path) -> Path:
     routine = ROUTINES[name]
     text = compiler.text_of(routine, TARGET)
     depends = (
-        text,
-        TARGET.cpu,
-        sorted(TARGET.features),
-        triple,
-        Path(compiler.__file__).read_text("utf-8"),
+        text, TARGET.cpu, sorted(TARGET.features), triple, Path(compiler.__file__).read_text("utf-8"),
         _tools(),
-    )
+    )  # fmt: skip
     digest = hashlib.sha256(repr(depends).encode()).hexdigest()
     path = folder / f"{name}-{digest[:32]}.o"
     if not path.exists():

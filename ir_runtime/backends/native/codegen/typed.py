@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from . import ir
 from .vectors import I64, LANES, Emit, Value
 
-__all__ = ["F64S", "I8S", "I64S", "constant_lanes", "load_lanes", "load_typed", "store_typed", "typed_loop"]
+__all__ = ["F64S", "I8S", "I64S", "constant_lanes", "load_lanes", "load_typed", "store_typed"]
 
 I8S, I64S, F64S = (ir.VectorType(kind, LANES) for kind in (ir.I8, I64, ir.F64))
-
-Body: TypeAlias = Callable[[Value, "Value | None"], None]
-"""Takes the index of the first element, and a mask of the lanes that there are; ``None`` for all."""
 
 
 def constant_lanes(kind: ir.Type, x: float) -> Value:
     """Return a vector constant with the same number in every lane."""
     return ir.Constant(kind, [x] * LANES)
-
-
-def typed_loop(emit: Emit, count: Value, body: Body) -> None:
-    """Loop over ``count`` elements, a vector at a time, and the rest with a mask."""
-    builder, lanes = emit.builder, emit.i64(LANES)
-    whole = builder.sdiv(count, lanes)
-    with emit.loop(whole) as (i, _, _following):
-        body(builder.mul(i, lanes), None)
-    done = builder.mul(whole, lanes)
-    rest = builder.sub(count, done)
-    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
-        body(done, emit.lane_mask(rest))
 
 
 def load_typed(emit: Emit, kind: ir.VectorType, address: Value, index: Value, mask: Value | None) -> Value:

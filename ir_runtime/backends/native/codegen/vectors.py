@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from . import ir
 from .target import TARGET
 
-__all__ = ["LANES", "Emit", "Load", "Store", "Value", "splat_bits"]
+__all__ = ["LANES", "Access", "Emit", "Join", "Load", "Store", "Value", "splat_bits"]
 
 LANES = TARGET.vectors.lanes
 F32, I32, I64 = ir.F32, ir.I32, ir.I64
@@ -22,6 +22,8 @@ VECTOR, INTS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
 Value: TypeAlias = ir.Value
 Load = Callable[[Value], Value]
 Store = Callable[[Value, Value], None]
+Access: TypeAlias = tuple[Load, Store]
+Join = Callable[[Value, Value], Value]
 
 _ZERO, _FIRST_LANE = ir.Constant(I32, 0), ir.Constant(INTS, [0] * LANES)
 _EVERY_LANE = ir.Constant(ir.VectorType(ir.I1, LANES), [1] * LANES)
@@ -64,28 +66,72 @@ class Emit:
         """Store a value that is aligned to ``align`` bytes."""
         self.builder.store(value, self.pointer(address), align)
 
-    def vector_loop(self, count: Value, body: Callable[[Value, Load, Store], None]) -> None:
-        """Loop over ``count`` elements, a vector at a time, and the rest with a mask.
+    def vectors(self, count: Value) -> Iterator[tuple[Value, Load, Store]]:
+        """Loop over ``count`` elements, a vector at a time: ``for offset, load, store in emit.vectors(count)``.
 
-        ``body`` takes a byte offset, and functions that load from and store to an address.
+        The body is emitted once for whole vectors, and once for the rest, under a mask. It is given a byte offset, and
+        functions that load from and store to an address.
         """
-        lanes = self.i64(LANES)
-        whole = self.builder.sdiv(count, lanes)
-        with self.loop(whole) as (i, _, _following):
-            body(self.builder.mul(i, self.i64(4 * LANES)), self.load, self.store)
-        done = self.builder.mul(whole, lanes)
-        rest = self.builder.sub(count, done)
-        with self.builder.if_then(self.builder.icmp_signed(">", rest, self.i64(0))):
-            body(self.builder.mul(done, self.i64(4)), *self.masked_access(rest))
+        for offset, ((load, store),) in self.strips(count):
+            yield offset, load, store
+
+    def strips(
+        self, count: Value, *abreast: int, sums: list[Value] | None = None, join: Join | None = None
+    ) -> Iterator[tuple[Value, list[Access]]]:
+        """Loop over ``count`` elements as `masked_strips`, with the access to each of the vectors at a byte offset."""
+        for index, vectors, mask in self.masked_strips(count, *abreast, sums=sums, join=join):
+            access = (self.load, self.store) if mask is None else self.access_by(mask)
+            yield self.builder.mul(index, self.i64(4)), [access] * vectors
+
+    def masked_strips(
+        self, count: Value, *abreast: int, sums: list[Value] | None = None, join: Join | None = None
+    ) -> Iterator[tuple[Value, int, Value | None]]:
+        """Loop over ``count`` elements, ``abreast`` vectors at a time, then one at a time, then the rest by a mask.
+
+        The body is emitted for each of these with the index of the first element, the number of vectors, and the mask of
+        the lanes that there are, ``None`` for all.
+
+        Args:
+            count: the number of elements.
+            abreast: the vectors at a time, of one loop after the other.
+            sums: accumulators, whose next values the body stores in this list. Lanes beyond the elements keep theirs.
+            join: returns two accumulators as one, as there are several after the first loop, and one for the others.
+        """
+        builder, carried = self.builder, [] if sums is None else sums
+        index, left = self.i64(0), count
+        for vectors in (*abreast, 1):
+            times = builder.sdiv(left, self.i64(vectors * LANES))
+            with self.loop(times, [index, *carried]) as (_, (first, *now), following):
+                carried[:] = now
+                yield first, vectors, None
+                following += [self.at(first, vectors * LANES), *carried]
+            index, *carried[:] = following
+            if join is not None:
+                carried[:] = [reduce(join, carried)]
+            left = builder.sub(left, builder.mul(times, self.i64(vectors * LANES)))
+        before, start = list(carried), builder.block
+        with builder.if_then(builder.icmp_signed(">", left, self.i64(0))):
+            mask = self.lane_mask(left)
+            yield index, 1, mask
+            found = [builder.select(mask, new, old) for new, old in zip(carried, before, strict=True)]
+            end = builder.block
+        for place, (new, old) in enumerate(zip(found, before, strict=True)):
+            phi = builder.phi(old.type)
+            phi.add_incoming(new, end)
+            phi.add_incoming(old, start)
+            carried[place] = phi
 
     def lane_mask(self, count: Value) -> Value:
         """Return a mask of the first ``count`` lanes."""
         same = self.splat(self.builder.trunc(count, I32))
         return self.builder.icmp_signed("<", ir.Constant(INTS, list(range(LANES))), same)
 
-    def masked_access(self, count: Value) -> tuple[Load, Store]:
+    def masked_access(self, count: Value) -> Access:
         """Return functions that load and store the first ``count`` lanes."""
-        mask = self.lane_mask(count)
+        return self.access_by(self.lane_mask(count))
+
+    def access_by(self, mask: Value) -> Access:
+        """Return functions that load and store the lanes of a mask."""
         return (
             lambda address: self.masked_load(address, mask),
             lambda value, address: self.masked_store(value, address, mask),

@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import partial
 
 from ..codegen.language import instruction, routine, types
-from ..codegen.vectors import INTS, VECTOR, Emit, Load, Store, Value, splat_bits
+from ..codegen.vectors import INTS, VECTOR, Emit, Value, splat_bits
 
 __all__ = ["ActivationKind", "apply_activation", "exp"]
 
@@ -246,12 +246,9 @@ def _apply(
 
     def go(shape: Formula) -> None:
         with emit.loop(rows, [address]) as (_, (row,), following):
-
-            def body(offset: Value, load: Load, store: Store) -> None:
+            for offset, load, store in emit.vectors(count):
                 place = emit.at(row, offset)
                 store(shape(emit, load(place), first, second), place)
-
-            emit.vector_loop(count, body)
             following.append(emit.at(row, stride))
 
     emit.switch(kind, {number: partial(go, shape) for number, shape in _FORMULAS.items()})

@@ -177,18 +177,9 @@ def blocked_task(
             for row in range(rows):
                 store_i64(places, row, convert(start + row * q_row, width, converted + 4 * depth * row))
             multiply(
-                places,
-                rows,
-                transposed_keys,
-                depth,
-                depth,
-                keys,
-                seen,
-                offset,
-                zero_row,
-                scores,
-                4 * padded_keys,
-            )
+                places, rows, transposed_keys, depth, depth, keys, seen, offset, zero_row, scores, 4 *
+                padded_keys,
+            )  # fmt: skip
             for row in range(rows):
                 line, adding = scores + 4 * padded_keys * row, _mask_row(job, mask, batch, head, first + row)
                 count = min(keys, first + row + 1) if causal != 0 else keys
@@ -197,18 +188,9 @@ def blocked_task(
                 store_i64(places, row, convert(line, seen, line))
             target = _head(out, out_strides, batch, head) + first * out_row
             multiply(
-                places,
-                rows,
-                packed,
-                words(keys),
-                words(seen),
-                values,
-                values,
-                offset,
-                zero_row,
-                target,
+                places, rows, packed, words(keys), words(seen), values, values, offset, zero_row, target,
                 out_row,
-            )
+            )  # fmt: skip
             for row in range(rows):
                 scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
 

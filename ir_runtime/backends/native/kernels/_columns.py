@@ -16,15 +16,14 @@ from ...common.layout import is_f32
 from ...core.lengths import any_lengths
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, device
-from ..codegen.vectors import LANES, Emit, Load, Store
-from ..codegen.vectors import Value as Register
+from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_chunk, each_unit, load_args
 from ._copy import contiguous
 
 __all__ = [
-    "column_loop",
+    "ABREAST",
     "ColumnsJob",
     "Sizes",
     "column_sizes",
@@ -38,30 +37,8 @@ __all__ = [
     "plan_axes",
 ]
 
-# Vectors at a time.
+# Vectors of columns at a time: whole cache lines are read, and no addition waits for another.
 ABREAST = 4
-
-
-def column_loop(
-    emit: Emit, count: Register, body: Callable[[Register, Sequence[tuple[Load, Store]]], None]
-) -> None:  # fmt: skip
-    """Loop over ``count`` columns of f32.
-
-    ``body`` takes a byte offset, and for each of the vectors that follow one another there, functions to load and store.
-    """
-    builder, plain, wide = emit.builder, (emit.load, emit.store), ABREAST * LANES
-    many = builder.sdiv(count, emit.i64(wide))
-    with emit.loop(many, [emit.i64(0)]) as (_, (offset,), following):
-        body(offset, [plain] * ABREAST)
-        following.append(emit.at(offset, 4 * wide))
-    left = builder.sub(count, builder.mul(many, emit.i64(wide)))
-    whole = builder.sdiv(left, emit.i64(LANES))
-    with emit.loop(whole, [following[0]]) as (_, (offset,), after):
-        body(offset, [plain])
-        after.append(emit.at(offset, 4 * LANES))
-    rest = builder.sub(left, builder.mul(whole, emit.i64(LANES)))
-    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
-        body(after[0], [emit.masked_access(rest)])
 
 
 Sizes = tuple[int, int, int]

@@ -11,7 +11,7 @@ from ...common.fake_quantize import QuantizeParameter as P
 from ..codegen import ir
 from ..codegen.language import instruction, types
 from ..codegen.target import TARGET
-from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value, splat_bits
+from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = [
     "ABSOLUTE",
@@ -59,12 +59,9 @@ def floor_mod(emit: Emit, x: Value, y: Value) -> Value:
 
 
 def _remainder(
-    emit: Emit,
-    x: Value,
-    y: Value,
-    finish: Callable[[Value], Value],
-    in_f64: Callable[[Emit, Value, Value], Value],
-) -> Value:
+    emit: Emit, x: Value, y: Value, finish: Callable[[Value], Value], in_f64: Callable[[Emit, Value, Value],
+    Value],
+) -> Value:  # fmt: skip
     """Return what a function makes of the remainder rounded towards zero, or, if a quotient has many bits, one in f64."""
     if not TARGET.vectors.has_fma:
         return in_f64(emit, x, y)
@@ -237,12 +234,10 @@ def combine(  # noqa: PLR0913 (values in registers)
         with emit.loop(rows, [out, x, y]) as (_, (target, source, other), following):
             same = [emit.splat(emit.load(other, F32))] if single else []
 
-            def body(offset: Value, load: Load, store: Store) -> None:
+            for offset, load, store in emit.vectors(count):
                 first = load(emit.at(source, offset))
                 second = same[0] if single else load(emit.at(other, offset))
                 store(_BINARY[code](emit, first, second), emit.at(target, offset))
-
-            emit.vector_loop(count, body)
             following += [emit.at(target, step), emit.at(source, step), emit.at(other, apart)]
 
     number = emit.builder.add(code, emit.builder.mul(single, emit.i64(_SINGLE)))
@@ -254,10 +249,8 @@ def apply_unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> 
     """Apply a unary operation to ``count`` elements."""
 
     def go(code: Opcode) -> None:
-        def body(offset: Value, load: Load, store: Store) -> None:
+        for offset, load, store in emit.vectors(count):
             store(_UNARY[code](emit, load(emit.at(x, offset))), emit.at(out, offset))
-
-        emit.vector_loop(count, body)
 
     emit.switch(code, {c: partial(go, c) for c in _UNARY})
 
@@ -281,11 +274,9 @@ def emit_rows(
             planes = [emit.at(numbers, emit.builder.mul(plane, emit.i64(p))) for p in range(count)]
             same = [emit.splat(emit.load(place, F32)) for place in planes] if single else []
 
-            def body(offset: Value, load: Load, store: Store) -> None:
+            for offset, load, store in emit.vectors(length):
                 found = same or [load(emit.at(place, offset)) for place in planes]
                 store(formula(emit, load(emit.at(source, offset)), found), emit.at(target, offset))
-
-            emit.vector_loop(length, body)
             following += [emit.at(target, stride), emit.at(source, stride), emit.at(numbers, apart)]
 
     with emit.builder.if_else(emit.builder.icmp_signed("!=", single, emit.i64(0))) as (then, otherwise):

@@ -168,16 +168,9 @@ AFFINE = 2
 
 @instruction(*[types.int64] * 6, types.float32, types.float32)
 def _affine_rows(  # noqa: PLR0913 (values in registers)
-    emit: Emit,
-    x: Value,
-    scale: Value,
-    shift: Value,
-    rows: Value,
-    count: Value,
-    out: Value,
-    low: Value,
-    high: Value,
-) -> None:
+    emit: Emit, x: Value, scale: Value, shift: Value, rows: Value, count: Value, out: Value, low: Value, high:
+    Value,
+) -> None:  # fmt: skip
     """Multiply rows of bf16 with a row of f32, add another one, clamp, and store bf16."""
     builder, bounds = emit.builder, (emit.splat(low), emit.splat(high))
     step, whole = builder.mul(count, emit.i64(2)), builder.sdiv(count, emit.i64(LANES))

@@ -140,16 +140,9 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
 
     @device
     def block(  # noqa: PLR0913 (values in registers)
-        job: GemmJob,
-        entry: Panel,
-        places: int,
-        step: int,
-        count: int,
-        start: int,
-        out: int,
-        first: int,
+        job: GemmJob, entry: Panel, places: int, step: int, count: int, start: int, out: int, first: int,
         second: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         words, numbers = EpilogueHeader.at(job.epilogue_words), Bounds.at(job.epilogue_numbers)
         vectors, last = entry.vectors, entry.last_columns
         stride, column = job.out_stride, 4 * entry.column
@@ -189,16 +182,9 @@ def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
     """Return a function with the parameters of ``compute_block``, for rows of the result that are placed as `OutputLines`."""
 
     def compute(  # noqa: PLR0913 (values in registers)
-        job: GemmJob,
-        entry: Panel,
-        places: int,
-        step: int,
-        count: int,
-        start: int,
-        out: int,
-        first: int,
+        job: GemmJob, entry: Panel, places: int, step: int, count: int, start: int, out: int, first: int,
         second: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         g, stride = OutputLines.at(job.lines), job.out_stride
         width, height = g.width, g.height
         planes, lines = g.planes, g.lines
@@ -301,16 +287,9 @@ def _staged(
 
 @device
 def _block(  # noqa: PLR0913 (values in registers)
-    job: GemmJob,
-    entry: Panel,
-    places: int,
-    step: int,
-    count: int,
-    start: int,
-    out: int,
-    first: int,
-    second: int,
-) -> None:
+    job: GemmJob, entry: Panel, places: int, step: int, count: int, start: int, out: int, first: int, second:
+    int,
+) -> None:  # fmt: skip
     """Multiply some rows with a panel, and apply the epilogue; the result and the residual may be bf16."""
     words, numbers = EpilogueHeader.at(job.epilogue_words), Bounds.at(job.epilogue_numbers)
     vectors, last = entry.vectors, entry.last_columns

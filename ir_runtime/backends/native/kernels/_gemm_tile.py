@@ -162,13 +162,9 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
 
 
 def _accumulate_tap(
-    emit: Emit,
-    product: WordProduct,
-    lines: Sequence[Value],
-    length: Value,
-    state: Sequence[Value],
-    vectors: int,
-) -> list[Value]:
+    emit: Emit, product: WordProduct, lines: Sequence[Value], length: Value, state: Sequence[Value], vectors:
+    int,
+) -> list[Value]:  # fmt: skip
     """Add the products of a tap to the sums; take and return the address of the weights, and the sums.
 
     A narrow tile takes several words a turn: the addresses of its rows do not fit in registers, and loading one
@@ -459,16 +455,10 @@ def round_row(emit: Emit, x: Value, count: Value, out: Value, stored: Value) -> 
 @instruction(*[types.int64] * 3)
 def widen_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """Store ``count`` numbers of bf16 as f32."""
-    builder = emit.builder
-    whole = builder.sdiv(count, emit.i64(LANES))
-    with emit.loop(whole) as (i, _, _following):
-        numbers = load_bf16(emit, emit.at(x, builder.mul(i, emit.i64(2 * LANES))))
-        emit.store(numbers, emit.at(out, builder.mul(i, emit.i64(4 * LANES))))
-    done = builder.mul(whole, emit.i64(LANES))
-    rest = builder.sub(count, done)
-    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
-        numbers = load_bf16(emit, emit.at(x, builder.mul(done, emit.i64(2))), rest)
-        _store_f32(emit, numbers, emit.at(out, builder.mul(done, emit.i64(4))), rest)
+    for index, _, mask in emit.masked_strips(count):
+        rest = None if mask is None else emit.builder.sub(count, index)
+        numbers = load_bf16(emit, emit.at(x, emit.builder.mul(index, emit.i64(2))), rest)
+        _store_f32(emit, numbers, emit.at(out, emit.builder.mul(index, emit.i64(4))), rest)
 
 
 @device

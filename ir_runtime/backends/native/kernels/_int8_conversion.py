@@ -17,7 +17,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
 from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
-from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value, splat_bits
+from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, each_unit, load_args
@@ -82,7 +82,7 @@ def _quantize_planes(
     """Quantize a line whose channels are ``plane`` bytes apart, to one word for each pixel; return whether any is NaN."""
     p, builder, seen = _scalars(emit, parameters, 5), emit.builder, emit.stack_words(LANES // 2)
 
-    def body(offset: Value, load: Load, store: Store) -> None:
+    for offset, load, store in emit.vectors(width):
         first, none = emit.at(x, offset), ir.Constant(INTS, None)
         with emit.loop(channels, [first, none, none]) as (_, (place, shift, word), following):
             level, nan = _level(emit, load(place), p)
@@ -91,8 +91,6 @@ def _quantize_planes(
             more = builder.add(shift, splat_bits(8 * LEVEL_SIZE))
             following += [emit.at(place, plane), more, builder.or_(word, bits)]
         store(builder.bitcast(following[2], VECTOR), emit.at(out, offset))
-
-    emit.vector_loop(width, body)
     return _any(emit, seen)
 
 
@@ -101,13 +99,11 @@ def _quantize_pixel(emit: Emit, x: Value, channels: Value, parameters: Value, ou
     """Quantize the channels of a pixel, which are neighbours; return whether any is NaN."""
     p, builder, seen = _scalars(emit, parameters, 5), emit.builder, emit.stack_words(LANES // 2)
 
-    def body(offset: Value, load: Load, _: Store) -> None:
+    for offset, load, _ in emit.vectors(channels):
         level, nan = _level(emit, load(emit.at(x, offset)), p)
         _note(emit, seen, nan)
         along = builder.sdiv(builder.mul(offset, emit.i64(LEVEL_SIZE)), emit.i64(4))
         store_levels(emit, level, emit.at(out, along))  # maps have whole vectors
-
-    emit.vector_loop(channels, body)
     return _any(emit, seen)
 
 
@@ -117,13 +113,11 @@ def _dequantize_pixel(emit: Emit, out: Value, channels: Value, parameters: Value
     builder = emit.builder
     steps, span, first = _scalars(emit, parameters, 3)
 
-    def body(offset: Value, _: Load, store: Store) -> None:
+    for offset, _, store in emit.vectors(channels):
         along = builder.sdiv(builder.mul(offset, emit.i64(LEVEL_SIZE)), emit.i64(4))
         share = emit.divide(load_levels(emit, emit.at(x, along)), steps)
         product = emit.fence(emit.multiply(share, span))  # rounded before the sum
         store(emit.add(product, first), emit.at(out, offset))
-
-    emit.vector_loop(channels, body)
 
 
 @device

@@ -220,13 +220,9 @@ def _maximum(node: IntegerPooled, data: LevelMap, out: LevelMap) -> Bound:
 
 
 def _windows(
-    node: IntegerProduct | IntegerPooled,
-    data: LevelMap,
-    out: LevelMap,
-    form: int,
-    kernel: Sequence[int],
+    node: IntegerProduct | IntegerPooled, data: LevelMap, out: LevelMap, form: int, kernel: Sequence[int],
     arrays: dict[str, Array],
-) -> Bound:
+) -> Bound:  # fmt: skip
     (above, _), (left, _) = node.op.pads(node.data.shape[2:], kernel)
     down, across = node.op.strides
     lines, vectors = out.images * out.height, out.stored // LANES

@@ -84,7 +84,8 @@ def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
     """Fill ``size`` bytes with 32-bit words."""
     filled = emit.builder.bitcast(emit.splat(emit.builder.trunc(word, I32)), VECTOR)
     words = emit.builder.sdiv(size, emit.i64(4))
-    emit.vector_loop(words, lambda offset, _, store: store(filled, emit.at(out, offset)))
+    for offset, _, store in emit.vectors(words):
+        store(filled, emit.at(out, offset))
 
 
 @routine(*[types.int64] * 4)

@@ -11,7 +11,7 @@ from ....ir.tensor import Array
 from ...common.layout import moveaxis
 from ..codegen.descriptor import Descriptor, concatenate, f32, i64
 from ..codegen.language import Instruction, instruction, routine, types
-from ..codegen.vectors import Emit, Load, Store, Value
+from ..codegen.vectors import Emit, Value
 from ..threading.task import UNUSED
 from ._activation_code import ActivationKind, apply_activation
 from ._copy import contiguous
@@ -135,11 +135,9 @@ def _row_instruction(name: str, combine: Callable[[Emit, Value, Value], Value]) 
     """Return an instruction ``(out, other, count)`` that combines two rows element by element, in place."""
 
     def write(emit: Emit, out: Value, other: Value, count: Value) -> None:
-        def body(offset: Value, load: Load, store: Store) -> None:
+        for offset, load, store in emit.vectors(count):
             place = emit.at(out, offset)
             store(combine(emit, load(place), load(emit.at(other, offset))), place)
-
-        emit.vector_loop(count, body)
 
     write.__name__ = name
     return instruction(*[types.int64] * 3)(write)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from ..codegen.host import call_host
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.vectors import F32, LANES, VECTOR, Emit, Load, Store, Value
 from ._activation_code import exp
-from ._columns import ColumnsJob, Sizes, column_loop, column_sizes, columns_task, load_sizes, run_columns
+from ._columns import ABREAST, ColumnsJob, Sizes, column_sizes, columns_task, load_sizes, run_columns
 
 __all__ = [
     "log",
@@ -54,31 +54,11 @@ def reduce_row(
 
     Return the joined accumulators. In the last step, lanes beyond the row keep their values.
     """
-    builder = emit.builder
-    block = ACCUMULATORS * LANES
-    many = builder.sdiv(count, emit.i64(block))
-    with emit.loop(many, [emit.i64(0), *[start] * ACCUMULATORS]) as (_, (offset, *now), following):
-        made = [
-            step(sum_row, emit.at(offset, 4 * LANES * j), emit.load, emit.store)
-            for j, sum_row in enumerate(now)
-        ]
-        following += [emit.at(offset, 4 * block), *made]
-    offset, sum_row = following[0], following[1]
-    for other in following[2:]:
-        sum_row = join(sum_row, other)
-    left = builder.sub(count, builder.mul(many, emit.i64(block)))
-    whole = builder.sdiv(left, emit.i64(LANES))
-    with emit.loop(whole, [offset, sum_row]) as (_, (at, now_one), after):
-        after += [emit.at(at, 4 * LANES), step(now_one, at, emit.load, emit.store)]
-    offset, sum_row = after
-    rest = builder.sub(left, builder.mul(whole, emit.i64(LANES)))
-
-    def last() -> list[Value]:
-        return [
-            builder.select(emit.lane_mask(rest), step(sum_row, offset, *emit.masked_access(rest)), sum_row)
-        ]
-
-    return emit.if_else(builder.icmp_signed(">", rest, emit.i64(0)), last, lambda: [sum_row])[0]
+    sums = [start] * ACCUMULATORS
+    for offset, access in emit.strips(count, ACCUMULATORS, sums=sums, join=join):
+        for j, (load, store) in enumerate(access):
+            sums[j] = step(sums[j], emit.at(offset, 4 * LANES * j), load, store)
+    return sums[0]
 
 
 def _larger(emit: Emit, a: Value, b: Value) -> Value:
@@ -130,11 +110,9 @@ def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Instruction:
     def write(emit: Emit, out: Value, count: Value, other: Value) -> None:
         same = emit.splat(other)
 
-        def body(offset: Value, load: Load, store: Store) -> None:
+        for offset, load, store in emit.vectors(count):
             place = emit.at(out, offset)
             store(how(emit, load(place), same), place)
-
-        emit.vector_loop(count, body)
 
     return instruction(*[types.int64] * 2, types.float32)(write)
 
@@ -173,15 +151,13 @@ def normalize_row(
     middle, times = emit.splat(mean), emit.splat(factor)
 
     def go(scales: bool, shifts: bool) -> None:
-        def body(offset: Value, load: Load, store: Store) -> None:
+        for offset, load, store in emit.vectors(count):
             found = emit.multiply(emit.subtract(load(emit.at(x, offset)), middle), times)
             if scales:
                 found = emit.multiply(found, load(emit.at(scale, offset)))
             if shifts:
                 found = emit.add(found, load(emit.at(shift, offset)))
             store(found, emit.at(out, offset))
-
-        emit.vector_loop(count, body)
 
     zero = emit.i64(0)
     with builder.if_else(builder.icmp_signed("!=", scale, zero)) as (with_scale, without):
@@ -336,7 +312,7 @@ def _reduce_columns(
     """Reduce ``count`` columns of ``length`` elements, which are ``stride`` bytes apart."""
 
     def go(steps: Steps) -> None:
-        def body(offset: Value, access: Sequence[tuple[Load, Store]]) -> None:
+        for offset, access in emit.strips(count, ABREAST):
             start = [steps.start] * len(access)
             with emit.loop(length, [emit.at(x, offset), *start]) as (_, (at, *so_far), following):
                 following.append(emit.at(at, stride))
@@ -345,8 +321,6 @@ def _reduce_columns(
             for j, (_, store) in enumerate(access):
                 found = _narrowed(emit, steps.finish(emit, following[1 + j], divisor), VECTOR)
                 store(found, emit.at(emit.at(out, offset), 4 * LANES * j))
-
-        column_loop(emit, count, body)
 
     emit.switch(code, {code: partial(go, steps) for code, steps in STEPS.items()})
 
@@ -373,8 +347,7 @@ def _narrowed(emit: Emit, found: Value, kind: ir.Type) -> Value:
 @instruction(*[types.int64] * 5)
 def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: Value, out: Value) -> None:
     """Compute softmax along ``count`` columns of ``length`` elements, which are ``stride`` bytes apart."""
-
-    def body(offset: Value, load: Load, store: Store) -> None:
+    for offset, load, store in emit.vectors(count):
         source, target = emit.at(x, offset), emit.at(out, offset)
         with emit.loop(length, [source, emit.constant(float("-inf"))]) as (_, (at, so_far), following):
             following += [emit.at(at, stride), larger(emit, so_far, load(at))]
@@ -391,8 +364,6 @@ def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: 
         with emit.loop(length, [target]) as (_, (to,), following):
             store(emit.multiply(load(to), factor), to)
             following.append(emit.at(to, stride))
-
-    emit.vector_loop(count, body)
 
 
 @device

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
-from ..codegen.vectors import F32, I32, I64, LANES, Emit, Load, Store, Value
+from ..codegen.vectors import F32, I32, I64, LANES, Emit, Store, Value
 
 __all__ = [
     "add_weighted_rows",
@@ -28,21 +28,15 @@ MAX_INLINE = 1024
 @instruction(types.int64, types.int64)
 def clear_row(emit: Emit, out: Value, count: Value) -> None:
     """Store ``count`` zeros."""
-
-    def body(offset: Value, load: Load, store: Store) -> None:
+    for offset, _, store in emit.vectors(count):
         store(emit.constant(0), emit.at(out, offset))
-
-    emit.vector_loop(count, body)
 
 
 @instruction(*[types.int64] * 3)
 def copy_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """Copy ``count`` elements."""
-
-    def body(offset: Value, load: Load, store: Store) -> None:
+    for offset, load, store in emit.vectors(count):
         store(load(emit.at(x, offset)), emit.at(out, offset))
-
-    emit.vector_loop(count, body)
 
 
 @instruction(*[types.int64] * 3)
@@ -65,11 +59,8 @@ def copy_bytes(x: int, size: int, out: int) -> None:
 @instruction(*[types.int64] * 3)
 def copy_padded(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """Copy ``count`` elements, and store zeros up to the end of the last vector."""
-
-    def body(offset: Value, load: Load, store: Store) -> None:
+    for offset, load, _ in emit.vectors(count):
         emit.store(load(emit.at(x, offset)), emit.at(out, offset))
-
-    emit.vector_loop(count, body)
 
 
 @instruction(*[types.int64] * 6)
@@ -120,34 +111,16 @@ def add_weighted_rows(
     emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value
 ) -> None:
     """Add the weighted sum of ``rows`` rows, which are ``stride`` bytes apart, to ``out``."""
-    builder = emit.builder
-    wide = 8
-
-    def block(vectors: int, offset: Value, access: Sequence[tuple[Load, Store]]) -> None:
-        start = [load(emit.at(out, emit.at(offset, 4 * LANES * j))) for j, (load, _) in enumerate(access)]
+    for offset, access in emit.strips(count, 8):
+        places = [emit.at(offset, 4 * LANES * j) for j in range(len(access))]
+        start = [load(emit.at(out, place)) for (load, _), place in zip(access, places, strict=True)]
         with emit.loop(rows, [emit.at(y, offset), weights, *start]) as (_, (at, weight, *now), following):
             factor = emit.splat(emit.load(weight, F32))
-            made = [
-                emit.fma(factor, load(emit.at(at, 4 * LANES * j)), now[j])
-                for j, (load, _) in enumerate(access)
-            ]
-            following += [emit.at(at, stride), emit.at(weight, 4), *made]
-        for j, (_, store) in enumerate(access):
-            store(following[2 + j], emit.at(out, emit.at(offset, 4 * LANES * j)))
-
-    plain = emit.load, emit.store
-    many = builder.sdiv(count, emit.i64(wide * LANES))
-    with emit.loop(many, [emit.i64(0)]) as (_, (offset,), following):
-        block(wide, offset, [plain] * wide)
-        following.append(emit.at(offset, 4 * wide * LANES))
-    left = builder.sub(count, builder.mul(many, emit.i64(wide * LANES)))
-    whole = builder.sdiv(left, emit.i64(LANES))
-    with emit.loop(whole, [following[0]]) as (_, (offset,), after):
-        block(1, offset, [plain])
-        after.append(emit.at(offset, 4 * LANES))
-    rest = builder.sub(left, builder.mul(whole, emit.i64(LANES)))
-    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
-        block(1, after[0], [emit.masked_access(rest)])
+            following += [emit.at(at, stride), emit.at(weight, 4)]
+            for j, (load, _) in enumerate(access):
+                following.append(emit.fma(factor, load(emit.at(at, 4 * LANES * j)), now[j]))
+        for (_, store), place, total in zip(access, places, following[2:], strict=True):
+            store(total, emit.at(out, place))
 
 
 @instruction(*[types.int64] * 4)

@@ -45,12 +45,9 @@ def transform_filters(w: Array, scale: Array) -> PackedPanels:
     outputs, channels = w.shape[:2]
     panels = allocate_panels(TILE_ELEMENTS, outputs, channels)
     job = TransformJob.fill(
-        panels=len(panels) // TILE_ELEMENTS,
-        table=panels.table.ctypes.data,
-        filters=w.ctypes.data,
-        scale=scale.ctypes.data,
-        channels=channels,
-    )
+        panels=len(panels) // TILE_ELEMENTS, table=panels.table.ctypes.data, filters=w.ctypes.data,
+        scale=scale.ctypes.data, channels=channels,
+    )  # fmt: skip
     parallel_for(_TRANSFORM.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, threads())
     return panels
 
@@ -306,20 +303,9 @@ def _winograd(call: int) -> None:
     spare = scratch_memory(4 * columns)
     if job.shared != 0:
         _by_phases(
-            counter,
-            job,
-            x,
-            y,
-            first,
-            second,
-            second + TILE_ELEMENTS * before,
-            before,
-            after,
-            tiles,
-            table,
-            spare,
-            failure_word(call),
-        )
+            counter, job, x, y, first, second, second + TILE_ELEMENTS * before, before, after, tiles, table,
+            spare, failure_word(call),
+        )  # fmt: skip
     else:
         source = scratch_memory(TILE_ELEMENTS * (before + after))
         target = source + TILE_ELEMENTS * before
@@ -382,13 +368,9 @@ class Winograd:
         object.__setattr__(self, "_kept", (w, np.ascontiguousarray(scale), np.ascontiguousarray(bias), zeros))
 
     def run(
-        self,
-        x: Array,
-        shape: Sequence[int],
-        pads: Sequence[tuple[int, int]],
-        y: Array,
-        extras: Sequence[Array],
-    ) -> None:
+        self, x: Array, shape: Sequence[int], pads: Sequence[tuple[int, int]], y: Array, extras:
+        Sequence[Array],
+    ) -> None:  # fmt: skip
         """Convolve ``x``, flat but of NHWC ``shape``, into ``y`` of NHWC shape."""
         key = (*shape, *y.shape, threads())
         if (found := self._jobs.get(key)) is None:

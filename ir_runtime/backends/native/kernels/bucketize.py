@@ -18,7 +18,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32
-from ..codegen.typed import I64S, load_typed, store_typed, typed_loop
+from ..codegen.typed import I64S, load_typed, store_typed
 from ..codegen.vectors import F32, I64, INTS, VECTOR, Emit
 from ..threading.capture import replayed
 from ..threading.denormals import keep_denormals, set_float_mode
@@ -72,7 +72,7 @@ def _count_bounds(
     """Compare numbers with each bound: for few of them, that takes less time than to search by halves."""
 
     def go(kind: ir.Type, is_right: bool) -> None:
-        def body(index: ir.Value, mask: ir.Value | None) -> None:
+        for index, _, mask in emit.masked_strips(count):
             number = load_typed(emit, VECTOR, x, index, mask)
             with emit.loop(length, [buckets, ir.Constant(INTS, None)]) as (_, (place, total), following):
                 counted = _is_counted(emit, emit.splat(emit.load(place, F32)), number, is_right)
@@ -80,8 +80,6 @@ def _count_bounds(
                 following += [emit.at(place, 4), more]
             found = following[1]
             store_typed(emit, found if kind == INTS else emit.builder.sext(found, kind), out, index, mask)
-
-        typed_loop(emit, count, body)
 
     number = emit.builder.add(emit.builder.mul(size, emit.i64(2)), is_right)
     kinds = (4, INTS), (8, I64S)

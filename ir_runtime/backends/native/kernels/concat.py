@@ -23,7 +23,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, concatenate, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64, store_i64
-from ..codegen.vectors import Emit, Load, Store
+from ..codegen.vectors import Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.recording import RECORD, is_recording, workspace
@@ -102,14 +102,11 @@ def _scale_columns(  # noqa: PLR0913 (values in registers)
     scale: ir.Value, shift: ir.Value,
 ) -> None:  # fmt: skip
     """Compute ``x * scale + shift`` for rows ``scale`` and ``shift``."""
-
-    def body(offset: ir.Value, load: Load, store: Store) -> None:
+    for offset, load, store in emit.vectors(count):
         factor, more = load(emit.at(scale, offset)), load(emit.at(shift, offset))
         with emit.loop(rows, [emit.at(x, offset), emit.at(out, offset)]) as (_, (at, target), following):
             store(emit.fma(load(at), factor, more), target)
             following += [emit.at(at, stride), emit.at(target, width)]
-
-    emit.vector_loop(count, body)
 
 
 @device

@@ -18,7 +18,7 @@ from ..codegen import ir
 from ..codegen.bf16 import rounded_bf16
 from ..codegen.language import device, instruction, types
 from ..codegen.target import TARGET
-from ..codegen.typed import F64S, I8S, I64S, constant_lanes, load_typed, store_typed, typed_loop
+from ..codegen.typed import F64S, I8S, I64S, constant_lanes, load_typed, store_typed
 from ..codegen.vectors import INTS, LANES, VECTOR, Emit, splat_bits
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
@@ -151,11 +151,9 @@ def convert_elements(emit: Emit, pair: Register, x: Register, count: Register, o
     """Convert ``count`` elements by the conversion of a number."""
 
     def go(source: Kind, target: Kind) -> None:
-        def body(index: Register, mask: Register | None) -> None:
+        for index, _, mask in emit.masked_strips(count):
             value = load_typed(emit, _STORED[source], x, index, mask)
             store_typed(emit, _FORMULAS[source, target](emit, value), out, index, mask)
-
-        typed_loop(emit, count, body)
 
     emit.switch(pair, {_number(*kinds): partial(go, *kinds) for kinds in _FORMULAS})
 

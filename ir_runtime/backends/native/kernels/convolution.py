@@ -174,12 +174,9 @@ def neighbours(op: Convolution, data: Value, w: Array) -> int:
 
 
 def widened(
-    op: Convolution,
-    w: Array,
-    epilogue: Epilogue,
-    count: int,
-    make: Callable[[Convolution, Array, Epilogue], Kernel],
-) -> Kernel:
+    op: Convolution, w: Array, epilogue: Epilogue, count: int, make: Callable[[Convolution, Array, Epilogue],
+    Kernel],
+) -> Kernel:  # fmt: skip
     """Return the kernel that ``make`` returns for filters that give ``count`` neighbours at once."""
     outputs, wide, step = len(w), w.shape[-1], op.strides[-1]
     filters = np.zeros((count, *w.shape[:-1], wide + (count - 1) * step), np.float32)

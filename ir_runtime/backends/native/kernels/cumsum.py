@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ....ir.tensor import Value
@@ -18,9 +16,9 @@ from ..codegen.memory import load_f32, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
 from ._columns import (
+    ABREAST,
     ColumnsJob,
     ColumnsPlan,
-    column_loop,
     column_sizes,
     columns_kernel,
     columns_task,
@@ -50,7 +48,7 @@ def _sum_columns(
     builder = emit.builder
     is_exclusive = builder.icmp_signed("!=", exclusive, emit.i64(0))
 
-    def body(offset: Emitted, access: Sequence[tuple[Load, Store]]) -> None:
+    for offset, access in emit.strips(count, ABREAST):
         places = [4 * LANES * j for j in range(len(access))]
         target, start = emit.at(out, offset), [emit.constant(_NONE)] * len(access)
         with emit.loop(length, [emit.at(x, offset), target, *start]) as (_, (at, to, *sums), following):
@@ -62,8 +60,6 @@ def _sum_columns(
         with builder.if_then(is_exclusive):
             for (_, store), place in zip(access, places, strict=True):
                 store(emit.constant(0), emit.at(target, place))
-
-    column_loop(emit, count, body)
 
 
 @instruction(*[types.int64] * 5)

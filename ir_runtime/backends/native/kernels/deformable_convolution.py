@@ -29,7 +29,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, Job, i64
 from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import load_f32, scratch_memory
-from ..codegen.vectors import F32, I64, LANES, VECTOR, Emit, Load, Store
+from ..codegen.vectors import F32, I64, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
@@ -163,13 +163,11 @@ def _blend(  # noqa: PLR0913 (values in registers)
         weights.append(emit.splat(emit.load(emit.at(place, 8 * LANES * _CORNERS + 4 * LANES * corner), F32)))
     factors = emit.splat(factor)
 
-    def body(offset: Register, load: Load, store: Store) -> None:
+    for offset, load, store in emit.vectors(channels):
         total = emit.multiply(weights[0], load(emit.at(starts[0], offset)))
         for start, weight in zip(starts[1:], weights[1:], strict=True):
             total = emit.fma(weight, load(emit.at(start, offset)), total)
         store(emit.multiply(total, factors), emit.at(out, offset))
-
-    emit.vector_loop(channels, body)
 
 
 def _task(name: str, zeros: bool) -> Task:

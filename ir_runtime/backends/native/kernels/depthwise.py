@@ -160,13 +160,9 @@ def _inside(
 
 
 def _all_taps(
-    emit: Emit,
-    count: Register,
-    across: Register,
-    dilation: Register,
-    begin: Sequence[Register],
-    add_taps: AddTaps,
-) -> list[Register]:
+    emit: Emit, count: Register, across: Register, dilation: Register, begin: Sequence[Register], add_taps:
+    AddTaps,
+) -> list[Register]:  # fmt: skip
     """Return the sums after ``count`` elements, which begin at an address of the data, a column, and weights."""
     builder, now = emit.builder, list(begin)
     many = builder.sdiv(count, emit.i64(TAPS))
@@ -648,12 +644,9 @@ def _of_volumes(op: GroupConvolution, ahead: tuple[int, ...]) -> GroupConvolutio
     """Return the same convolution for data with as many axes of length 1 before the spatial ones."""
     zeros = (0,) * len(ahead)
     return GroupConvolution(
-        strides=(*ahead, *op.strides),
-        dilations=(*ahead, *op.dilations),
-        pads_begin=(*zeros, *op.pads_begin),
-        pads_end=(*zeros, *op.pads_end),
-        auto_pad=op.auto_pad,
-    )
+        strides=(*ahead, *op.strides), dilations=(*ahead, *op.dilations), pads_begin=(*zeros, *op.pads_begin),
+        pads_end=(*zeros, *op.pads_end), auto_pad=op.auto_pad,
+    )  # fmt: skip
 
 
 def _pack_weights(w: Array) -> Array:

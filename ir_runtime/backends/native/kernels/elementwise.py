@@ -84,15 +84,8 @@ _UNARY: dict[type[Operation], Opcode] = {
 
 
 ELEMENTWISE_TYPES: tuple[type[Operation], ...] = (
-    *_BINARY,
-    *_UNARY,
-    Round,
-    Power,
-    FakeQuantize,
-    BatchNormInference,
-    BatchNormInference1,
-    *ACTIVATION_TYPES,
-)
+    *_BINARY, *_UNARY, Round, Power, FakeQuantize, BatchNormInference, BatchNormInference1, *ACTIVATION_TYPES,
+)  # fmt: skip
 """Operations that can be part of a chain."""
 
 _ZERO = np.float32(0)
@@ -301,12 +294,9 @@ def _broadcast(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...
 
 
 def _layout(
-    arrays: Sequence[Array],
-    given: Sequence[bool],
-    shape: tuple[int, ...],
-    order: tuple[int, ...],
-    is_bf16: bool,
-) -> _Layout | None:
+    arrays: Sequence[Array], given: Sequence[bool], shape: tuple[int, ...], order: tuple[int, ...], is_bf16:
+    bool,
+) -> _Layout | None:  # fmt: skip
     """Return how arrays are read: as they are, if that is possible, else those that are not contiguous are copied.
 
     Args:

@@ -26,7 +26,7 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64
-from ..codegen.vectors import F32, I64, Emit, Load, Store
+from ..codegen.vectors import F32, I64, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import uses_constant, was_refused
@@ -63,15 +63,13 @@ def _add_up(  # noqa: PLR0913 (values in registers)
     builder = emit.builder
     divisors = emit.splat(builder.sitofp(divisor, F32))
 
-    def body(offset: Any, load: Load, store: Store) -> None:
+    for offset, load, store in emit.vectors(width):
         with emit.loop(count, [indices, weights, emit.constant(0)]) as (_, (index, weight, total), following):
             row = emit.at(table, builder.mul(emit.load(index, I64), size))
             factor = emit.splat(emit.load(weight, F32))
             more = emit.fma(load(emit.at(row, offset)), factor, total)
             following += [emit.at(index, 8), emit.at(weight, step), more]
         store(emit.divide(following[2], divisors), emit.at(out, offset))
-
-    emit.vector_loop(width, body)
 
 
 @device

@@ -24,7 +24,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add
-from ..codegen.typed import store_typed, typed_loop
+from ..codegen.typed import store_typed
 from ..codegen.vectors import I32, I64, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
@@ -356,7 +356,8 @@ def _fill(emit: Emit, size: ir.Value, value: ir.Value, count: ir.Value, out: ir.
     def go(width: int) -> None:
         kind = ir.IntType(8 * width)
         same = emit.splat(value if width == 8 else emit.builder.trunc(value, kind))
-        typed_loop(emit, count, lambda index, mask: store_typed(emit, same, out, index, mask))
+        for index, _, mask in emit.masked_strips(count):
+            store_typed(emit, same, out, index, mask)
 
     emit.switch(size, {width: partial(go, width) for width in SIZES})
 

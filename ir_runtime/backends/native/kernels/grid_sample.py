@@ -241,19 +241,12 @@ def _plane_samples(mode: str, padding: str) -> Instruction:
         emit: Emit, job: Register, image: Register, grid: Register, out: Register, count: Register
     ) -> None:
         builder = emit.builder
-        whole = builder.sdiv(count, emit.i64(LANES))
-        with emit.loop(whole) as (i, _, _following):
-            vector(
-                emit, job, image, emit.at(grid, builder.mul(i, emit.i64(8 * LANES))),
-                emit.at(out, builder.mul(i, emit.i64(4 * LANES))), None,
-            )  # fmt: skip
-        done = builder.mul(whole, emit.i64(LANES))
-        rest = builder.sub(count, done)
-        with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
-            vector(
-                emit, job, image, emit.at(grid, builder.mul(done, emit.i64(8))),
-                emit.at(out, builder.mul(done, emit.i64(4))), rest,
-            )  # fmt: skip
+        for index, _, mask in emit.masked_strips(count):
+            points, target = (
+                emit.at(address, builder.mul(index, emit.i64(size)))
+                for address, size in ((grid, 8), (out, 4))
+            )
+            vector(emit, job, image, points, target, None if mask is None else builder.sub(count, index))
 
     return instruction(*[types.int64] * 5)(write)
 

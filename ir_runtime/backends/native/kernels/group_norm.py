@@ -19,7 +19,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import load_f32, scratch_memory, store_f32
-from ..codegen.vectors import LANES, Emit, Load, Store
+from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import Task, each_unit, load_args
@@ -39,21 +39,14 @@ def _column_reduction(term: Callable[[Emit, ir.Value, ir.Value, ir.Value], ir.Va
     """Return an instruction ``(x, stride, rows, count, sums, means)`` that adds a term of each row to the sums."""
 
     def write(
-        emit: Emit,
-        x: ir.Value,
-        stride: ir.Value,
-        rows: ir.Value,
-        count: ir.Value,
-        sums: ir.Value,
-        means: ir.Value,
-    ) -> None:
-        def body(offset: ir.Value, load: Load, store: Store) -> None:
+        emit: Emit, x: ir.Value, stride: ir.Value, rows: ir.Value, count: ir.Value, sums: ir.Value, means:
+        ir.Value,
+    ) -> None:  # fmt: skip
+        for offset, load, store in emit.vectors(count):
             place, mean = emit.at(sums, offset), load(emit.at(means, offset))
             with emit.loop(rows, [emit.at(x, offset), emit.constant(0)]) as (_, (at, sum), following):
                 following += [emit.at(at, stride), term(emit, sum, load(at), mean)]
             store(emit.add(load(place), following[1]), place)
-
-        emit.vector_loop(count, body)
 
     return instruction(*[types.int64] * 6)(write)
 
@@ -71,25 +64,15 @@ _column_sums, _column_squares = (
 
 @instruction(*[types.int64] * 8)
 def _normalize_columns(  # noqa: PLR0913 (values in registers)
-    emit: Emit,
-    x: ir.Value,
-    stride: ir.Value,
-    rows: ir.Value,
-    count: ir.Value,
-    out: ir.Value,
-    means: ir.Value,
-    factors: ir.Value,
-    shifts: ir.Value,
-) -> None:
+    emit: Emit, x: ir.Value, stride: ir.Value, rows: ir.Value, count: ir.Value, out: ir.Value, means:
+    ir.Value, factors: ir.Value, shifts: ir.Value,
+) -> None:  # fmt: skip
     """Compute ``(x - mean) * factor + shift`` for rows ``means``, ``factors`` and ``shifts``."""
-
-    def body(offset: ir.Value, load: Load, store: Store) -> None:
+    for offset, load, store in emit.vectors(count):
         mean, factor, shift = (load(emit.at(row, offset)) for row in (means, factors, shifts))
         with emit.loop(rows, [emit.at(x, offset), emit.at(out, offset)]) as (_, (at, target), following):
             store(emit.fma(emit.subtract(load(at), mean), factor, shift), target)
             following += [emit.at(at, stride), emit.at(target, stride)]
-
-    emit.vector_loop(count, body)
 
 
 class GroupNormJob(Descriptor):

@@ -12,7 +12,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add
-from ..codegen.typed import F64S, I64S, constant_lanes, load_lanes, store_typed, typed_loop
+from ..codegen.typed import F64S, I64S, constant_lanes, load_lanes, store_typed
 from ..codegen.vectors import I64, INTS, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
@@ -38,7 +38,7 @@ def divide_rows(
     zeros = emit.stack_words(1)
 
     def go(code: int, kind: ir.VectorType, single: int) -> None:
-        def body(index: Register, mask: Register | None) -> None:
+        for index, _, mask in emit.masked_strips(count):
             x, y = (
                 _operand(emit, kind, address, index, mask, bool(single >> place & 1))
                 for place, address in enumerate((a, b))
@@ -50,8 +50,6 @@ def divide_rows(
             y = builder.select(is_zero, constant_lanes(I64S, 1), y)
             found = _divided(emit, code, x, y, is_wide=kind == I64S)
             store_typed(emit, found if kind == I64S else builder.trunc(found, kind), out, index, mask)
-
-        typed_loop(emit, count, body)
 
     branches = {
         (code * 4 + single) * 16 + width: partial(go, code, kind, single)

@@ -24,7 +24,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64, keeping
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64, scratch_memory
-from ..codegen.vectors import F32, I64, INTS, LANES, Emit, Load, Store
+from ..codegen.vectors import F32, I64, INTS, LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
@@ -48,22 +48,18 @@ def _weighted_sum(
     def few(number: int) -> None:
         (first, factor), *others = [row(emit.i64(tap)) for tap in range(number)]
 
-        def body(offset: ir.Value, load: Load, store: Store) -> None:
+        for offset, load, store in emit.vectors(count):
             total = emit.multiply(factor, load(emit.at(first, offset)))
             for start, weight in others:
                 total = emit.fma(weight, load(emit.at(start, offset)), total)
             store(total, emit.at(out, offset))
 
-        emit.vector_loop(count, body)
-
     def many() -> None:
-        def body(offset: ir.Value, load: Load, store: Store) -> None:
+        for offset, load, store in emit.vectors(count):
             with emit.loop(taps, [emit.constant(0)]) as (tap, (total,), following):
                 start, weight = row(tap)
                 following.append(emit.fma(weight, load(emit.at(start, offset)), total))
             store(following[0], emit.at(out, offset))
-
-        emit.vector_loop(count, body)
 
     kind = builder.select(builder.icmp_signed("<", taps, emit.i64(3)), taps, emit.i64(3))
     emit.switch(kind, {1: partial(few, 1), 2: partial(few, 2), 3: many})
@@ -84,7 +80,7 @@ def _gathered_sum(
     def term(at: ir.Value) -> tuple[ir.Value, ir.Value]:
         return emit.gather(row, emit.load(emit.at(places, at), INTS)), emit.load(emit.at(weights, at))
 
-    def body(offset: ir.Value, load: Load, store: Store) -> None:
+    for offset, _, store in emit.vectors(count):
         value, weight = term(offset)
         with emit.loop(builder.sub(taps, emit.i64(1)), [offset, emit.multiply(value, weight)]) as (
             _,
@@ -95,8 +91,6 @@ def _gathered_sum(
             value, weight = term(at)
             following += [at, emit.fma(weight, value, total)]
         store(following[1], emit.at(out, offset))
-
-    emit.vector_loop(count, body)
 
 
 class ResizeJob(Descriptor):

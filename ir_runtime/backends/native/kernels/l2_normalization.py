@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -17,9 +16,9 @@ from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
 from ._columns import (
+    ABREAST,
     ColumnsJob,
     ColumnsPlan,
-    column_loop,
     column_sizes,
     columns_kernel,
     columns_task,
@@ -56,19 +55,13 @@ def _scaled(emit: Emit, x: Emitted, factor: Emitted) -> Emitted:
 
 @instruction(*[types.int64] * 7)
 def _normalize_columns(
-    emit: Emit,
-    x: Emitted,
-    stride: Emitted,
-    length: Emitted,
-    count: Emitted,
-    out: Emitted,
-    epsilon: Emitted,
+    emit: Emit, x: Emitted, stride: Emitted, length: Emitted, count: Emitted, out: Emitted, epsilon: Emitted,
     adds: Emitted,
-) -> None:
+) -> None:  # fmt: skip
     """Divide ``count`` columns of ``length`` elements, which are ``stride`` bytes apart, by their norms."""
     steps = STEPS[Reduction.L2]
 
-    def body(offset: Emitted, access: Sequence[tuple[Load, Store]]) -> None:
+    for offset, access in emit.strips(count, ABREAST):
         places, source = [4 * LANES * j for j in range(len(access))], emit.at(x, offset)
         with emit.loop(length, [source, *[steps.start] * len(access)]) as (_, (at, *now), following):
             following.append(emit.at(at, stride))
@@ -79,8 +72,6 @@ def _normalize_columns(
             for (load, store), factor, place in zip(access, factors, places, strict=True):
                 store(_scaled(emit, load(emit.at(at, place)), factor), emit.at(to, place))
             following += [emit.at(at, stride), emit.at(to, stride)]
-
-    column_loop(emit, count, body)
 
 
 @instruction(*[types.int64] * 5)
@@ -93,13 +84,11 @@ def _normalize_row(
     def step(sum: Emitted, offset: Emitted, load: Load, _: Store) -> Emitted:
         return steps.step(emit, sum, load(emit.at(x, offset)))
 
-    def body(offset: Emitted, load: Load, store: Store) -> None:
-        store(_scaled(emit, load(emit.at(x, offset)), factor), emit.at(out, offset))
-
     join = partial(steps.join, emit)
     squares = emit.reduce(reduce_row(emit, count, steps.start, step, join), join)
     factor = _factor(emit, spread(emit, squares), epsilon, adds)
-    emit.vector_loop(count, body)
+    for offset, load, store in emit.vectors(count):
+        store(_scaled(emit, load(emit.at(x, offset)), factor), emit.at(out, offset))
 
 
 @device

@@ -6,7 +6,6 @@ Powers have errors of about 1e-10, so results rounded to f32 are those of the re
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,12 +17,12 @@ from ..codegen import ir
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.target import TARGET
-from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
+from ..codegen.vectors import LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
 from ._columns import (
+    ABREAST,
     ColumnsJob,
     ColumnsPlan,
-    column_loop,
     column_sizes,
     columns_kernel,
     columns_task,
@@ -112,23 +111,15 @@ class ResponseJob(ColumnsJob):
 
 @instruction(*[types.int64] * 9)
 def _normalize(  # noqa: PLR0913 (values in registers)
-    emit: Emit,
-    x: Register,
-    stride: Register,
-    before: Register,
-    window: Register,
-    count: Register,
-    out: Register,
-    bias: Register,
-    scale: Register,
-    beta: Register,
-) -> None:
+    emit: Emit, x: Register, stride: Register, before: Register, window: Register, count: Register, out:
+    Register, bias: Register, scale: Register, beta: Register,
+) -> None:  # fmt: skip
     """Normalize ``count`` neighbours in a row by windows of as many rows, ``stride`` bytes apart, which begin some bytes before."""
     builder = emit.builder
     low, factor, exponent = (spread(emit, builder.bitcast(bits, F64)) for bits in (bias, scale, beta))
     square = STEPS[Reduction.L2].step
 
-    def body(offset: Register, access: Sequence[tuple[Load, Store]]) -> None:
+    for offset, access in emit.strips(count, ABREAST):
         places, source = [4 * LANES * j for j in range(len(access))], emit.at(x, offset)
         start = [doubles(0)] * len(access)
         with emit.loop(window, [builder.sub(source, before), *start]) as (_, (at, *sums), following):
@@ -139,8 +130,6 @@ def _normalize(  # noqa: PLR0913 (values in registers)
             power = negative_power(emit, builder.fadd(low, builder.fmul(factor, sum)), exponent)
             wide = builder.fmul(widened(emit, load(emit.at(source, place))), power)
             store(builder.fptrunc(wide, VECTOR), emit.at(emit.at(out, offset), place))
-
-    column_loop(emit, count, body)
 
 
 @device
@@ -181,12 +170,9 @@ def local_response(op: LRN, data: Value, axes: Value) -> Kernel | None:
         lengths = [shape[axis] for axis in order]
         sizes = int(np.prod(lengths[:place])), lengths[place], int(np.prod(lengths[place + 1 :]))
         job = ResponseJob.fill(
-            **column_sizes(sizes),
-            reach=(op.size - 1) // 2,
-            bias=numbers[0],
-            scale=numbers[1],
+            **column_sizes(sizes), reach=(op.size - 1) // 2, bias=numbers[0], scale=numbers[1],
             beta=numbers[2],
-        )
+        )  # fmt: skip
         return ColumnsPlan(order, np.argsort(order).tolist(), job)
 
     return columns_kernel(RESPONSE, plan)

@@ -19,7 +19,7 @@ from ... import Kernel
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
-from ..codegen.typed import I8S, I64S, load_lanes, load_typed, store_typed, typed_loop
+from ..codegen.typed import I8S, I64S, load_lanes, load_typed, store_typed
 from ..codegen.vectors import INTS, LANES, VECTOR, Emit
 from ..threading.recording import uses_constant
 from ..threading.task import Task
@@ -63,14 +63,12 @@ def _decide_elements(
             for address, bit, place in zip((a, b), (1, 2), copies, strict=True)
         ]
 
-        def body(index: ir.Value, mask: ir.Value | None) -> None:
+        for index, _, mask in emit.masked_strips(count):
             x, y = (
                 load_typed(emit, kind, address, emit.builder.mul(index, step), mask)
                 for address, step in operands
             )
             store_typed(emit, function(x, y), out, index, mask)
-
-        typed_loop(emit, count, body)
 
     branches = {
         _CODES[element, predicate]: partial(go, kind, partial(_compared, emit, predicate))
@@ -114,7 +112,7 @@ def _select_elements(
     def go(width: int, single: tuple[bool, ...]) -> None:
         kind = ir.VectorType(ir.IntType(8 * width), LANES)
 
-        def body(index: ir.Value, mask: ir.Value | None) -> None:
+        for index, _, mask in emit.masked_strips(count):
             condition = load_lanes(emit, I8S, a, index, mask, single[0])
             then, otherwise = (
                 load_lanes(emit, kind, address, index, mask, one)
@@ -122,8 +120,6 @@ def _select_elements(
             )
             holds = emit.builder.icmp_unsigned("!=", condition, ir.Constant(I8S, None))
             store_typed(emit, emit.builder.select(holds, then, otherwise), out, index, mask)
-
-        typed_loop(emit, count, body)
 
     number = emit.builder.add(emit.builder.mul(size, emit.i64(8)), singles)
     branches = {

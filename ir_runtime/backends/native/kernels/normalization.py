@@ -133,13 +133,8 @@ def _normalize(call: int) -> None:
                 if not again:
                     break
                 source, sums, least, usual, times, plus = (
-                    target,
-                    scratch_memory(4),
-                    NEGLIGIBLE,
-                    GROW,
-                    scale,
-                    shift,
-                )
+                    target, scratch_memory(4), NEGLIGIBLE, GROW, scale, shift,
+                )  # fmt: skip
             apply_epilogue(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
 
 

@@ -21,7 +21,7 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_f32, load_i64, store_f32
-from ..codegen.vectors import Emit, Load, Store
+from ..codegen.vectors import Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
@@ -64,10 +64,8 @@ def _fill_row(emit: Emit, out: Register, count: Register, number: Register) -> N
     """Store ``count`` times the same number."""
     filled = emit.splat(number)
 
-    def body(offset: Register, load: Load, store: Store) -> None:
+    for offset, _, store in emit.vectors(count):
         store(filled, emit.at(out, offset))
-
-    emit.vector_loop(count, body)
 
 
 def _pad_rows(call: int) -> None:

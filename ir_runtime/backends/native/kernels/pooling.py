@@ -165,12 +165,8 @@ def _pool_task(name: str, slide: Instruction) -> Task:
         address, y, x, _, _, _ = load_args(call)
         job = PoolJob.at(address)
         height, width, channels, lines, columns = (
-            job.height,
-            job.width,
-            job.channels,
-            job.out_height,
-            job.out_width,
-        )
+            job.height, job.width, job.channels, job.out_height, job.out_width,
+        )  # fmt: skip
         spread, form = job.dilation_down, job.mode
         size = job.result_size
         beside = WINDOWS if columns >= WINDOWS else 1
@@ -325,15 +321,9 @@ def _rectangle_mean(
     """
 
     def write(
-        emit: Emit,
-        x: ir.Value,
-        down: ir.Value,
-        right: ir.Value,
-        rows: ir.Value,
-        columns: ir.Value,
-        y: ir.Value,
-        factor: ir.Value,
-    ) -> None:
+        emit: Emit, x: ir.Value, down: ir.Value, right: ir.Value, rows: ir.Value, columns: ir.Value, y:
+        ir.Value, factor: ir.Value,
+    ) -> None:  # fmt: skip
         zeros = [emit.constant(0)] * abreast
         with emit.loop(rows, [x, *zeros]) as (_, (begin, *totals), below):
             with emit.loop(columns, [begin, *zeros]) as (_, (place, *sums), following):
@@ -505,12 +495,8 @@ def _adaptive_mean(call: int) -> None:
     address, y, x, _, _, _ = load_args(call)
     job = AdaptivePoolJob.at(address)
     height, width, channels, lines, columns = (
-        job.height,
-        job.width,
-        job.channels,
-        job.out_height,
-        job.out_width,
-    )
+        job.height, job.width, job.channels, job.out_height, job.out_width,
+    )  # fmt: skip
     count, vectors = job.units, job.vectors
     size = job.data_size
     step = size * channels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -53,14 +52,12 @@ def pack_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
     first, step = emit.splat(low), emit.splat(builder.select(is_usable, scale, ir.Constant(F32, 1.0)))
     codes = emit.at(out, PREFIX)
 
-    def body(done: Value, mask: Value | None) -> None:
+    for done, _, mask in emit.masked_strips(count):
         found = _numbers(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
         found = emit.round(builder.fdiv(emit.subtract(found, first), step))
         found = builder.bitcast(emit.minimum(found, emit.constant(_MOST)), INTS)
         found = builder.fptosi(builder.bitcast(builder.and_(found, kept), VECTOR), INTS)
         _store_codes(emit, builder.trunc(found, _CODES), emit.at(codes, done), mask)
-
-    _each_vector(emit, count, body)
 
 
 @instruction(*[types.int64] * 3)
@@ -68,15 +65,13 @@ def unpack_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """Unpack a row of ``count`` numbers."""
     scale, low = (emit.splat(side) for side in _sides(emit, x))
 
-    def body(done: Value, mask: Value | None) -> None:
+    for done, _, mask in emit.masked_strips(count):
         found = emit.add(emit.multiply(_codes(emit, emit.at(emit.at(x, PREFIX), done), mask), scale), low)
         place = emit.at(out, emit.builder.mul(done, emit.i64(4)))
         if mask is None:
             emit.store(found, place)
         else:
             emit.masked_store(found, place, mask)
-
-    _each_vector(emit, count, body)
 
 
 @instruction(*[types.int64] * 6, types.float32)
@@ -91,12 +86,11 @@ def dot_packed(
         places = [emit.at(start, builder.mul(stride, emit.i64(r))) for r in range(rows_here)]
         sums = [emit.constant(0)] * rows_here
 
-        def body(done: Value, mask: Value | None, sums: Sequence[Value]) -> list[Value]:
+        for done, _, mask in emit.masked_strips(count, sums=sums):
             factor = _numbers(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
-            others = (_codes(emit, emit.at(emit.at(place, PREFIX), done), mask) for place in places)
-            return [emit.fma(factor, other, sum) for other, sum in zip(others, sums, strict=True)]
-
-        for r, (place, sum) in enumerate(zip(places, _reduced(emit, count, sums, body), strict=True)):
+            for r, place in enumerate(places):
+                sums[r] = emit.fma(factor, _codes(emit, emit.at(emit.at(place, PREFIX), done), mask), sums[r])
+        for r, (place, sum) in enumerate(zip(places, sums, strict=True)):
             scale, low = _sides(emit, place)
             found = builder.fadd(builder.fmul(emit.reduce_add(sum), scale), builder.fmul(total, low))
             emit.store(found, emit.at(target, 4 * r))
@@ -118,7 +112,7 @@ def add_weighted_packed(
     """Add the weighted sum of ``rows`` packed rows, which are ``stride`` bytes apart, to ``out``."""
     builder = emit.builder
 
-    def block(vectors: int, done: Value, mask: Value | None) -> None:
+    for done, vectors, mask in emit.masked_strips(count, 8, 4):
         target = emit.at(out, builder.mul(done, emit.i64(4)))
         places = [emit.at(target, 4 * LANES * j) for j in range(vectors)]
         now = [y, weights, ir.Constant(F32, 0.0), *(_numbers(emit, place, mask) for place in places)]
@@ -144,52 +138,6 @@ def add_weighted_packed(
             else:
                 emit.masked_store(found, place, mask)
 
-    wide = 8
-    many = builder.sdiv(count, emit.i64(wide * LANES))
-    with emit.loop(many) as (i, _, _following):
-        block(wide, builder.mul(i, emit.i64(wide * LANES)), None)
-    first = builder.mul(many, emit.i64(wide * LANES))
-    whole = builder.sdiv(builder.sub(count, first), emit.i64(LANES))
-    half = builder.sdiv(whole, emit.i64(4))
-    with emit.loop(half) as (i, _, _following):
-        block(4, builder.add(first, builder.mul(i, emit.i64(4 * LANES))), None)
-    first = builder.add(first, builder.mul(half, emit.i64(4 * LANES)))
-    whole = builder.sub(whole, builder.mul(half, emit.i64(4)))
-    with emit.loop(whole) as (i, _, _following):
-        block(1, builder.add(first, builder.mul(i, emit.i64(LANES))), None)
-    first = builder.add(first, builder.mul(whole, emit.i64(LANES)))
-    rest = builder.sub(count, first)
-    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
-        block(1, first, emit.lane_mask(rest))
-
-
-def _each_vector(emit: Emit, count: Value, body: Callable[[Value, Value | None], None]) -> None:
-    """Call ``body`` with the numbers that are done, and a mask at the end."""
-
-    def step(done: Value, mask: Value | None, none: Sequence[Value]) -> list[Value]:
-        body(done, mask)
-        return []
-
-    _reduced(emit, count, [], step)
-
-
-def _reduced(
-    emit: Emit, count: Value, start: Sequence[Value],
-    step: Callable[[Value, Value | None, Sequence[Value]], list[Value]],
-) -> list[Value]:  # fmt: skip
-    """Return what ``step`` makes of values, vector by vector; the last one has a mask."""
-    builder = emit.builder
-    whole = builder.sdiv(count, emit.i64(LANES))
-    with emit.loop(whole, start) as (i, now, following):
-        following += step(builder.mul(i, emit.i64(LANES)), None, now)
-    done = builder.mul(whole, emit.i64(LANES))
-    rest = builder.sub(count, done)
-    return emit.if_else(
-        builder.icmp_signed(">", rest, emit.i64(0)),
-        lambda: step(done, emit.lane_mask(rest), following),
-        lambda: following,
-    )
-
 
 def _extremes(emit: Emit, x: Value, count: Value) -> tuple[Value, Value, Value]:
     """Return the smallest and the largest number of a row, and 0, or NaN where one is not finite."""
@@ -201,16 +149,12 @@ def _extremes(emit: Emit, x: Value, count: Value) -> tuple[Value, Value, Value]:
     def larger(a: Value, b: Value) -> Value:
         return builder.select(builder.fcmp_ordered(">", b, a), b, a)
 
-    def step(done: Value, mask: Value | None, now: Sequence[Value]) -> list[Value]:
+    ends = [emit.constant(float("inf")), emit.constant(float("-inf")), emit.constant(0)]
+    for done, _, mask in emit.masked_strips(count, sums=ends):
+        low, high, wrong = ends
         found = _numbers(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
-        low, high = smaller(now[0], found), larger(now[1], found)
-        if mask is not None:
-            low, high = builder.select(mask, low, now[0]), builder.select(mask, high, now[1])
-        return [low, high, emit.fma(found, emit.constant(0), now[2])]
-
-    start = [emit.constant(float("inf")), emit.constant(float("-inf")), emit.constant(0)]
-    low, high, wrong = _reduced(emit, count, start, step)
-    return emit.reduce(low, smaller), emit.reduce(high, larger), emit.reduce_add(wrong)
+        ends[:] = smaller(low, found), larger(high, found), emit.fma(found, emit.constant(0), wrong)
+    return emit.reduce(ends[0], smaller), emit.reduce(ends[1], larger), emit.reduce_add(ends[2])
 
 
 def _numbers(emit: Emit, address: Value, mask: Value | None) -> Value:

@@ -26,7 +26,7 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import barrier, fetch_add, load_atomic, load_i64, scratch_memory, store_i64
-from ..codegen.vectors import LANES, Emit, Load, Store
+from ..codegen.vectors import LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
@@ -50,11 +50,9 @@ def _row_instruction(count: int, how: Callable[..., Register]) -> Instruction:
         rows, (length, low, high) = given[:count], given[count:]
         bounds = emit.splat(low), emit.splat(high)
 
-        def body(offset: Register, load: Load, store: Store) -> None:
+        for offset, load, store in emit.vectors(length):
             found = how(emit, *(load(emit.at(row, offset)) for row in rows), *bounds)
             store(found, emit.at(out, offset))
-
-        emit.vector_loop(length, body)
 
     write.__name__ = how.__name__
     return instruction(*[types.int64] * (count + 2), types.float32, types.float32)(write)
@@ -502,14 +500,9 @@ class Runner:
         again = _reorder_gates(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
         first, products = _products_of(x, w, r)
         dense = Gemm(
-            first.pack(given, None, bias),
-            Epilogue(),
-            directions * rows,
-            1,
-            first.words(inputs),
-            UNUSED,
+            first.pack(given, None, bias), Epilogue(), directions * rows, 1, first.words(inputs), UNUSED,
             first.task,
-        )
+        )  # fmt: skip
         # There may be more: the second direction has the functions of the first.
         functions = tuple(_ACTIVATIONS[name] for name in op.activations[:3])
         return cls(

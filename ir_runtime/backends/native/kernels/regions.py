@@ -23,7 +23,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64, scratch_memory, store_i64
-from ..codegen.vectors import F32, I64, LANES, Emit, Load, Store
+from ..codegen.vectors import F32, I64, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
@@ -50,7 +50,7 @@ def _blend(  # noqa: PLR0913 (values in registers)
     def at(place: ir.Value, index: ir.Value, kind: ir.Type, size: int) -> ir.Value:
         return emit.load(emit.at(place, emit.builder.mul(index, emit.i64(size))), kind)
 
-    def body(offset: ir.Value, load: Load, store: Store) -> None:
+    for offset, load, store in emit.vectors(count):
         with emit.loop(tall, [none]) as (i, (total,), below):
             row = emit.at(at(lines, i, I64, 8), offset)
             with emit.loop(wide, [none]) as (j, (part,), following):
@@ -58,8 +58,6 @@ def _blend(  # noqa: PLR0913 (values in registers)
                 following.append(emit.fma(emit.splat(at(factors, j, F32, 4)), found, part))
             below.append(emit.fma(emit.splat(at(weights, i, F32, 4)), following[0], total))
         store(below[0], emit.at(out, offset))
-
-    emit.vector_loop(count, body)
 
 
 class RoiAlignJob(Descriptor):
@@ -261,42 +259,24 @@ class BinsJob(Descriptor):
 
 @instruction(*[types.int64] * 7)
 def _largest(
-    emit: Emit,
-    out: Register,
-    x: Register,
-    down: Register,
-    rows: Register,
-    across: Register,
-    columns: Register,
-    count: Register,
-) -> None:
+    emit: Emit, out: Register, x: Register, down: Register, rows: Register, across: Register, columns:
+    Register, count: Register,
+) -> None:  # fmt: skip
     """Store the largest of ``rows`` and ``columns`` of elements for each channel; NaN is not looked at."""
     builder = emit.builder
 
-    def block(start: Register, loads: list[Load], stores: list[Store]) -> None:
-        lowest = [emit.constant(_LOWEST)] * len(loads)
+    for start, access in emit.strips(count, AT_ONCE):
+        lowest = [emit.constant(_LOWEST)] * len(access)
         with emit.loop(rows, [emit.at(x, start), *lowest]) as (_, (line, *best), below):
             with emit.loop(columns, [line, *best]) as (_, (place, *now), beside):
                 beside.append(emit.at(place, across))
-                for j, load in enumerate(loads):
+                for j, (load, _) in enumerate(access):
                     found = load(emit.at(place, 4 * LANES * j))
                     is_larger = builder.fcmp_ordered(">", found, now[j])
                     beside.append(builder.select(is_larger, found, now[j]))
             below += [emit.at(line, down), *beside[1:]]
-        for j, store in enumerate(stores):
+        for j, (_, store) in enumerate(access):
             store(below[1 + j], emit.at(out, emit.at(start, 4 * LANES * j)))
-
-    wide = AT_ONCE * LANES
-    many = builder.sdiv(count, emit.i64(wide))
-    with emit.loop(many, [emit.i64(0)]) as (_, (start,), following):
-        block(start, [emit.load] * AT_ONCE, [emit.store] * AT_ONCE)
-        following.append(emit.at(start, 4 * wide))
-    done = following[0]
-
-    def rest(offset: Register, load: Load, store: Store) -> None:
-        block(emit.at(done, offset), [load], [store])
-
-    emit.vector_loop(builder.sub(count, builder.mul(many, emit.i64(wide))), rest)
 
 
 def _largest_of_bins(call: int) -> None:

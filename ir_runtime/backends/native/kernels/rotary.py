@@ -18,7 +18,7 @@ from ...patterns.rotary import Rotary, match_rotary
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
-from ..codegen.vectors import Emit, Load, Store, Value
+from ..codegen.vectors import Emit, Load, Value
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ._nest import (
@@ -54,19 +54,16 @@ def _turn_row(emit: Emit, x: Value, cos: Value, sin: Value, half: Value, out: Va
     """Turn the points whose coordinates are the halves of a row; products are rounded, as NumPy does."""
     step = emit.builder.mul(half, emit.i64(4))
 
-    def body(offset: Value, load: Load, store: Store) -> None:
+    def product(load: Load, row: Value, place: Value, factor: Value) -> Value:
+        return emit.fence(emit.multiply(factor, load(emit.at(row, place))))
+
+    for offset, load, store in emit.vectors(half):
         after = emit.at(offset, step)
         first, second = load(emit.at(x, offset)), load(emit.at(x, after))
-
-        def product(row: Value, place: Value, factor: Value) -> Value:
-            return emit.fence(emit.multiply(factor, load(emit.at(row, place))))
-
-        left = emit.subtract(product(cos, offset, first), product(sin, offset, second))
-        right = emit.add(product(cos, after, second), product(sin, after, first))
+        left = emit.subtract(product(load, cos, offset, first), product(load, sin, offset, second))
+        right = emit.add(product(load, cos, after, second), product(load, sin, after, first))
         store(left, emit.at(out, offset))
         store(right, emit.at(out, after))
-
-    emit.vector_loop(half, body)
 
 
 @device

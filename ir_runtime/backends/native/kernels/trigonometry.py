@@ -17,7 +17,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32
-from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
+from ..codegen.vectors import LANES, VECTOR, Emit
 from ..threading.task import Task
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 
@@ -79,10 +79,8 @@ def _rotate(emit: Emit, x: ir.Value, count: ir.Value, out: ir.Value, is_cosine: 
     """Store the sines or cosines of ``count`` numbers."""
 
     def branch(quarters: int) -> None:
-        def body(offset: ir.Value, load: Load, store: Store) -> None:
+        for offset, load, store in emit.vectors(count):
             store(_rotated(emit, load(emit.at(x, offset)), quarters), emit.at(out, offset))
-
-        emit.vector_loop(count, body)
 
     emit.switch(is_cosine, {0: lambda: branch(0), 1: lambda: branch(1)})
 

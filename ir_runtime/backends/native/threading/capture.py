@@ -41,13 +41,9 @@ class _Replayer:
         return threads_of_run() if threads is None else at_most_cores(threads)
 
     def recorder(
-        self,
-        steps: Sequence[RecordedStep],
-        instructions: Sequence[Instruction],
-        replayed: Mapping[int, Collection[int]],
-        of_shapes: Collection[int],
-        constants: Collection[int],
-    ) -> _Recorder:
+        self, steps: Sequence[RecordedStep], instructions: Sequence[Instruction], replayed: Mapping[int,
+        Collection[int]], of_shapes: Collection[int], constants: Collection[int],
+    ) -> _Recorder:  # fmt: skip
         """Return a recorder of a run, as `Replayer`."""
         return _Recorder(steps, instructions, replayed, of_shapes, constants)
 

@@ -60,14 +60,9 @@ class Part:
         return len(self.writer.calls) > min(self.cheap, 1)
 
     def add(
-        self,
-        step: RecordedStep,
-        instruction: Instruction,
-        contents: Collection[int],
-        given: Sequence[Array],
-        record: Record,
-        made: Sequence[Array | None],
-    ) -> None:
+        self, step: RecordedStep, instruction: Instruction, contents: Collection[int], given: Sequence[Array],
+        record: Record, made: Sequence[Array | None],
+    ) -> None:  # fmt: skip
         """Add a step.
 
         Args:
@@ -255,19 +250,13 @@ class Part:
             slot: view for slot, view in self.alive.items() if view.region.slot != slot or not view.is_whole
         }
         return Replay(
-            writer.tape(places, allocation),
-            SCRATCH_MARGIN + allocation.size,
-            self.host,
-            given,
-            [(slot, shape) for slot, shape in self.shapes.items() if slot not in slots],
-            list(self.expected.items()),
-            [(shape, dtype) for shape, _, dtype in (region.layout for region in results)],
-            [(function, found(what)) for function, what in self.after],
-            [(slot, found(what)) for slot, what in (changed | self.host.holds).items()],
-            [*self.fixed.items(), *((slot, None) for slot in self.cleared)],
-            any(call.threads > 1 for call in writer.calls),
-            tuple(self.instructions),
-        )
+            writer.tape(places, allocation), SCRATCH_MARGIN + allocation.size, self.host, given, [(slot,
+            shape) for slot, shape in self.shapes.items() if slot not in slots], list(self.expected.items()),
+            [(shape, dtype) for shape, _, dtype in (region.layout for region in results)], [(function,
+            found(what)) for function, what in self.after], [(slot, found(what)) for slot, what in (changed |
+            self.host.holds).items()], [*self.fixed.items(), *((slot, None) for slot in self.cleared)],
+            any(call.threads > 1 for call in writer.calls), tuple(self.instructions),
+        )  # fmt: skip
 
 
 def _is_hosted(region: Region) -> bool:

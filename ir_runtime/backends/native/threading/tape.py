@@ -68,12 +68,9 @@ class TapeWriter:
     refusals: list[int] = field(default_factory=list)
 
     def add(
-        self,
-        inputs: Iterable[tuple[int, Array]],
-        fixed: Iterable[Array],
-        record: Record,
-        outputs: Iterable[Array],
-    ) -> tuple[list[View], list[View | None]]:
+        self, inputs: Iterable[tuple[int, Array]], fixed: Iterable[Array], record: Record, outputs:
+        Iterable[Array],
+    ) -> tuple[list[View], list[View | None]]:  # fmt: skip
         """Add a step, and return views of these inputs, and of its outputs; ``None`` for outputs in constants.
 
         Args:
