@@ -5,4 +5,4 @@ __version__ = "0.1.0"
 OPENVINO_VERSION = "2026.4.1"
 
 API_VERSION = f"{OPENVINO_VERSION}-0-ir_runtime-{__version__}"
-"""What programs that ask for a least version of OpenVINO find, in its form, and people the version of the package."""
+"""The version for programs that require a minimum version of OpenVINO, followed by that of the package."""

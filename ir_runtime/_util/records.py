@@ -9,7 +9,7 @@ from typing import TypeAlias
 __all__ = ["Json", "Record", "encodable"]
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-"""What a report consists of. Its numbers may be infinite or NaN."""
+"""The data of a report; numbers may be infinite or NaN."""
 Record: TypeAlias = "dict[str, Json]"
 
 

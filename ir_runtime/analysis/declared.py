@@ -19,7 +19,7 @@ _UNREAD = "no layer computes with it, so the model runs as it is; correct the po
 _SAME = "the layers that read it give the same either way, so the model runs as it is; correct the port"
 
 Explain: TypeAlias = Callable[[Port, int], tuple[Cause, ...]]
-"""What decided a dim of an output."""
+"""The causes of the length of an output's dim."""
 
 IsSame: TypeAlias = Callable[[Layer, Sequence[Value | None], Sequence[Value | None]], bool]
 """Whether a layer gives the same outputs for two lists of inputs."""
@@ -41,7 +41,7 @@ class Agreement:
     report: Diagnostics
     explain: Explain | None = None
     strict: bool = False
-    """Whether every contradiction is an error, also where no layer computes with what is contradicted."""
+    """Whether every contradiction is an error, even if no layer computes with the port."""
     disputed: set[Port] = field(default_factory=set)
     """Outputs whose declared type has been reported as wrong."""
     pending: dict[Port, _Dispute] = field(default_factory=dict)

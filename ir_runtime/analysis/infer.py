@@ -125,7 +125,7 @@ class _Walk:
     cache: dict[tuple[object, ...], tuple[Value, ...]] = field(default_factory=dict)
     """Inferred outputs by operation and inputs: many layers of a model are equal."""
     as_declared: Diagnostics | None = None
-    """Findings if the Parameters receive what they declare; computed on demand."""
+    """Findings with the declared types of Parameters; computed on demand."""
     lacks_data: bool = False
     """Whether a constant before this layer has no data, as the weights are missing."""
     agreement: Agreement = field(init=False)

@@ -46,7 +46,7 @@ class PortShape:
     shape: tuple[int | str, ...] | None
     """Numbers, and text such as ``batch``, ``height/2``, ``1..8`` or ``?``; ``None`` if not even the rank is known."""
     declared: str | None = None
-    """What the file says, where that is something else."""
+    """The declared shape, if it differs."""
     is_declared: bool = False
     """Whether the shape is the declared one, because inferring it needs the missing weights."""
 

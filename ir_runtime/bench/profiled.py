@@ -13,7 +13,7 @@ from .timed import ComparedTime, OperationTime, RunTimes, StepTime
 __all__ = ["ProfileReport"]
 
 _BUSY = 3
-"""How many times longer than the fastest the slowest run of a busy machine takes."""
+"""The ratio of the slowest to the fastest run on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ProfileReport:
     seconds: float
     """The median time of a run that is not watched."""
     runs: tuple[RunTimes, ...]
-    """Those that were watched."""
+    """The observed runs."""
     peaks: Peaks
     range: tuple[float, float] | None = None
     """The seconds of the fastest and of the slowest run that is not watched."""

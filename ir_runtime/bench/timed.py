@@ -21,7 +21,7 @@ class StepTime:
     pattern: str
     """The pattern that they match; empty where the first one's kernel computes the others as epilogue."""
     seconds: float
-    """The median over the runs of what it took in one run."""
+    """The median time per run."""
     calls: float
     """How often it ran in one run: more than once inside loops."""
     within: str

@@ -47,7 +47,7 @@ weights = click.option(
 )
 
 count_option = functools.partial(click.option, type=click.IntRange(min=1), metavar="N")
-"""An option that takes a positive number."""
+"""An option for a positive number."""
 
 strictly = click.option("--strict", is_flag=True, help="Refuse shapes that inference contradicts.")
 

@@ -34,7 +34,7 @@ Record: TypeAlias = dict[str, Any]
 """A JSON object."""
 
 SCHEMA = 1
-"""The version of what ``--json`` prints: a number more wherever something is renamed or removed."""
+"""The version of ``--json`` output, increased when something is renamed or removed."""
 SHOWN = 30
 """The rows that a terminal shows of a table that may be cut."""
 

@@ -16,9 +16,9 @@ from ..limits import current
 __all__ = ["GROWTH", "SMALL", "TEMPORARY", "evaluated", "foldable", "is_pure", "size_of"]
 
 GROWTH, SMALL = 16, 1 << 20
-"""A folded constant may be this many times larger than what it is computed from, or have this many bytes.
-
-Beyond that it is cheaper to compute it again."""
+"""The most times that a folded constant may be larger than its inputs, or its size in bytes, before
+recomputing is cheaper.
+"""
 TEMPORARY = 1 << 26
 """Bytes of a result that is not kept, as all that follows from it are constants that are not too large."""
 

@@ -34,7 +34,7 @@ from .growing_cache import Copy, GrowingCache, append_kernel, growing_caches
 __all__ = ["APPEND", "QuantizedCaches", "find_quantized_caches", "packed_cache_kernels", "variable_kernels"]
 
 APPEND = "append_u8"
-"""What profiles call the kernels that append to packed caches."""
+"""The name in profiles of kernels that append to packed caches."""
 
 # Keys and values are [batch, heads, tokens, width].
 _RANK, _TOKENS = 4, 2

@@ -132,7 +132,9 @@ class _Widening:
     keeps_foreign: bool = False
     bypass: bool = False
     literal: set[int] = field(default_factory=set)
-    """Converts that keep what they declare, so that outputs are rounded once; other layers read what these read."""
+    """Converts that keep their declared type, so that outputs are rounded once; other layers read their
+    source.
+    """
     added: list[Layer] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     layers: dict[int, Layer] = field(default_factory=dict)

@@ -26,8 +26,9 @@ Outcomes = Mapping[int, str | None]
 """Chunks that were computed: ``None``, or why a chunk failed."""
 
 TASKS_PER_THREAD = 4
-"""Tasks that a thread of a worker has at most: one runs, the others wait. When half are left, the others are submitted
-together, which takes less CPU than one by one."""
+"""The most tasks per worker thread: one runs, the others wait. When half are left, more are submitted
+together, which costs less CPU than one by one.
+"""
 
 TASK_SECONDS = 0.5
 """How long a task should take; small chunks are grouped, as Dask needs ten milliseconds of CPU for a task."""

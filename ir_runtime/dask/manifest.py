@@ -23,7 +23,7 @@ LARGEST = 1 << 28
 """Bytes of a manifest: those of millions of chunks."""
 
 _LONGEST = 1 << 20
-"""Bytes of a line; what is longer is not a line of a manifest."""
+"""The largest line of a manifest in bytes."""
 
 _CHECKSUM = "crc32"
 

@@ -47,14 +47,14 @@ class Case:
         self.computed = {layer.id for layer in self.layers}
         """Their ids."""
         self.deciding = {layer.id: layer for layer in self.layers if decides(plain.graph, plain.types, layer)}
-        """Those that decide, by id."""
+        """The deciding layers, by id."""
         self.rounding: Change | None = as_declared(plain.types) if types == "declared" else None
-        """What f64 rounds to."""
+        """The rounding of f64."""
         self._shapes = plain.with_shapes(feeds).types
         self.tensors = self._kept(seen)
-        """What was observed of the side, also of outputs that decide."""
+        """The observed tensors of the side, including deciding outputs."""
         self.seen = replace(seen, tensors={}, outputs=_kept_outputs(seen))
-        """The rest of what was observed."""
+        """The other observations."""
         found = numerics_of(seen, plain.graph)
         self.numerics = replace(found, declared=True) if types == "declared" else found
         """How the side computes."""

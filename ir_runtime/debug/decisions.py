@@ -45,7 +45,7 @@ _SELECTIONS = frozenset(
         "MatrixNms", "MulticlassNms", "NMSRotated", "NonMaxSuppression", "NonZero", "Proposal", "Unique",
     }
 )  # fmt: skip
-"""Operations that select: all their outputs, also numbers, depend on what they select."""
+"""Operations that select: all outputs, including numbers, depend on the selection."""
 
 _EXACT = ("ShapeOf",)
 

@@ -62,7 +62,7 @@ class _Nodes:
     converted: bool
     """Whether layers that compute in f32 read constants and inputs of the model that were rounded."""
     prepare: Prepare | None = None
-    """What layers do with their inputs before that."""
+    """The preparation of layer inputs."""
     factors: dict[int, Array] = field(default_factory=dict)
     """The constant number by which a node multiplies its product, by the product."""
     rounds: Mapping[int, Collection[int]] = field(init=False)

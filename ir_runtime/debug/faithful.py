@@ -10,7 +10,7 @@ from ..ir.tensor import Array
 __all__ = ["observed", "same_bits"]
 
 Look = Callable[[Sequence[Port]], Mapping[Port, Array] | None]
-"""Takes tensors; returns what it sees of them, or ``None`` if looking at them changes the result."""
+"""A function from tensors to their values, or ``None`` if observing changes the result."""
 
 
 def observed(ports: Sequence[Port], look: Look, tries: int) -> dict[Port, Array]:

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Changed: TypeAlias = Callable[[Layer, Sequence[Array], Arrays], Arrays]
-"""Takes a layer, its inputs and its outputs; returns what the mistake makes of them."""
+"""A function from a layer, its inputs and its outputs to the outputs under the mistake."""
 
 EPSILON = 1e-2
 """A positive constant up to this is taken for one that keeps a division defined."""

@@ -25,12 +25,12 @@ from .verdict import LOCAL, error_of
 __all__ = ["Alternative", "BodyJudge", "Choices", "InsideDecisions"]
 
 ALTERNATIVES = 64
-"""How many alternatives are kept at most: each that is tried takes as long as the comparison."""
+"""The most alternatives: trying one takes as long as the comparison."""
 
 _Key: TypeAlias = "tuple[int, int | None, str]"
 _Arrays: TypeAlias = tuple[Array, ...]
 Choices: TypeAlias = Mapping[int, Mapping[int, Array]]
-"""What is decided instead: by the number of a decision, and the element."""
+"""Alternative decisions, by the number of a decision and the element."""
 
 
 class Alternative(NamedTuple):
@@ -142,7 +142,7 @@ class BodyJudge:
         self._deciding, self._unit = deciding, ROUNDING[precision]
         self._found: dict[_Key, DecisionResult] = {}
         self.alternatives: list[Alternative] = []
-        """What may be decided otherwise, as far as the run has come."""
+        """The alternatives so far."""
 
     @property
     def decisions(self) -> list[DecisionResult]:

@@ -158,7 +158,7 @@ class _Rounded:
     def __init__(self, case: Case, inside: InsideDecisions) -> None:
         self._case, self.inside = case, inside
         self.tensors, self.own, self.held = stored(), stored(), stored()
-        """The observed tensors, what layers decide that were not observed, and what is in f32 behind observed roundings."""
+        """The observed tensors, unobserved decisions, and f32 tensors behind observed roundings."""
 
     def run(self) -> None:
         """Compute the results."""

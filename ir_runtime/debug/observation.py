@@ -21,7 +21,7 @@ __all__ = ["NamedArrays", "Observation", "Repeated", "Side", "SideLike"]
 NamedArrays: TypeAlias = Mapping[Any, Array]
 """Tensors by name (``layer`` or ``layer:output``), and outputs by tensor name or index."""
 SideLike: TypeAlias = "str | Path | Side | Repeated | NamedArrays | Sequence[Array] | Callable[[list[Array], list[str]], NamedArrays]"
-"""What stands for a side: a name or a path, arrays, or a function of the inputs and the names of tensors."""
+"""A side: a name or path, arrays, or a function of the inputs and the names of tensors."""
 
 
 @dataclass(frozen=True)

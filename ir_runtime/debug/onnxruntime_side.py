@@ -30,7 +30,7 @@ __all__ = ["OnnxRuntime"]
 
 _PROVIDER = "CPUExecutionProvider"
 TRIES = 40
-"""Runs with added outputs, after which what was not seen is given up."""
+"""The most runs with added outputs."""
 
 
 class OnnxRuntime:

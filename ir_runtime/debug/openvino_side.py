@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenVINO"]
 
 TRIES = 80
-"""Compilations with probes, after which what was not seen is given up."""
+"""The most compilations with probes."""
 HINTS = ("f32", "bf16", "f16")
 DEFAULT = "default"
 

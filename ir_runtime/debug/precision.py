@@ -47,7 +47,7 @@ _TYPES = {
 _MOVES = (".movement.", ".shape.")
 
 Prepare: TypeAlias = "Callable[[Layer, Sequence[Array]], Sequence[Array]]"
-"""Takes a layer and its inputs; returns what it computes from: the same sequence, or one of other arrays."""
+"""A function from a layer and its inputs to the inputs for computation, possibly the same sequence."""
 
 
 def is_move(layer: Layer) -> bool:

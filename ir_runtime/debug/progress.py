@@ -26,9 +26,9 @@ __all__ = [
 ]
 
 Show: TypeAlias = Callable[[float, str], None]
-"""Takes which part is done, from 0 to 1, and the layer that is computed."""
+"""A function of the progress, from 0 to 1, and the current layer."""
 Skip: TypeAlias = Callable[[float], None]
-"""Takes the length of a part that was done before, so that it takes no time now."""
+"""A function of the size of a part that was done earlier, and takes no time now."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -48,7 +48,7 @@ _SCALE, _ZERO_POINT = ".scale", ".zero_point"
 _LAYOUTS = {
     (0, 3, 1, 2): "NHWC", (0, 2, 3, 1): "NCHW", (0, 4, 1, 2, 3): "NDHWC", (0, 2, 3, 4, 1): "NCDHW",
 }  # fmt: skip
-"""What images are called whose axes are permuted like this to become the other of two layouts."""
+"""Names of image layouts by the permutation that converts between them."""
 _PRECISIONS = {"float16": "f16", "bfloat16": "bf16"}
 
 

@@ -35,7 +35,7 @@ __all__ = ["Change", "Recorder", "Reference", "as_declared", "chained", "check_t
 Arrays: TypeAlias = tuple[Array, ...]
 
 Change: TypeAlias = "Callable[[Layer, Sequence[Array], Arrays], Arrays]"
-"""Takes a layer of the model, its inputs and its outputs; returns what is read in place of the outputs."""
+"""A function from a layer, its inputs and its outputs to replacement outputs."""
 
 
 class Reference:

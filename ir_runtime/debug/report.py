@@ -18,7 +18,7 @@ __all__ = ["Comparison", "joined"]
 SCHEMA = 1
 SHOWN = 5
 HIDING = 0.125
-"""The relative error from which on what is taken for rounding may be an overflow that zeros a result."""
+"""The relative error from which assumed rounding may hide an overflow that zeroes a result."""
 _SUMMARIES = {
     "explained": "rounding explains how {side} differs from f64",
     "doubtful": "rounding may explain how {side} differs from f64",

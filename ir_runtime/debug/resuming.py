@@ -37,7 +37,7 @@ class Resumable:
         self._waiting = {layer.id for layer in layers}
         self._tensors: dict[Port, Array] = {}
         self.notes: Any = None
-        """What the interrupted run has noted about its layers."""
+        """The notes of the interrupted run about its layers."""
 
     def start(
         self, asked: Sequence[Port], found: MutableMapping[Port, Array]

@@ -16,7 +16,7 @@ GROUP = 128
 """How many weights of a row share a scale in int4."""
 
 _Rounding: TypeAlias = Callable[[Layer, Array], Array]
-"""Takes a layer and its weights; returns what they are after they were stored."""
+"""A function from a layer and its weights to the weights after quantization."""
 
 
 def _rows(layer: Layer, weights: Array) -> Array:

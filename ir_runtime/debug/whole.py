@@ -31,7 +31,7 @@ from .verdict import Error, difference, error_of, excess, scatter_of, with_steps
 __all__ = ["OutputErrors"]
 
 RUNS = 3
-"""Runs with random rounding, beside the plain one."""
+"""The number of runs with random rounding, in addition to the plain one."""
 
 
 class OutputErrors:

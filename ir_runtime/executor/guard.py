@@ -140,7 +140,7 @@ class Guard:
 
     expected: Expected
     width: int
-    """Bytes that a result may take for each element of the product of the inputs; 0 if there is none."""
+    """Result bytes for each element of the product of the inputs; 0 if unused."""
     result_shape: ResultShape | None = None
     """The rule of a kernel for the shape of its result: lengths that grow need no inference."""
     itemsize: int = 0

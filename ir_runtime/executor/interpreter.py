@@ -20,7 +20,7 @@ from .step import Patch, Slots, Step
 __all__ = ["ObserverError", "RunStep", "interpret", "located", "watched"]
 
 RunStep: TypeAlias = Callable[[Step, Sequence[Array]], tuple[Array, ...]]
-"""Takes a step and its inputs; returns its outputs."""
+"""A function from a step and its inputs to its outputs."""
 
 
 def interpret(steps: Iterable[Step], slots: Slots, run_step: RunStep) -> None:

@@ -67,7 +67,7 @@ class ExecutionPlan:
     around: tuple[Scope, ...] = (computing,)
     """Scopes around a run: forks wait for it, and backends set up their threads."""
     contracts: tuple[OutputContract, ...] = ()
-    """The contracts of the outputs: what was inferred about them."""
+    """The contracts of the outputs: their inferred types."""
     peak: int = 0
     """Peak memory of a run in bytes, as far as sizes are known when compiling."""
     interpreted: bool = False
@@ -77,7 +77,7 @@ class ExecutionPlan:
     base_buffers: frozenset[int] = field(init=False, repr=False)
     """The base buffers of the constants."""
     programs: Programs = field(init=False, repr=False, compare=False)
-    """What runs execute."""
+    """The executable programs of runs."""
 
     def __post_init__(self) -> None:
         steps = () if self.interpreted else self.steps

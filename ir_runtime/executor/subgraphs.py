@@ -64,7 +64,7 @@ def contract_checked(compute: Compute, layer: Layer, types: Sequence[TensorType]
     """
     contracts = [OutputContract.of(layer, type) for type in types]
     last: dict[int, tuple[tuple[int, ...], DType]] = {}
-    """What was accepted last, for the next run on the same shapes."""
+    """The last accepted shapes, for the next run."""
 
     def keeping(*arrays: Array) -> Array | tuple[Array, ...]:
         results = compute(*arrays)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 __all__ = ["Count", "Formula", "ceil", "floor", "log2", "maximum", "product", "total"]
 
 Count: TypeAlias = "int | Formula"
-"""A number, or a formula where it depends on open lengths."""
+"""A number, or a formula if it depends on dynamic lengths."""
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {

@@ -36,7 +36,9 @@ IO_TYPES = ("Parameter", "Result")
 
 RtInfo: TypeAlias = Mapping[str, object]
 IR_VERSION = "version"
-"""The entry of runtime information that says of which IR version a model was read, as in OpenVINO; files have none."""
+"""The entry of runtime information with the IR version that a model was read from, as in OpenVINO; not in
+files.
+"""
 """Runtime information, by name: texts, or further mappings; programs may set other objects."""
 
 

@@ -40,7 +40,7 @@ class QuantizedCache:
 
 
 Held: TypeAlias = "Array | QuantizedCache"
-"""What a variable holds."""
+"""The value of a variable."""
 
 
 def unpacked_shape(packed: Array) -> tuple[int, ...]:

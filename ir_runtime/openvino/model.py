@@ -139,7 +139,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     _report: Diagnostics
     _rt_info: Mapping[str, object]
     _parameters: dict[int, TensorType] | None
-    """Types that replace those that Parameters declare; None until the model is reshaped."""
+    """Types that override those of Parameters; None until the model is reshaped."""
     _members: Members | None
     """The ends of the graph, once nodes are changed."""
     _refreshed: Refreshed | None

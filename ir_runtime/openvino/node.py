@@ -442,7 +442,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     _own_values: tuple[Value, ...]
     """The values of the outputs of a detached node."""
     _basis: Sequence[object] | None = None
-    """What these values were inferred from, see `_basis_of`; None if that is not known."""
+    """The inputs of inference for these values, see `_basis_of`; None if unknown."""
     _consumers: WeakSet[Node] | None = None
     """The detached nodes that read it, or did; None if there were none."""
     _edited = 0

@@ -17,7 +17,7 @@ from .names import unknown_name
 __all__ = ["Replacements", "checked", "patch_of"]
 
 Replacements: TypeAlias = Mapping[str, Callable[..., object]]
-"""By the name of a layer, a function of its outputs that returns what is read in their place; ``None`` for no change."""
+"""Functions by layer name that return replacements of its outputs; ``None`` for no change."""
 
 
 def patch_of(graph: Graph, replacements: Replacements) -> Patch:

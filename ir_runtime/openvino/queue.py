@@ -58,7 +58,7 @@ class AsyncInferQueue(ExplainsAbsent):
         self._idle = deque(range(len(self._requests)))
         self._callback: Callable[[InferRequest, Any], object] | None = None
         self._failed: dict[int, None] = {}
-        """Requests whose runs failed, the errors of which no call has raised yet."""
+        """Requests with failures that have not been raised yet."""
         self._userdata: list[object] = [None] * len(self._requests)
         self._renew()
         register(self)

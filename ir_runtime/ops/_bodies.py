@@ -36,7 +36,7 @@ T_OUTER = Element("T", EVERY, "any type, on each port", shared=False)
 _Tensor = TypeVar("_Tensor")
 
 Visit: TypeAlias = Callable[[Body, Mapping[int, Any]], Mapping[int, Any]]
-"""Infers or runs a body: from what each Parameter receives to what each Result gives."""
+"""A function that infers or runs a body, from the values of Parameters to those of Results."""
 
 # Types of loop-carried values widen up to a fixed point, which is reached after a few rounds.
 _MAX_ROUNDS = 12

@@ -15,7 +15,7 @@ Rule: TypeAlias = Literal["none", "numpy", "pdpd"]
 Names: TypeAlias = tuple[str, str]
 
 NAMES = ("shape", "shape")
-"""What messages call two inputs that have no names."""
+"""The default names of two inputs in messages."""
 
 
 def broadcast_shapes(

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 Kind: TypeAlias = Callable[[Any], Any]
-"""Returns a value as its property has it; raises ValueError that says what it must be."""
+"""A function that normalizes a property's value; a ValueError describes valid values."""
 
 _TRUE = ("YES", "TRUE", "1")
 _FALSE = ("NO", "FALSE", "0", "")

@@ -36,7 +36,7 @@ class Item:
     index: int
     layer: Layer
     values: Mapping[Port, Value]
-    """What was inferred about the graph that it is in."""
+    """The inferred values of its graph."""
     base: Path = ()
     """The bodies that it is in."""
     path: Path | None = None

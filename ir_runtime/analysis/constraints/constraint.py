@@ -73,11 +73,11 @@ class Constraints(Shown):
 
     found: tuple[Constraint, ...] = ()
     symbols: Mapping[Dim, str] = field(default_factory=dict)
-    """The name of each open dim; equal dims share a name, and sums are written out."""
+    """The name of each dynamic dim; equal dims share a name, and sums are written out."""
     inputs: Mapping[Dim, str] = field(default_factory=dict)
-    """Each open dim by input and axis: ``input_ids[1]``."""
+    """Each dynamic dim by input and axis: ``input_ids[1]``."""
     undecided: tuple[str, ...] = ()
-    """What is undecided, and why."""
+    """Undecided questions with reasons."""
     error: Diagnostic | None = None
     """Set if no lengths are accepted."""
     accepted: tuple[Trial, ...] = field(default=(), repr=False)

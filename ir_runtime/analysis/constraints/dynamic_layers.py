@@ -42,7 +42,7 @@ class DynamicLayers:
         self.graph, self.parameters = graph, parameters
         self.dims = open_dims(graph, parameters)
         self.symbols = {dim: Symbol(f"{graph[dim.layer].name}.{dim.axis}") for dim in self.dims}
-        """A symbol for each open dim."""
+        """A symbol for each dynamic dim."""
         inside = set(self._downstream())
         self.steps = tuple(_steps(graph, inside))
         used = {source for step in self.steps for source in step.sources if source is not None}

@@ -45,7 +45,7 @@ class Pattern:
     step: int = 1
     residues: tuple[int, ...] = (0,)
     refused_below: int | None = None
-    """The longest length below ``low`` that is refused; ``None`` if there is none to try."""
+    """The longest refused length below ``low``, or ``None``."""
     refused_above: int | None = None
     """The shortest length above ``high`` that is refused."""
     refused_between: int | None = None

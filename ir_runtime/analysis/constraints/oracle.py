@@ -37,7 +37,7 @@ class Answer:
     layer: Layer | None = None
     """The layer that refuses."""
     near: tuple[int, ...] = ()
-    """Lengths in the inputs of the refusing layer; what it expects is often among them."""
+    """Lengths in the inputs of the refusing layer, often including the expected one."""
     inconclusive: bool = False
     """Whether values known at the reference point are too large to propagate here, so that nothing is decided."""
 

@@ -85,7 +85,7 @@ class Probe:
     _fed: dict[tuple[Any, ...], Value] = field(default_factory=dict)
     """Values of Parameters, by their ids and lengths: queries differ in few of them."""
     _dims: dict[int, list[Dim]] = field(default_factory=dict)
-    """The open dims of each Parameter."""
+    """The dynamic dims of each Parameter."""
     _lookups: list[int] = field(default_factory=lambda: [0])
     """The ports looked up before each step, from the first one on."""
 

@@ -50,7 +50,7 @@ class Samples:
     inputs: Mapping[Dim, str]
     undecided: list[str] = field(default_factory=list)
     ordered: list[tuple[Direction, Direction]] = field(default_factory=list)
-    """Pairs of directions of which the first length is at most the second."""
+    """Pairs of directions where the first length is at most the second."""
 
     @cached_property
     def symbols(self) -> dict[Dim, str]:

@@ -36,7 +36,7 @@ class LayerCount:
     parameters: int
     """Numbers in the weights that it is the first to read."""
     weight_bytes: int
-    """What they take in the file."""
+    """Their size in the file."""
     read: Count | None
     """Bytes of its inputs, weights included."""
     written: Count | None
@@ -139,11 +139,11 @@ class Cost(Shown):
     weights: tuple[WeightCount, ...]
     """By element type, the largest first."""
     lengths: tuple[OpenLength, ...]
-    """The open lengths of inputs, of which formulas are made."""
+    """The dynamic lengths of inputs, which formulas refer to."""
     run_lengths: tuple[RunLength, ...]
     """The other symbols in formulas, as ``n1`` and ``trips1``, with the first layers that have them."""
     peak: int | None
-    """The most bytes of inputs and results that are in use at once, layer after layer; ``None`` with open lengths."""
+    """The peak memory of inputs and results in bytes, layer by layer; ``None`` with dynamic lengths."""
 
     @property
     def outermost(self) -> tuple[LayerCount, ...]:

@@ -69,7 +69,7 @@ class _Walk:
     numbers: Counter[str] = field(default_factory=Counter)
     """How many of each kind have a symbol."""
     peaks: dict[int, int | None] = field(default_factory=dict)
-    """What the bodies of a layer need at once, by its id."""
+    """The peak memory of a layer's bodies, by id."""
 
     def __post_init__(self) -> None:
         self.fixed = frozenset(_constant_layers(self.graph, self.values))

@@ -33,7 +33,9 @@ from .layout import repeat_row
 __all__ = ["ACTIVATIONS", "UFUNCS", "Activation", "activation_of", "broadcast_binary", "clip"]
 
 Activation: TypeAlias = Callable[[Array, Array], None]
-"""Takes numbers and the array for the results: the same, or one of the same shape; 1-D and contiguous is fastest."""
+"""A function of numbers and an output array of the same shape, possibly the same one; fastest for contiguous
+1-D.
+"""
 
 
 # To add a Python number takes NumPy 0.3 µs longer than to add an array of one element.

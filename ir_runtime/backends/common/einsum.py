@@ -16,7 +16,7 @@ from ...ops.matrix.einsum import ELLIPSIS, parse
 __all__ = ["EinsumProduct", "Reshaped", "einsum_product"]
 
 Reshaped: TypeAlias = Callable[[Array, tuple[int, ...]], Array]
-"""Takes an array, and returns it in another shape."""
+"""A function that returns an array in another shape."""
 
 _Labels: TypeAlias = tuple[str, ...]
 

@@ -35,7 +35,7 @@ __all__ = [
 
 
 RowEpilogue: TypeAlias = Callable[[Array, int], None]
-"""Takes contiguous rows of a result and the index of the first; changes them in place."""
+"""A function that changes contiguous rows of a result in place, given the index of the first."""
 
 
 BINARY_UFUNCS: dict[type[Operation], np.ufunc] = {

@@ -59,7 +59,7 @@ class ResizePlan:
 
 
 Resize: TypeAlias = Callable[[Array], Array]
-"""Takes ``[N, height, width, C]``, contiguous, and resizes it."""
+"""A function that resizes contiguous ``[N, height, width, C]``."""
 
 
 def resize_kernel(

@@ -18,7 +18,7 @@ from .layout import is_f32
 __all__ = ["Attend", "Factor", "mask_and_scale", "mask_fits", "sdpa_kernel"]
 
 Factor: TypeAlias = float | Array
-"""What scores are multiplied by: a number, or an array of one for each head of the queries."""
+"""The factor of scores: a number, or an array with one for each head of the queries."""
 
 Attend: TypeAlias = Callable[[Array, Array, Array, Array | None, Factor, bool], Array]
 """Takes queries, keys, values, a mask, a factor, and whether later keys are hidden. Of queries there are as many

@@ -62,11 +62,11 @@ class Backend:
     packed: dict[type, list[Offer]] = field(default_factory=dict)
     patterns: dict[type, list[Pattern]] = field(default_factory=dict)
     around: Scope = NOTHING
-    """What its kernels want around a run, such as a number of threads."""
+    """The context of its kernels during a run, such as a number of threads."""
     flushing: Scope | None = None
     """Around a run, lets denormal numbers be zero to its kernels, if they can do so."""
     compiling: Callable[[], AbstractContextManager[object]] = nullcontext
-    """What it wants around a compilation; when that ends, its kernels are ready."""
+    """The context of a compilation, which ends when its kernels are ready."""
     kernel_modules: Mapping[str, str] = field(default_factory=dict)
     """Modules of its package that are imported when a model has an operation of that type; spaces between.
 
@@ -76,9 +76,9 @@ class Backend:
     products: tuple[str, ...] = ("f32",)
     """The types to which its kernels can round the inputs of products, or weights alone."""
     dynamic_groups: tuple[int, ...] = (0,)
-    """How many activations can share a scale beside compressed weights; 0 for f32."""
+    """The supported numbers of activations per scale for compressed weights; 0 for f32."""
     fastest: Callable[[], Precision] = Precision
-    """Returns what is fastest on this processor."""
+    """Returns the fastest precision on this processor."""
     quantized_cache: Callable[[], CacheKernels] | None = None
     """Returns the kernels of caches of keys and values in 8 bits, if it has any."""
     contiguous: Callable[[], Callable[[Array], Array]] | None = None

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["UNREAD", "Compute", "Kernel", "KernelTemplate", "Offer", "ResultShape"]
 
 Compute: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
-"""Takes arrays, returns arrays; never changes an input."""
+"""A function of arrays that never changes an input."""
 
 ResultShape: TypeAlias = Callable[..., "tuple[int, ...] | None"]
-"""Takes the inputs of a kernel; returns the shape of its only result, ``None`` if it has no rule for them."""
+"""A function from the inputs of a kernel to the shape of its only result, or ``None`` without a rule."""
 
 Offer: TypeAlias = "Callable[..., Kernel | KernelTemplate | None]"
-"""Takes an operation and the `Value` of each input; returns a kernel or a template, or ``None`` where it has none."""
+"""A function from an operation and the `Value` of each input to a kernel, a template, or ``None``."""
 
 UNREAD: Array = np.empty(0)
 """Stands for an output that nothing reads."""
@@ -112,13 +112,13 @@ class Kernel(KernelTemplate):
     """
 
     run: Compute
-    """Takes the inputs of the layer, or its `operands`; returns the outputs of the layer, or the `only` one."""
+    """A function from the layer's inputs, or its `operands`, to its outputs, or the `only` one."""
     name: str = ""
     """Shown in profiles: the type that it computes in, where the model has another. Empty for the backend's name."""
     operands: tuple[int, ...] | None = None
-    """The inputs that `run` takes, by index; it has copied what it needs of the others, which are constant. ``None`` for all."""
+    """The indices of the inputs of `run`, which has copied the constant ones; ``None`` for all."""
     only: tuple[int, int] | None = None
-    """Where `run` returns one output and nothing reads the others: its index, and how many outputs there are."""
+    """The index of the only used output, if `run` returns just that, and the number of outputs."""
     accepts: Accepts | None = None
     """Which lengths it computes as the operation does; ``None``: inference decides about each new shape."""
     checks_inputs: bool = False

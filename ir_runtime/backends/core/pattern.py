@@ -77,7 +77,7 @@ class MatchContext:
 
     graph: Graph
     value: Callable[[Port], Value]
-    """Return what a kernel may rely on of a port; contents only where they are constant."""
+    """Return the value of a port visible to kernels; contents only if constant."""
 
     def sources(self, layer: Layer) -> tuple[Port, ...]:
         """Return the ports that a layer reads."""
@@ -107,4 +107,4 @@ class MatchContext:
 
 
 Pattern: TypeAlias = "Callable[[MatchContext, Layer], Fusion | Refusal | None]"
-"""Takes a layer and returns the `Fusion` that it ends, ``None`` if it does not look like one, or a `Refusal`."""
+"""A function from a layer to the `Fusion` that it ends, a `Refusal`, or ``None``."""

@@ -32,7 +32,7 @@ _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MA
 
 
 class _Blocks:
-    """Divides blocks into arrays, each of which keeps its block alive."""
+    """Divides blocks into arrays that keep them alive."""
 
     def __init__(self) -> None:
         self._left: Array = np.empty(0, np.uint8)

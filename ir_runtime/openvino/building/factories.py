@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 NodeInput: TypeAlias = "Node | Output | ArrayLike"
-"""What an operation reads: the outputs of a node, an output, or numbers that become a Constant."""
+"""An operand: all outputs of a node, an output, or numbers that become a Constant."""
 TypeLike: TypeAlias = "ElementType | str | type | np.dtype[Any]"
 """An element type, its name, or the NumPy or Python type that stands for it."""
 

@@ -13,7 +13,7 @@ from ...report.names import scope_of
 __all__ = ["VERSION", "describe", "drawn_layers", "record"]
 
 VERSION = 1
-"""Of the JSON; it rises when a field changes its meaning or goes."""
+"""The version of the JSON, increased when a field changes its meaning or is removed."""
 
 
 def record(graph: Graph, values: Mapping[Port, Value], name: str, constants: bool = True) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Recorded(NamedTuple):
     samples: Samples | None
     flops: str
     macs: str
-    """Arithmetic of the example: a number, or a formula of open lengths; empty where it is unknown."""
+    """Arithmetic of the example: a number, or a formula of dynamic lengths; empty if unknown."""
 
 
 def recorded(name: str) -> Recorded | None:

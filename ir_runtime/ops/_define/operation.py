@@ -69,10 +69,11 @@ class Op:
     monotonic in ``each input``, so that extremes are at the corners of the box, or ``unknown``."""
     has_side_effects: ClassVar[bool] = False
     keeps_types: ClassVar[bool] = False
-    """Whether it must be given the element types that the model declares: nothing says in what else it computes."""
+    """Whether it requires the declared element types, as its code may not support others."""
     """Whether it must run even if its outputs are unused, as Assign does."""
     flops_per_element: ClassVar[int] = 1
-    """Arithmetic operations, beside `macs`, for each element of the first output; 0 where elements are only moved."""
+    """Arithmetic operations for each element of the first output, in addition to `macs`; 0 for data movement.
+    """
     flops_per_input: ClassVar[Mapping[str, int]] = {}
     """Arithmetic operations for each element of inputs, by their names."""
     has_mixed_inputs: ClassVar[bool] = False

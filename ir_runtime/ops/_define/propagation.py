@@ -26,7 +26,7 @@ MAX_PROPAGATED = 4096
 Contents: TypeAlias = "Array | Bounds | None"
 """Elements that are numbers or intervals, or bounds of real numbers; ``None`` if unknown."""
 Propagated: TypeAlias = "Contents | tuple[Contents, ...]"
-"""The contents of the outputs; those of all of them if there is one for several."""
+"""The contents of the outputs; for a single output, without a tuple."""
 
 
 class _Evaluated(Protocol):

@@ -11,7 +11,7 @@ from ...ir.signature import FLOATS, Element
 from ...ir.tensor import Array
 
 Types: TypeAlias = Sequence[E]
-"""The element type of each input, as `Op.evaluator` gives it to those that ask."""
+"""The element type of each input, passed by `Op.evaluator` if requested."""
 
 SIGNED = (E.i64, E.i32, E.i16, E.i8)
 UNSIGNED = (E.u64, E.u32, E.u16, E.u8)

@@ -18,7 +18,7 @@ from .._define.types import T_ANY
 __all__ = ["Assign", "Assign3", "ReadValue", "ReadValue3", "Variables"]
 
 Variables: TypeAlias = MutableMapping[str, Held]
-"""What the variables of a request hold; one that is not set yet is absent."""
+"""The values of a request's variables; unset ones are absent."""
 
 
 class _Stateful(Op):

@@ -23,7 +23,7 @@ from ..kernels.matmul import accumulator_dtype, from_accumulator
 ELLIPSIS = "..."
 
 _SEARCHED = 24
-"""Operands for which NumPy looks for a good order; that takes time with the cube of their number."""
+"""The most operands for which NumPy optimizes the order, in cubic time."""
 
 
 class Equation(NamedTuple):

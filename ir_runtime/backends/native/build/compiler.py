@@ -30,7 +30,7 @@ def compile_routine(routine: Routine, target: Target, triple: str) -> bytes:
     """Compile a routine for a target, to an object file that refers only to the host's table and to other routines.
 
     Raises:
-        CompileError: if the routine uses what the kernel language lacks, or C functions that the package does not provide.
+        CompileError: if the routine uses unsupported features of Python, or C functions that the package does not provide.
     """
     return compile_text(routine, text_of(routine, target), target, triple)
 

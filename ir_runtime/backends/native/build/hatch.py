@@ -18,7 +18,7 @@ class KernelsHook(BuildHookInterface[Any]):
     """Adds the libraries of the folder ``IR_RUNTIME_WHEEL_LIBRARIES``, and the tag ``IR_RUNTIME_WHEEL_TAG``."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Change what the wheel has."""
+        """Add the libraries and the tag to the wheel."""
         folder = os.environ.get("IR_RUNTIME_WHEEL_LIBRARIES")
         if not folder:
             return

@@ -184,7 +184,7 @@ class Operations:
         return rounded if impossible is None else builder.select(impossible, zero, rounded)
 
     def _remainder(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Return what a division rounded down leaves."""
+        """Return the remainder of a division rounded down."""
         builder, zero = self._builder, ir.Constant(a.type, 0)
         if power := _power_of_two(b):
             return builder.and_(a, ir.Constant(a.type, power - 1))

@@ -14,7 +14,7 @@ __all__ = ["CompileError", "Source", "source_of"]
 
 
 class CompileError(Exception):
-    """A kernel uses what the kernel language lacks; the message has its file and line."""
+    """A kernel uses a feature that the kernel language lacks; the message has its file and line."""
 
 
 @dataclass(frozen=True)

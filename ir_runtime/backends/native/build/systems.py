@@ -46,7 +46,7 @@ class System:
         """Link object files to a library.
 
         Raises:
-            LinkError: if that fails, with what the linker says.
+            LinkError: if linking fails; the message is the linker's.
         """
         options = [option.format(out=out, name=out.name) for option in self.linker]
         files = [*objects]

@@ -147,7 +147,7 @@ class _FunctionWriter:
             self._slots[parameter.arg] = self._store(None, record)
 
     def write_device(self) -> _DeviceFunction:
-        """Write a function whose result has the type of what it returns."""
+        """Write a function; its result type follows from its return statements."""
         result = self._body()
         shape = None if result is None else _shape(result)
         members = [] if result is None else list(_flat(result))
@@ -183,7 +183,7 @@ class _FunctionWriter:
                 builder.ret(self._numbers.value(result, returns))
 
     def _body(self) -> Operand:
-        """Write all but the return; return what is returned, ``None`` for nothing."""
+        """Write the body without the return; return the returned operand, or ``None``."""
         self._block(self._source.tree.body)
         builder = self._builder
         if not builder.block.is_terminated:
@@ -224,7 +224,7 @@ class _FunctionWriter:
         return value if slot.layout is None else _Record(value, slot.layout)
 
     def _store(self, slot: _Slot | None, value: Operand) -> _Slot:
-        """Store an operand in a variable, which is a new one if there is none yet."""
+        """Store an operand in a variable, creating it if needed."""
         if isinstance(value, tuple):
             parts = (None,) * len(value) if slot is None else slot
             if not isinstance(parts, tuple) or len(parts) != len(value):
@@ -544,7 +544,7 @@ class _FunctionWriter:
     def _choose(
         self, test: ir.Value | bool, yes: Callable[[], Operand], no: Callable[[], Operand]
     ) -> Operand:
-        """Return one of two operands, of which only that one is evaluated."""
+        """Return one of two operands, evaluating only that one."""
         if not isinstance(test, ir.Value):
             return yes() if test else no()
         builder = self._builder

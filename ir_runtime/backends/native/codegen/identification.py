@@ -1,4 +1,4 @@
-"""The routine that asks an x86 processor what it has; `machine_code.processor` calls it before it chooses a library."""
+"""The routine that queries the features of an x86 processor, called by `machine_code.processor` to choose a library."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _cpuid(emit: Emit, leaf: Value, subleaf: Value, out: Value) -> None:
 
 @instruction(returns=types.int64)
 def _xcr0(emit: Emit) -> Value:
-    """Return the register that says which others the system saves."""
+    """Return the register that lists the registers saved by the system."""
     builder = emit.builder
     ask = ir.InlineAsm(ir.StructType([I32] * 2), "xgetbv", "={ax},={dx},{cx}")
     found = builder.call(ask, [ir.Constant(I32, 0)])

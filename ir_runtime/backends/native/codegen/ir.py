@@ -206,7 +206,7 @@ class Switch:
 
 
 class Block:
-    """A basic block: instructions, the last of which says where control goes."""
+    """A basic block: instructions, ending with a control transfer."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -270,7 +270,7 @@ class Module:
         return Value(POINTER, f'@"{name}"')
 
     def declare(self, name: str, returns: Type, kinds: Sequence[Type]) -> Function:
-        """Return the function of a name, which is declared if there is none yet."""
+        """Return the function with a name, declaring it if needed."""
         return self.functions.get(name) or Function(self, name, returns, kinds)
 
     def text(self, tuning: str = "") -> str:
@@ -406,7 +406,7 @@ class Builder:
         self.block.lines.append(f"store atomic {value.typed}, {pointer.typed} seq_cst, align {align}")
 
     def atomic_add(self, pointer: Value, more: Value) -> Value:
-        """Add atomically, sequentially consistent; return what was there before."""
+        """Add atomically, sequentially consistent; return the previous value."""
         return self.value(more.type, f"atomicrmw add {pointer.typed}, {more.typed} seq_cst")
 
     def element_pointer(self, pointer: Value, index: Value, kind: Type) -> Value:
@@ -476,7 +476,7 @@ class Builder:
 
     @contextmanager
     def if_then(self, condition: Value) -> Iterator[None]:
-        """Write what is done only if a condition holds."""
+        """Write the code of the block under a condition."""
         then, after = (self.append_basic_block(name) for name in ("then", "after"))
         self.cbranch(condition, then, after)
         with self._branch(then, after):
@@ -487,7 +487,7 @@ class Builder:
     def if_else(
         self, condition: Value
     ) -> Iterator[tuple[AbstractContextManager[None], AbstractContextManager[None]]]:
-        """Write what is done if a condition holds, and what otherwise."""
+        """Write the code of both branches of a condition."""
         then, otherwise, after = (self.append_basic_block(name) for name in ("then", "else", "after"))
         self.cbranch(condition, then, otherwise)
         yield self._branch(then, after), self._branch(otherwise, after)

@@ -77,9 +77,9 @@ class Instruction(Callee):
 
 
 class Scratch(Callee):
-    """What kernels ask for memory that they have until the function that asks returns.
+    """An allocator of memory that a kernel function holds until it returns.
 
-    Where there is none, all functions of the kernel return at once, and a task reports that; so neither need any caller look, nor
+    If allocation fails, all functions of the kernel return at once, and a task reports that; so no caller needs to check, or
     does anything give memory back.
 
     Args:

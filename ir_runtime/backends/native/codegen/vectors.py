@@ -295,7 +295,7 @@ class Emit:
     def if_else(
         self, condition: Value, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
     ) -> list[Value]:
-        """Return the values of ``then`` or ``otherwise``, of which only one is executed."""
+        """Return the values of ``then`` or ``otherwise``, executing only one of them."""
         builder, given = self.builder, []
         with builder.if_else(condition) as branches:
             for branch, values in zip(branches, (then, otherwise), strict=True):

@@ -102,7 +102,7 @@ def _mask_row(job: int, base: int, batch: int, head: int, row: int) -> int:
 
 @device
 def _factor(job: AttentionJob, head: int) -> np.float32:
-    """Return what the scores of a head are multiplied by."""
+    """Return the factor of the scores of a head."""
     by_head = job.factors
     found: np.float32 = job.factor
     if by_head != 0:
@@ -266,7 +266,7 @@ def decode_task(
 
 @device
 def _query(base: int, strides: Strides, batch: int, head: int, line: int, queries: int) -> int:
-    """Return the address of a row of the heads that share keys, which come one after the other."""
+    """Return the address of a row of the adjacent heads that share keys."""
     place: int = _head(base, strides, batch, head + line // queries)
     place += line % queries * strides.row
     return place
@@ -332,7 +332,7 @@ def _round(row: int, count: int, out: int) -> int:
 
 @device
 def _pack_bf16_keys(x: int, stride: int, rows: int, width: int, out: int, spare: int) -> None:
-    """Pack keys as the columns of panels: words of rounded rows are what a column has one below the other."""
+    """Pack keys as the columns of panels: a column is a sequence of words of a rounded row."""
     words = _words(width)
     for row in range(rows):
         _round(x + row * stride, width, spare + 4 * words * row)

@@ -308,7 +308,7 @@ class _Tile:
         return emit.at(load_word(emit, self.job, field), emit.builder.mul(count, emit.i64(size)))
 
     def _first_sums(self, zeros: Value, aside: Value) -> list[Value]:
-        """Return what the sums of a group start with: the sum of its activations, multiplied by zero points."""
+        """Return the initial sums of a group: the sum of its activations times the zero points."""
         emit, builder = self.emit, self.emit.builder
         places = [emit.at(emit.at(side, aside), self.apart) for side in self.sides]
         found = [emit.splat(emit.load(place, I32)) for place in places]
@@ -326,7 +326,7 @@ class _Tile:
         )
 
     def _sums(self, weights: Value, along: Value, sums: list[Value]) -> tuple[Value, Value, list[Value]]:
-        """Add the products of a group; return the addresses behind it, too."""
+        """Add the products of a group; also return the addresses after it."""
         emit = self.emit
         units = load_word(emit, self.job, DynamicJob.units)
         chains = _CHAINS if len(self.lines) == 1 else 1
@@ -361,7 +361,7 @@ class _Tile:
 
 
 def _pieces(bits: int) -> tuple[list[int], int]:
-    """Return how far a word of weights is shifted for each word of activations, and a mask of what is multiplied then."""
+    """Return the shift of a word of weights for each word of activations, and the mask of the multiplied bits."""
     mask = sum((2**bits - 1) << (32 // GROUP * place) for place in range(GROUP))
     return [nibble + byte for nibble in range(0, 8, bits) for byte in range(0, 32 // GROUP, 8)], mask
 

@@ -62,7 +62,7 @@ def _remainder(
     emit: Emit, x: Value, y: Value, finish: Callable[[Value], Value], in_f64: Callable[[Emit, Value, Value],
     Value],
 ) -> Value:  # fmt: skip
-    """Return what a function makes of the remainder rounded towards zero, or, if a quotient has many bits, one in f64."""
+    """Apply a function to the remainder rounded toward zero, in f64 if a quotient has many bits."""
     if not TARGET.vectors.has_fma:
         return in_f64(emit, x, y)
     builder = emit.builder
@@ -266,7 +266,7 @@ MEAN, DEVIATION, FACTOR, SHIFT = range(4)
 def emit_rows(
     emit: Emit, arguments: RowArguments, count: int, formula: Callable[[Emit, Value, list[Value]], Value]
 ) -> None:
-    """Store what a formula makes of each element of rows and ``count`` parameters."""
+    """Store the results of a formula for each element of rows and ``count`` parameters."""
     out, x, stride, parameters, plane, apart, single, rows, length = arguments
 
     def go(single: bool) -> None:

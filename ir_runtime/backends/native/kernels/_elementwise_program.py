@@ -210,7 +210,7 @@ def _run_affine(job: ProgramJob, out: int, x: int, column: int, rows: int, count
 def _run_bf16_block(
     job: ProgramJob, operands: Addresses, place: Place, rows: int, count: int, room: int
 ) -> None:
-    """Execute all operations on contiguous rows of which the data or the result are bf16."""
+    """Execute all operations on contiguous rows with bf16 data or results."""
     (out, x, first, second), (image, row, column) = operands, place
     if job.is_affine != 0:
         _run_affine(job, out, x, column, rows, count)

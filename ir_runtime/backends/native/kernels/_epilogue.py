@@ -159,7 +159,7 @@ _POST_OP_KINDS: dict[type[Operation], PostOpKind] = {
 
 
 def _kind(post_op: PostOp) -> PostOpKind | None:
-    """Return what a binary operation computes; Subtract only if the result is its first input."""
+    """Return the kind of a binary operation; Subtract only if the result is its first input."""
     return (
         None if post_op.place and isinstance(post_op.op, Subtract) else _POST_OP_KINDS.get(type(post_op.op))
     )
@@ -270,7 +270,7 @@ def _scaled(known: Array | None, row: Array, missing: float = 1) -> Array | None
 
 
 class Bf16Tensors(NamedTuple):
-    """Which tensors of a kernel of two inputs may be stored in bf16: the first input, what is added first, the result."""
+    """The tensors of a kernel with two inputs that may be stored in bf16: the first input, the first summand, the result."""
 
     data: bool = False
     residual: bool = False

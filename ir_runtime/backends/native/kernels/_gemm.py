@@ -174,7 +174,7 @@ class Gemm:
         return Job.of(job, windows, offsets, lines, copied), shared
 
     def _parts(self, rows: Rows) -> _Parts:
-        """Return how a job reads its rows: a long row of a matrix becomes several taps, one after the other."""
+        """Return how a job reads its rows: a long row of a matrix becomes several consecutive taps."""
         words = self.taps * self.depth
         if self.task is not GEMM or words < MIN_PARTED_WORDS:
             return _Parts(self.taps, self.depth, rows.tap_offsets, self.taps)

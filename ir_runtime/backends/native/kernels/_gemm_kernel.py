@@ -359,7 +359,7 @@ class Bf16Rows:
         _ROUND.prepare()
 
     def __call__(self, x: Array) -> Array:
-        """Return contiguous f32 as 32-bit words of two bf16, ``[rows, words]``; bf16 as it is, if rows are whole words."""
+        """Return contiguous f32 as 32-bit words of two bf16, ``[rows, words]``; bf16 unchanged, if rows are whole words."""
         if x.itemsize == 2 and self.depth % 2 == 0:
             return x
         x = contiguous(x.astype(np.float32, copy=False))

@@ -4,7 +4,7 @@ The rows of the left operand are given by a table of addresses (an indirection b
 rows, too, one tap after the other. The right operand is packed in panels, in the order in which it is read. Both are read
 in words of 32 bits: an f32, or two bf16. Sums are f32; residual and result may be bf16.
 
-Rows of f32 beside columns of bf16, two for each word, are for few rows, which wait for the columns to be read: widening
+Rows of f32 with columns of bf16, two for each word, suit few rows, which wait for the columns to be read: widening
 takes as long as the products of one row.
 """
 
@@ -216,7 +216,7 @@ def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
 
 
 def store_f32_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
-    """Add the residual, clamp, and store; always by a mask where that takes no longer, as it is half as much code."""
+    """Add the residual, clamp, and store; always masked if that is as fast, as it halves the code."""
     bounds, plain = (emit.splat(target.low), emit.splat(target.high)), (emit.load, emit.store)
     some: list[tuple[Load, Store]] = [*[plain] * (vectors - 1), emit.masked_access(target.last)]
     if TARGET.vectors.has_masks:

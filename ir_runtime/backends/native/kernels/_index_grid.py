@@ -1,4 +1,4 @@
-"""Constant indices that are a grid, as those of a slice or of sliding windows: what they choose is a strided part of the data."""
+"""Constant indices that form a grid, such as those of a slice or of sliding windows: they select a strided part of the data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class IndexGrid:
         )
 
     def view(self, x: Array, axis: int) -> Array:
-        """Return what the indices choose along an axis, with the axes of the grid in its place; they must be in range."""
+        """Return the elements selected along an axis, which is replaced by the axes of the grid; indices must be in range."""
         stride = x.strides[axis]
         start = x[(slice(None),) * axis + (slice(self.first, None),)]
         shape = (*x.shape[:axis], *self.lengths, *x.shape[axis + 1 :])

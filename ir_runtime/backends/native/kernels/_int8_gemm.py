@@ -123,7 +123,7 @@ def _panels(
 
 @device
 def _borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
-    """Write the border beside some rows, or the part of it that belongs to some panels."""
+    """Write the border around some rows, or the part of it for some panels."""
     width = job.width
     if job.by_panel != 0:
         lines = job.rows // width

@@ -90,7 +90,7 @@ def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
 
 @routine(*[types.int64] * 4)
 def fill_borders(record: BorderRecord, out: int, first: int, count: int) -> None:
-    """Set the border beside some lines of a map, which all images number in order, to the level that stands for zero.
+    """Set the border around lines of a map, numbered across images, to the level of zero.
 
     The thread that writes lines calls it, as it has them in its own cache. A map whose `BorderRecord` is 0 has none.
     """
@@ -173,7 +173,7 @@ class LevelMap:
 
     @property
     def borders(self) -> int:
-        """The address of a `BorderRecord`, once nothing widens the border any more; 0 if there is none."""
+        """The address of the final `BorderRecord`, or 0."""
         return int(self._border_record.ctypes.data) if any(self.border) else 0
 
     @cached_property

@@ -168,7 +168,7 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
     panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value, end: Value,
 ) -> Value:  # fmt: skip
-    """Emit one tile; arguments as those of `levels_panel`. Return what is to be prefetched next."""
+    """Emit one tile, with the arguments of `levels_panel`; return the next prefetch address."""
     builder = emit.builder
     has_other = builder.icmp_signed("!=", others, emit.i64(0))
     with builder.if_then(has_other):

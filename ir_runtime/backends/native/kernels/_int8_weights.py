@@ -111,7 +111,7 @@ def _levels(x: Array, limits: Sequence[Array]) -> Array:
 
 
 def _quantized(context: MatchContext, layer: Layer) -> _Levels | None:
-    """Take a constant behind a FakeQuantize."""
+    """Match a constant followed by a FakeQuantize."""
     ports, op = context.sources(layer), layer.op
     data = _constant(context, ports[0])
     if data is None or not isinstance(op, FakeQuantize) or op.levels > 256:
@@ -131,7 +131,7 @@ def _quantized(context: MatchContext, layer: Layer) -> _Levels | None:
 
 
 def _dequantized(context: MatchContext, layer: Layer) -> _Levels | None:
-    """Take ``Constant -> Convert -> Subtract -> Multiply``, of which the Subtract may be missing."""
+    """Match ``Constant -> Convert -> Subtract -> Multiply``, with an optional Subtract."""
     if not isinstance(layer.op, Multiply):
         return None
     sources = context.sources(layer)

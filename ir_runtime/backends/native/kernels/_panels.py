@@ -128,7 +128,7 @@ def chunk_rows(
     if threads > 1 and rows * panels < 2 * chunk * threads:
 
         def longest(some: int) -> int:
-            """Return what a thread has to do at most, in rows by a panel."""
+            """Return the most work of a thread, in rows by a panel."""
             units = -(-rows // some) * panels
             return -(-units // threads) * (min(some, rows) + UNIT_ROWS)
 

@@ -56,7 +56,7 @@ class Products:
     min_work: int = 0
 
     def bf16_tensors(self, numbers: int) -> Bf16Tensors:
-        """Return what a product of rows of that many numbers may read and store in bf16."""
+        """Return the tensors that a product of rows of this length may read and store in bf16."""
         is_faster = self.is_faster
         return Bf16Tensors(is_faster and numbers % self.per_word == 0, is_faster, is_faster)
 
@@ -87,7 +87,7 @@ WIDENED_PRODUCTS = Products("gemm_bf16_weights", 2, WIDENED_GEMM, pack_bf16_pane
 
 
 def asked_products(rows: int | None = None, numbers: int | None = None) -> Products:
-    """Return how the compilation that is going on wants products of f32 with constants.
+    """Return the requested products of f32 with constants in the current compilation.
 
     Args:
         rows: how many rows a matrix multiplies, if that is known.
@@ -99,7 +99,7 @@ def asked_products(rows: int | None = None, numbers: int | None = None) -> Produ
 
 
 def few_row_products(asked: Products, rows: int | None, depth: int, numbers: int) -> Products:
-    """Return products with weights of bf16 where the compilation that is going on wants few rows to be multiplied so.
+    """Return products with bf16 weights if the current compilation uses them for few rows.
 
     Args:
         asked: what it wants for any number of rows.

@@ -215,7 +215,7 @@ def _reshaped(x: Array, channels: int) -> Array:
 
 
 def repeated(epilogue: Epilogue, count: int) -> Epilogue:
-    """Return the epilogue of ``count`` times the columns, one after the other."""
+    """Return the epilogue for ``count`` repetitions of the columns."""
     scale, shift = (None if row is None else np.tile(row, count) for row in (epilogue.scale, epilogue.shift))
     post_ops = tuple(_repeated_post_op(post_op, count) for post_op in epilogue.post_ops)
     return replace(epilogue, scale=scale, shift=shift, post_ops=post_ops)
@@ -245,7 +245,7 @@ def dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None
 
 
 def _algorithm(op: Convolution, data: Value, w: Array) -> tuple[KernelFactory, Bf16Tensors]:
-    """Return the algorithm that suits the filters, and what it can read and store in bf16."""
+    """Return the algorithm for the filters, and the tensors that it can read and store in bf16."""
     products = asked_products()
     if _pointwise(op, w.shape[2:]):
         return lambda epilogue: _pointwise_kernel(w, epilogue, products), products.bf16_tensors(w.shape[1])
@@ -259,7 +259,7 @@ def _algorithm(op: Convolution, data: Value, w: Array) -> tuple[KernelFactory, B
 def _one_at_a_time(
     op: Convolution, data: Value, w: Array, products: Products
 ) -> tuple[KernelFactory, Bf16Tensors]:
-    """Return the algorithm for filters whose windows give one result each, and what it can read and store in bf16."""
+    """Return the algorithm for filters with one result per window, and the tensors that may be bf16."""
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim == PICTURE_RANK and op.dilations[-1] == 1:
         if not products.is_faster:
             return lambda epilogue: _planar_kernel(op, w, epilogue), NO_BF16

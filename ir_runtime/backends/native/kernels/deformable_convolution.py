@@ -171,7 +171,7 @@ def _blend(  # noqa: PLR0913 (values in registers)
 
 
 def _task(name: str, zeros: bool) -> Task:
-    """Return a task of which a unit is a vector of positions."""
+    """Return a task whose units are vectors of positions."""
     corners = _corners(zeros)
 
     def deformed(call: int) -> None:

@@ -422,7 +422,7 @@ def _apply_rows(
 
 @device
 def _next_column(place: int, several: int, columns: int) -> int:
-    """Return the first column that is computed after ``several``, the last of which reach back over those before."""
+    """Return the first column after ``several``, the last of which overlap earlier ones."""
     following: int = min(place + several, columns - several) if place + several < columns else columns
     return following
 

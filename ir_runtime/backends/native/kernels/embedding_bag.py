@@ -41,7 +41,7 @@ _ONE_ADDRESS = _ONE.ctypes.data
 
 
 class BagsJob(Descriptor):
-    """The job of `BAGS`; ``refused`` counts bags of which an index or an offset is out of range."""
+    """The job of `BAGS`; ``refused`` counts bags with an index or offset out of range."""
 
     bags: i64
     count: i64

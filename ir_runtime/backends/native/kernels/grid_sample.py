@@ -66,7 +66,7 @@ Point = tuple[Register, Register]
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of the images, as vectors; `GridJob` says what they are."""
+    """An axis of the images as vectors, described in `GridJob`."""
 
     scale: Register
     shift: Register
@@ -252,7 +252,7 @@ def _plane_samples(mode: str, padding: str) -> Instruction:
 
 
 def _plane_task(mode: str, padding: str) -> Task:
-    """Return a task of which a unit is some points of an image, or all of several images."""
+    """Return a task whose units are points of an image, or several whole images."""
     sample = _plane_samples(mode, padding)
 
     def sample_planes(call: int) -> None:

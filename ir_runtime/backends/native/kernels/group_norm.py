@@ -177,7 +177,7 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
 @backend.accelerates(MVN)
 def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """f32 over all axes after the channels, of which there are at least two."""
+    """Support f32 over all axes after the channels, at least two."""
     rank, found = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or rank < 4 or found is None:
         return None

@@ -250,7 +250,7 @@ def reorg(op: ReorgYolo, data: Value) -> Kernel | None:
 
 @backend.accelerates(BatchToSpace)
 def batch_to_space(op: BatchToSpace, data: Value, block_shape: Value, *crops: Value) -> Kernel | None:
-    """f32 of static shape, for constant blocks; what is cropped is copied, too."""
+    """Support f32 of static shape with constant blocks; cropped elements are copied, too."""
     blocks, begins, shape = block_shape.ints(), crops[0].ints(), _result(op, data, block_shape, *crops)
     if blocks is None or begins is None or crops[1].ints() is None or not shape:
         return None

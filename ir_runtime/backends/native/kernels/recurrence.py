@@ -220,7 +220,7 @@ def _state_addresses(
 
 @device
 def _round_states(job: StepsJob, rows: int, table: int, rounded: int) -> int:
-    """Round states to bf16, behind a table of the addresses that they get; return that table."""
+    """Round states to bf16, stored after a table of their addresses; return the table."""
     depth, hidden = job.depth, job.hidden
     for r in range(rows):
         at = rounded + 8 * job.chunk + 4 * depth * r
@@ -591,7 +591,7 @@ class Runner:
 
     @property
     def _phases(self) -> int:
-        """How many products of states a step has, each of which needs the one before."""
+        """The number of dependent products of states in a step."""
         return 2 if self.kind is CellKind.GRU else 1
 
     def _sharing(self, batch: int) -> tuple[int, int]:

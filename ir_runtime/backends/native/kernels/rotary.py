@@ -111,7 +111,7 @@ def _kernel(width: int) -> Kernel:
 def _job(
     width: int, shape: _Lengths, x: _Lengths, turns: _Lengths, cos: _Lengths, others: _Lengths, sin: _Lengths
 ) -> Array | None:
-    """Return the job for shapes and strides of the tensor, the cosines and the sines; ``None`` for what it cannot do."""
+    """Return the job for shapes and strides of the tensor, cosines and sines; ``None`` if unsupported."""
     if not math.prod(shape) or any(lengths[-1:] != (width,) for lengths in (shape, turns, others)):
         return None
     strides = [_row_strides(*each, shape) for each in ((shape, x), (turns, cos), (others, sin))]

@@ -174,7 +174,7 @@ def copied(data: Array) -> Array | None:
 
 
 def _is_repeated(indices: Array, axis: int) -> bool:
-    """Return whether indices are broadcast along all axes behind one."""
+    """Return whether indices are broadcast along all axes after one."""
     behind = zip(indices.shape[axis + 1 :], indices.strides[axis + 1 :], strict=True)
     several = indices.ndim > axis + 1 and indices.size > 0
     return several and all(length == 1 or not stride for length, stride in behind)

@@ -133,7 +133,7 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
 
 
 def shared_contents(reads: Sequence[Port]) -> list[int]:
-    """Return the inputs whose contents decide what is computed with shared heads: all but queries, keys, values and mask."""
+    """Return the inputs whose contents affect shared heads: all but queries, keys, values and mask."""
     return [index for index in range(1, len(reads)) if index not in SHARED_DATA]
 
 
@@ -157,7 +157,7 @@ def bf16_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Fac
 
 
 def followed() -> tuple[Attend, str]:
-    """Return the attention of the precision of the compilation that is going on, and what profiles call its kernels."""
+    """Return the attention for the current precision, and the name of its kernels in profiles."""
     for task in (MASK, COPY):  # which the first recording calls
         task.prepare()
     is_bf16 = precision.current().products == "bf16"

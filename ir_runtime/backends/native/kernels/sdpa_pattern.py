@@ -26,7 +26,7 @@ def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
 
 
 def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayout) -> Kernel:
-    """Return the kernel of the precision of the compilation that is going on."""
+    """Return the kernel for the precision of the current compilation."""
     from .sdpa import followed  # most matrix products are not those of attention
 
     attend, name = followed()

@@ -147,7 +147,7 @@ def _inserted(
 def _insert_lanes(
     emit: Emit, value: Register, index: Register, held: Register, kept: Register, largest: bool
 ) -> None:
-    """Insert a vector behind what is not worse, lane by lane: from there on, each takes the place of the next.
+    """Insert a vector lane by lane after the elements that are not worse, shifting the rest.
 
     What is held is sorted, so each lane is compared with the new one, and none waits for those before it.
     """
@@ -164,7 +164,7 @@ def _insert_lanes(
 
 @instruction(*[types.int64] * 2)
 def order_by_index(emit: Emit, held: Register, kept: Register) -> None:
-    """Sort what is held by indices, lane by lane, by exchanges of neighbours: there are few."""
+    """Sort the few held elements by index, lane by lane, exchanging neighbours."""
     builder, indices = emit.builder, emit.builder.mul(kept, emit.i64(WIDTH))
     pairs = builder.sub(kept, emit.i64(1))
     with emit.loop(pairs), emit.loop(pairs, [held]) as (_, (place,), following):
@@ -185,7 +185,7 @@ def _exchange(emit: Emit, where: Register, place: Register, first: Register, sec
 def store_held(
     emit: Emit, held: Register, kept: Register, values: Register, indices: Register, apart: Register, count: Register, size: Register
 ) -> None:  # fmt: skip
-    """Store ``count`` lanes of what is held as rows, ``apart`` elements from each other; indices have ``size`` bytes."""
+    """Store ``count`` lanes of the held elements as rows, ``apart`` elements apart; indices have ``size`` bytes."""
     builder, (_, store) = emit.builder, emit.masked_access(count)
     twice = builder.mul(count, emit.i64(2))
     _, store_low = emit.masked_access(twice)
@@ -342,7 +342,7 @@ MAX_PLANS = 16
 def _insert(
     values: int, indices: int, size: int, end: int, value: np.float32, index: int, largest: bool
 ) -> None:
-    """Insert an element behind those of ``end`` sorted ones that are not worse."""
+    """Insert an element among ``end`` sorted ones, after those that are not worse."""
     place = end
     while place > 0:
         before = load_f32(values, place - 1)

@@ -50,7 +50,7 @@ def _volume(numbers: Sequence[int], missing: int = 1) -> _Axes:
 
 
 def _is_whole(op: ConvolutionBackpropData, kernel: Sequence[int], sized: bool) -> bool:
-    """Return whether nothing is cut off the blocks, each of which is a window."""
+    """Return whether the blocks, one per window, are not cropped."""
     cuts = (*op.pads_begin, *op.pads_end) if op.auto_pad == "explicit" else ()
     return tuple(kernel) == tuple(op.strides) and not (sized or any(cuts) or any(op.output_padding))
 
@@ -58,7 +58,7 @@ def _is_whole(op: ConvolutionBackpropData, kernel: Sequence[int], sized: bool) -
 class _Blocks(NamedTuple):
     """The blocks of a result: their number along each axis, and the window that the first one reads last.
 
-    ``begins`` and ``lengths`` say which part of the blocks is the result.
+    ``begins`` and ``lengths`` are the part of the blocks that forms the result.
     """
 
     counts: _Axes

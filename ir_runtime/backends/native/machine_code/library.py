@@ -137,7 +137,7 @@ def named_target(name: str) -> Target:
 
 
 def fill_table(code: ctypes.CDLL) -> None:
-    """Tell a library what it needs of this process."""
+    """Fill the table through which a library uses this process."""
     table = (ctypes.c_int64 * len(WORDS)).in_dll(code, TABLE)
     for index, word in enumerate(_host_words()):
         table[index] = word
@@ -162,7 +162,7 @@ def _open(path: Path, wanted: str | None) -> ctypes.CDLL:
 
 @cache
 def _host_words() -> tuple[int, ...]:
-    """Return what the table holds, in the order of `WORDS`; the raw memory functions of Python need no lock of the interpreter."""
+    """Return the words of the table in the order of `WORDS`; Python's raw memory functions do not need the GIL."""
     python = ctypes.pythonapi
     functions = python.PyMem_RawMalloc, python.PyMem_RawFree, *_system_functions()
     addresses = (int(ctypes.cast(function, ctypes.c_void_p).value or 0) for function in functions)

@@ -74,7 +74,7 @@ class _Plan:
         return None
 
     def _gap(self, region: Region, place: Region | None, others: Iterable[Region]) -> int:
-        """Return the lowest offset at a place where there is room beside others."""
+        """Return the lowest offset with room between other allocations."""
         found = [(self.places[other], _rounded(other)) for other in others]
         end = 0
         for offset, size in sorted((offset, size) for (where, offset), size in found if where is place):

@@ -52,7 +52,7 @@ REPLAYER = _Replayer()
 
 
 def replayed(contents: Sequence[int] = (), alone: bool = True) -> Replayable:
-    """Return how the calls of a kernel are recorded; `Replayable` says what the kernel may do."""
+    """Return how the calls of a kernel are recorded; `Replayable` describes the requirements."""
     return Replayable(REPLAYER, contents, alone)
 
 
@@ -104,7 +104,7 @@ class _Recorder:
         self.known |= fixed
 
     def _record(self, index: int, run: Callable[[], None]) -> Record | None:
-        """Run a step; return what it did, if that can be replayed."""
+        """Run a step; return its record, if it can be replayed."""
         if index in self.replayed:
             return recorded(run)
         run()

@@ -21,7 +21,7 @@ __all__ = ["direct_run"]
 
 
 def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> Direct | None:
-    """Return a function that does what a replay does, and all of a run; ``None`` if that also takes steps in Python.
+    """Return a function that does a whole run by one replay; ``None`` if some steps run in Python.
 
     Args:
         whole: replays all steps of a plan.

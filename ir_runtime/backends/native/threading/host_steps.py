@@ -31,7 +31,7 @@ class _Load(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A function, the places of its arguments, and what it must return."""
+    """A function, the places of its arguments, and the expected result."""
 
     function: Callable[..., Array]
     args: tuple[int, ...]
@@ -57,7 +57,7 @@ class HostSteps:
         return len(self.constants) - 1
 
     def load(self, slot: int, array: Array) -> int:
-        """Return the place of what a slot holds when the part begins: an array of this shape and dtype."""
+        """Return the place of a slot's initial array, of this shape and dtype."""
         for known in self.loads:
             if known.slot == slot:
                 return known.place
@@ -65,7 +65,7 @@ class HostSteps:
         return self.loads[-1].place
 
     def call(self, before: Before, args: Sequence[int]) -> int:
-        """Return the place of what a function makes of arrays at other places."""
+        """Return the place of the result of a function of arrays at other places."""
         place, made = self.constant(None), before.made
         self.calls.append(_Call(before.function, tuple(args), place, made.shape, made.dtype))
         return place
@@ -75,7 +75,7 @@ class HostSteps:
         return len(self.constants), len(self.loads), len(self.calls)
 
     def undo(self, mark: tuple[int, int, int]) -> None:
-        """Remove what was added since a mark."""
+        """Remove additions since a mark."""
         constants, loads, calls = mark
         del self.constants[constants:], self.loads[loads:], self.calls[calls:]
 

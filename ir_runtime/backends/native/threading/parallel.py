@@ -130,7 +130,7 @@ def parallel_for(
     All arrays must be contiguous: kernels get addresses only.
 
     Raises:
-        MemoryError: if there is no memory for what the task computes in.
+        MemoryError: if there is no scratch memory for the task.
     """
     if (record := RECORD.get()) is not None:
         record.calls.append(Call(task, job, (out, a, b, c, d), threads))

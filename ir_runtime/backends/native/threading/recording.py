@@ -60,7 +60,7 @@ RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
 
 
 def recorded(run: Callable[[], None]) -> Record:
-    """Call a function, and return the record of what it does."""
+    """Call a function, and record its calls."""
     record = Record()
     RECORD.set(record)
     HOST_CALLS.set(record.host)

@@ -31,7 +31,7 @@ class UnknownArrayError(Exception):
 class Region:
     """Memory of an array: an input, or an allocation.
 
-    Its fields are what the array is in memory, and for how long: a plan needs both.
+    Its fields are the array's memory and lifetime, for planning.
 
     Args:
         address: where the array begins.

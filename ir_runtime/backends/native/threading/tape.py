@@ -99,7 +99,7 @@ class TapeWriter:
         return [View(region, 0, region.layout) for region in given], views
 
     def _located(self, calls: Sequence[Call], number: int) -> list[_LocatedCall]:
-        """Return the calls of a step, the first of which has a number, and note which regions they use."""
+        """Return the calls of a step, numbered from ``first``, and record the regions they use."""
         found, last = [], number + len(calls) - 1
         for index, call in enumerate(calls):
             out = call.arrays[0]
@@ -118,7 +118,7 @@ class TapeWriter:
         return found
 
     def _view(self, array: Array) -> View | None:
-        """Return where a result is, in memory of which views can be made; ``None`` if in constants."""
+        """Return the location of a result in viewable memory; ``None`` if in constants."""
         region, offset = self._known(array)
         if not array.size:
             raise UnknownArrayError

@@ -63,7 +63,7 @@ class LegacyLayer:
     leftovers: ClassVar[frozenset[str]] = frozenset()
     """Attributes that files have and no runtime ever read."""
     unread: ClassVar[frozenset[str]] = frozenset()
-    """Attributes that the CPU plugin did not read, though their pages say what they mean; reported unless they are 0."""
+    """Attributes that the CPU plugin ignored, though documented; reported unless they are 0."""
     is_certain: ClassVar[bool] = True
     """Whether its meaning is certain; layers of other types are refused."""
     is_activation: ClassVar[bool] = False
@@ -139,7 +139,7 @@ def _is_zero(cls: type[LegacyLayer], name: str, text: str) -> bool:
 
 
 _LEFTOVERS = ("engine", "PrimitivesPriority", "quantization_level")
-"""What converters left in layers of any type."""
+"""Leftovers of converters in layers of any type."""
 
 
 def _plain(attribute: Attribute, text: str) -> str:

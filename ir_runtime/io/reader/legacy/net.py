@@ -145,7 +145,7 @@ class _Net:
         self.fed: dict[Port, Tensor] = {}
         """Inputs of legacy layers that no edge feeds but a Parameter of the body."""
         self.tensors: dict[Port, Tensor] = {}
-        """What outputs of legacy layers have become."""
+        """The replacements of legacy outputs."""
 
     @property
     def report(self) -> Diagnostics:

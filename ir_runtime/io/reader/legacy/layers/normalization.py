@@ -9,7 +9,7 @@ from ..declaration import LegacyLayer, Spelling, attr, layer
 from ..site import Site, Tensor
 
 _LEAST = 2.0**-126
-"""What takes the place of an ``eps`` of 0, which operations do not have: it changes no sum but 0."""
+"""The replacement of an ``eps`` of 0, which operations do not support: it changes no sum but 0."""
 
 
 @layer("Norm", "LRN")
