@@ -55,7 +55,7 @@ class Diagnostics:
     >>> [str(finding.code) for finding in found.errors]
     ['IR003']
 
-    Passes that check a model add what they find, and others look at it:
+    Checking passes add findings, which others read:
 
     >>> report = Diagnostics()
     >>> report.error("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1"))

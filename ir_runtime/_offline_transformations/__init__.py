@@ -1,4 +1,4 @@
-"""OpenVINO's transformations of whole models, as far as they are here; clients import them by this name."""
+"""The available transformations of OpenVINO for whole models, under the name that clients import."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = [
 
 
 def apply_moc_transformations(model: Model, cf: bool = False, smart_reshape: bool = False) -> None:
-    """Leave the model as it is: what these transformations simplify, compiling folds and fuses here."""
+    """Leave the model unchanged: compiling folds and fuses instead."""
 
 
 def apply_moc_legacy_transformations(model: Model, params_with_custom_types: Any = ()) -> None:
-    """Leave the model as it is, as `apply_moc_transformations` does."""
+    """Leave the model unchanged, like `apply_moc_transformations`."""
 
 
 def apply_fused_names_cleanup(model: Model) -> None:
-    """Leave the model as it is: no layer is named after those that it was fused of."""
+    """Leave the model unchanged: layers are not named after fused ones."""
 
 
 def compress_model_transformation(model: Model) -> None:

@@ -1,6 +1,6 @@
 """OpenVINO's compiled module, ``openvino._pyopenvino``, which programs import from: the names of the public modules.
 
-A submodule has the names of the public module of its name, and beside them the members of its enumerations.
+A submodule has the names of the public module of that name, and the members of its enumerations.
 
 >>> from ir_runtime._pyopenvino import DescriptorTensor, preprocess
 >>> from ir_runtime._pyopenvino.properties.hint import inference_precision

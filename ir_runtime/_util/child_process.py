@@ -69,7 +69,7 @@ def run_program(path: Path, arguments: Sequence[str], **variables: str) -> subpr
 
 
 def run_command(command: Sequence[str]) -> tuple[int, str]:
-    """Run a command of the user until it ends; return its exit code, and the end of what it printed.
+    """Run a user's command to its end; return its exit code, and the end of its output.
 
     It reads nothing, and ends with its children when the deadline has passed, or this process is interrupted.
 
@@ -93,7 +93,7 @@ def run_command(command: Sequence[str]) -> tuple[int, str]:
 
 
 def _end_group(process: Process) -> None:
-    """End a process, and those that it has started and left behind."""
+    """End a process and its orphaned children."""
     with suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

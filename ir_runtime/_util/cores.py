@@ -1,7 +1,6 @@
 """Count the threads that can compute at once: the package counts processors and cores here.
 
-Processors of one core (hyper-threads, SMT) share its arithmetic units, which one thread of a kernel keeps busy. Where cores
-are of several kinds, only the fast ones count: threads would wait for what a slow one has taken.
+Processors of one core (hyper-threads, SMT) share its arithmetic units, which one thread of a kernel keeps busy. If cores are of several kinds, only the fast ones count: threads would wait for the slow ones.
 
 A container may have all processors of a machine, and time on some of them only: a quota of its control group (cgroup).
 Threads beyond it would wait for each other while none of them may run.
@@ -171,7 +170,7 @@ def _read_text(path: Path) -> str:
 
 
 def processor_name() -> str:
-    """Return what the maker calls the processor, as far as the system tells."""
+    """Return the vendor's name of the processor, if known."""
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         for line in file:
             key, _, value = line.partition(":")

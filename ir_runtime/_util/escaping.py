@@ -149,7 +149,7 @@ def field(name: str) -> str:
 
 
 def json_text(data: Any, *, whole: bool = False, **options: Any) -> str:
-    r"""Return JSON in ASCII, of which no line is a command in a log; all text in it is read back as it was.
+    r"""Return JSON in ASCII without log commands; all text in it is read back unchanged.
 
     Texts of more than `LONGEST` characters stay whole while they come to at most `MOST` characters together; beyond
     that, each becomes a `field`.
@@ -191,7 +191,7 @@ def _cut_names(data: Any) -> Any:
 
 
 def sarif_text(*lines: str) -> str:
-    r"""Return a message of SARIF: readers make links of brackets, of which no name may make one.
+    r"""Return a message of SARIF, escaping brackets in names, which readers would turn into links.
 
     >>> sarif_text("expected [1,3]", "see [here](https://example.org)")
     'expected [1,3]\nsee [here] (https://example.org)'

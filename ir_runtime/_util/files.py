@@ -240,7 +240,7 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
 def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
     """Open a temporary file beside a target; it is removed at the end, unless it was moved.
 
-    As long as it is open it is locked, so that no process takes it for a leftover.
+    It is locked while open, so that no process mistakes it for a leftover.
 
     Args:
         target: the file that it may become.

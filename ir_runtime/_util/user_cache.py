@@ -1,4 +1,4 @@
-"""The user's cache folder for files that can be computed again, and who may have written what is in it."""
+"""The user's cache folder for recomputable files, and checks of its ownership."""
 
 from __future__ import annotations
 

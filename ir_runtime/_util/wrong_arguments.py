@@ -17,7 +17,7 @@ class ArgumentTypeError(InputError, TypeError):
 
 
 class NoArrayError(ArgumentTypeError, ValueError):
-    """An argument that is not an array of numbers, by its type or by what it holds."""
+    """An argument that is not an array of numbers, by its type or its contents."""
 
 
 class NoDataError(InputError, AttributeError):

@@ -32,7 +32,7 @@ class _Node(NamedTuple):
 def compared(
     report: ProfileReport, model: Model, feeds: Sequence[Array], runs: int, threads: int | None
 ) -> ProfileReport:
-    """Run a model with OpenVINO's CPU plugin in f32, and put its counters beside a report.
+    """Run a model with OpenVINO's CPU plugin in f32, and add its counters to a report.
 
     Raises:
         InputError: if OpenVINO is not installed, or refuses the model.

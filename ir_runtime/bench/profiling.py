@@ -56,7 +56,7 @@ def profile(
 
     Args:
         model: a path, or a model.
-        inputs: as a compiled model takes them; by default random numbers, open lengths being as short as possible.
+        inputs: as a compiled model takes them; by default random numbers, with dynamic lengths as short as possible.
         runs: how many runs to watch.
         backend: by default the one that would run the model.
         threads: how many threads to use.

@@ -89,7 +89,7 @@ def counter_text(counters: Sequence[Counter]) -> str:
 def write_reports(
     folder: str, kind: ReportType, options: Record, report: Report, runs: Sequence[Sequence[Counter]]
 ) -> None:
-    """Write the reports into a folder, and say so."""
+    """Write the reports into a folder, and print their paths."""
     from pathlib import Path
 
     from ..bench.counters import write_report

@@ -32,7 +32,7 @@ _ARGS = f"{__name__}.args"
 
 
 class Formatter(click.HelpFormatter):
-    """Format help on narrow terminals, too; a line that click is to leave as it is continues with an indent."""
+    """Format help even for narrow terminals; preformatted lines continue with an indent."""
 
     def __init__(
         self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None
@@ -86,7 +86,7 @@ class GroupedCommand(click.Command):
 
 
 def _break_lines(paragraph: str, room: int) -> str:
-    """Break the long lines of a paragraph that click is to leave as it is."""
+    """Break the long lines of a preformatted paragraph."""
     if "\b" not in paragraph:
         return paragraph
     return "\n".join(_continue_line(line, room) for line in paragraph.split("\n"))

@@ -18,7 +18,7 @@ _ROWS = 20
 
 
 def labels_of(model: Model, path: str | None) -> list[str]:
-    """Return the names of classes: of a file, else what the ``model_info`` of the model says, else none.
+    """Return the names of classes: from a file, or else from the model's ``model_info``, or none.
 
     Args:
         model: the model.

@@ -42,7 +42,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def dump(data: Json, *, whole: bool = False) -> str:
-    """Format JSON in ASCII, which any encoding can represent; `json_text` says what ``whole`` means.
+    """Format JSON in ASCII, which any encoding can represent; see `json_text` for ``whole``.
 
     Numbers that JSON lacks are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
     """

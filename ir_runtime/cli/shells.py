@@ -187,7 +187,7 @@ class _Bash(_Quoting, BashComplete):
     source_template = _BASH
 
     def _word(self, word: str, incomplete: str) -> str:
-        """Return what takes the place of what follows the open quote, or of the whole word."""
+        """Return the replacement of the text after the open quote, or of the whole word."""
         same = word.startswith(incomplete[: self._before])
         return in_bash(word[self._before :], self._quote) if same else ""
 

@@ -1,4 +1,4 @@
-"""Print text: as it is into files and pipes; on a terminal, within its width."""
+"""Print text: unchanged into files and pipes; on a terminal, within its width."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def show(text: str, *, err: bool = False, pager: bool = False) -> None:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Break the lines that are longer than ``width`` between words; what follows is indented.
+    """Break lines longer than ``width`` between words; continuation lines are indented.
 
     >>> print(wrapped("net.xml:7: error: the shapes do not fit", 24))
     net.xml:7: error: the

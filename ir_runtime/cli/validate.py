@@ -185,7 +185,7 @@ def _worthwhile(files: Sequence[str]) -> int:
 
 
 def _counted(items: Iterable[_Item], shown: Bar) -> Iterator[_Item]:
-    """Count what is yielded; results are printed on an empty line."""
+    """Count items as they are yielded, on a progress line that is erased for results."""
     for item in items:
         shown.erase()
         yield item

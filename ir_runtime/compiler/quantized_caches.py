@@ -5,8 +5,7 @@ that reads them needs a kernel for them. In the run that starts a cache, attenti
 values, and only the variable gets packed ones; likewise after a caller sets the variable. Later runs pack new
 rows and append them.
 
-While a run starts a cache, attention reads the exact keys and values: only the variable gets the packed ones. The same
-holds where a caller has set the variable. Later runs pack what is new, and append it.
+In the run that starts a cache, attention reads the exact keys and values, and only the variable gets packed ones; likewise after a caller sets the variable. Later runs pack new rows and append them.
 """
 
 from __future__ import annotations

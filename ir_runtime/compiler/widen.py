@@ -52,7 +52,7 @@ class Widened:
 def widen(graph: Graph, types: Inferred, to: ElementType = ElementType.f64) -> tuple[Graph, Inferred]:
     """Return the layers in a wider type, including bodies, and their values: the inverse of `narrow`.
 
-    Constants stay as they are stored; a Convert behind each widens what is read. Inputs have the wider type, and so have
+    Constants stay in their stored type; a Convert after each widens it. Inputs have the wider type, and so have
     outputs. Inference is not asked again, so operations whose declaration leaves out the type are computed in it as well.
 
     Args:

@@ -1,4 +1,4 @@
-"""A record of the finished chunks of a long run: a file of JSON lines beside the result."""
+"""A record of the finished chunks of a long run: a file of JSON lines next to the result."""
 
 from __future__ import annotations
 

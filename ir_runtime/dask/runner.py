@@ -223,7 +223,7 @@ class Runner:
 def _name_inputs(
     labels: Sequence[str], arrays: Sequence[Array], named_arrays: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Return inputs by name, of which some are given in order."""
+    """Return inputs by name, given by name or in order."""
     if len(arrays) > len(labels):
         raise InputError(f"got {len(arrays)} inputs, the model has {len(labels)}: {', '.join(labels)}")
     placed = dict(zip(labels, arrays, strict=False))

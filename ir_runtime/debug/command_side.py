@@ -34,7 +34,7 @@ __all__ = ["Command"]
 
 @dataclass(frozen=True)
 class Command:
-    """A command that is called with a folder, and writes there what a device computes.
+    """A command that is called with a folder, and writes a device's results there.
 
     The folder has ``model.xml`` and ``model.bin``, an array for each input as ``inputs/0.npy`` and so on, and
     ``names.json``, which lists the inputs, the outputs and the tensors in between with their files, names, types and shapes. The
@@ -164,7 +164,7 @@ def _write(folder: Path, model: Model, feeds: Sequence[Array], names: Mapping[st
 
 
 def _results(folder: Path, entry: _Entry, key: int | str, said: str, command: str) -> dict[int | str, Array]:
-    """Return an array that a command wrote, with its scale and zero point where they are beside it.
+    """Return an array written by a command, with its scale and zero point if present.
 
     Raises:
         InputError: if it did not, or wrote something else.

@@ -199,7 +199,7 @@ def _times(
 
 
 def old_model(old: Model, new: Model, constraints: bool = True) -> OldModel:
-    """Return a model to show beside a newer one, with all that changed, by layer.
+    """Return an older model to show with a newer one, and the changes by layer.
 
     >>> import numpy as np, ir_runtime
     >>> from ir_runtime import opset13

@@ -81,7 +81,7 @@ def is_stop(reason: BaseException) -> bool:
 
 
 def stopped(reason: BaseException, partial: Callable[[], Any]) -> BaseException:
-    """Return what to raise in place of an interrupt, or of the time limit, with a partial report; another limit as it is.
+    """Return the exception for an interrupt or the time limit with a partial report; other limits are unchanged.
 
     Args:
         reason: why the work has stopped.

@@ -151,7 +151,7 @@ def _text(reduced: Reduced, reference: Reference, truth: Sequence[Array], seen: 
 
 
 def _described(reference: Reference, layer: Layer) -> str:
-    """Return an operation with the types that it reads and gives, and what is not by default in it."""
+    """Describe an operation with its input and output types, and non-default attributes."""
     types, graph = reference.types, reference.graph
     given = ", ".join(
         f"{types[port].type.element.label}{types[port].type.shape}" for port in graph.reads(layer)

@@ -1,4 +1,4 @@
-"""One step of a model with variables, as a model without: what the variables hold before and after the step are inputs and outputs.
+"""One step of a model with variables as a model without: the variables before and after the step are inputs and outputs.
 
 A part of a model that reads a variable does not write it, so that other runtimes refuse it, and what the step begins with
 is lost. So parts are cut out of a model without variables.
@@ -81,7 +81,7 @@ def stateless(model: Model) -> tuple[Model, list[str]]:
 
 
 def _initial(model: Model, feeds: Sequence[Array]) -> dict[str, Array]:
-    """Return what the variables begin with on some inputs."""
+    """Return the initial values of the variables for some inputs."""
     found: dict[str, Array] = {}
 
     def note(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:

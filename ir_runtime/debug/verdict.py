@@ -196,7 +196,7 @@ def scatter_of(errors: Iterable[Error]) -> Error:
 
 
 def with_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
-    """Allow for sums of many numbers, which other runtimes add one after the other, and the reference in blocks.
+    """Allow for sums of many numbers, which other runtimes add sequentially, and the reference in blocks.
 
     The partial sums of a random walk of ``n`` steps have an rms of sqrt(n / 2) times a step; each is rounded by an rms
     of ``unit / sqrt(3)``. So the error of the sum is ``unit * sqrt(n / 6)`` of its size; a third of that is allowed, as

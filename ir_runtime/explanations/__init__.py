@@ -1,4 +1,4 @@
-"""Explanations of the codes of findings: meaning, example and fix. Each code has a page beside this file."""
+"""Explanations of the codes of findings: meaning, example and fix. Each code has a page next to this file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenVINO's conversion of models of other frameworks: its names can be imported; calling them says what to do.
+"""OpenVINO's conversion of models of other frameworks: its names can be imported; calling them raises an error with a hint.
 
 >>> from ir_runtime import frontend
 >>> try:

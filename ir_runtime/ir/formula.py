@@ -1,4 +1,4 @@
-"""Numbers that depend on open lengths: polynomials of symbolic dimensions, such as ``2·seq·768·768``."""
+"""Numbers that depend on dynamic lengths: polynomials of symbolic dimensions, such as ``2·seq·768·768``."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def product(numbers: Iterable[Count]) -> Count:
 
 
 def total(numbers: Iterable[Count]) -> Count:
-    """Return the sum; a number if no term depends on an open length."""
+    """Return the sum; a number if no term depends on a dynamic length."""
     some = [number for number in numbers if number != 0]
     before = list(itertools.takewhile(lambda number: isinstance(number, int), some))
     rest = some[len(before) :]

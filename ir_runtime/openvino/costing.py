@@ -33,7 +33,7 @@ def cost(model: SourceLike | Model, shapes: ShapeLike | PortShapes | None = None
         shapes: other shapes for the inputs, as `Model.reshape` takes them.
 
     Returns:
-        The counts per layer and per operation: numbers, or formulas of open lengths such as ``2·seq·768·768``.
+        The counts per layer and per operation: numbers, or formulas of dynamic lengths such as ``2·seq·768·768``.
 
     Raises:
         InputError: if the file cannot be opened.

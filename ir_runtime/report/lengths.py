@@ -1,4 +1,4 @@
-"""The lengths at which a report evaluates formulas of open lengths."""
+"""The lengths at which a report evaluates formulas of dynamic lengths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Lengths", "lengths_of"]
 
 
 class Lengths(NamedTuple):
-    """A number for each open length, by name, and where the numbers come from."""
+    """A number for each dynamic length, by name, and the source of the numbers."""
 
     values: Mapping[str, int]
     origin: str

@@ -32,7 +32,7 @@ class Records:
 
     Args:
         tree: how they are drawn.
-        shapes: names for open lengths.
+        shapes: names for dynamic lengths.
         report: what was found wrong or noteworthy.
         cost: the arithmetic of the layers, if it was counted.
     """
@@ -96,7 +96,7 @@ class Records:
         return [k for k, item in enumerate(self.items) if numbers & set(self.constants.of(item.index))]
 
     def cost_of(self, item: Item) -> Count | None:
-        """Return the FLOPs of a layer in one run of the model: a number, or a formula of open lengths.
+        """Return the FLOPs of a layer in one run of the model: a number, or a formula of dynamic lengths.
 
         A layer that has bodies includes their layers, and a layer of a body counts as often as the body runs at most.
         """

@@ -180,7 +180,7 @@ class _Walk:
         )
 
     def _new_weights(self, port: Port) -> Iterator[tuple[ElementType, int]]:
-        """Yield the weights behind a constant input, unless an earlier layer has read them."""
+        """Yield the weights of a constant input, unless an earlier layer has read them."""
         if port.layer not in self.fixed or not self.values[port].element.real:
             return
         waiting = [port.layer]

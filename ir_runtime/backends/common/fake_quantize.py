@@ -1,4 +1,4 @@
-"""FakeQuantize with constant limits: what kernels read of them, and its passes in NumPy.
+"""FakeQuantize with constant limits: the parameters of kernels, and its passes in NumPy.
 
 The level of a number is ``rint((x - low) / width * steps)``, and its value ``level / steps * span + first``: with these
 operations in this order, results have the bits of the reference.

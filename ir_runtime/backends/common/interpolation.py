@@ -31,7 +31,7 @@ class _Stored(Enum):
 
     @property
     def before_height(self) -> int:
-        """How many axes of the tensor are before its height, beside that of the images."""
+        """The number of axes between the images and the height."""
         return 0 if self is _Stored.IMAGE else 1
 
     def image(self, shape: Sequence[int]) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ class Bins(NamedTuple):
 
 
 def largest_bins(op: ROIPooling, x: Array, rois: Array) -> Bins | None:
-    """Return the bins that ROIPooling takes the largest elements of; ``None`` for what the reference has to refuse."""
+    """Return the bins of ROIPooling; ``None`` for inputs that the reference must refuse."""
     if (found := regions_of(op, x, rois)) is None:
         return None
     images, corners = found
@@ -37,7 +37,7 @@ def largest_bins(op: ROIPooling, x: Array, rois: Array) -> Bins | None:
 
 
 def mean_bins(op: PSROIPooling, x: Array, rois: Array) -> Bins | None:
-    """Return the bins that PSROIPooling takes the means of; ``None`` for what the reference has to refuse."""
+    """Return the bins of PSROIPooling; ``None`` for inputs that the reference must refuse."""
     size, found = op.group_size, regions_of(op, x, rois)
     if found is None or x.shape[1] != op.output_dim * size * size:
         return None
@@ -49,7 +49,7 @@ def mean_bins(op: PSROIPooling, x: Array, rois: Array) -> Bins | None:
 
 
 def regions_of(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Array, Array] | None:
-    """Return the image and the corners of each region that is pooled; ``None`` for what the reference has to refuse."""
+    """Return the image and corners of each pooled region; ``None`` for inputs that the reference must refuse."""
     if not x.size or rois.ndim != 2 or rois.shape[1] != 5:
         return None
     images = np.trunc(rois[:, 0])

@@ -23,7 +23,7 @@ MAX_COLUMNS = 1 << 22
 
 @dataclass(frozen=True)
 class PostOp:
-    """An element-wise layer on f32, one input of which is the result of a kernel.
+    """An elementwise f32 layer that reads the result of a kernel.
 
     Args:
         op: its operation.

@@ -1,4 +1,4 @@
-"""The lengths for which a kernel is valid: what kernels declare in ``accepts``.
+"""The lengths for which a kernel is valid, declared as ``accepts``.
 
 Lengths unknown when a kernel was chosen are checked before it runs (`executor.length_check`), by inference
 for each new shape. This takes some 100 µs: too long for lengths that grow with every run, such as those of

@@ -194,7 +194,7 @@ def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores |
 
 
 def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | Refusal:
-    """Match the product of queries and keys, either of which may be scaled before."""
+    """Match the product of queries and keys, each optionally scaled."""
     product = batched_product(context, layer)
     if product is None or not product.is_ordered:
         return Refusal("scores are not a product of batches of matrices of queries and keys")
@@ -210,7 +210,7 @@ def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | R
 
 
 def _scaled(context: MatchContext, port: Port, found: _Scores) -> tuple[Port, _Scores]:
-    """Return what a layer multiplies by one constant number, if that is what a port is."""
+    """Return the operand of a scaling by one constant, or the port itself."""
     layer = context.producer(port, "Multiply")
     data, other = (port, port) if layer is None else _operands(context, layer)
     number = context.scalar(other)

@@ -51,7 +51,7 @@ def _kernel(op: ScaledDotProductAttention, exact: Compute, attend: Attend, value
 class _Packed:
     """Attention whose keys and values are both f32, or both packed.
 
-    Shapes depend on what a variable holds, so it looks at all of them itself.
+    Shapes depend on the variable, so it checks all of them itself.
 
     Args:
         op: the attention.

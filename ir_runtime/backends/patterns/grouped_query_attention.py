@@ -53,7 +53,7 @@ _Steps = tuple[Layer, Layer, Layer]
 
 
 def _repeated(context: MatchContext, port: Port) -> tuple[_Steps, tuple[Port, ...]] | None:
-    """Layers that repeat heads, and what they read: the heads, the axis, the shape, and the shape in the end."""
+    """Match the layers that repeat heads; return them and their inputs: heads, axis, shape, and final shape."""
     joined = context.producer(port, "Reshape")
     wide = None if joined is None else context.producer(context.sources(joined)[0], "Broadcast")
     if joined is None or wide is None or len(context.sources(wide)) != 2:
@@ -71,7 +71,7 @@ def _repeated(context: MatchContext, port: Port) -> tuple[_Steps, tuple[Port, ..
 class SharedHeads:
     """Attention with heads that several heads of the queries share.
 
-    Shapes depend on what is computed in every run, so it looks at all of them itself.
+    Shapes are computed in every run, so it checks all of them itself.
     """
 
     def __init__(self, op: ScaledDotProductAttention, plain: Compute, attend: Attend, *steps: _Steps) -> None:

@@ -1,4 +1,4 @@
-"""The nodes of a quantized subgraph: what they compute, and the quantizer of the levels of each."""
+"""The nodes of a quantized subgraph, and the quantizers of their levels."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["Rotary", "match_rotary"]
 
 @dataclass(frozen=True)
 class Rotary:
-    """Layers that match, what they read (the tensor, cosines and sines first), and the length of a row."""
+    """The matched layers, their inputs (the tensor, cosines and sines first), and the length of a row."""
 
     layers: tuple[Layer, ...]
     reads: tuple[Port, ...]
@@ -78,7 +78,7 @@ def _both_orders(ports: tuple[Port, ...]) -> tuple[tuple[Port, Port], tuple[Port
 
 
 def _negated(context: MatchContext, port: Port) -> tuple[Layer, Port] | None:
-    """Return the layer that changes the sign, and what it reads."""
+    """Return the layer that negates, and its input."""
     if (layer := context.producer(port, "Negative")) is not None:
         return layer, context.sources(layer)[0]
     layer = context.producer(port, "Multiply")

@@ -1,4 +1,4 @@
-"""Findings as workflow commands, which GitHub shows beside the lines that they are about.
+"""Findings as workflow commands, which GitHub shows at their lines.
 
 Source: GitHub's documentation, "Workflow commands for GitHub Actions".
 """

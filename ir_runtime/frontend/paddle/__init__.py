@@ -1,4 +1,4 @@
-"""OpenVINO's conversion of models of PaddlePaddle: its names can be imported; calling them says what to do."""
+"""OpenVINO's conversion of models of PaddlePaddle: its names can be imported; calling them raises an error with a hint."""
 
 from __future__ import annotations
 

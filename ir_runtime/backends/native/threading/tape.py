@@ -99,7 +99,7 @@ class TapeWriter:
         return [View(region, 0, region.layout) for region in given], views
 
     def _located(self, calls: Sequence[Call], number: int) -> list[_LocatedCall]:
-        """Return the calls of a step, numbered from ``first``, and record the regions they use."""
+        """Return the calls of a step, numbered from ``number``, and record the regions they use."""
         found, last = [], number + len(calls) - 1
         for index, call in enumerate(calls):
             out = call.arrays[0]

@@ -75,7 +75,7 @@ class Depthwise:
             self._joined(source[..., whole:, :], out[..., whole:, :], columns - whole)
 
     def _joined(self, source: Array, out: Array, times: int) -> None:
-        """Compute windows of which this many are joined."""
+        """Compute windows joined in groups of this size."""
         view = windows(
             np.ascontiguousarray(source), self._kernel, self._op.strides, self._op.dilations, times
         )

@@ -98,7 +98,7 @@ class Direction:
 
     @staticmethod
     def split_recurrent(r: Array) -> tuple[Array, ...]:
-        """Return the recurrent weights that are multiplied one after the other."""
+        """Return the recurrent weights in the order of multiplication."""
         return (r,)
 
     def gate_inputs(self, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Embeddings: rows of quantized tables, of which only the gathered rows are dequantized."""
+"""Embeddings from quantized tables: only the gathered rows are dequantized."""
 
 from __future__ import annotations
 

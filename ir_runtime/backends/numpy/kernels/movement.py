@@ -100,7 +100,7 @@ def _in_range(data: Value, axis: int, indices: Array) -> bool:
 def split(
     op: Split | VariadicSplit, data: Value, *others: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return a kernel for parts of known lengths, one of which may be the remainder; if one alone is read, only that."""
+    """Return a kernel for parts of known lengths, including a remainder; a single used part is computed alone."""
     if (part_indices := _split_indices(op, data, others)) is None:
         return None
     count = op.num_splits if isinstance(op, Split) else others[-1].shape.static[0]

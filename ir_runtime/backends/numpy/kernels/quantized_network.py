@@ -60,7 +60,7 @@ class _FilterKernels:
 
 @dataclass(frozen=True)
 class _Step:
-    """A kernel, what it reads, and the node that it computes.
+    """A kernel, its inputs, and the node that it computes.
 
     Filters, which it has packed, are zeros of their shape, without memory.
     """

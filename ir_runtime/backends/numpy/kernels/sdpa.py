@@ -173,7 +173,7 @@ def _attention_of_few(
 
 @lru_cache(maxsize=64)
 def _future(queries: int, keys: int) -> Array:
-    """Return which keys come after each query."""
+    """Return a mask of the keys after each query."""
     return np.arange(keys) > np.arange(queries)[:, None]
 
 
