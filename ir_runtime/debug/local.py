@@ -12,11 +12,13 @@ import numpy as np
 from .._util.records import Json, Record
 from ..ir.blocks import blocks, by_blocks
 from ..ir.element import ElementType
+from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
+from ..ops.elementwise import Binary, Unary
 from .caching import Entry, resumed
 from .case import Case
-from .decisions import judge, keeps_numbers, pinned
+from .decisions import Judged, is_elementwise, judge, keeps_numbers, pinned, undecided
 from .emulation import nodes_in
 from .functions import floor_of
 from .inside import Alternative, Choices, InsideDecisions
@@ -232,11 +234,14 @@ class _Exact:
         """The layers whose results exceed the type, in topological order: it begins with the first one."""
         self.decisions: list[DecisionResult] = []
         self.alternatives: list[Alternative] = []
+        self._others: dict[Port, Array] = {}
+        """What layers give if decisions before them that were not observed, and are open, come out otherwise."""
 
     def run(self) -> None:
         """Compute and judge."""
         case, inside = self._case, self._rounded.inside
         take, follow = pinned(self._rounded.own), pinned(case.tensors)
+        leading = self._leading()
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             self.terms[layer.name] = terms_of(layer, inputs, outputs[0])
@@ -247,8 +252,10 @@ class _Exact:
             if layer.id in case.deciding:
                 self._judge_decision(layer, inputs, outputs[0])
                 outputs = take(layer, inputs, outputs)
-                if keeps_numbers(layer):
-                    outputs = follow(layer, inputs, outputs)
+            if layer.id in leading:
+                self._decide_otherwise(layer, inputs, outputs)
+            if layer.id in case.deciding and keeps_numbers(layer):
+                outputs = follow(layer, inputs, outputs)
             for port, array in zip(layer.output_ports, outputs, strict=False):
                 if port in case.tensors:
                     self.tensors[port] = array
@@ -296,12 +303,77 @@ class _Exact:
         most = LIMITS["f32"] if layer.id in numerics.wide else numerics.limit
         return [min(most, LIMITS["f16"]) if half else most for half in is_half]
 
+    def _leading(self) -> set[int]:
+        """Return the ids of layers between observed decisions and others before them, element by element, that were not observed."""
+        case, graph, found = self._case, self._case.plain.graph, set[int]()
+        waiting = [
+            port.layer
+            for port in case.tensors
+            if port.layer in case.deciding and is_elementwise(graph[port.layer])
+        ]
+        while waiting:
+            for port in graph.reads(graph[waiting.pop()]):
+                layer = graph[port.layer]
+                by_element = is_elementwise(layer) or isinstance(layer.op, Unary | Binary)
+                if (
+                    by_element
+                    and port not in case.tensors
+                    and layer.id in case.computed
+                    and layer.id not in found
+                ):
+                    found.add(layer.id)
+                    waiting.append(layer.id)
+        return found
+
+    def _decide_otherwise(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Note what a layer gives if decisions that were not observed, and that rounding leaves open, come out otherwise."""
+        others = self._others_of(layer, inputs)
+        found = np.array(outputs[0] if others is None else evaluate_layer(layer, others)[0])
+        count = 0
+        if layer.id in self._case.deciding and is_elementwise(layer):
+            rounding = 8 * ROUNDING[self._case.numerics.precision]
+            count, first = undecided(layer, inputs, outputs[0], rounding, outputs[0].size)
+            for place, value in first:
+                found.reshape(-1)[place] = value
+        if count or others is not None:
+            self._others[Port(layer.id, 0)] = found
+
+    def _others_of(self, layer: Layer, inputs: Sequence[Array]) -> list[Array] | None:
+        """Return the inputs of a layer if open decisions before it come out otherwise; ``None`` if none is open."""
+        ports = self._case.plain.graph.reads(layer)
+        if len(ports) != len(inputs) or not any(port in self._others for port in ports):
+            return None
+        pairs = zip(ports, inputs, strict=True)
+        return [self._others.get(port, array).astype(array.dtype, copy=False) for port, array in pairs]
+
+    def _judge_by_either(
+        self, layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, judged: Judged
+    ) -> Judged:
+        """Judge a decision again where other decisions in its unit, which were not observed, may have come out otherwise."""
+        others = self._others_of(layer, inputs)
+        if others is None or taken.shape != output.shape:
+            return judged
+        other = evaluate_layer(layer, others)[0]
+        if other.shape != output.shape:
+            return judged
+        wide = taken.astype(np.float64)
+        is_other = np.abs(wide - other.astype(np.float64)) < np.abs(wide - output.astype(np.float64))
+        mixed = [
+            np.where(is_other, *np.broadcast_arrays(b, a, is_other)[:2]) if a is not b else a
+            for a, b in zip(inputs, others, strict=True)
+        ]
+        rounding = 8 * ROUNDING[self._case.numerics.precision]
+        again = judge(layer, mixed, taken, np.where(is_other, other, output), rounding)
+        return again._replace(differ=judged.differ)
+
     def _judge_decision(self, layer: Layer, inputs: Sequence[Array], output: Array) -> None:
         case, port = self._case, Port(layer.id, 0)
         if port not in case.tensors:
             return
         taken = case.tensors[port]
         judged = judge(layer, inputs, taken, output, 8 * ROUNDING[case.numerics.precision])
+        if judged.unexplained:
+            judged = self._judge_by_either(layer, inputs, taken, output, judged)
         self.decisions.append(
             DecisionResult(
                 name=layer.name,

@@ -289,6 +289,19 @@ def test_decisions_of_operands_that_are_broadcast_are_judged(name: str, rule: st
         assert report.explained, str(report)
 
 
+@pytest.mark.parametrize(("taken", "verdict"), [(12, "explained"), (13, "explained"), (14, "unexplained")])
+def test_a_level_that_was_not_observed_may_be_either_where_rounding_leaves_it_open(
+    taken: float, verdict: str
+) -> None:
+    """2.5 is between two levels of the first FakeQuantize, which runtimes fuse with what follows: 2 or 3, plus 10.2."""
+    x = op.parameter([3], np.float32, name="x")
+    zero, most = op.constant(np.float32(0)), op.constant(np.float32(255))
+    y = op.add(op.fake_quantize(x, zero, most, zero, most, 256), op.constant(np.float32(10.2)))
+    model = ir.Model([op.fake_quantize(y, zero, most, zero, most, 511, name="outer")], [x])
+    report = debug.compare(model, np.float32([1, 2.5, 7]), {"outer": np.float32([11, taken, 17])})
+    assert report.verdict == verdict, str(report)
+
+
 # --- one verdict ---------------------------------------------------------------------------------------------------
 
 
