@@ -2,57 +2,116 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from .helping import GroupedCommand
 from .long import Debugging, debugs
-from .models import as_json
+from .models import as_json, read
 from .render import result, table
 from .terminal import columns
 
 if TYPE_CHECKING:
+    from .._util.records import Record
     from ..debug import Budget
 
 __all__ = ["budget"]
 
 _EPILOG = """\b
-ir-runtime budget net.xml -i x=x.npy --to bf16 --keep 3
-ir-runtime budget net.xml -i x=x.npy --to int4
+ir-runtime budget net.xml -i x=x.npy --to w8a8 --keep 3
+ir-runtime budget net.xml -i samples/ --to int4 --group-size 64,128
+ir-runtime budget net_int8.xml -i a.npz -i b.npz --metric rate.py:top1
 
-Each layer that multiplies matrices is computed alone in the lower precision; errors are relative to
-f32, at the output where they are largest.
+int8 and int4 quantize weights (-1 is a group for each channel), w8a8 weights and activations as NNCF does.
+stored compares a quantized model with itself in floating point: the default for such models, bf16 else.
+
+Each layer is computed alone in the lower precision; errors are relative to f32, at the output where they
+are largest. The last line is an ignored_scope for NNCF. An input that is given several times, or as a folder
+of arrays, has several samples. A metric takes a list of outputs by name, one dict per sample, and returns a
+number, larger is better.
 """
+
+
+def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> Sequence[int | None]:
+    """Return the numbers of a list such as 64,128."""
+    try:
+        return [None] if text is None else [int(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of numbers such as 64,128") from None
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @click.option(
     "--to",
-    type=click.Choice(["bf16", "f16", "int8", "int4"]),
-    default="bf16",
-    show_default=True,
-    help="The precision; int8 and int4 are those of weights.",
+    type=click.Choice(["bf16", "f16", "int8", "int4", "w8a8", "stored"]),
+    metavar="PRECISION",
+    help="bf16, f16, int8, int4, w8a8, stored; see below.",
 )
 @click.option(
-    "--keep", type=click.IntRange(min=0), default=3, show_default=True, help="How many layers to keep in f32."
+    "--keep", type=click.IntRange(min=0), default=3, show_default=True, help="Layers to keep in f32."
+)
+@click.option(
+    "--group-size",
+    "group_sizes",
+    callback=_numbers,
+    metavar="N,...",
+    help="Weights that share a scale: 64,128.",
+)
+@click.option(
+    "--metric",
+    metavar="FILE:NAME",
+    help="Python function that rates outputs.",
+)
+@click.option(
+    "--original",
+    metavar="XML",
+    help="The model before it was quantized.",
 )
 @debugs()
 @as_json
-def budget(debugging: Debugging, to: str, keep: int) -> None:
+def budget(
+    debugging: Debugging,
+    to: str | None,
+    keep: int,
+    group_sizes: Sequence[int | None],
+    metric: str | None,
+    original: str | None,
+) -> None:
     """Say which layers of MODEL cost accuracy in a lower precision, and what keeping the worst in f32 gains."""
     from ..debug import budget as compute
+    from .metric import load_metric
 
-    with debugging.working("computing") as (model, feeds):
-        costs = compute(model, feeds, to, keep)
-    result(debugging.as_json, costs.record, lambda: str(costs) if columns() is None else _fitting(costs))
+    rate = None if metric is None else load_metric(metric)
+    before = None if original is None else read(original, None, limits=debugging.limits)
+    with debugging.working_on_sets("computing") as (model, sets):
+        inputs = [dict(enumerate(feeds)) for feeds in sets]
+        found = [
+            compute(model, inputs, to, keep, group_size=size, metric=rate, original=before)
+            for size in group_sizes
+        ]
+    is_plain = columns() is None
+    result(
+        debugging.as_json,
+        lambda: _record(found),
+        lambda: "\n\n".join(str(each) if is_plain else _fitting(each) for each in found),
+    )
+
+
+def _record(found: Sequence[Budget]) -> Record:
+    """Return the first budget, with those of other group sizes in it."""
+    first, *others = (each.record() for each in found)
+    return first | {"others": list(others)}
 
 
 def _fitting(found: Budget) -> str:
     """Return the costs as a table for a terminal."""
     if not found.layers:
         return found.summary
-    rows = [[f"{cost.error:.1e}", cost.layer, cost.operation] for cost in found.layers]
-    title = f"Error at the outputs if one layer is in {found.to}"
-    costs = table(title, ["error", "layer", "operation"], rows, right=("error",), rest="a pipe gets all")
+    has_metric = found.metric is not None
+    headings = ["error", *(["metric"] if has_metric else []), "layer", "operation"]
+    rows = [[*cost.figures.split("  "), cost.layer, cost.operation] for cost in found.layers]
+    title = f"Error at the outputs if one layer is {found.place}"
+    costs = table(title, headings, rows, right=("error", "metric"), rest="a pipe gets all")
     return f"{costs}\n{found.summary}"

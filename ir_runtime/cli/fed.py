@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,8 +19,35 @@ if TYPE_CHECKING:
 
 __all__ = ["Feeding", "data_options", "fed", "feeds_of", "input_files"]
 
-Feeding: TypeAlias = "Callable[[Model], list[Array]]"
-"""Reshapes a model as asked, and returns an array for each of its inputs."""
+
+@dataclass(frozen=True)
+class Feeding:
+    """Reshapes a model, and returns an array for each input.
+
+    Args:
+        files: the values of ``--input``.
+        shapes: the values of ``--shape``.
+        seed: of random data; ``None`` for no random data.
+    """
+
+    files: Sequence[str]
+    shapes: Sequence[str]
+    seed: int | None
+
+    def __call__(self, model: Model) -> list[Array]:
+        return feeds_of(model, self.files, self.shapes, self.seed)
+
+    def sets(self, model: Model) -> list[list[Array]]:
+        """Return one or several sets of inputs."""
+        from .feeding import collect_sets
+
+        if self.shapes:
+            model.reshape(shapes_of(self.shapes))
+        return [
+            [found[port].array for port in model.inputs]
+            for found in collect_sets(model, self.files, self.seed)
+        ]
+
 
 _files = click.option(
     "-i",
@@ -57,10 +85,7 @@ def fed(command: Command) -> Command:
         shapes: Sequence[str],
         **options: object,
     ) -> object:
-        def feeding(model: Model) -> list[Array]:
-            return feeds_of(model, files, shapes, seed if random else None)
-
-        return command(*args, feeding=feeding, **options)
+        return command(*args, feeding=Feeding(files, shapes, seed if random else None), **options)
 
     return data_options(with_feeding)
 

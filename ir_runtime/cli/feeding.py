@@ -31,7 +31,7 @@ from .picture_files import picture_files
 from .pictures import Pictures
 from .terminal import show
 
-__all__ = ["Feed", "assigned", "collect", "split_input"]
+__all__ = ["Feed", "assigned", "collect", "collect_sets", "split_input"]
 
 _Found = TypeVar("_Found")
 
@@ -58,19 +58,79 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
     Raises:
         InputError: if a file cannot be read, or does not fit the model.
     """
+    found = (found for text in files for found in _read_feeds(text))
+    return _complete(model, assigned(model.inputs, found, lambda feed: feed.source), seed)
+
+
+def _complete(model: Model, given: Mapping[Output, Feed | Pictures], seed: int | None) -> dict[Output, Feed]:
+    """Complete the inputs with random numbers, if there is a seed."""
     ports = model.inputs
-    assigned_feeds = assigned(
-        ports, (found for text in files for found in _read_feeds(text)), lambda feed: feed.source
-    )
-    missing = [port for port in ports if port not in assigned_feeds]
+    missing = [port for port in ports if port not in given]
     if missing and seed is None:
         count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
         hint = "-i NAME=FILE.npy gives an input its data, --random generates it"
         raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
-    feeds = {port: _fitting(port, _as_feed(model, port, feed)) for port, feed in assigned_feeds.items()}
+    feeds = {port: _fitting(port, _as_feed(model, port, feed)) for port, feed in given.items()}
     if missing:
         feeds |= _random(model, feeds, missing, seed or 0)
     return {port: feeds[port] for port in ports}
+
+
+def collect_sets(model: Model, files: Sequence[str], seed: int | None = None) -> list[dict[Output, Feed]]:
+    """Return one or several sets of inputs: each file of an input belongs to the next set.
+
+    An input with one file is the same in all sets. A folder stands for its ``.npy`` and ``.npz`` files, sorted by name.
+
+    Args:
+        model: whose inputs to feed.
+        files: as for `collect`.
+        seed: as for `collect`.
+
+    Raises:
+        InputError: if a file cannot be read, does not fit the model, or inputs are given different numbers of times.
+    """
+    ports = model.inputs
+    named: dict[Output, list[Feed | Pictures]] = {}
+    unnamed: list[Feed | Pictures] = []
+    for name, each, is_key in (
+        found for text in files for path in _expanded(text) for found in _read_feeds(path)
+    ):
+        if name is None:
+            unnamed.append(each)
+        else:
+            port = _port_of_key(ports, name, each.source) if is_key else find_port(ports, name, "input")
+            named.setdefault(port, []).append(each)
+    free = [port for port in ports if port not in named]
+    if unnamed and not free:
+        raise InputError(f"{unnamed[0].source} is one input too many: all have names", hint=_inputs(ports))
+    for place, each in enumerate(unnamed):
+        named.setdefault(free[place % len(free)], []).append(each)
+    count = max(map(len, named.values()), default=1)
+    if any(len(arrays) not in (1, count) for arrays in named.values()):
+        times = ", ".join(f"{port.label} {len(arrays)}" for port, arrays in named.items())
+        raise InputError(
+            f"inputs are given different numbers of times: {times}",
+            hint="each set of inputs needs one array for each input; one that is given once is in all sets",
+        )
+    return [
+        _complete(model, {port: arrays[number % len(arrays)] for port, arrays in named.items()}, seed)
+        for number in range(count)
+    ]
+
+
+def _expanded(text: str) -> Iterator[str]:
+    """Expand a folder of arrays to its files, each with the name of the input; yield other texts unchanged."""
+    name, path = split_input(text)
+    folder = Path(path)
+    arrays = (
+        sorted(each for each in folder.iterdir() if each.suffix in (".npy", ".npz"))
+        if folder.is_dir()
+        else []
+    )
+    if not arrays:
+        yield text
+    for each in arrays:
+        yield str(each) if name is None else f"{name}={each}"
 
 
 def _random(
@@ -127,9 +187,13 @@ def assigned(
     if len(unnamed) > len(free):
         raise InputError(
             f"{source(unnamed[len(free)])} is one input too many: the model has {len(ports)}",
-            hint="its inputs are " + ", ".join(map(describe, ports)) if ports else "",
+            hint=_inputs(ports),
         )
     return by_name | dict(zip(free, unnamed, strict=False))
+
+
+def _inputs(ports: Sequence[Output]) -> str:
+    return "its inputs are " + ", ".join(map(describe, ports)) if ports else ""
 
 
 def _port_of_key(ports: Sequence[Output], key: str, source: str) -> Output:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -40,6 +40,7 @@ __all__ = [
 
 # Which part must have been computed to say how long the rest takes.
 _LEAST = 1e-6
+_Feeds = TypeVar("_Feeds")
 
 
 _against = click.option(
@@ -143,12 +144,23 @@ class Debugging:
     @contextmanager
     def working(self, label: str) -> Iterator[tuple[Model, list[Array]]]:
         """Give model and inputs to the block, and show its progress; print its partial results after Ctrl-C or the timeout."""
+        with self._working(label, self.feeding) as both:
+            yield both
+
+    @contextmanager
+    def working_on_sets(self, label: str) -> Iterator[tuple[Model, list[list[Array]]]]:
+        """Give model and sets of inputs to the block, likewise."""
+        with self._working(label, self.feeding.sets) as both:
+            yield both
+
+    @contextmanager
+    def _working(self, label: str, collect: Callable[[Model], _Feeds]) -> Iterator[tuple[Model, _Feeds]]:
         from .._util.deadline import without_deadline
         from ..debug.caching import caching
         from ..debug.progress import Interrupted, TimedOut, showing
 
         model = read(self.model, self.weights, limits=self.limits)
-        feeds = self.feeding(model)
+        feeds = collect(model)
         try:
             with bar(label, 1) as shown, caching(cache_folder(self.cache)):
                 estimate = _Estimate(shown)

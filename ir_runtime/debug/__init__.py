@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._util.absent import list_public
 from .bisect import Bisection, bisect
-from .budget import Budget, LayerCost, budget
+from .budget import Budget, LayerCost, Measured, budget
 from .command_side import Command
 from .compare import compare
 from .diff import Change, Difference, diff
@@ -32,6 +32,7 @@ __all__ = [
     "Interrupted",
     "LayerCost",
     "Likeness",
+    "Measured",
     "NanTrace",
     "Observation",
     "Origin",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,26 +14,32 @@ from .._util.markup import Shown
 from .._util.records import Record
 from ..codes import Code
 from ..errors import InputError
-from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from .caching import entry_for, remembered
+from .choosing import choose, difference
 from .decisions import decides, pinned
 from .inside import InsideDecisions
-from .precision import rounding_to
-from .progress import Interrupted, stage
+from .progress import STOPS, stage, stopped
 from .reference import Change, Reference, chained
+from .schemes import PRECISIONS, Scheme, scheme_of
 from .spilling import Kept, keep_copy, tensors, within_budget
-from .stored_weights import STORED_AS
-from .tensors import computed_layers, end_of_node, is_float
-from .terms import PRODUCTS
-from .verdict import error_of
+from .stored_scheme import STORED, StoredModel
+from .stored_weights import BITS, PER_CHANNEL
+from .tensors import is_float
 
-__all__ = ["Budget", "LayerCost", "budget"]
+__all__ = ["Budget", "LayerCost", "Measured", "Metric", "budget"]
+
+Metric: TypeAlias = "Callable[[list[dict[str, Array]]], float]"
+"""Takes the outputs by name, one mapping per set of inputs; returns a number, larger is better."""
 
 FIRST = 0.05
-"""Which part of the time the run is taken to need that all errors are relative to."""
+"""Share of the time estimated for the exact runs."""
+FURTHER = 3
+"""Runs besides one per layer: all layers in the lower precision, and two with some kept."""
+DEFAULT = "bf16"
+"""Precision for models that are not quantized, unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +55,50 @@ class LayerCost:
     >>> inputs = [np.array([[0.3, 1], [2, 0.7]], np.float32)]
     >>> [(cost.layer, cost.record()["operation"]) for cost in debug.budget(model, inputs).layers]
     [('product', 'MatMul-1')]
+
+    Args:
+        layer: its name.
+        operation: its operation.
+        error: the error.
+        metric: the caller's metric then; ``None`` without one.
     """
 
     layer: str
     operation: str
     error: float
+    metric: float | None = None
+
+    @property
+    def figures(self) -> str:
+        """The error, and the metric if there is one."""
+        return f"{self.error:.1e}" + ("" if self.metric is None else f"  {self.metric:.6g}")
 
     def record(self) -> Record:
         """Return a dict for JSON."""
-        return {"layer": self.layer, "operation": self.operation, "error": self.error}
+        return {"layer": self.layer, "operation": self.operation, "error": self.error, "metric": self.metric}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The caller's metric.
+
+    >>> from ir_runtime import debug
+    >>> debug.Measured(exact=0.9, total=0.7, remaining=0.8).record()
+    {'exact': 0.9, 'total': 0.7, 'remaining': 0.8}
+
+    Args:
+        exact: of the model in floating point.
+        total: if all layers are in the lower precision.
+        remaining: if all but the kept ones are.
+    """
+
+    exact: float
+    total: float
+    remaining: float
+
+    def record(self) -> Record:
+        """Return a dict for JSON."""
+        return {"exact": self.exact, "total": self.total, "remaining": self.remaining}
 
 
 @dataclass(frozen=True)
@@ -70,16 +113,18 @@ class Budget(Shown):
     >>> model = ov.Model([opset1.matmul(x, weights, False, False, name="product")], [x])
     >>> inputs = [np.array([[0.3, 1], [2, 0.7]], np.float32)]
     >>> found = debug.budget(model, inputs, "int4", keep=1)
-    >>> found.kept, found.predicted < 1, len(found.summary) > 0, sorted(found.record())[:2]
-    (('product',), True, True, ['kept', 'layers'])
+    >>> found.kept, found.predicted < 1, len(found.summary) > 0, found.record()["ignored_scope"]
+    (('product',), True, True, "nncf.IgnoredScope(names=['product'])")
 
     Args:
         to: the precision.
         layers: the cost of each layer, the largest first.
         total: the error if all are in the lower precision.
-        kept: the layers to keep in f32.
+        kept: the layers to keep in floating point.
         remaining: the error if all but these are in the lower precision.
         partial: whether it was interrupted: only some layers are listed, and the errors of several are not known (NaN).
+        group_size: how many weights share a scale, if that was asked for.
+        metric: the caller's metric; ``None`` without one.
     """
 
     to: str
@@ -88,17 +133,37 @@ class Budget(Shown):
     kept: tuple[str, ...]
     remaining: float
     partial: bool = False
+    group_size: int | None = None
+    metric: Measured | None = None
 
     @property
     def predicted(self) -> float:
         """The predicted total: the root of the sum of squared layer costs."""
         return float(np.sqrt(sum(layer.error**2 for layer in self.layers)))
 
+    @property
+    def ignored_scope(self) -> str:
+        """The kept layers as an argument for NNCF, ready to paste."""
+        return f"nncf.IgnoredScope(names={list(self.kept)!r})"
+
+    @property
+    def place(self) -> str:
+        """The precision with its groups: ``in int4, groups of 64``."""
+        if self.to == STORED:
+            return "as stored"
+        if self.group_size is None:
+            return f"in {self.to}"
+        return f"in {self.to}, " + (
+            "by channel" if self.group_size == PER_CHANNEL else f"groups of {self.group_size}"
+        )
+
     def record(self) -> Record:
         """Return a dict for JSON."""
         return {
-            "schema": 1, "partial": self.partial, "to": self.to, "total": self.total, "predicted": self.predicted, "kept": list(self.kept),
-            "remaining": self.remaining, "layers": [layer.record() for layer in self.layers],
+            "schema": 1, "partial": self.partial, "to": self.to, "group_size": self.group_size, "total": self.total,
+            "predicted": self.predicted, "kept": list(self.kept), "ignored_scope": self.ignored_scope,
+            "remaining": self.remaining, "metric": None if self.metric is None else self.metric.record(),
+            "layers": [layer.record() for layer in self.layers],
         }  # fmt: skip
 
     @property
@@ -107,21 +172,42 @@ class Budget(Shown):
         if self.partial:
             return "PARTIAL: it was interrupted; the costs of the other layers are unknown"
         if not self.layers:
-            weights = " with constant weights" if self.to in STORED_AS else ""
-            return f"no layer multiplies matrices{weights}: {self.to} costs nothing"
-        lines = [f"all in {self.to}: error {self.total:.1e} (the layers predict {self.predicted:.1e})"]
+            return self._nothing
+        exact = "floating point" if self.to == STORED else "f32"
+        lines = [f"all {self.place}: error {self.total:.1e} (the layers predict {self.predicted:.1e})"]
+        if self.metric is not None:
+            lines[0] += f", metric {self.metric.total:.6g} ({self.metric.exact:.6g} in {exact})"
         if self.kept:
             names = ", ".join(map(quoted, self.kept))
-            lines.append(f"with {names} in f32: error {self.remaining:.1e}")
+            lines.append(f"with {names} in {exact}: error {self.remaining:.1e}")
+            if self.metric is not None:
+                lines[1] += f", metric {self.metric.remaining:.6g}"
+            lines.append(self.ignored_scope)
         return "\n".join(lines)
 
+    @property
+    def _nothing(self) -> str:
+        if self.to == STORED:
+            return "no layer is quantized"
+        weights = " with constant weights" if self.to in BITS else ""
+        return f"no layer multiplies matrices{weights}: {self.to} costs nothing"
+
     def __str__(self) -> str:
-        lines = [f"{cost.error:.1e}  {quoted(cost.layer)} ({cost.operation})" for cost in self.layers]
+        lines = [f"{cost.figures}  {quoted(cost.layer)} ({cost.operation})" for cost in self.layers]
         return "\n".join([self.summary, *lines] if self.partial else [*lines, self.summary])
 
 
-def budget(model: Model, inputs: object, to: str = "bf16", keep: int = 3) -> Budget:
-    """Measure the output error of computing each matrix product alone in a lower precision.
+def budget(
+    model: Model,
+    inputs: object,
+    to: str | None = None,
+    keep: int = 3,
+    *,
+    group_size: int | None = None,
+    metric: Metric | None = None,
+    original: Model | None = None,
+) -> Budget:
+    """Measure the output error of computing each layer alone in a lower precision.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -134,130 +220,284 @@ def budget(model: Model, inputs: object, to: str = "bf16", keep: int = 3) -> Bud
     >>> costs.remaining < costs.total
     True
 
+    The layers are those that multiply matrices; with ``w8a8``, also others that NNCF's ``quantize`` quantizes.
+
     Args:
         model: the model; it is not changed.
-        inputs: as for a compiled model.
+        inputs: as for a compiled model; a list or an iterator of mappings is several sets of inputs.
         to: ``bf16`` or ``f16``, in which inputs, weights and results are rounded; ``int8`` or ``int4``, in which
-            constant weights are: int8 symmetric for each row, int4 with a scale and a zero point for 128 of a row.
-        keep: how many of the layers that cost most to keep in f32.
+            constant weights are, with a scale and a zero point for each channel, in int4 for 128 weights of it; ``w8a8``,
+            in which weights and activations are, as by NNCF's ``quantize``; ``stored``, as a quantized model has them.
+            By default ``stored`` for a quantized model, else ``bf16``.
+        keep: how many layers to keep in f32.
+        group_size: how many weights share a scale in int8 and int4; -1 for all of a channel.
+        metric: rates the outputs, the larger the better; layers are then ordered by it.
+        original: of a quantized model, the one that was quantized: it has the weights as they were. Without it, they are
+            estimated from what is stored.
 
     Raises:
-        InputError: if an input is not as expected, or the precision is unknown.
+        InputError: if an input is not as expected, the precision is unknown or has no groups, the metric is no number, or
+            the original is another model.
     """
-    if to not in STORED_AS and to not in ("bf16", "f16"):
-        expected = "expected bf16, f16, int8 or int4"
-        raise InputError(f"unknown precision {to!r}", code=Code.NO_SUCH_NAME, hint=expected)
+    _check(to, group_size)
     with within_budget(model.limits):
-        return _budgeted(_Budgeting(model, inputs, to), to, keep)
+        stored = StoredModel(model, original) if to in (None, STORED) else None
+        if to is None:
+            to = STORED if stored is not None and stored.is_quantized else DEFAULT
+        if original is not None and to != STORED:
+            raise InputError(
+                f"an original is for quantized models, and {to} is asked for",
+                code=Code.BAD_REQUEST,
+                hint=f"expected {STORED} as the precision, of a model with FakeQuantize or weights of few bits",
+            )
+        work = _Budgeting(model, inputs, to, group_size, metric, stored if to == STORED else None)
+        return work.budget(keep)
 
 
-def _budgeted(work: _Budgeting, to: str, keep: int) -> Budget:
-    costs: dict[str, LayerCost] = {}
-    try:
-        for layer in work.layers:
-            costs[layer.name] = LayerCost(layer.name, layer.operation, work.error({layer.id}))
-        ordered = _ordered(costs)
-        kept = tuple(cost.layer for cost in ordered[:keep] if cost.error)
-        total = work.error({layer.id for layer in work.layers})
-        remaining = work.error({layer.id for layer in work.layers if layer.name not in kept})
-    except KeyboardInterrupt:
-        raise Interrupted(Budget(to, _ordered(costs), np.nan, (), np.nan, partial=True)) from None
-    return Budget(to, ordered, total, kept, remaining)
+def _check(to: str | None, group_size: int | None) -> None:
+    if to is not None and to not in (*PRECISIONS, STORED):
+        expected = f"expected {', '.join(PRECISIONS)} or {STORED}"
+        raise InputError(f"unknown precision {to!r}", code=Code.NO_SUCH_NAME, hint=expected)
+    if group_size is None:
+        return
+    if to not in BITS:
+        raise InputError(
+            f"{to or 'the default precision'} has no groups of weights",
+            code=Code.BAD_REQUEST,
+            hint=f"a group size goes with {' or '.join(BITS)}",
+        )
+    if group_size < 1 and group_size != PER_CHANNEL:
+        raise InputError(
+            f"{group_size} weights cannot share a scale",
+            code=Code.BAD_REQUEST,
+            hint=f"expected 1 or more, or {PER_CHANNEL} for all of a channel",
+        )
 
 
-def _ordered(costs: Mapping[str, LayerCost]) -> tuple[LayerCost, ...]:
-    return tuple(sorted(costs.values(), key=lambda cost: -cost.error))
+@dataclass(frozen=True)
+class _Outcome:
+    """The effect of computing some layers in the lower precision.
+
+    Args:
+        error: the largest relative error.
+        effect: the normalized differences of the outputs, reduced to a few numbers.
+        metric: the caller's metric.
+    """
+
+    error: float
+    effect: Array
+    metric: float | None
+
+
+class _Set:
+    """A set of inputs with the exact outputs.
+
+    Args:
+        feeds: an array for each input.
+        inside: the decisions inside bodies.
+    """
+
+    def __init__(self, feeds: list[Array], inside: InsideDecisions) -> None:
+        self.feeds, self.inside = feeds, inside
+        self.decisions = tensors()
+        self.outputs: Sequence[Array] = ()
 
 
 class _Budgeting:
-    def __init__(self, model: Model, inputs: object, to: str) -> None:
+    def __init__(
+        self,
+        model: Model,
+        inputs: object,
+        to: str,
+        group_size: int | None = None,
+        metric: Metric | None = None,
+        stored: StoredModel | None = None,
+    ) -> None:
         # With the kernels of numpy: the definition of a convolution is seven times as slow.
-        self._reference, self._to = Reference(model, backend="numpy"), to
-        self._feeds, self._done = self._reference.feeds(inputs), 0
-        self._reference.check_memory(self._feeds)
-        self._entry = entry_for(f"budget {to}", model, self._feeds, "reference")
-        graph = self._reference.graph
-        computing = computed_layers(graph)
-        changing = {layer.id for layer in (*computing, *graph.of_type("Parameter"))}
-        self._constants = {
-            layer.id: [source.layer not in changing for source in graph.reads(layer)] for layer in computing
-        }
-        self.layers = [
-            layer
-            for layer in computing
-            if layer.type in PRODUCTS and (to not in STORED_AS or any(self._constants[layer.id]))
-        ]
-        self._ends = {layer.id: end_of_node(graph, layer, changing) for layer in self.layers}
-        self._decisions, self._inside = tensors(), InsideDecisions(graph, self._reference.types)
-        with stage(0, FIRST):
-            self._plain = Kept(self._reference.run(self._feeds, self._note, self._inside.record))
-
-    def _note(self, layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        if decides(self._reference.graph, self._reference.types, layer):
-            for port, array in zip(layer.output_ports, outputs, strict=False):
-                keep_copy(self._decisions, port, array)
-        return outputs
-
-    def error(self, layers: Collection[int]) -> float:
-        """Return a change that rounds the inputs of layers and the outputs of their nodes."""
-        done, self._done, total = self._done, self._done + 1, len(self.layers) + 2
-        key = "-".join(map(str, sorted(layers))) if len(layers) == 1 else f"{self._to}-{len(layers)}"
-        with stage(FIRST + (1 - FIRST) * done / total, FIRST + (1 - FIRST) * (done + 1) / total):
-            found, _ = remembered(self._entry, key, lambda: (self._computed(layers), []))
-        return float(found)
-
-    def _computed(self, layers: Collection[int]) -> float:
-        change = self._stored if self._to in STORED_AS else self._rounded
-        decided = chained(change(layers), pinned(self._decisions))
-        results = self._reference.run(self._feeds, decided, self._inside.replay())
-        errors = [
-            error_of(found, wanted).relative
-            for port, found, wanted in zip(self._reference.outputs, results, self._plain, strict=True)
-            if is_float(self._reference.types, port._port)
-        ]
-        return max(errors, default=0.0)
-
-    def _rounded(self, layers: Collection[int]) -> Change:
-        """Return a change that rounds the inputs of layers and the outputs of their nodes."""
-        ends, rounded = {self._ends[layer] for layer in layers}, rounding_to(self._to)
-
-        def change(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-            if layer.id in layers:
-                outputs = _moved(layer, given, [rounded(array) for array in given], outputs)
-            return tuple(
-                rounded(array) if port in ends else array
-                for port, array in zip(layer.output_ports, outputs, strict=False)
-            )
-
-        return change
-
-    def _stored(self, layers: Collection[int]) -> Change:
-        """Return a change that recomputes layers with quantized weights."""
-
-        def change(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-            if layer.id not in layers or layer.op is None:
-                return outputs
-            fixed = self._constants[layer.id]
-            arrays = [
-                STORED_AS[self._to](layer, array) if known and array.ndim > 1 else array
-                for array, known in zip(given, fixed, strict=True)
-            ]
-            return _moved(layer, given, arrays, outputs)
-
-        return change
-
-
-def _moved(
-    layer: Layer, given: Sequence[Array], changed: Sequence[Array], outputs: tuple[Array, ...]
-) -> tuple[Array, ...]:
-    """Shift outputs by the effect of changed inputs on the definition of a layer.
-
-    The kernel that computed the outputs is not run again, as it may have prepacked constant inputs.
-    """
-    with np.errstate(all="ignore"):
-        return tuple(
-            np.where(after == before, output, output + (after - before))
-            for before, after, output in zip(
-                evaluate_layer(layer, given), evaluate_layer(layer, changed), outputs, strict=True
-            )
+        reference = Reference(model if stored is None else stored.model, backend="numpy")
+        self._reference, self._to, self._group_size, self._metric = reference, to, group_size, metric
+        self._scheme: Scheme = (
+            scheme_of(to, reference.graph, reference.types, group_size)
+            if stored is None
+            else stored.scheme(reference.graph)
         )
+        self.layers = self._scheme.layers
+        self._done = 0
+        self._sets = [
+            _Set(reference.feeds(each), InsideDecisions(reference.graph, reference.types))
+            for each in _each_set(inputs)
+        ]
+        for each in self._sets:
+            reference.check_memory(each.feeds)
+        feeds = [feed for each in self._sets for feed in each.feeds]
+        kind = f"budget {to} {group_size} {len(self._sets)}"
+        runs_in = model if stored is None else stored.model  # which has the weights of the original
+        self._entry = entry_for(kind, runs_in, feeds, "reference") if metric is None else None
+        with stage(0, FIRST):
+            for number, each in enumerate(self._sets):
+                with stage(number / len(self._sets), (number + 1) / len(self._sets)):
+                    self._run_exactly(each)
+        self._sizes = [self._size(index) for index in range(len(reference.outputs))]
+        self.exact = self._measured([each.outputs for each in self._sets])
+        """The caller's metric of the exact outputs."""
+
+    def _run_exactly(self, each: _Set) -> None:
+        batches = {len(feed) for feed in each.feeds if feed.ndim}
+        batch = batches.pop() if len(batches) == 1 else 1
+        graph, types = self._reference.graph, self._reference.types
+        exact = self._scheme.change(())
+
+        def note(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+            outputs = exact(layer, inputs, outputs)
+            self._scheme.calibrate(layer, inputs, batch)
+            if self._metric is None and not self._is_quantizer(layer) and decides(graph, types, layer):
+                for port, array in zip(layer.output_ports, outputs, strict=False):
+                    keep_copy(each.decisions, port, array)
+            return outputs
+
+        record = each.inside.record if self._metric is None else None
+        each.outputs = Kept(self._reference.run(each.feeds, note, record))
+
+    def _is_quantizer(self, layer: Layer) -> bool:
+        """Return whether the decisions of a layer are the error being measured."""
+        return self._to == STORED and layer.type == "FakeQuantize"
+
+    def _size(self, index: int) -> float | None:
+        """Return the RMS of an output over all sets; ``None`` if it is not floating point."""
+        if not is_float(self._reference.types, self._reference.outputs[index]._port):
+            return None
+        arrays = [each.outputs[index] for each in self._sets]
+        count = sum(array.size for array in arrays)
+        squares = sum(float(np.square(array, dtype=np.float64).sum()) for array in arrays)
+        return float(np.sqrt(squares / count)) if count else 0.0
+
+    def budget(self, keep: int) -> Budget:
+        """Return the layer costs and the layers to keep.
+
+        Args:
+            keep: how many to keep.
+        """
+        costs: dict[int, LayerCost] = {}
+        effects: dict[int, Array] = {}
+        try:
+            for layer in self.layers:
+                alone = self.outcome({layer.id})
+                costs[layer.id] = LayerCost(layer.name, layer.operation, alone.error, alone.metric)
+                effects[layer.id] = alone.effect
+            total = self.outcome({*costs})
+            ordered = sorted(costs, key=lambda id: _rank(costs[id]))
+            kept, remaining = self._kept([id for id in ordered if costs[id].error], effects, keep, total)
+        except STOPS as reason:
+            ranked = tuple(sorted(costs.values(), key=_rank))
+            partial = Budget(self._to, ranked, np.nan, (), np.nan, True, self._group_size)
+            raise stopped(reason, lambda: partial) from None
+        metric = None
+        if self.exact is not None and total.metric is not None and remaining.metric is not None:
+            metric = Measured(self.exact, total.metric, remaining.metric)
+        return Budget(
+            self._to,
+            tuple(costs[id] for id in ordered),
+            total.error,
+            tuple(costs[id].layer for id in ordered if id in kept),
+            remaining.error,
+            group_size=self._group_size,
+            metric=metric,
+        )
+
+    def _kept(
+        self, ordered: Sequence[int], effects: Mapping[int, Array], keep: int, total: _Outcome
+    ) -> tuple[Collection[int], _Outcome]:
+        """Choose the layers to keep: the costliest alone, or those that leave the smallest sum of effects.
+
+        Both sets are run, and the better one is returned.
+        """
+        if not ordered or not keep:
+            return (), total
+        together = [ordered[place] for place in choose([effects[id] for id in ordered], keep)]
+        sets = {frozenset(kept) for kept in (ordered[:keep], together)}
+        tried = [(kept, self.outcome({*effects} - kept)) for kept in sorted(sets, key=sorted)]
+        return min(tried, key=lambda each: (-(each[1].metric or 0.0), each[1].error))
+
+    def outcome(self, layers: Collection[int]) -> _Outcome:
+        """Return the effect of computing some layers in the lower precision, from the cache if possible.
+
+        Args:
+            layers: their ids.
+        """
+        done, self._done, total = self._done, self._done + 1, len(self.layers) + FURTHER
+        ids = sorted(layers)
+        key = str(ids[0]) if len(ids) == 1 else blake2b(repr(ids).encode(), digest_size=8).hexdigest()
+        with stage(FIRST + (1 - FIRST) * done / total, FIRST + (1 - FIRST) * (done + 1) / total):
+            (error, metric), (effect,) = remembered(self._entry, key, lambda: self._computed(layers))
+        return _Outcome(float(error), effect, metric)
+
+    def _computed(self, layers: Collection[int]) -> tuple[list[float | None], list[Array]]:
+        change = self._scheme.change(layers)
+        found = [self._run(each, change) for each in self._sets]
+        errors, effects = [0.0], [np.zeros(0)]
+        for index, size in enumerate(self._sizes):
+            if size is None:
+                continue
+            differences = [
+                difference(outputs[index], each.outputs[index])
+                for outputs, each in zip(found, self._sets, strict=True)
+            ]
+            count = sum(each.outputs[index].size for each in self._sets)
+            if squares := sum(each for each, _ in differences):
+                errors.append(np.sqrt(squares / count) / size if size else np.inf)
+            effects += [effect / ((size or 1) * count**0.5) for _, effect in differences if count]
+        return [float(max(errors)), self._measured(found)], [np.concatenate(effects)]
+
+    def _run(self, each: _Set, change: Change) -> Sequence[Array]:
+        if self._metric is not None:  # which may rate what is decided
+            return Kept(self._reference.run(each.feeds, change))
+        decided = chained(change, pinned(each.decisions))
+        return Kept(self._reference.run(each.feeds, decided, each.inside.replay()))
+
+    def _measured(self, outputs: Sequence[Sequence[Array]]) -> float | None:
+        """Apply the caller's metric to outputs.
+
+        Raises:
+            InputError: if it is no number.
+        """
+        if self._metric is None:
+            return None
+        names = [port.label for port in self._reference.outputs]
+        found: object = self._metric([dict(zip(names, each, strict=True)) for each in outputs])
+        try:
+            number = float(found)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            number = np.nan
+        if not np.isfinite(number):
+            raise InputError(
+                f"the metric of the outputs is {found!r}",
+                code=Code.BAD_REQUEST,
+                hint="it takes a list with a mapping of names to arrays for each set of inputs, and returns a number",
+            )
+        return number
+
+
+def _rank(cost: LayerCost) -> tuple[float, float]:
+    """Return the sort key of a layer: the metric, if there is one, then the error."""
+    return (0.0 if cost.metric is None else cost.metric), -cost.error
+
+
+def _each_set(inputs: object) -> list[object]:
+    """Split the caller's inputs into sets.
+
+    Raises:
+        InputError: if there is none.
+    """
+    if isinstance(inputs, Iterator):
+        inputs = [*inputs]
+        if not inputs:
+            raise InputError(
+                "expected a set of inputs, got none",
+                code=Code.BAD_REQUEST,
+                hint="an iterator yields a mapping of names to arrays for each set",
+            )
+        return inputs
+    several = (
+        isinstance(inputs, list | tuple) and inputs and all(isinstance(each, Mapping) for each in inputs)
+    )
+    return list(inputs) if several else [inputs]  # type: ignore[call-overload]

@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 from click.testing import Result
+from harness.nets import Net
 from harness.tiny import chain, chain_weights, passing, total, write, write_chain
 from harness.wrong_sides import FAULTS, WrongLayer
 
@@ -36,7 +37,10 @@ LINES = {
         "compare chain.xml --random --against other.xml",
     ],
     "oracle": ["oracle scores.xml --random"],
-    "budget": ["budget chain.xml --random"],
+    "budget": [
+        "budget chain.xml --random --metric rate.py:rate",
+        "budget product.xml --random --to int4 --group-size 2,-1 --metric rate.py:rate",
+    ],
     "trace-nan": ["trace-nan chain.xml -i x.npy"],
     "diff": ["diff chain.xml other.xml"],
     "bench": ["bench chain.xml -niter 1", "bench chain.xml -niter 1 -pc"],
@@ -71,6 +75,11 @@ def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder, total().replace('type="Add"', 'type="Adds"'), "broken")
     write(folder, total().replace("<dim>4</dim></port></input>", "<dim>5</dim></port></input>"), "declared")
     write(folder, passing("f32", "1,8"), "scores")
+    net, weights = Net(), np.float32([[1, 2, 3.3], [4, 5, 6]])
+    net.result(net.op("MatMul", net.parameter("x", "2,2"), net.constant(weights, "f32"), name="product"))
+    write(folder, net.xml().decode(), "product")
+    (folder / "product.bin").write_bytes(net.weights)
+    (folder / "rate.py").write_text("def rate(outputs):\n    return 0.5\n", encoding="utf-8")
     np.save("x.npy", np.float32([[1, 2, 3], [np.nan, np.inf, 1e9]]))
 
 

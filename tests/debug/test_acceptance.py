@@ -123,7 +123,7 @@ def test_keeping_the_worst_layers_gains_more_than_keeping_others(name: str) -> N
     work, random = _Budgeting(model, inputs, "bf16"), np.random.default_rng(0)
     layers = [layer.id for layer in work.layers]
     others = [random.choice(layers, 3, replace=False) for _ in range(3)]
-    assert found.remaining <= np.mean([work.error(set(layers) - set(kept)) for kept in others])
+    assert found.remaining <= np.mean([work.outcome(set(layers) - set(kept)).error for kept in others])
 
 
 @pytest.mark.oracle

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import numpy as np
 from click.testing import CliRunner
+from harness.nets import Net
 from harness.refusals import Call
 from harness.tiny import chain, chain_weights, passing
 
@@ -41,6 +42,13 @@ def declared(type: object, shape: tuple[int, ...]) -> bytes:
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": type, "fortran_order": False, "shape": shape})
     return file.getvalue()
+
+
+def sum_of_two() -> bytes:
+    """Two inputs, added."""
+    net = Net()
+    net.result(net.op("Add", net.parameter("a", "2,3"), net.parameter("b", "2,3"), name="sum"))
+    return net.xml()
 
 
 class SaidError(Exception):
@@ -109,6 +117,13 @@ def terminal() -> None:
         line("run net.xml --random -o -")()
 
 
+SAMPLES = {
+    **FILES,
+    "two.xml": sum_of_two(),
+    "x.npy": saved(x=(2, 3)),
+    "rate.py": b"def top1(outputs):\n    return 1 / 0\n",
+}
+
 REFUSALS = [
     written("validate pointer.xml", {"pointer.xml": POINTER}),
     written("validate net.xml", {**FILES, "net.bin": POINTER}),
@@ -155,4 +170,12 @@ REFUSALS = [
     written("explain json runn"),
     written("explain json xyz"),
     written("explain IR301 run"),
+    written("budget net.xml -i x.npy --group-size 8,x", SAMPLES),
+    written("budget net.xml -i x.npy --metric rate.py", SAMPLES),
+    written("budget net.xml -i x.npy --metric rate:top1", SAMPLES),
+    written("budget net.xml -i x.npy --metric rote.py:top1", SAMPLES),
+    written("budget net.xml -i x.npy --metric rate.py:top2", SAMPLES),
+    written("budget net.xml -i x.npy --metric rate.py:top1", SAMPLES),
+    written("budget net.xml -i x=x.npy -i x.npy", SAMPLES),
+    written("budget two.xml -i a=x.npy -i a=x.npy -i a=x.npy -i b=x.npy -i b=x.npy", SAMPLES),
 ]

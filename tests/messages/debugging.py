@@ -14,7 +14,7 @@ from harness.nets import Net
 from harness.refusals import Call
 
 import ir_runtime as ir
-from ir_runtime import debug
+from ir_runtime import debug, opset13
 from ir_runtime.bench.openvino_process import Died, Failed
 from ir_runtime.cli import main
 from ir_runtime.debug.caching import Cache
@@ -43,6 +43,13 @@ def unlike() -> Net:
     found = Net()
     found.result(found.op("Exp", found.parameter("x", "2"), name="grown"), "y0")
     return found
+
+
+def scaled(kind: str, sign: int = 1) -> ir.Model:
+    """x, multiplied by a matrix."""
+    x = opset13.parameter([2], np.float32, name="x")
+    weights = opset13.convert(opset13.constant(np.array([[sign, 2], [3, sign]]), kind), "f32")
+    return ir.Model([opset13.matmul(x, weights, False, False, name="scaled")], [x])
 
 
 def halves() -> ir.Model:
@@ -218,6 +225,13 @@ REFUSALS = [
     Call("folder that is there", lambda: of_files("debug.reduce(model, X, wrong, at / 'bug')")),
     Call("folder below a file", lambda: of_files("debug.reduce(model, X, wrong, at / 'theirs.npz' / 'bug')")),
     Call("budget of an unknown precision", lambda: debug.budget(model(), X, "int7")),
+    Call("budget of groups that bf16 lacks", lambda: debug.budget(model(), X, "bf16", group_size=8)),
+    Call("budget of groups of nothing", lambda: debug.budget(model(), X, "int4", group_size=0)),
+    Call("budget by no number", lambda: debug.budget(model(), X, metric=lambda _: "good")),  # type: ignore[arg-type,return-value]
+    Call("budget of no inputs", lambda: debug.budget(model(), iter([]))),
+    Call("budget of an original that is not asked for", lambda: debug.budget(model(), X, original=model())),
+    Call("budget of an original without the layer", lambda: debug.budget(scaled("i8"), X, original=model())),
+    Call("budget of another original", lambda: debug.budget(scaled("i8"), X, original=scaled("f32", -9))),
     Call("trace in an unknown precision", lambda: debug.trace_nan(model(), X, "f8")),
     Call(
         "results of a run that has not ended",
