@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import native
-from ir_runtime.backends.common import nms
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native.kernels import nms as suppression
 from ir_runtime.backends.native.threading import parallel
@@ -257,9 +256,9 @@ def test_inputs_that_are_absent_and_scores_that_are_lowered() -> None:
 
 def test_candidates_too_many_to_be_sorted_as_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     boxes, scores = detections(2, 5, 100, 3, True, False)
-    usual = nms.Candidates.select(boxes, scores, -0.5)
-    monkeypatch.setattr(nms, "FREE_BITS", 0)
-    found = nms.Candidates.select(boxes, scores, -0.5)
+    usual = suppression.Candidates.select(boxes, scores, -0.5)
+    monkeypatch.setattr(suppression, "FREE_BITS", 0)
+    found = suppression.Candidates.select(boxes, scores, -0.5)
     assert len(found.rows) > 500
     np.testing.assert_array_equal(found.rows, usual.rows)
     np.testing.assert_array_equal(found.places, usual.places)

@@ -20,7 +20,7 @@ from ir_runtime.backends.native.kernels._int8_weights import IntegerWeights
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.backends.native.threading.parallel import parallel_for, threads
 from ir_runtime.backends.native.threading.task import UNUSED
-from ir_runtime.backends.patterns.quantized_nodes import Pooled, Product, Quantizer, Source
+from ir_runtime.backends.patterns.quantized_graph import Pooled, Product, Quantizer, Source
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array
 

@@ -27,7 +27,7 @@ from ir_runtime.backends.native.kernels._int8_tile import LevelBounds
 from ir_runtime.backends.native.kernels._int8_weights import IntegerWeights
 from ir_runtime.backends.native.kernels._panels import Panel
 from ir_runtime.backends.native.threading import parallel
-from ir_runtime.backends.patterns.quantized_nodes import Node, Pooled, Product, Quantizer, Source, Subgraph
+from ir_runtime.backends.patterns.quantized_graph import Node, Pooled, Product, Quantizer, Source, Subgraph
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array
 

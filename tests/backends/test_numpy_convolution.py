@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends.numpy import backend
-from ir_runtime.backends.numpy.kernels import _shifted_products
-from ir_runtime.backends.numpy.kernels._shifted_products import shifted_products
+from ir_runtime.backends.numpy.kernels import convolution
 from ir_runtime.backends.numpy.kernels._winograd import suits_winograd
+from ir_runtime.backends.numpy.kernels.convolution import shifted_products
 
 pytestmark = pytest.mark.usefixtures("one_and_three_threads")
 
@@ -217,7 +217,7 @@ def test_windows_that_meet_much_padding(
     dilation: int,
     pad: int,
 ) -> None:
-    monkeypatch.setattr(_shifted_products, "MIN_SAVED", 0)
+    monkeypatch.setattr(convolution, "MIN_SAVED", 0)
     axes = len(lengths)
     each = {"strides": 1, "pads_begin": pad, "pads_end": pad, "dilations": dilation}
     op = layer("Convolution-1", **{name: text([n] * axes) for name, n in each.items()})

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends.numpy import backend
-from ir_runtime.backends.numpy.kernels import deformable_convolution, roi_pooling
+from ir_runtime.backends.numpy.kernels import deformable_convolution, regions
 from ir_runtime.errors import IRError
 from ir_runtime.ir.tensor import Value
 
@@ -114,7 +114,7 @@ def test_bins_of_regions(
     if largest and seed % 2:
         rois[70, 0] = -1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(roi_pooling, "MAX_PARTIAL", 1 << 10 + seed % 9)
+        patch.setattr(regions, "MAX_PARTIAL", 1 << 10 + seed % 9)
         agree(op, x, np.round(rois) if seed % 3 else rois)
 
 

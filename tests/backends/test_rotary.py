@@ -13,8 +13,8 @@ from openvino import opset13 as op
 
 import ir_runtime as ir
 from ir_runtime.backends import available
+from ir_runtime.backends.native.kernels.rotary import match_rotary
 from ir_runtime.backends.numpy import backend as numpy
-from ir_runtime.backends.patterns.rotary import match_rotary
 from ir_runtime.ir.tensor import Array
 from ir_runtime.openvino.compiling import fusions_of
 from ir_runtime.ops.arithmetic.binary import Add

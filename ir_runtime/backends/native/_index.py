@@ -130,9 +130,9 @@ MODULES = {
 PATTERNS: dict[str, str] = {
     "Add": "rotary",
     "Divide": "normalization",
-    "Einsum": "sdpa_pattern",
+    "Einsum": "sdpa",
     "FakeQuantize": "quantized_network",
-    "MatMul": "gathered_matmul sdpa_pattern",
+    "MatMul": "gathered_matmul sdpa",
     "Multiply": "normalization",
     "ScaledDotProductAttention": "sdpa",
 }

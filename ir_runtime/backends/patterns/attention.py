@@ -6,6 +6,7 @@ latter, scores are reshaped into images and windows, and back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -17,13 +18,180 @@ from ...ir.graph import Layer, Port
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array
 from ...ops.activation.softmax import SoftMax
+from ...ops.matrix.einsum import Einsum
+from ...ops.matrix.matmul import MatMul
 from .. import Fusion, Kernel, MatchContext, Refusal
+from ..common.einsum import einsum_product
 from ..common.layout import is_f32
-from ..common.sdpa import Factor
-from .attention_kernel import HeadsLayout, mask_of_heads
-from .batched_product import Axes, BatchedProduct, batched_product
+from ..common.sdpa import Attend, Factor
 
-__all__ = ["match_attention"]
+__all__ = ["AttentionKernel", "HeadsLayout", "match_attention"]
+
+
+@dataclass(frozen=True)
+class HeadsLayout:
+    """The order of the axes of inputs and result; the last batch is the head.
+
+    Args:
+        queries: batches, rows, and the axis that is summed over.
+        keys: the same.
+        values: batches, rows and columns.
+        output: the order of batches, rows and columns in the result.
+    """
+
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+    values: tuple[int, ...]
+    output: tuple[int, ...]
+
+    def ordered(self, q: Array, k: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Return views with the axes in order, and the same batches."""
+        q, k, v = q.transpose(self.queries), k.transpose(self.keys), v.transpose(self.values)
+        if q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+            return q, k, v
+        batch = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+        q, k, v = (
+            x if x.shape[:-2] == batch else np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (q, k, v)
+        )
+        return q, k, v
+
+
+def _of_heads(x: Array) -> Array:
+    """Return ordered matrices as ``[batch, heads, rows, columns]``."""
+    if x.ndim == 4:
+        return x
+    return x[:, None] if x.ndim == 3 else x.reshape(math.prod(x.shape[:-3]), *x.shape[-3:])
+
+
+def mask_of_heads(mask: Array, rank: int) -> Array:
+    """Return a mask that is added to scores of a rank, for those seen as ``[batch, heads, queries, keys]``."""
+    return _of_heads(mask.reshape((*[1] * (rank - mask.ndim), *mask.shape)))
+
+
+@dataclass(frozen=True)
+class AttentionKernel:
+    """The kernel, with a scale and a constant mask; or the mask is the input after the values."""
+
+    factor: Factor
+    added: Array | None
+    given: bool
+    layout: HeadsLayout
+    attend: Attend
+
+    def __call__(self, q: Array, k: Array, v: Array, *others: Array) -> Array:
+        q, k, v = self.layout.ordered(q, k, v)
+        mask = mask_of_heads(others[0], q.ndim) if self.given else self.added
+        out = self._attended(_of_heads(q), _of_heads(k), _of_heads(v), mask)
+        if q.ndim != 4:
+            out = out.reshape(*q.shape[:-2], *out.shape[2:])
+        return out.transpose(self.layout.output)
+
+    def _attended(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
+        """Compute attention of heads, in parts if there are several masks."""
+        if not q.size or not k.size or not v.size:
+            return self._small(q, k, v, mask)
+        if mask is None or mask.shape[0] in (1, len(q)):
+            return self.attend(q, k, v, mask, self.factor, False)
+        out = np.empty((len(q), q.shape[2], q.shape[1], v.shape[3]), np.float32).transpose(0, 2, 1, 3)
+        for start in range(0, len(q), len(mask)):
+            part = slice(start, start + len(mask))
+            out[part] = self.attend(q[part], k[part], v[part], mask, self.factor, False)
+        return out
+
+    @property
+    def _scale(self) -> Array:
+        """The factor of scores, or one for each head, ``[heads, 1, 1]``."""
+        scale = np.asarray(self.factor, np.float32)
+        return scale.reshape(-1, 1, 1) if scale.ndim else scale
+
+    def _small(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
+        """Compute attention if some length is 0."""
+        scores = q @ k.swapaxes(-1, -2) * self._scale
+        scores = scores if mask is None else scores + mask
+        powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+        return np.asarray((powers / powers.sum(-1, keepdims=True)) @ v)
+
+
+Axes = tuple[int, ...]
+"""An order of the axes of a tensor."""
+
+
+@dataclass(frozen=True)
+class BatchedProduct:
+    """A layer that multiplies two batches of matrices of the same rank.
+
+    Args:
+        left: reads the left matrices.
+        right: reads the right ones.
+        left_axes: those of the left input, in the order of batches, rows, and the axis that is summed over.
+        right_axes: those of the right one, in the order of batches, the axis that is summed over, and columns.
+        output_axes: the order of batches, rows and columns in the result.
+    """
+
+    left: Port
+    right: Port
+    left_axes: Axes
+    right_axes: Axes
+    output_axes: Axes
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the result has batches, rows and columns in this order."""
+        return self.output_axes == tuple(range(len(self.output_axes)))
+
+    def by_left(self) -> BatchedProduct:
+        """Return the same with batches in the order in which the left input has them."""
+        count = len(self.left_axes) - 2
+        order = (*sorted(range(count), key=self.left_axes.__getitem__), count, count + 1)
+        return replace(
+            self,
+            left_axes=tuple(self.left_axes[axis] for axis in order),
+            right_axes=tuple(self.right_axes[axis] for axis in order),
+            output_axes=tuple(map(order.index, self.output_axes)),
+        )
+
+
+def batched_product(context: MatchContext, layer: Layer | None) -> BatchedProduct | None:
+    """Return the product computed by a layer, if it has batches of one rank and matching lengths."""
+    if layer is None or len(layer.inputs) != 2:
+        return None
+    ranks = [context.value(port).shape.rank for port in context.sources(layer)]
+    if ranks[0] is None or ranks[0] != ranks[1] or ranks[0] < 3:
+        return None
+    if isinstance(layer.op, MatMul):
+        return _of_matmul(context, layer, layer.op, ranks[0])
+    return _of_einsum(context, layer, layer.op) if isinstance(layer.op, Einsum) else None
+
+
+def _of_matmul(context: MatchContext, layer: Layer, op: MatMul, rank: int) -> BatchedProduct:
+    plain = tuple(range(rank))
+    swapped = (*plain[:-2], rank - 1, rank - 2)
+    left, right = context.sources(layer)
+    return BatchedProduct(
+        left, right, swapped if op.transpose_a else plain, swapped if op.transpose_b else plain, plain
+    )
+
+
+def _of_einsum(context: MatchContext, layer: Layer, op: Einsum) -> BatchedProduct | None:
+    """Match an Einsum with one axis of rows, columns and what is summed over; the latter, it would broadcast."""
+    sources = context.sources(layer)
+    shapes = [context.value(port).shape for port in sources]
+    found = einsum_product(op.equation, tuple(len(shape) for shape in shapes))
+    if found is None or not found.is_plain or not found.batches:
+        return None
+    left, right = reversed(sources) if found.swapped else sources
+    depth = context.value(left).shape[found.left[-1]], context.value(right).shape[found.right[-2]]
+    if not _are_equal(*depth):
+        return None
+    return BatchedProduct(left, right, found.left, found.right, found.output)
+
+
+def _are_equal(one: Dimension, other: Dimension) -> bool:
+    """Return whether two lengths are certainly equal."""
+    if one.is_static or other.is_static:
+        return one == other and one.is_static
+    return one.symbol is not None and one.symbol is other.symbol
+
 
 MakeKernel: TypeAlias = Callable[[Factor, Array | None, bool, HeadsLayout], Kernel]
 """Takes factors, a constant mask, whether the mask is an input instead, and the layout of the inputs."""

@@ -11,7 +11,7 @@ from ....ir.tensor import Array
 from ...common.fake_quantize import QuantizeParameter as P
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last
-from ...patterns.quantized_nodes import Quantizer
+from ...patterns.quantized_graph import Quantizer
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types

@@ -7,8 +7,7 @@ from typing import TypeAlias
 from ....ir.graph import Port
 from ....ops.convolution.forward import Convolution, ForwardConvolution
 from ... import MatchContext
-from ...patterns.quantized_graph import MAX_LEVEL
-from ...patterns.quantized_nodes import MaxPool, Node, Pooled, Product, Subgraph
+from ...patterns.quantized_graph import MAX_LEVEL, MaxPool, Node, Pooled, Product, Subgraph
 from ._int8_weights import IntegerWeights, integer_weights
 from ._int8_windows import FORMS
 

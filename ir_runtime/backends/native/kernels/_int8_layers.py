@@ -11,7 +11,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
-from ...patterns.quantized_nodes import Pooled, Quantizer
+from ...patterns.quantized_graph import Pooled, Quantizer
 from ..codegen.levels import GROUP, WEIGHT_DTYPE
 from ..codegen.target import TARGET
 from ..codegen.vectors import LANES

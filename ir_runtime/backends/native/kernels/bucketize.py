@@ -18,8 +18,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32
-from ..codegen.typed import I64S, load_typed, store_typed
-from ..codegen.vectors import F32, I64, INTS, VECTOR, Emit
+from ..codegen.vectors import F32, I64, I64S, INTS, VECTOR, Emit, load_typed, store_typed
 from ..threading.capture import replayed
 from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for, threads_for

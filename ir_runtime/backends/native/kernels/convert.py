@@ -18,8 +18,19 @@ from ..codegen import ir
 from ..codegen.bf16 import rounded_bf16
 from ..codegen.language import device, instruction, types
 from ..codegen.target import TARGET
-from ..codegen.typed import F64S, I8S, I64S, constant_lanes, load_typed, store_typed
-from ..codegen.vectors import INTS, LANES, VECTOR, Emit, splat_bits
+from ..codegen.vectors import (
+    F64S,
+    I8S,
+    I64S,
+    INTS,
+    LANES,
+    VECTOR,
+    Emit,
+    constant_lanes,
+    load_typed,
+    splat_bits,
+    store_typed,
+)
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.recording import is_recording

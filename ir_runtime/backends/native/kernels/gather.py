@@ -24,8 +24,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add
-from ..codegen.typed import store_typed
-from ..codegen.vectors import I32, I64, Emit
+from ..codegen.vectors import I32, I64, Emit, store_typed
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording, was_refused

@@ -12,8 +12,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add
-from ..codegen.typed import F64S, I64S, constant_lanes, load_lanes, store_typed
-from ..codegen.vectors import I64, INTS, LANES, Emit
+from ..codegen.vectors import F64S, I64, I64S, INTS, LANES, Emit, constant_lanes, load_lanes, store_typed
 from ..codegen.vectors import Value as Register
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 

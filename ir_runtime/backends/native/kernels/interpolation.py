@@ -6,19 +6,22 @@ tables of the place and the weight of each number of a row, and gather a vector 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
+from ....ir.element import ElementType
+from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.image.interpolate import Interpolate4, Interpolate11
 from ....ops.kernels.resample import Taps
 from ... import Kernel
-from ...common.interpolation import ResizePlan, resize, resize_kernel
 from ...common.kept_memory import empty
-from ...common.layout import is_f32
+from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64, keeping
@@ -31,6 +34,125 @@ from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._copy import contiguous
 
 __all__: list[str] = []
+
+MODES = ("nearest", "linear", "linear_onnx", "cubic")
+# Plans are cached for this many shapes.
+MAX_PLANS = 32
+
+
+class _Stored(Enum):
+    """How a tensor of rank 4 is stored that is resized: as ``[N, height, width, C]``, its own axes or not, or plane by plane."""
+
+    IMAGE = 0
+    CHANNELS_LAST = 1
+    PLANES = 2
+
+    @property
+    def before_height(self) -> int:
+        """The number of axes between the images and the height."""
+        return 0 if self is _Stored.IMAGE else 1
+
+    def image(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Return the lengths of ``[N, height, width, C]`` for a tensor of some shape."""
+        if self is _Stored.PLANES:
+            return (shape[0] * shape[1], *shape[2:], 1)
+        return tuple(shape) if self is _Stored.IMAGE else (shape[0], *shape[2:], shape[1])
+
+
+@dataclass(frozen=True)
+class _ResizePlan:
+    """How feature maps of one shape are resized.
+
+    Args:
+        before: the shape ``[N, height, width, C]`` of the data.
+        after: the shape of the result.
+        steps: the taps along the axes 1 and 2, if these change.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    steps: tuple[Taps, ...]
+
+
+Resize: TypeAlias = Callable[[Array], Array]
+"""A function that resizes contiguous ``[N, height, width, C]``."""
+
+
+def _resize_kernel(op: Interpolate4 | Interpolate11) -> Kernel | None:
+    """Return a kernel for images and feature maps; other axes and padded images run the reference."""
+    if op.mode not in MODES or any(op.pads_begin + op.pads_end):
+        return None
+    axes_input = 2 if isinstance(op, Interpolate4) else 1
+    target_input = 1 if axes_input == 2 and op.shape_calculation_mode == "scales" else 0
+    resizes: dict[tuple[object, ...], tuple[Resize, _Stored] | None] = {}
+
+    def kernel(x: Array, *others: Array) -> Array:
+        target, axes = others[target_input], others[axes_input] if len(others) > axes_input else None
+        stored = x.flags.c_contiguous, channels_last(x).flags.c_contiguous
+        key = (x.shape, stored, target.tobytes(), None if axes is None else axes.tobytes())
+        if key not in resizes:
+            if len(resizes) >= MAX_PLANS:
+                resizes.clear()
+            plan = _plan(op, x.shape, stored, target, axes) if x.size else None
+            resizes[key] = None if plan is None else (_make_resize(plan[0]), plan[1])
+        found = resizes[key]
+        if found is None:
+            return op.evaluate(x, *others)
+        run, how = found
+        if how is _Stored.CHANNELS_LAST:
+            return channels_first(run(channels_last(x)))
+        if how is _Stored.IMAGE:
+            return run(x)
+        y = run(x.reshape(-1, *x.shape[2:], 1))
+        return y.reshape(*x.shape[:2], *y.shape[1:3])
+
+    return Kernel(kernel)
+
+
+def _plan(
+    op: Interpolate4 | Interpolate11,
+    shape: tuple[int, ...],
+    stored: tuple[bool, bool],
+    target: Array,
+    axes: Array | None,
+) -> tuple[_ResizePlan, _Stored] | None:
+    """Return a plan, and how the tensor is stored.
+
+    Return ``None`` where other axes change than height and width, or the result is empty.
+
+    Args:
+        op: the operation.
+        shape: the shape of the data.
+        stored: whether they are contiguous, and whether they are with their channels last.
+        target: sizes or scales.
+        axes: what they are for.
+    """
+    data = Value.unknown(ElementType.f32, PartialShape(shape))
+    after = op.shape(data, Value.constant(target), None if axes is None else Value.constant(axes)).static
+    steps = op.filter().steps(op.plan(shape, after, target, axes))
+    numbers = {step.number for step in steps}
+    if 0 in after:
+        return None
+    how = _how(stored, numbers)
+    if how is None:
+        return None
+    moved = [
+        replace(step.normalized() if op.mode == "linear" else step, number=step.number - how.before_height)
+        for step in steps
+    ]
+    before, result = (how.image(lengths) for lengths in (shape, after))
+    return _ResizePlan(before, result, tuple(moved)), how
+
+
+def _how(stored: tuple[bool, bool], numbers: Set[int]) -> _Stored | None:
+    """Return how a tensor is stored of which some axes change; ``None`` if no image has them as height and width."""
+    if stored[0] and not stored[1] and numbers <= {1, 2}:
+        return _Stored.IMAGE
+    if not numbers <= {2, 3}:
+        return None
+    if stored[1]:
+        return _Stored.CHANNELS_LAST
+    return _Stored.PLANES if stored[0] else None
 
 
 @instruction(*[types.int64] * 6)
@@ -156,14 +278,14 @@ def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value)
     if not is_f32(data) or data.shape.rank != 4:
         return None
     RESIZE.prepare()
-    kernel = resize_kernel(op, _kernel, planes=True)
+    kernel = _resize_kernel(op)
     fixed = all(value.known() is not None for value in others)
     return replace(kernel, replay=replayed()) if kernel is not None and fixed else kernel
 
 
-def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:
+def _make_resize(plan: _ResizePlan) -> Resize:
     if not plan.steps:
-        return partial(resize, plan)
+        return lambda rows: rows
     images, height, width, channels = plan.before
     by_axis = {step.number: step for step in plan.steps}
     tall = _taps(by_axis.get(1), height, 4 * channels * width)

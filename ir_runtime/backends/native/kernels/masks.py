@@ -19,8 +19,7 @@ from ... import Kernel
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
-from ..codegen.typed import I8S, I64S, load_lanes, load_typed, store_typed
-from ..codegen.vectors import INTS, LANES, VECTOR, Emit
+from ..codegen.vectors import I8S, I64S, INTS, LANES, VECTOR, Emit, load_lanes, load_typed, store_typed
 from ..threading.recording import uses_constant
 from ..threading.task import Task
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task

@@ -17,8 +17,7 @@ from ....ir.tensor import Array, Value
 from ....ops.matrix.einsum import Einsum
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel, KernelTemplate
-from ...common.constant_einsum import constant_einsum
-from ...common.einsum import EinsumProduct, einsum_product
+from ...common.einsum import EinsumProduct, constant_einsum, einsum_product
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import axis_length

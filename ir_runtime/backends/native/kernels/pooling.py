@@ -65,9 +65,6 @@ from ._windows import (
 
 __all__: list[str] = []
 
-# Vectors of channels that are summed at a time.
-MAX_VECTORS = 4
-
 LOWEST = float(lowest(np.dtype(np.float32)))
 _LOWEST_BF16 = -(2 - 2.0**-7) * 2.0**127
 
@@ -301,12 +298,12 @@ def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Ar
 
 
 # Vectors of channels that are summed at a time.
-MAX_MEAN_VECTORS = 4
+MAX_VECTORS = 4
 
 
 def vectors_abreast(channels: int) -> int:
     """Return how many vectors of this many channels, at least those of one, are summed at a time."""
-    return next(n for n in (MAX_MEAN_VECTORS, 2, 1) if channels >= n * LANES)
+    return next(n for n in (MAX_VECTORS, 2, 1) if channels >= n * LANES)
 
 
 def _rectangle_mean(
@@ -340,7 +337,7 @@ def _rectangle_mean(
 
 
 _mean_wide, _mean_double, _mean_single = (
-    _rectangle_mean(MAX_MEAN_VECTORS),
+    _rectangle_mean(MAX_VECTORS),
     _rectangle_mean(2),
     _rectangle_mean(1),
 )
@@ -359,7 +356,7 @@ def channel_means(  # noqa: PLR0913 (values in registers)
         for i in range(vectors):
             at = i * LANES
             _bf16_mean(x + size * at, down, right, rows, columns, y + F32_SIZE * at, factor)
-    elif vectors == MAX_MEAN_VECTORS:
+    elif vectors == MAX_VECTORS:
         _mean_wide(x, down, right, rows, columns, y, factor)
     elif vectors == 2:
         _mean_double(x, down, right, rows, columns, y, factor)

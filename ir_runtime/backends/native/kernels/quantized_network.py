@@ -16,9 +16,7 @@ from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelTemplate, MatchContext, Refusal
-from ...patterns.layer_by_layer import LayerByLayer, with_deferred
-from ...patterns.quantized_graph import find_subgraph
-from ...patterns.quantized_nodes import Pooled, Product, Source
+from ...patterns.quantized_graph import LayerByLayer, Pooled, Product, Source, find_subgraph, with_deferred
 from .._backend import backend
 from ..codegen.levels import GROUP, IS_FAST
 from ..codegen.vectors import LANES

@@ -17,8 +17,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import instruction, types
-from ..codegen.typed import I64S
-from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit
+from ..codegen.vectors import F32, I32, I64S, INTS, LANES, VECTOR, Emit
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_chunk, load_args
 

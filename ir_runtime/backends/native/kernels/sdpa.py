@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
+from ....ops.matrix.einsum import Einsum
+from ....ops.matrix.matmul import MatMul
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.kept_memory import empty
 from ...common.sdpa import Attend, Factor, sdpa_kernel
 from ...core import precision
+from ...patterns.attention import AttentionKernel, HeadsLayout, match_attention
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..codegen import ir
@@ -24,7 +27,7 @@ from ..codegen.vectors import F32, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads
-from ..threading.recording import RECORD, workspace
+from ..threading.recording import RECORD, uses_constant, workspace
 from ..threading.task import UNUSED, Task, each_counted, load_args
 from ._attention import BLOCKED, BLOCKED_BF16, DECODE, AttentionJob
 from ._copy import COPY, MAX_SIZE, contiguous, contiguous_rows
@@ -236,3 +239,28 @@ def _block(rows: int, keys: int, heads: int) -> int:
     if heads % threads():
         parts = max(parts, min(threads(), -(-rows // 32)))
     return -(-rows // parts)
+
+
+@backend.pattern(MatMul, Einsum)
+def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
+    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in batches of heads."""
+    return match_attention(context, layer, _kernel)
+
+
+def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayout) -> Kernel:
+    """Return the kernel for the precision of the current compilation."""
+    from .sdpa import followed  # most matrix products are not those of attention
+
+    attend, name = followed()
+    run = _AttentionKernel(factor, added, given, layout, attend)
+    return Kernel(run, name=name, replay=replayed())
+
+
+@dataclass(frozen=True)
+class _AttentionKernel(AttentionKernel):
+    """A kernel whose runs are replayed."""
+
+    def __call__(self, *arrays: Array) -> Array:
+        if self.added is not None:
+            uses_constant(self.added)
+        return super().__call__(*arrays)

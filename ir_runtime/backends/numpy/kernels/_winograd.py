@@ -26,8 +26,7 @@ from ....ops.convolution.forward import Convolution
 from ...common.epilogue import RowEpilogue
 from ...common.layout import channels_first, channels_last, pad_spatial
 from ...common.window_fit import window_fit
-from ..math.finite import is_finite
-from ..math.gemm import split_range
+from ..math.gemm import is_finite, split_range
 from ..math.windows import windows
 from ..parallel import parallel_for, thread_count
 

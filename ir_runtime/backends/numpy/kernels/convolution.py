@@ -1,27 +1,292 @@
-"""Convolutions as matrix products (im2col + GEMM) over channels-last rows."""
+"""Convolutions as matrix products over channels-last rows, block by block.
+
+Windows become patches (im2col), which filters multiply. Where windows meet much padding, each element of the kernel
+multiplies a shifted part of the map instead: with dilations as long as the map that leaves out most of the work. Depthwise
+filters use `np.einsum` over windows, NumPy's only fused multiply-add.
+"""
 
 from __future__ import annotations
 
 import math
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache, partial
+from itertools import product
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ....ir.pages import let_go
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.layout import as_rows, channels_first, is_f32
+from ...common.layout import as_rows, channels_first, channels_last, is_f32, pad_spatial
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
-from ..math.gemm import gemm, own_matrix
-from ._depthwise import Depthwise
-from ._im2col import Im2Col
-from ._shifted_products import shifted_products
+from ..math.gemm import EPILOGUE_COST, block_count, gemm, own_matrix, split_range
+from ..math.windows import windows
+from ..parallel import parallel_for, thread_count
 from ._winograd import suits_winograd, winograd
 
-__all__: list[str] = []
+__all__ = ["shifted_products"]
+
+# Bytes of the patches of a block, which stay in the L2 cache; and fewer patches than this do not amortize the packing of
+# the filters by BLAS. Blocks of several threads are larger: after each call, threads may wait for each other (GIL).
+PATCH_BYTES, MIN_PATCHES, SHARED_FACTOR = 600_000, 224, 4
+# Copying an element of a patch takes as long as this many multiplications.
+PATCH_COST = 8
+
+Block: TypeAlias = "tuple[int | slice, ...]"
+"""The index of some neighbouring rows among all positions of a result."""
+
+
+class Im2Col:
+    """A convolution by filters ``[G, C_out, C_in, kernel...]``, each group of channels by its own."""
+
+    def __init__(self, op: ForwardConvolution, w: Array) -> None:
+        groups, outputs, channels, *kernel = w.shape
+        self._op, self._kernel = op, tuple(kernel)
+        self._fit = window_fit(op, self._kernel)
+        filters = np.empty((groups, *kernel, channels, outputs), np.float32)
+        filters[...] = w.transpose(0, *range(3, w.ndim), 2, 1)
+        self._filters = filters.reshape(groups, -1, outputs)
+        let_go(w)
+
+    def compute(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
+        """Return the result for data ``[N, C, spatial...]``."""
+        pads, out = self._fit(x.shape[2:])
+        data = pad_spatial(channels_last(x), pads)
+        groups, depth, outputs = self._filters.shape
+        y = np.empty((len(x), *out, groups * outputs), np.float32)
+        count = math.prod(out)
+        cost = len(x) * count * groups * (depth * (outputs + PATCH_COST) + outputs * EPILOGUE_COST)
+        threads = thread_count(cost)
+        if groups == 1 and threads > 1 and count < outputs:
+            self._share_filters(data, y, epilogue)
+            return channels_first(y)
+
+        def work(chunk: tuple[int, Block, int]) -> None:
+            image, block, first = chunk
+            rows = y[(image, *block)].reshape(-1, groups * outputs)
+            patches = self._patches(data[image], block)
+            np.matmul(patches, self._filters, rows.reshape(-1, groups, outputs).swapaxes(0, 1))
+            epilogue(rows, image * count + first)
+
+        blocks = list(_split(out, self._patches_at_once(threads), threads)) if y.size else []
+        parallel_for(work, [(image, *block) for image in range(len(x)) for block in blocks], cost)
+        return channels_first(y)
+
+    def _share_filters(self, data: Array, y: Array, epilogue: RowEpilogue) -> None:
+        """Share the outputs among threads if they outnumber the patches, to pack filters in parallel."""
+        count = math.prod(y.shape[1:-1])
+        for image, rows in enumerate(y):
+            patches = self._patches(data[image], (slice(None),))[0]
+
+            def of_image(block: Array, first: int, image: int = image) -> None:
+                epilogue(block, image * count + first)
+
+            gemm(patches, self._filters[0], rows.reshape(count, -1), of_image)
+
+    def _patches(self, image: Array, block: Block) -> Array:
+        """Copy the windows of a block of positions: ``[G, position, depth]``."""
+        groups, depth, _ = self._filters.shape
+        view = windows(image, self._kernel, self._op.strides, self._op.dilations)[block]
+        grouped = np.moveaxis(view.reshape(*view.shape[:-1], groups, -1), -2, 0) if groups > 1 else view
+        return np.ascontiguousarray(grouped).reshape(groups, -1, depth)
+
+    def _patches_at_once(self, threads: int) -> int:
+        groups, depth, _ = self._filters.shape
+        return (SHARED_FACTOR if threads > 1 else 1) * max(PATCH_BYTES // (4 * groups * depth), MIN_PATCHES)
+
+
+def _split(out: tuple[int, ...], most: int, threads: int) -> Iterator[tuple[Block, int]]:
+    """Yield blocks of at most ``most`` positions, or of one row, and the number of positions before each."""
+    sizes = [math.prod(out[axis + 1 :]) for axis in range(len(out))]
+    axis = next((axis for axis, size in enumerate(sizes) if size <= most), len(out) - 1)
+    count = max(-(-out[axis] // max(most // sizes[axis], 1)), threads if not axis else 1)
+    for prefix in product(*map(range, out[:axis])):
+        before = sum(index * size for index, size in zip(prefix, sizes, strict=False))
+        for part in split_range(out[axis], count):
+            yield (*prefix, part), before + part.start * sizes[axis]
+
+
+# Small products take longer than one of all rows, unless this part of it suffices, and it saves this many multiplications
+# for each of the calls that they take.
+MAX_SHARE, MIN_SAVED = 0.6, 400_000
+
+
+class _Element(NamedTuple):
+    """An element of the kernel: the positions of the result whose windows have it inside the map, and where it is there."""
+
+    place: tuple[int, ...]
+    """Its index in the kernel."""
+    out: tuple[slice, ...]
+    source: tuple[slice, ...]
+
+    def in_rows(self, rows: slice) -> _Element:
+        """Return the part in some rows of the first spatial axis."""
+        out, source = self.out[0], self.source[0]
+        start = max(out.start, rows.start)
+        stop = max(min(out.stop, rows.stop), start)
+        shift = source.start - out.start
+        return _Element(
+            self.place,
+            (slice(start, stop), *self.out[1:]),
+            (slice(start + shift, stop + shift), *self.source[1:]),
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+        return math.prod(part.stop - part.start for part in self.out)
+
+
+def shifted_products(
+    op: Convolution, w: Array, lengths: Sequence[int | None]
+) -> Callable[[Array, Array, RowEpilogue], Array] | None:
+    """Return a function that computes a convolution from data, filters and a `RowEpilogue`; ``None`` if im2col is faster.
+
+    Args:
+        op: the operation.
+        w: filters ``[C_out, C_in, kernel...]``.
+        lengths: those of the spatial axes of the data; ``None`` for unknown ones.
+    """
+    known = tuple(n for n in lengths if n is not None)
+    if len(known) < w.ndim - 2 or any(stride != 1 for stride in op.strides) or not np.isfinite(w).all():
+        return None
+    out, elements = _elements(op, w.shape[2:], known)
+    outputs, channels = w.shape[:2]
+    met = [element for element in elements if element.size]
+    positions, all_positions = sum(element.size for element in met), len(elements) * math.prod(out)
+    saved = (all_positions - positions) * channels * outputs
+    if positions > MAX_SHARE * all_positions or saved < MIN_SAVED * len(met):
+        return None
+    by_element = w.transpose(*range(2, w.ndim), 1, 0)
+    packed = [own_matrix(by_element[element.place], w) for element in met]
+
+    def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
+        data = channels_last(x)
+        y = np.empty((len(x), *out, outputs), np.float32)
+
+        def work(chunk: tuple[int, slice]) -> None:
+            image, rows = chunk
+            result = y[image]
+            result[rows].fill(0)
+            for element, filters in zip(met, packed, strict=True):
+                _add(data[image], result, element.in_rows(rows), filters)
+            epilogue(result[rows].reshape(-1, outputs), (image * out[0] + rows.start) * math.prod(out[1:]))
+
+        multiplied = len(x) * positions * channels * outputs
+        parts = split_range(out[0], thread_count(multiplied))
+        parallel_for(work, [(image, rows) for image in range(len(x)) for rows in parts], multiplied)
+        return channels_first(y)
+
+    return compute
+
+
+def _elements(
+    op: Convolution, kernel: tuple[int, ...], lengths: tuple[int, ...]
+) -> tuple[tuple[int, ...], list[_Element]]:
+    """Return the lengths of the result, and the elements of the kernel."""
+    pads, out = window_fit(op, kernel)(lengths)
+    axes = zip(kernel, op.dilations, pads, lengths, out, strict=True)
+    places = [
+        [_overlap(index * dilation - begin, length, count) for index in range(size)]
+        for size, dilation, (begin, _), length, count in axes
+    ]
+    elements = []
+    for place in product(*map(range, kernel)):
+        parts = [axis[index] for axis, index in zip(places, place, strict=True)]
+        elements.append(
+            _Element(place, tuple(part.out for part in parts), tuple(part.source for part in parts))
+        )
+    return out, elements
+
+
+class _Overlap(NamedTuple):
+    """The positions of the result along an axis at which an element of the kernel meets the data, and those of the data."""
+
+    out: slice
+    source: slice
+
+
+def _overlap(shift: int, length: int, count: int) -> _Overlap:
+    """Return where ``count`` positions, shifted, are among those of data of a length."""
+    start = min(max(-shift, 0), count)
+    stop = max(min(count, length - shift), start)
+    return _Overlap(slice(start, stop), slice(start + shift, stop + shift))
+
+
+def _add(data: Array, result: Array, element: _Element, filters: Array) -> None:
+    """Add the products of an element of the kernel to the result."""
+    if element.size:
+        target = result[element.out]
+        np.add(target, np.matmul(np.ascontiguousarray(data[element.source]), filters), out=target)
+
+
+# A multiplication here takes as long as this many of a GEMM.
+COST = 6
+# Elements of an inner loop, if a row of the feature map has as many.
+INNER_LOOP = 2048
+
+_POSITION, _ELEMENT = "uvw", "xyz"
+
+
+class Depthwise:
+    """A depthwise convolution by filters ``[C, 1, 1, kernel...]``.
+
+    Where the last stride is 1, the channels of neighbouring windows are contiguous, and several windows are computed as one.
+    """
+
+    def __init__(self, op: GroupConvolution, w: Array) -> None:
+        self._op, self._kernel = op, w.shape[3:]
+        self._fit = window_fit(op, self._kernel)
+        self._filters = np.ascontiguousarray(np.moveaxis(w[:, 0, 0], 0, -1))
+        axes = len(self._kernel)
+        position, element = _POSITION[:axes], _ELEMENT[:axes]
+        self._subscripts = f"{position}{element}c,{element}c->{position}c"
+        self._repeated = lru_cache(maxsize=16)(partial(np.tile, self._filters))
+
+    def compute(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
+        """Return the result."""
+        pads, out = self._fit(x.shape[2:])
+        channels = x.shape[1]
+        data = pad_spatial(channels_last(x), pads)
+        y = np.empty((len(x), *out, channels), np.float32)
+        inner, (step, *_) = math.prod(out[1:]), self._op.strides
+        extent = self._op.extent(0, self._kernel[0])
+
+        def work(chunk: tuple[int, slice]) -> None:
+            image, rows = chunk
+            source = data[image, rows.start * step : (rows.stop - 1) * step + extent]
+            self._windows(source, y[image, rows])
+            epilogue(y[image, rows].reshape(-1, channels), (image * out[0] + rows.start) * inner)
+
+        size = y.size * math.prod(self._kernel) * COST
+        blocks = block_count(y[:1].size, thread_count(size))
+        parts = [(image, rows) for image in range(len(x)) for rows in split_range(out[0], blocks)]
+        parallel_for(work, parts if y.size else [], size)
+        return channels_first(y)
+
+    def _windows(self, source: Array, out: Array) -> None:
+        """Compute all windows of some rows, the last of each row by themselves if they are too few to be joined."""
+        *_, columns, channels = out.shape
+        times = min(max(INNER_LOOP // channels, 1), columns) if self._op.strides[-1] == 1 else 1
+        whole = columns // times * times
+        self._joined(source, out[..., :whole, :], times)
+        if whole < columns:
+            self._joined(source[..., whole:, :], out[..., whole:, :], columns - whole)
+
+    def _joined(self, source: Array, out: Array, times: int) -> None:
+        """Compute windows joined in groups of this size."""
+        view = windows(
+            np.ascontiguousarray(source), self._kernel, self._op.strides, self._op.dilations, times
+        )
+        *before, columns, channels = out.shape
+        joined = out.reshape(*before, columns // times, times * channels)
+        place = tuple(slice(length) for length in joined.shape[:-1])
+        np.einsum(self._subscripts, view[place], self._repeated(times), out=joined)
 
 
 @backend.accelerates(Convolution)

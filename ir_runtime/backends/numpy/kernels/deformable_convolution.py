@@ -20,8 +20,7 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import channels_first, channels_last
 from ...common.window_fit import WindowFit, window_fit
 from .._backend import backend
-from ..math.finite import is_finite
-from ..math.gemm import own_matrix
+from ..math.gemm import is_finite, own_matrix
 
 __all__: list[str] = []
 

@@ -7,11 +7,10 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.matrix.einsum import Einsum
 from ... import Kernel, KernelTemplate
-from ...common.constant_einsum import constant_einsum
-from ...common.einsum import einsum_product
+from ...common.einsum import constant_einsum, einsum_product
 from ...common.layout import is_f32
 from .._backend import backend
-from ._chain import Chain
+from .elementwise import Chain
 
 __all__: list[str] = []
 

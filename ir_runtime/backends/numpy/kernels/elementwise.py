@@ -1,25 +1,233 @@
-"""Element-wise binary operations and activations."""
+"""Element-wise binary operations and activations, and post-ops applied in place to whole results of any layout."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
 import numpy as np
 
+from ...._util.arrays import DType
+from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops import Op
-from ....ops.activation.clipped import PReLU, known_slopes
+from ....ops.activation.clipped import PReLU, ReLU, known_slopes
 from ....ops.arithmetic.binary import Divide, Maximum, Minimum
 from ....ops.elementwise import Binary
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelTemplate
-from ...common.activations import ACTIVATIONS
+from ...common.activations import ACTIVATIONS, UFUNCS, Activation, activation_of, broadcast_binary
 from ...common.epilogue import BINARY_UFUNCS, MINMAX_UFUNCS, binary_ufunc
-from ...common.layout import flat_view, is_f32
+from ...common.fake_quantize import fake_quantize_passes, limit_rows
+from ...common.layout import flat_view, is_f32, moveaxis, repeat_row
+from ...common.post_op import PostOp, constant_row, match_post_op
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..math.finite import is_finite
-from ._chain import Chain, activation_kernel, broadcast_kernel
+from ..math.gemm import is_finite
 
-__all__: list[str] = []
+__all__ = ["Chain", "apply_activation"]
+
+# Constants are broadcast to the shape of tensors that are no larger: NumPy adds equal shapes in a third of the time.
+SMALL = 1 << 10
+# Elements up to which NumPy broadcasts a row in less time than it takes to slice a repeated one.
+FEW = 1 << 8
+
+
+@dataclass(frozen=True)
+class ArrayPostOp:
+    """One element-wise layer: changes the result, in place if its memory allows, and returns it."""
+
+    inputs: int
+    """How many other inputs the layer has."""
+    run: Callable[..., Array]
+    full_tensor: bool = False
+    """Whether ``run`` also takes the other input."""
+
+
+@dataclass(frozen=True)
+class Chain(KernelTemplate):
+    """A kernel whose result is a new array, and the post-ops applied to it, in place if its memory allows.
+
+    NumPy itself refuses lengths that do not fit.
+    """
+
+    head: Kernel
+    arity: int
+    post_ops: tuple[ArrayPostOp, ...] = ()
+
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Chain | None:
+        """Return a kernel that also computes ``op``, or ``None``."""
+        post_op = _lower(match_post_op(op, inputs, place))
+        return None if post_op is None else Chain(self.head, self.arity, (*self.post_ops, post_op))
+
+    def prepare(self) -> Kernel:
+        """Return the head alone if no layer was fused; else a kernel that ignores inputs it does not need."""
+        if not self.post_ops:
+            return self.head
+        if self.head.operands is None or any(post_op.full_tensor for post_op in self.post_ops):
+            return Kernel(self._on_all_inputs(), accepts=any_lengths)
+        head, runs = self.head.run, tuple(post_op.run for post_op in self.post_ops)
+
+        def run(x: Array) -> Array:
+            out: Any = head(x)
+            for apply in runs:
+                out = apply(out)
+            return out  # type: ignore[no-any-return]
+
+        return Kernel.unary(run, self.head.operands[0])
+
+    def _on_all_inputs(self) -> Callable[..., Array]:
+        """Return a function of the inputs of the head, then those of the post-ops."""
+        head, arity = self.head.whole, self.arity
+        work, start = [], arity
+        for post_op in self.post_ops:
+            work.append((post_op.run, start if post_op.full_tensor else 0))
+            start += post_op.inputs
+
+        def run(*arrays: Array) -> Array:
+            out: Any = head(*arrays[:arity])
+            for apply, place in work:
+                out = apply(out, arrays[place]) if place else apply(out)
+            return out  # type: ignore[no-any-return]
+
+        return run
+
+
+def _lower(post_op: PostOp | None) -> ArrayPostOp | None:
+    if post_op is None:
+        return None
+    others, operand = post_op.extra_inputs, post_op.operand
+    if operand is None:
+        run = activation_kernel(post_op.op, post_op.inputs)
+        return None if run is None else ArrayPostOp(others, lambda out: run(out, out))
+    if (ufunc := binary_ufunc(post_op.op, post_op.place, operand)) is None:
+        return None
+    if (shift := broadcast_kernel(ufunc, operand, post_op.data)) is not None:
+        return ArrayPostOp(others, lambda out: shift(out, out))
+    if post_op.has_full_operand:
+        return ArrayPostOp(others, lambda out, array: ufunc(out, array, out=out), full_tensor=True)
+    return None
+
+
+def activation_kernel(op: Operation, inputs: Sequence[Value]) -> Callable[..., Array] | None:
+    """Return the elementwise f32 function of an operation, or ``None``; it accepts ``out``."""
+    if isinstance(op, ReLU) and (run := broadcast_kernel(np.maximum, _ZERO_VALUE, inputs[0])) is not None:
+        return run
+    if (ufunc := UFUNCS.get(type(op))) is not None:
+        return ufunc if inputs[0].shape.rank else None
+    if isinstance(op, FakeQuantize):
+        return _quantize_kernel(op, inputs)
+    activation = activation_of(op, inputs)
+    return None if activation is None else partial(apply_activation, activation)
+
+
+def _quantize_kernel(op: FakeQuantize, inputs: Sequence[Value]) -> Callable[..., Array] | None:
+    """Return a kernel for constant limits that vary along one axis at most."""
+    for axis in range(-(inputs[0].shape.rank or 0), 0):
+        if (rows := limit_rows(op, inputs, axis)) is not None:
+            passes = fake_quantize_passes(rows)
+            if passes is None or rows.shape[1] == 1:
+                return passes and partial(apply_activation, passes)
+            return partial(_apply_rows, passes, axis)
+    return None
+
+
+def _apply_rows(passes: Activation, axis: int, x: Array, out: Array | None = None) -> Array:
+    """Apply passes to rows along an axis, into ``out`` or a new array that stores them last."""
+    rows = np.ascontiguousarray(moveaxis(x, axis, -1))
+    result = np.empty(rows.shape, np.float32)
+    passes(rows.reshape(-1), result.reshape(-1))
+    found = moveaxis(result, -1, axis)
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+_ZERO_VALUE = Value.constant(np.float32(0))
+
+
+def apply_activation(activation: Activation, x: Array, out: Array | None = None) -> Array:
+    """Apply an activation to every element, into ``out`` or a new array of the same memory layout."""
+    if x.flags.c_contiguous and (out is None or out is x):
+        result = np.empty(x.shape, np.float32) if out is None else out
+        activation(x.reshape(-1), result.reshape(-1))
+        return result
+    source = flat_view(x)
+    if source is None:
+        x = out = x.copy(order="K")  # which keeps the order of memory that other layers expect
+        source = flat_view(x)
+    result = np.empty_like(x) if out is None else out
+    target = flat_view(result)
+    assert source is not None
+    assert target is not None
+    activation(source, target)
+    return result
+
+
+def broadcast_kernel(ufunc: np.ufunc, other: Value, data: Value) -> Callable[..., Array] | None:
+    """Return a ufunc of a tensor and a constant that varies along one axis at most, or ``None``.
+
+    Along the axis that is stored last, the constant is repeated, for longer inner loops.
+    """
+    if (full := _small_constant(other, data)) is not None:
+        return _shared_ufunc(ufunc, full.tobytes(), full.dtype) if not full.ndim else _bind_ufunc(ufunc, full)
+    axes = range(-(data.shape.rank or 0), 0)
+    found = next(((axis, row) for axis in axes if (row := constant_row(other, data, axis)) is not None), None)
+    if found is None:
+        return None
+    axis, row = found
+    repeated = repeat_row(row)
+    run = broadcast_binary(ufunc, repeated)
+    column = row.reshape(-1, *(1,) * (-1 - axis))
+    few, most = (SMALL, 0) if axis != -1 else (FEW, repeated.size)
+
+    def kernel(x: Array, out: Array | None = None) -> Array:
+        if x.size <= few:
+            return ufunc(x, column, out=out)  # type: ignore[no-any-return]
+        if x.size <= most and x.flags.c_contiguous:
+            return ufunc(x, repeated[: x.size].reshape(x.shape), out=out)  # type: ignore[no-any-return]
+        result = np.empty_like(x) if out is None else out
+        source, target = moveaxis(x, axis, -1), moveaxis(result, axis, -1)
+        if source.flags.c_contiguous and target.flags.c_contiguous:
+            run(source.reshape(-1), target.reshape(-1))
+        else:
+            ufunc(x, column, out=result)
+        return result
+
+    return kernel
+
+
+@lru_cache(256)
+def _shared_ufunc(ufunc: np.ufunc, number: bytes, dtype: DType) -> Callable[..., Array]:
+    """Return a function that layers with the same number share."""
+    return _bind_ufunc(ufunc, np.frombuffer(number, dtype).reshape(()))
+
+
+def _bind_ufunc(ufunc: np.ufunc, full: Array) -> Callable[..., Array]:
+    return lambda x, out=None: ufunc(x, full, out=out)
+
+
+def _small_constant(other: Value, data: Value) -> Array | None:
+    """Return a constant broadcast to the shape of a small tensor, if it fits."""
+    known = other.known()
+    if known is None or not data.shape.rank or not data.shape.is_static:
+        return None
+    shape = data.shape.static
+    if math.prod(shape) > SMALL or known.ndim > len(shape):
+        return None
+    if known.size == 1:
+        return known.reshape(())
+    if known.shape == shape:
+        return known.copy()
+    try:
+        return np.broadcast_to(known, shape).copy()
+    except ValueError:  # the result is larger
+        return None
+
 
 _ZERO = np.zeros((), np.float32)
 

@@ -17,7 +17,7 @@ from ....ops.movement.gather import GatherBase
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...patterns.gathered_matmul import GatheredMatMul, match_gathered_matmul
 from .._backend import backend
-from ._chain import Chain
+from .elementwise import Chain
 
 __all__: list[str] = []
 

@@ -15,8 +15,7 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..math.gemm import for_row_blocks
-from ..math.ones import ones_column
+from ..math.gemm import for_row_blocks, ones_column
 
 __all__: list[str] = []
 

@@ -18,7 +18,7 @@ from ...core.lengths import Accepts, axis_length
 from .._backend import backend
 from ..math.gemm import gemm, own_matrix
 from ..parallel import multithreaded_blas, thread_count
-from ._chain import Chain
+from .elementwise import Chain
 
 __all__: list[str] = []
 

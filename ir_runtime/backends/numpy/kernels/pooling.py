@@ -17,8 +17,7 @@ from ....ops.window import Pads
 from ... import UNREAD, Kernel
 from ...common.layout import channels_first, channels_last, is_f32, pad_spatial
 from .._backend import backend
-from ..math.finite import is_finite
-from ..math.gemm import block_count, split_range
+from ..math.gemm import block_count, is_finite, split_range
 from ..parallel import parallel_for, thread_count
 
 __all__: list[str] = []

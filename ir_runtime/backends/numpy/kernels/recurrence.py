@@ -1,27 +1,278 @@
-"""RNN, GRU and LSTM sequences: one GEMM for all inputs of a direction, then its steps."""
+"""RNN, GRU and LSTM sequences: one GEMM for all inputs of a direction, then its steps, which allocate no arrays.
+
+A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``; the weights of gates that have one are halved beforehand, and such gates are
+stored side by side, so a step has few calls. The steps take any number of directions, whose states and weights are stacked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
+from ...._util import deadline
 from ....ir.tensor import Array, Value
 from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from ... import Kernel
 from ...common.layout import is_f32
+from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
+from ..math.gemm import gemm, own_matrix
 from ..parallel import multithreaded_blas
-from ._recurrent_cells import (
-    Direction,
-    GRUDirection,
-    GRULinearBeforeResetDirection,
-    LSTMDirection,
-    RNNDirection,
-)
 
 __all__: list[str] = []
+
+HALF = np.full((), 0.5, np.float32)
+
+
+class RecurrentWeights:
+    """Recurrent weights ``[rows, hidden]`` in the layout that is multiplied fastest."""
+
+    hidden: int
+
+    def __init__(self, matrix: Array, single_row: bool) -> None:
+        """Copy the weights.
+
+        Args:
+            matrix: the weights of all gates, stacked.
+            single_row: whether the batch size is 1.
+        """
+        self.single_row, self.hidden = single_row, matrix.shape[1]
+        self._matrix = np.array(matrix if single_row else matrix.T, order="C")
+
+    def multiply_into(self, out: Array) -> Callable[[Array], object]:
+        """Return a function that multiplies a state ``[batch, hidden]`` into ``out[batch, rows]``."""
+        matrix = self._matrix
+        if not self.single_row:
+            return lambda state: np.matmul(state, matrix, out=out)
+        if len(out) == 1:
+            row = out[0]
+            return lambda state: np.dot(matrix, state[0], out=row)
+        return lambda state: np.matmul(state, matrix.T, out=out)
+
+
+class StackedWeights(RecurrentWeights):
+    """Recurrent weights of two directions ``[gate, direction, hidden, hidden]``, for one row of each."""
+
+    def __init__(self, first: RecurrentWeights, second: RecurrentWeights) -> None:
+        """Copy the weights of two directions for one row."""
+        self.single_row, self.hidden = True, first.hidden
+        both = np.stack([first._matrix, second._matrix]).reshape(2, -1, self.hidden, self.hidden)
+        self._matrix = np.ascontiguousarray(both.transpose(1, 0, 3, 2))
+
+    def multiply_into(self, out: Array) -> Callable[[Array], object]:
+        """Return a function that multiplies states ``[direction, 1, hidden]`` into ``out[gate, direction, 1, hidden]``."""
+        matrices = self._matrix
+        return lambda states: np.matmul(states, matrices, out)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of a sequence."""
+
+    reverse: bool
+    inputs: Array
+    biases: Array
+    recurrent: tuple[RecurrentWeights, ...]
+    recurrent_bias: Array
+    """A bias of the product with the state, for ``linear_before_reset``."""
+
+    @property
+    def single_row(self) -> bool:
+        """Whether the batch size is 1."""
+        return self.recurrent[0].single_row
+
+    @property
+    def recurrent_size(self) -> int:
+        """The number of recurrent weights of one step."""
+        return len(self.biases) * self.recurrent[0].hidden
+
+    @classmethod
+    def of(cls, reverse: bool, w: Array, r: Array, b: Array, single_row: bool) -> Direction:
+        """Pack the weights ``w[gates * hidden, input]``, ``r[gates * hidden, hidden]`` and the biases ``b``."""
+        w, r, b = (cls.arrange_gates(array, r.shape[1]) for array in (w, r, b))
+        weights = tuple(RecurrentWeights(part, single_row) for part in cls.split_recurrent(r))
+        return cls(reverse, own_matrix(w.T, w), b[: len(w)], weights, b[len(w) :])
+
+    @staticmethod
+    def arrange_gates(array: Array, hidden: int) -> Array:
+        """Return a copy with the gates in order, sigmoid gates halved."""
+        raise NotImplementedError
+
+    @staticmethod
+    def split_recurrent(r: Array) -> tuple[Array, ...]:
+        """Return the recurrent weights in the order of multiplication."""
+        return (r,)
+
+    def gate_inputs(self, x: Array) -> Array:
+        """Return the products of ``x[batch, time, input]`` with the weights, ``[time, batch, gates * hidden]``."""
+        batch, time, inputs = x.shape
+        rows = np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, inputs)
+        found = np.empty((len(rows), len(self.biases)), np.float32)
+        gemm(rows, self.inputs, found, self._add_biases)
+        return found.reshape(time, batch, -1)
+
+    def together(self, other: Self) -> Self:
+        """Combine the steps of two directions for one row."""
+        return replace(
+            self,
+            recurrent=tuple(map(StackedWeights, self.recurrent, other.recurrent)),
+            recurrent_bias=np.stack([self.recurrent_bias, other.recurrent_bias])[:, None],
+        )
+
+    def _add_biases(self, block: Array, first: int) -> None:
+        np.add(block, self.biases, out=block)
+
+    def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+        """Run the steps, from the products of the inputs; yield the index of each step that is done.
+
+        Args:
+            inputs: ``[time, batch, gates * hidden]``; of two directions ``[time, gate, direction, 1, hidden]``, so that
+                what one call computes is contiguous.
+            order: the indices of the steps, in order.
+            states: ``[batch, hidden]`` or ``[direction, 1, hidden]``, which are changed in place.
+        """
+        raise NotImplementedError
+
+
+class RNNDirection(Direction):
+    """An RNN: the hidden state is the only gate."""
+
+    @staticmethod
+    def arrange_gates(array: Array, hidden: int) -> Array:
+        return array
+
+    def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+        (hidden,) = states
+        gate = _gates(1, hidden)
+        multiply = self.recurrent[0].multiply_into(gate)
+        for step in order:
+            deadline.check()
+            multiply(hidden)
+            np.add(gate, inputs[step], out=gate)
+            np.tanh(_part(gate, 0, 1, hidden.shape[-1]), out=hidden)
+            yield step
+
+
+class LSTMDirection(Direction):
+    """An LSTM: gates f, i, o and c."""
+
+    @staticmethod
+    def arrange_gates(array: Array, hidden: int) -> Array:
+        gates = sigmoid_gates_first(array, hidden)
+        gates[: 3 * hidden] *= HALF
+        return gates
+
+    def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+        hidden, cell = states
+        size, gates = hidden.shape[-1], _gates(4, hidden)
+        multiply = self.recurrent[0].multiply_into(gates)
+        sigmoids, candidate = _part(gates, 0, 3, size), _part(gates, 3, 4, size)
+        forget, input_gate, output_gate = (_part(gates, i, i + 1, size) for i in range(3))
+        for step in order:
+            deadline.check()
+            multiply(hidden)
+            np.add(gates, inputs[step], out=gates)
+            np.tanh(gates, out=gates)
+            np.multiply(sigmoids, HALF, out=sigmoids)
+            np.add(sigmoids, HALF, out=sigmoids)
+            np.multiply(cell, forget, out=cell)
+            np.multiply(input_gate, candidate, out=input_gate)
+            np.add(cell, input_gate, out=cell)
+            np.tanh(cell, out=candidate)
+            np.multiply(output_gate, candidate, out=hidden)
+            yield step
+
+
+class GRUDirection(Direction):
+    """A GRU: gates z, r and h; the state is reset before it is multiplied."""
+
+    @staticmethod
+    def arrange_gates(array: Array, hidden: int) -> Array:
+        gates = array.copy()
+        gates[: 2 * hidden] *= HALF
+        return gates
+
+    @staticmethod
+    def split_recurrent(r: Array) -> tuple[Array, ...]:
+        return r[: 2 * r.shape[1]], r[2 * r.shape[1] :]
+
+    def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+        (hidden,) = states
+        size, gates, candidates = hidden.shape[-1], _gates(2, hidden), _gates(1, hidden)
+        candidate = _part(candidates, 0, 1, size)
+        update, reset = _part(gates, 0, 1, size), _part(gates, 1, 2, size)
+        multiply, multiply_reset = (
+            self.recurrent[0].multiply_into(gates),
+            self.recurrent[1].multiply_into(candidates),
+        )
+        for step in order:
+            deadline.check()
+            multiply(hidden)
+            np.add(gates, _part(inputs[step], 0, 2, size), out=gates)
+            _sigmoid(gates)
+            np.multiply(reset, hidden, out=reset)
+            multiply_reset(reset)
+            np.add(candidate, _part(inputs[step], 2, 3, size), out=candidate)
+            _update_hidden(candidate, update, hidden)
+            yield step
+
+
+class GRULinearBeforeResetDirection(GRUDirection):
+    """A GRU with ``linear_before_reset``: the product of the state is reset."""
+
+    @staticmethod
+    def split_recurrent(r: Array) -> tuple[Array, ...]:
+        return (r,)
+
+    def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+        (hidden,) = states
+        size, gates = hidden.shape[-1], _gates(3, hidden)
+        sigmoids, candidate = _part(gates, 0, 2, size), _part(gates, 2, 3, size)
+        update, reset = _part(gates, 0, 1, size), _part(gates, 1, 2, size)
+        multiply = self.recurrent[0].multiply_into(gates)
+        for step in order:
+            deadline.check()
+            multiply(hidden)
+            np.add(sigmoids, _part(inputs[step], 0, 2, size), out=sigmoids)
+            _sigmoid(sigmoids)
+            np.add(candidate, self.recurrent_bias, out=candidate)
+            np.multiply(candidate, reset, out=candidate)
+            np.add(candidate, _part(inputs[step], 2, 3, size), out=candidate)
+            _update_hidden(candidate, update, hidden)
+            yield step
+
+
+def _gates(count: int, states: Array) -> Array:
+    """Return an array for gates, in the layout of the inputs of a step."""
+    *stack, size = states.shape
+    return np.empty((*stack, count * size) if states.ndim == 2 else (count, *stack, size), np.float32)
+
+
+def _part(gates: Array, first: int, last: int, size: int) -> Array:
+    """Return some of the gates of size ``size``; a single one has the shape of the states."""
+    if gates.ndim == 2:
+        return gates[:, first * size : last * size]
+    return np.asarray(gates[first] if last == first + 1 else gates[first:last])
+
+
+def _sigmoid(halves: Array) -> None:
+    """Apply a sigmoid in place, given halves of its arguments."""
+    np.tanh(halves, out=halves)
+    np.multiply(halves, HALF, out=halves)
+    np.add(halves, HALF, out=halves)
+
+
+def _update_hidden(candidate: Array, update: Array, hidden: Array) -> None:
+    """Compute ``hidden = update * hidden + (1 - update) * tanh(candidate)`` in place."""
+    np.tanh(candidate, candidate)
+    np.subtract(hidden, candidate, hidden)
+    np.multiply(hidden, update, hidden)
+    np.add(hidden, candidate, hidden)
+
 
 # The size of recurrent weights from which the threads of BLAS itself share the product of each step: they synchronize
 # faster than the thread pool.

@@ -17,12 +17,10 @@ from ....ops.matrix.matmul import MatMul
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.sdpa import Factor, sdpa_kernel
-from ...patterns.attention import match_attention
-from ...patterns.attention_kernel import AttentionKernel, HeadsLayout
+from ...patterns.attention import AttentionKernel, HeadsLayout, match_attention
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
-from ..math.gemm import split_range
-from ..math.ones import ones_column
+from ..math.gemm import ones_column, split_range
 from ..parallel import parallel_for, thread_count
 
 __all__: list[str] = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,6 +21,8 @@ __all__ = [
     "gemm",
     "own_matrix",
     "split_range",
+    "ones_column",
+    "is_finite",
 ]
 
 # The epilogue of an element takes as long as this many multiplications.
@@ -99,3 +103,24 @@ def block_count(elements: int, threads: int) -> int:
     if threads < 2:
         return max(1, elements // EPILOGUE_BLOCK)
     return max(1, elements // SHARED_BLOCK // threads) * threads
+
+
+@lru_cache(maxsize=64)
+def ones_column(count: int) -> Array:
+    """Return a column of ones, which several layers share.
+
+    >>> (np.float32([[1, 2, 3]]) @ ones_column(3)).tolist()
+    [[6.0]]
+    """
+    column = np.ones((count, 1), np.float32)
+    column.setflags(write=False)
+    return column
+
+
+def is_finite(numbers: Array) -> bool:
+    """Return whether all f32 of a 1-D array are finite; large ones, whose squares are not, may be taken for infinities.
+
+    >>> is_finite(np.float32([1, -2])), is_finite(np.float32([1, np.inf])), is_finite(np.float32([np.nan]))
+    (True, False, False)
+    """
+    return math.isfinite(np.dot(numbers, numbers))
