@@ -8,11 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from harness.built import build_kernels
-from harness.environment import forget_settings
-from harness.garbage import Bounded
-from harness.left_out import Chosen
-from harness.order import long_ones_first
+from harness.session import Bounded, Chosen, build_kernels, forget_settings, long_ones_first
 from hypothesis import HealthCheck, settings
 
 forget_settings()

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import garbage
+from harness import session
 
 from ir_runtime.cli import exits
 
@@ -54,13 +54,13 @@ class Holder:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not say which files are open")
 def test_files_that_garbage_holds_are_closed_before_there_are_too_many() -> None:
-    with garbage.only_new_objects():
-        plugin = garbage.Bounded()
-        for _ in range(garbage.OPENED + 1):
+    with session.only_new_objects():
+        plugin = session.Bounded()
+        for _ in range(session.OPENED + 1):
             Holder(Path(__file__))
         before = len(os.listdir("/proc/self/fd"))
         plugin.pytest_runtest_logfinish()
-    assert len(os.listdir("/proc/self/fd")) <= before - garbage.OPENED // 2
+    assert len(os.listdir("/proc/self/fd")) <= before - session.OPENED // 2
 
 
 def next_descriptor() -> int:

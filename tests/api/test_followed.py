@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.dropin import assert_same, run
-from harness.scripts import START
+from harness.dropin import START, assert_same, run
 
 import ir_runtime as ir
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from harness.garbage import nothing_frozen
+from harness.session import nothing_frozen
 
 import ir_runtime as ir
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness.dropin import assert_same, run
-from harness.scripts import START
+from harness.dropin import START, assert_same, run
 
 PROGRAMS = {
     "a network that is created layer by layer": """

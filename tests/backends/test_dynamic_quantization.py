@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.agreement import multiply_add
 from harness.layers import layer
 from harness.other_vectors import AGAIN, same_with_other_vectors
-from harness.rounding import multiply_add
 
 from ir_runtime.backends import Backend, KernelTemplate
 from ir_runtime.backends.common.dynamic_quantization import (

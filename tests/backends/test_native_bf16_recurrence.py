@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.agreement import rounded_to_bf16 as rounded
 from harness.layers import layer
 from harness.other_vectors import same_with_other_vectors
-from harness.rounding import rounded_to_bf16 as rounded
 
 from ir_runtime.backends import Precision
 from ir_runtime.backends.core.precision import within

@@ -195,7 +195,7 @@ def lines() -> list[tuple[str, str]]:
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 def test_a_person_who_types_in_a_shell_gets_the_name(folder: Path, invoke: Invoke, name: str) -> None:
     """And nothing in it runs, though Enter follows at once."""
-    from harness.typing_into import Shell
+    from harness.terminals import Shell
 
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed; what it gets, and what bash makes of its own, is tested above")

@@ -209,7 +209,7 @@ def test_inputs_are_streamed(model: Path, invoke: Invoke) -> None:
 
 @posix
 def test_arrays_are_not_for_terminals(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.screen import on_terminal
+    from harness.terminals import on_terminal
 
     assert "stdout is a terminal" in on_terminal(monkeypatch, "run chain.xml -i x.npy -o -")
 

@@ -26,7 +26,7 @@ from ir_runtime.cli.progress import Bar, bar, status
 from ir_runtime.cli.render import SHOWN, table
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals need POSIX")
-from harness.screen import on_terminal, plain  # noqa: E402  needs POSIX, too
+from harness.terminals import on_terminal, plain  # noqa: E402  needs POSIX, too
 
 Invoke = Callable[[str], Result]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from harness.legacy_nets import LegacyNet
+from harness.legacy import LegacyNet
 from harness.nets import Net
 
 import ir_runtime as ir

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import openvino as ov
 import pytest
-from harness.garbage import only_new_objects
+from harness.session import only_new_objects
 from models.quantized import pictures, quantized_cnn
 
 import ir_runtime

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.garbage import only_new_objects
 from harness.nets import End, Net
+from harness.session import only_new_objects
 
 import ir_runtime as ir
 from ir_runtime.backends import available

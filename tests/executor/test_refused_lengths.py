@@ -10,7 +10,7 @@ import pytest
 from harness.files import model_of
 from harness.nets import Net
 from harness.sample import Sample, all_samples
-from harness.variants import lengths
+from harness.subjects import lengths
 
 import ir_runtime as ir
 from ir_runtime.backends import available

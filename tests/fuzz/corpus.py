@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from harness.files import model_of
-from harness.legacy_layers import CASES, loop
+from harness.legacy import CASES, loop
 from harness.sample import Sample, all_samples, is_sampled
 
 from ir_runtime.ir.element import ElementType

@@ -1,8 +1,10 @@
-"""Count what a run computes, from the arrays that each layer reads and writes."""
+"""Count what running does: operations of NumPy, and calls of functions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
 
 import ir_runtime
 from ir_runtime.executor.step import Step
@@ -41,3 +43,20 @@ def counted(model: ir_runtime.Model, inputs: Sequence[Array]) -> dict[str, int]:
     counter = Counter()
     ir_runtime.compile_model(model)(list(inputs), observers=[counter])
     return counter.flops
+
+
+def calls(action: Callable[[], object]) -> int:
+    """How many functions of Python and of C an action calls; NumPy's ufuncs are objects, and not counted."""
+    count = 0
+
+    def event(frame: FrameType, kind: str, argument: object) -> None:
+        nonlocal count
+        count += kind in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(event)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return count

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.environment import TARGET as AGAIN
+from harness.session import TARGET as AGAIN
 from ir_runtime.backends.native.codegen.target import TARGET
 from ir_runtime.backends.native.codegen.targets import TARGETS, VECTORS
 from ir_runtime.backends.native.machine_code.library import library

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from harness.legacy_nets import Dims, LegacyNet
+from harness.legacy import Dims, LegacyNet
 from harness.refusals import Call, said_of
 
 FOLDER = "messages"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from harness.files import model_of
-from harness.legacy_nets import LegacyNet
+from harness.legacy import LegacyNet
 from harness.nets import Net
 from harness.refusals import Call
 from harness.sample import case, ints, numbers, scalar

@@ -7,9 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from harness.partial import length_around
-from harness.shapes import Both, patterns
-from harness.wider import LAXER, MODELS, STRICTER
+from harness.partial_shapes import LAXER, MODELS, STRICTER, Both, length_around, patterns
 
 from ir_runtime.ir.shape import PartialShape
 from models.collection import COLLECTION, saved, zoo

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import openvino as ov
 import pytest
-from harness.garbage import only_new_objects
 from harness.oracle import PLUGIN, core
+from harness.session import only_new_objects
 from openvino import opset6
 from openvino import opset13 as op
 

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from harness.oracle import core
-from harness.partial import Constant, PartialSample, partial
+from harness.partial_shapes import PARTIAL, Constant, PartialSample, partial
 from harness.sample import Sample, all_samples
-from harness.wider import PARTIAL
 
 import ir_runtime
 from ir_runtime.ir.dimension import Dimension

@@ -8,9 +8,8 @@ from zlib import crc32
 import pytest
 from harness.every_sample import every_sample
 from harness.files import model_of
+from harness.partial_shapes import LAXER, SAMPLES, STRICTER, Both, patterns
 from harness.sample import Sample
-from harness.shapes import Both, patterns
-from harness.wider import LAXER, SAMPLES, STRICTER
 
 from ir_runtime.ir.shape import PartialShape
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness.example_models import EXAMPLE_MODELS
-from harness.examples import examples
+from harness.examples import EXAMPLE_MODELS, examples
 
 import ir_runtime as ir
 from ir_runtime.ops import Op, registry

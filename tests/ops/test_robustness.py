@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 import pytest
 from harness.sample import Sample, all_samples, text
-from harness.settings import examples
+from harness.session import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 from harness.sample import Sample, all_samples, is_sampled
-from harness.settings import examples
+from harness.session import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

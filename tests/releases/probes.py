@@ -12,9 +12,9 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from harness.example_models import EXAMPLE_MODELS
+from harness.examples import EXAMPLE_MODELS
 from harness.files import model_of
-from harness.legacy_nets import LegacyNet
+from harness.legacy import LegacyNet
 from harness.sample import Sample, all_samples
 
 import ir_runtime as ir

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from harness.legacy_nets import LegacyNet
+from harness.legacy import LegacyNet
 from harness.loops import body_of
 from harness.nets import Net
 from harness.refusals import said_by

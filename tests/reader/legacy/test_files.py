@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.legacy_layers import loop, ramp
-from harness.legacy_nets import LegacyNet
+from harness.legacy import LegacyNet, loop, ramp
 
 import ir_runtime as ir
 from ir_runtime.io.reader.legacy.building import Building

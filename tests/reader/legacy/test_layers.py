@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.legacy_layers import CASES, Case, loop, ramp
-from harness.legacy_nets import Dims, LegacyNet
+from harness.legacy import CASES, Case, Dims, LegacyNet, loop, ramp
 from harness.oracle import plugin, read
 
 import ir_runtime as ir

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import openvino as ov
 import pytest
-from harness.legacy_nets import Dims, End, LegacyNet
+from harness.legacy import Dims, End, LegacyNet
 from harness.oracle import plugin
 from harness.oracle import read as theirs
 from openvino import opset1 as op

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness.legacy_layers import CASES, Case
-from harness.legacy_nets import LegacyNet
+from harness.legacy import CASES, Case, LegacyNet
 from reader.legacy.test_networks import NETWORKS, Twin
 
 import ir_runtime as ir

@@ -1,22 +1,79 @@
-"""Type into a shell at the other end of a pseudo-terminal, as a person does."""
+"""Terminals: what a command prints on one, and a shell into which a person types."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import re
+import shlex
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
+import pytest
+
 import ir_runtime
+from ir_runtime.cli import main
 
 __all__ = ["SHELLS", "Shell", "installed"]
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, line: str, columns: int = 80, rows: int = 24) -> str:
+    """Return what a terminal of that size gets, with escapes; results and messages alike."""
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with terminal(monkeypatch, columns, rows) as said, suppress(SystemExit):
+        main(shlex.split(line), prog_name="ir-runtime", standalone_mode=False)
+    return b"".join(said).decode().replace("\r\n", "\n")
+
+
+@contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch, columns: int, rows: int) -> Iterator[list[bytes]]:
+    """Let this process write to a terminal; what it has written is in the list afterwards."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    said: list[bytes] = []
+    reader = threading.Thread(target=_read, args=(master, said))
+    reader.start()
+    try:
+        with monkeypatch.context() as patch, os.fdopen(slave, "w", encoding="utf-8") as stream:
+            for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+                patch.setattr(sys, name, stream)
+            yield said
+            stream.flush()
+    finally:
+        reader.join()
+        os.close(master)
+
+
+def _read(master: int, said: list[bytes]) -> None:
+    while True:
+        try:
+            found = os.read(master, 1 << 16)
+        except OSError:  # the other end is closed
+            return
+        if not found:
+            return
+        said.append(found)
+
+
+def plain(text: str) -> str:
+    """The text without escapes."""
+    return _ESCAPE.sub("", text)
+
 
 SHELLS = ("bash", "zsh", "fish")
 PATIENCE = 600

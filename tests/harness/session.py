@@ -1,0 +1,200 @@
+"""How a run of the tests goes: kernels and settings before it, which tests, in which order, how often, and memory in time."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from inspect import isfunction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
+
+__all__ = [
+    "TARGET",
+    "Bounded",
+    "Chosen",
+    "build_kernels",
+    "examples",
+    "forget_settings",
+    "long_ones_first",
+    "nothing_frozen",
+    "only_new_objects",
+]
+
+
+def build_kernels() -> None:
+    """Build the library for this processor, unless it is there; without the tools for that, tests of the backend are skipped."""
+    from ir_runtime.backends.core import default  # once settings are forgotten
+
+    if default._lack() is None or not find_spec("llvmlite") or not find_spec("ziglang"):
+        return
+    subprocess.run([sys.executable, "-m", "ir_runtime.backends.native.build"], check=False)
+    default._lack.cache_clear()
+
+
+TARGET = "IR_RUNTIME_TEST_TARGET"
+"""The name of the target whose kernels tests run on, if that is not the best one of the processor."""
+
+# What Python does; modules of the tests are found by pytest's own setting.
+_PYTHON = "PYTHON(?!UNBUFFERED|HASHSEED|PYCACHEPREFIX|DONTWRITEBYTECODE).*"
+# What this package does: kept are where things lie, and what tests tell tests that they start.
+_PACKAGE = "_?IR_RUNTIME_(?!CACHE|ZOO|TEST_).*"
+# How wide and colourful programs write.
+_TERMINAL = "COLUMNS|LINES|PAGER|LESS|NO_COLOR|FORCE_COLOR|CLICOLOR.*|PY_COLORS|TTY_(COMPATIBLE|INTERACTIVE)"
+# How libraries compute, and on how many threads.
+_LIBRARIES = "(DASK|OMP|MKL|OPENBLAS|ZARR|HDF5|OV|OPENVINO)_.*"
+_SETTINGS = re.compile(f"{_PYTHON}|{_PACKAGE}|{_TERMINAL}|{_LIBRARIES}")
+
+
+def forget_settings() -> None:
+    """Remove such variables from the environment of this process and of those that it starts; use the usual umask.
+
+    What tests that start tests tell them is kept.
+    """
+    os.umask(0o022)
+    for name in list(os.environ):
+        if _SETTINGS.fullmatch(name):
+            del os.environ[name]
+    if target := os.environ.get(TARGET):
+        os.environ["IR_RUNTIME_TARGET"] = target
+
+
+GROWTH = 1 << 30
+OPENED = 200
+"""Files: many systems let a process have 1024."""
+_PAGES = Path("/proc/self/statm")
+_OPEN = Path("/proc/self/fd")
+
+
+@contextmanager
+def only_new_objects() -> Iterator[None]:
+    """Leave objects that exist out of collections, for good; those made inside can be told apart from them."""
+    gc.collect()
+    gc.freeze()
+    yield
+
+
+@contextmanager
+def nothing_frozen() -> Iterator[None]:
+    """Let collections visit every object, as in a program that freezes none; each takes a second then."""
+    gc.collect()
+    gc.unfreeze()
+    try:
+        yield
+    finally:
+        gc.freeze()
+
+
+class Bounded:
+    """A plugin that keeps collections of garbage short, and frees networks when a process has grown by them.
+
+    Collected tests are millions of objects that live until the end, and each full collection would take a second to
+    visit them. Networks refer to themselves, and the more objects there are, the later does Python look at the old ones.
+    """
+
+    def __init__(self) -> None:
+        self._before, self._open = _resident(), _open_files()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        """Leave all that collecting tests has made out of collections of garbage."""
+        gc.collect()
+        gc.freeze()
+
+    def pytest_runtest_logfinish(self) -> None:
+        """Collect garbage if the tests since the last time have taken much memory, or left many files open."""
+        if _resident() > self._before + GROWTH or _open_files() > self._open + OPENED:
+            gc.collect()
+            self._before, self._open = _resident(), _open_files()
+
+
+def _resident() -> int:
+    """How many bytes of this process are in memory; 0 where the system does not say."""
+    return int(_PAGES.read_text().split()[1]) * mmap.PAGESIZE if _PAGES.exists() else 0
+
+
+def _open_files() -> int:
+    """How many files this process has open; 0 where the system does not say."""
+    return len(os.listdir(_OPEN)) if _OPEN.exists() else 0
+
+
+class Chosen:
+    """A plugin for runs of all tests that have a mark, or of all that have not.
+
+    Args:
+        mark: the name of the mark.
+        wanted: whether those that have it are run.
+    """
+
+    def __init__(self, mark: str, wanted: bool) -> None:
+        self._mark, self._wanted = mark, wanted
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(
+        self, collector: pytest.Collector, name: str, obj: object
+    ) -> list[Any] | None:
+        """Make nothing of a function of whose tests none is run; None leaves it to pytest."""
+        if not name.startswith("test") or not isfunction(obj):
+            return None
+        marks = [*collector.iter_markers(), *getattr(obj, "pytestmark", ())]
+        whole = self._has(marks)
+        if self._wanted:
+            return None if whole or any(self._is_split(mark) for mark in marks) else []
+        return [] if whole else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Leave out parameters that have the mark, or those that have not, where they are what decides."""
+        definition = metafunc.definition
+        split = [mark for mark in definition.iter_markers("parametrize") if self._is_split(mark)]
+        if self._has(definition.iter_markers()) or len(split) != 1 or split[0] not in definition.own_markers:
+            return
+        (mark,) = split
+        names, sets = mark.args
+        # What others are called must not depend on those that are left out.
+        if all(isinstance(each, ParameterSet) and each.id is not None for each in sets):
+            kept = [each for each in sets if self._has(each.marks) is self._wanted]
+            place = definition.own_markers.index(mark)
+            definition.own_markers[place] = pytest.mark.parametrize(names, kept, **mark.kwargs).mark
+
+    def _has(self, marks: Iterable[Any]) -> bool:
+        return any(mark.name == self._mark for mark in marks)
+
+    def _is_split(self, mark: pytest.Mark) -> bool:
+        """Whether it gives parameters some of which have the mark."""
+        sets = mark.args[1] if mark.name == "parametrize" and len(mark.args) == 2 else ()
+        return any(isinstance(each, ParameterSet) and self._has(each.marks) for each in sets)
+
+
+def long_ones_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Tests marked ``long`` at the beginning of either half, which is where each of two processes begins.
+
+    Those of a file stay together. The second half has them in reverse: both then seldom make the same kernels at once.
+    """
+    files = list(dict.fromkeys(item.path for item in items if _is_long(item)))
+    first, second = set(files[::2]), set(files[1::2])
+    begin = [item for item in items if _is_long(item) and item.path in first]
+    middle = [item for item in items if _is_long(item) and item.path in second][::-1]
+    rest = [item for item in items if not _is_long(item)]
+    half = max(len(items) // 2 - len(begin), 0)
+    return [*begin, *rest[:half], *middle, *rest[half:]]
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("long") is not None
+
+
+def examples(usual: int, thorough: int) -> int:
+    """Return how many examples to try: in a usual run, in the exhaustive one, and twice as many when exploring."""
+    return {"thorough": thorough, "explore": 2 * thorough}.get(
+        os.environ.get("HYPOTHESIS_PROFILE", ""), usual
+    )
