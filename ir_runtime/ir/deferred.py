@@ -1,4 +1,4 @@
-"""Values of constants that are computed when they are asked for."""
+"""Constants whose values are computed on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["DeferredValue"]
 
 
 class DeferredValue(Value):
-    """The value of a constant that is computed when its contents are first asked for.
+    """The value of a constant, computed on first use.
 
     Args:
         type: its type.

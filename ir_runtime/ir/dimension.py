@@ -1,4 +1,4 @@
-"""Dimensions and intervals: integers of which only bounds may be known before a model runs."""
+"""Dimensions and intervals: integers with bounds, some known only when a model runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_BOUND = 1 << 128
 class Interval:
     """An integer in ``[min, max]``; ``None`` means that it is unbounded on that side.
 
-    Shape arithmetic has negative results on the way (``length - 5``); what is never negative is a `Dimension`.
+    Shape arithmetic has negative intermediate results (``length - 5``); a `Dimension` is never negative.
 
     >>> Dimension(2, 8) - 5
     Interval(-3, 3)

@@ -110,12 +110,12 @@ class ElementType(Enum):
 
     @classmethod
     def of_attribute(cls, text: str) -> ElementType:
-        """Read what an attribute says, as OpenVINO does: a name in any case, and nothing around it.
+        """Parse the value of an attribute as OpenVINO does: a name in any case, without whitespace.
 
         Raises:
             ValueError: if no element type has that name.
         """
-        return _found(_BY_NAME, text.lower())
+        return _look_up(_BY_NAME, text.lower())
 
     @classmethod
     def of_port(cls, text: str) -> ElementType:
@@ -124,20 +124,20 @@ class ElementType(Enum):
         Raises:
             ValueError: if no element type has that name.
         """
-        return _found(_BY_PRECISION, text)
+        return _look_up(_BY_PRECISION, text)
 
     @classmethod
     def from_dtype(cls, dtype: Any) -> ElementType:
-        """Return the element type that a NumPy dtype stands for.
+        """Return the element type of a NumPy dtype.
 
         Raises:
             ValueError: if there is none, as for complex numbers.
         """
-        given = np.dtype(dtype)
-        found = cls.string if given.kind in "SUT" else _BY_DTYPE.get(given.newbyteorder("="))
-        if found is None:
-            raise ValueError(f"NumPy dtype {given} has no element type in OpenVINO")
-        return found
+        numpy_dtype = np.dtype(dtype)
+        element = cls.string if numpy_dtype.kind in "SUT" else _BY_DTYPE.get(numpy_dtype.newbyteorder("="))
+        if element is None:
+            raise ValueError(f"NumPy dtype {numpy_dtype} has no element type in OpenVINO")
+        return element
 
     @property
     def is_encoded(self) -> bool:
@@ -264,10 +264,10 @@ class ElementType(Enum):
         return f"<Type: {_SHOWN.get(self.label, self.c_name)!r}>"
 
 
-def _found(known: Mapping[str, ElementType], text: str) -> ElementType:
-    if (found := known.get(text)) is None:
+def _look_up(table: Mapping[str, ElementType], text: str) -> ElementType:
+    if (element := table.get(text)) is None:
         raise ValueError(f"{text!r} is not an element type")
-    return found
+    return element
 
 
 def _spellings(element: ElementType) -> tuple[str, ...]:

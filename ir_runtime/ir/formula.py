@@ -115,7 +115,7 @@ class Formula:
             return self.at(lengths)
         terms: dict[_Monomial, Fraction] = {}
         for monomial, scale in self.terms.items():
-            values = [_given(unknown, lengths) for unknown in monomial]
+            values = [_substitute(unknown, lengths) for unknown in monomial]
             rest = tuple(value for value in values if not isinstance(value, int))
             number = scale * math.prod(value for value in values if isinstance(value, int))
             terms[rest] = terms.get(rest, Fraction(0)) + number
@@ -146,7 +146,7 @@ class Formula:
         terms: dict[_Monomial, Fraction] = {}
         right = Formula._of(other)
         if _is_kept(self, right):
-            arguments = (*_multiplied(self), *_multiplied(right))
+            arguments = (*_factors_unless_expanded(self), *_factors_unless_expanded(right))
             return Formula({(_Call("product", arguments),): Fraction(1)}, factors)
         for mine, scale in self.terms.items():
             for theirs, times in right.terms.items():
@@ -192,7 +192,7 @@ def _is_kept(left: Formula, right: Formula) -> bool:
     )
 
 
-def _multiplied(formula: Formula) -> tuple[Formula, ...]:
+def _factors_unless_expanded(formula: Formula) -> tuple[Formula, ...]:
     """Return the arguments of a product that is not expanded; else the formula alone."""
     if len(formula.terms) == 1:
         monomial, scale = _only(formula)
@@ -205,8 +205,8 @@ def _value(unknown: _Unknown, lengths: Mapping[str, int]) -> int:
     return lengths[unknown] if isinstance(unknown, str) else unknown.at(lengths)
 
 
-def _given(unknown: _Unknown, lengths: Mapping[str, int]) -> int | _Unknown:
-    """Return the number of an unknown, if the lengths tell it, or else what remains unknown."""
+def _substitute(unknown: _Unknown, lengths: Mapping[str, int]) -> int | _Unknown:
+    """Substitute lengths into an unknown: a number if all are given, else an unknown."""
     if isinstance(unknown, str):
         return lengths.get(unknown, unknown)
     if all(argument.symbols <= lengths.keys() for argument in unknown.arguments):

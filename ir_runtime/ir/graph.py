@@ -111,7 +111,7 @@ class Layer:
         inputs: tuple[PortSpec, ...] = (),
         outputs: tuple[PortSpec, ...] = (),
     ) -> Layer:
-        """Return a layer that the file does not have; messages place it where the layer beside it is."""
+        """Return a layer that is not in the file; messages give it the location of another layer."""
         where = replace(beside, layer=name, operation=op.versioned_name())
         return cls(id, name, op.name, f"opset{op.since}", op, where, inputs, outputs)
 

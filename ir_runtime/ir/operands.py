@@ -1,4 +1,4 @@
-"""The shapes of one layer's inputs and outputs, as far as its cost depends on them."""
+"""The shapes of one layer's inputs and outputs, from which its cost is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of which some dimensions, or even the rank, may be unknown until a model runs."""
+"""Shapes whose dimensions or rank may be unknown until a model runs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PartialShape(Sequence[Dimension]):
 
     @classmethod
     def dynamic(cls, rank: int | Dimension | None = None) -> PartialShape:
-        """Return a shape of which nothing, or only the rank, is known."""
+        """Return a shape with unknown dimensions, or of unknown rank."""
         return cls(None if rank is None else [-1] * operator.index(rank))
 
     @property
@@ -82,7 +82,7 @@ class PartialShape(Sequence[Dimension]):
 
     @property
     def static(self) -> tuple[int, ...]:
-        """The lengths, all of which must be known: for code that has made sure."""
+        """The lengths; call only if all are known."""
         return tuple(map(operator.index, self)) if self._lengths is None else self._lengths
 
     def replace(self, lengths: Mapping[int, DimensionLike]) -> PartialShape:
@@ -90,7 +90,7 @@ class PartialShape(Sequence[Dimension]):
         return PartialShape([lengths.get(i, d) for i, d in enumerate(self)])
 
     def merge(self, other: PartialShape) -> PartialShape | None:
-        """Return what both shapes allow, or ``None`` if they exclude each other."""
+        """Return the intersection with another shape, or ``None`` if it is empty."""
         if self._dims is None or (self._lengths is not None and self._lengths == other._lengths):
             return other
         if other._dims is None:

@@ -89,7 +89,7 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
         assert port is not None
         if element is ElementType.dynamic:
             continue
-        name, variable = _named(port, index), port.element
+        name, variable = _port_name(port, index), port.element
         if element not in variable.allowed:
             allowed = ", ".join(each.label for each in variable.allowed)
             reason = InferenceError(
@@ -148,6 +148,6 @@ def _arity(ports: Sequence[Input], required: int) -> str:
     return f"{count} inputs ({names})" if names else "no inputs"
 
 
-def _named(port: Input, index: int) -> str:
+def _port_name(port: Input, index: int) -> str:
     """Return what messages call an input: one of many by its place, counted from 0."""
     return f"input {index}" if port.variadic else f"input {port.name!r}"

@@ -1,4 +1,4 @@
-"""Lower bounds of the sizes of tensors, as far as their shapes are known, and results that have no elements."""
+"""Lower bounds of the sizes of tensors, and empty results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Abstract values of inference: the type of a tensor and, as far as they are known, its contents."""
+"""Abstract values of inference: the type of a tensor and, where known, its contents."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Bounds:
 class Value:
     """A tensor type and, where known, the contents.
 
-    The contents are numbers, or integers of which some have only bounds: then an array of
+    The contents are numbers, or integers, some with bounds only: then an array of
     ``dtype=object`` with `int` and `Interval` elements. Real numbers that are not known may have
     ``bounds``.
     """
@@ -82,7 +82,7 @@ class Value:
 
     @classmethod
     def bounded(cls, element: ElementType, numbers: Array) -> Value:
-        """Return integers, some of which may be intervals; plain numbers if none is."""
+        """Return integers or intervals as an array; of plain numbers if there is no interval."""
         shape = PartialShape(numbers.shape)
         if all(isinstance(n, int | np.integer) or n.is_static for n in numbers.flat):
             numbers = np.array([int(n) for n in numbers.flat], element.dtype).reshape(numbers.shape)

@@ -19,9 +19,9 @@ _SHOWN = 4
 class Constants:
     """Constants, and layers computed from constants alone, with their statistics."""
 
-    def __init__(self, found: Items) -> None:
-        self._found = found
-        self.items = [item for item in found.items if item.is_constant]
+    def __init__(self, listing: Items) -> None:
+        self._listing = listing
+        self.items = [item for item in listing.items if item.is_constant]
         self._numbers = {item.index: number for number, item in enumerate(self.items)}
         self.statistics: dict[int, Statistics] = {}
         """By the number of the constant."""
@@ -34,12 +34,12 @@ class Constants:
     def of(self, index: int) -> list[int]:
         """Return the numbers of the constants that a layer reads, and those that these are computed from."""
         seen: dict[int, None] = {}
-        waiting = [i for i in self._found.above[index] if i in self._numbers]
+        waiting = [i for i in self._listing.above[index] if i in self._numbers]
         while waiting:
             current = waiting.pop(0)
             if current not in seen:
                 seen[current] = None
-                waiting += self._found.above[current]
+                waiting += self._listing.above[current]
         return [self._numbers[i] for i in seen]
 
     def bytes_of(self, index: int) -> int:
@@ -52,7 +52,7 @@ class Constants:
 
     def note(self, index: int) -> str:
         """Return a short text for the largest constant of a layer: its numbers, or its shape."""
-        direct = [self._found.items[i] for i in self._found.above[index] if i in self._numbers]
+        direct = [self._listing.items[i] for i in self._listing.above[index] if i in self._numbers]
         values = [(item, value) for item in direct if (value := item.value(0)) is not None]
         if not values:
             return ""

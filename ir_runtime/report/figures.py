@@ -31,8 +31,8 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
     for key in ("time", "flops", "weights"):
         if key in known:
             parts += _by_scope(tree, records, known[key])
-    if (memory := memory_of(tree.found, measures.memory)) is not None:
-        worst = tree.found.items[memory.layers[memory.used.index(max(memory.used))]].layer
+    if (memory := memory_of(tree.listing, measures.memory)) is not None:
+        worst = tree.listing.items[memory.layers[memory.used.index(max(memory.used))]].layer
         parts.append(
             staircase(
                 "Memory of activations over the steps", memory.used, bytes_text, f"peak at {worst.name}"
@@ -106,7 +106,7 @@ class _Blocks:
         for index in scope.layers:
             node = self.records.index[index]
             if value := self.values[node]:
-                name = shown(self.tree.found.items[index].layer.type)
+                name = shown(self.tree.listing.items[index].layer.type)
                 inside.append(Block(name, value, self.text(value), ("node", node)))
                 deepest = max(deepest, level + 1)
         return self._block(number, self._owned(scope, sum(block.value for block in inside)), inside), deepest

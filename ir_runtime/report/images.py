@@ -22,22 +22,22 @@ _MOST = 8
 
 def pictures(tensors: Sequence[tuple[str, Array]]) -> str:
     """Return the tensors that look like images, as HTML; empty if none does."""
-    found: list[str] = []
+    parts: list[str] = []
     for name, array in tensors:
         picture = as_picture(array)
-        if picture is None or len(found) == _MOST:
+        if picture is None or len(parts) == _MOST:
             continue
         source = "data:image/png;base64," + base64.b64encode(png(picture)).decode()
         size = {"width": picture.shape[1], "height": picture.shape[0]}
         caption = element("figcaption", text=f"{name} ({dims(array.shape)})")
-        found.append(
+        parts.append(
             element(
                 "figure",
                 caption,
                 f'<img alt="" src="{source}" width="{size["width"]}" height="{size["height"]}">',
             )
         )
-    return element("div", *found, class_="thumbs") if found else ""
+    return element("div", *parts, class_="thumbs") if parts else ""
 
 
 def as_picture(array: Array) -> Array | None:

@@ -85,15 +85,15 @@ class Items:
 
 def items_of(graph: Graph, values: Inferred) -> Items:
     """Return the layers of a graph and of the bodies in it, in topological order."""
-    found = Items()
-    _Walk(found).graph(graph, values, ())
-    found.link()
-    return found
+    listing = Items()
+    _Walk(listing).graph(graph, values, ())
+    listing.link()
+    return listing
 
 
 class _Walk:
-    def __init__(self, found: Items) -> None:
-        self._found = found
+    def __init__(self, listing: Items) -> None:
+        self._listing = listing
         self._ends: dict[tuple[int, int], list[tuple[int, int]]] = {}
         """The Results of bodies that feed an output of a layer, by its place and the output."""
 
@@ -102,8 +102,8 @@ class _Walk:
         known: dict[int, Item] = {}
         for layer in graph.walk:
             check(layer.where)
-            item = Item(len(self._found.items), layer, values, base, bodies=layer.bodies())
-            self._found.items.append(item)
+            item = Item(len(self._listing.items), layer, values, base, bodies=layer.bodies())
+            self._listing.items.append(item)
             known[layer.id] = item
             ends = self._bodies(item, values) if item.bodies else {}
             self._connect(graph, known, item, ends)
@@ -124,7 +124,7 @@ class _Walk:
                 self._ends.setdefault((item.index, end.port), []).append((known[end.result].index, 0))
             for back in body.back_edges:
                 source, target = known[back.result].index, known[back.parameter].index
-                self._found.edges.append(Edge(source, 0, target, 0, back=True))
+                self._listing.edges.append(Edge(source, 0, target, 0, back=True))
         return fed
 
     def _connect(
@@ -137,7 +137,7 @@ class _Walk:
             for start, port in self._ends.get((begin, source.number), [(begin, source.number)]):
                 for target in fed.get(number, ()) or (item.index,):
                     into = 0 if number in fed else number
-                    self._found.edges.append(Edge(start, port, target, into))
+                    self._listing.edges.append(Edge(start, port, target, into))
 
 
 def parts_of(item: Item, body: Body | None = None) -> Path:
@@ -149,17 +149,17 @@ def parts_of(item: Item, body: Body | None = None) -> Path:
     return (own, Part(body.name.removesuffix("_body"), item.index, body.name))
 
 
-def body_path(found: Items, item: Item) -> str:
+def body_path(listing: Items, item: Item) -> str:
     """Return the bodies that a layer is in, as `ir_runtime.analysis.cost` names them: ``loop/body``."""
     names: list[str] = []
     for part in item.base:
-        owner = found.items[part.owner]
+        owner = listing.items[part.owner]
         body = owner.bodies[0].name if len(owner.bodies) == 1 else part.body
         names += [owner.layer.name, body] if body else []
     return "/".join(names)
 
 
-def visible_edges(found: Items) -> Iterator[Edge]:
+def visible_edges(listing: Items) -> Iterator[Edge]:
     """Yield the edges between layers that have boxes in the initial picture, but for loop-carried values."""
-    items = found.items
-    return (e for e in found.edges if not e.back and items[e.source].is_drawn and items[e.target].is_drawn)
+    items = listing.items
+    return (e for e in listing.edges if not e.back and items[e.source].is_drawn and items[e.target].is_drawn)

@@ -1,4 +1,4 @@
-"""Mark the layers without boxes in the initial picture: constants, what follows from them, and arithmetic on shapes."""
+"""Mark the layers without boxes in the initial picture: constants, their dependents, and shape arithmetic."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _MOST = 64
 """Elements of a tensor that counts as a shape."""
 
 
-def mark_constants(found: Items) -> None:
+def mark_constants(listing: Items) -> None:
     """Mark constants, and layers that compute from constants alone: they belong to their readers."""
-    for item in found.items:  # producers come before their readers
-        above = found.above[item.index]
-        computed = bool(above) and _is_plain(item) and all(found.items[i].is_constant for i in above)
+    for item in listing.items:  # producers come before their readers
+        above = listing.above[item.index]
+        computed = bool(above) and _is_plain(item) and all(listing.items[i].is_constant for i in above)
         item.is_constant = item.layer.type == "Constant" or computed
 
 
-def mark_shapes(found: Items) -> None:
+def mark_shapes(listing: Items) -> None:
     """Mark layers that compute small tensors from nothing but shapes."""
-    for item in found.items:
+    for item in listing.items:
         if item.layer.type == "ShapeOf" and not item.is_constant:
             item.is_shape = True
         elif not item.is_constant and _is_plain(item) and _is_small(item):
-            above = [found.items[i] for i in found.above[item.index]]
+            above = [listing.items[i] for i in listing.above[item.index]]
             item.is_shape = any(a.is_shape for a in above) and all(a.is_shape or a.is_constant for a in above)
 
 

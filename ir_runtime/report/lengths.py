@@ -37,14 +37,14 @@ def lengths_of(source: Source, shapes: Shapes, measures: Measures) -> Lengths:
     ran = dict(reversed(measures.tensors))  # the inputs come first, and may have the name of an output
     accepted = source.constraints.accepted[:1] if source.constraints else ()
     fitting = accepted[0].lengths if accepted else {}
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for layer, type in source.types.items():
         name = label(source.graph[layer])
         for axis, dim in enumerate(type.shape if type.shape.rank is not None else ()):
             if (name, axis) not in names:
                 continue
             smallest = fitting.get(Dim(layer, axis), max(dim.min, 1))
-            found[names[name, axis]] = ran[name].shape[axis] if name in ran else smallest
+            numbers[names[name, axis]] = ran[name].shape[axis] if name in ran else smallest
     return Lengths(
-        found, "as in the run" if ran else "which the model accepts" if fitting else "the smallest"
+        numbers, "as in the run" if ran else "which the model accepts" if fitting else "the smallest"
     )

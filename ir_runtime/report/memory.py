@@ -31,19 +31,19 @@ def output_bytes(item: Item, measured: Mapping[str, int]) -> int | None:
     return sum(value.element.nbytes(value.count.min) for value in known)
 
 
-def memory_of(found: Items, measured: Mapping[str, int]) -> Memory | None:
-    """Return what is in use while each layer outside of bodies runs; ``None`` where sizes are not known.
+def memory_of(listing: Items, measured: Mapping[str, int]) -> Memory | None:
+    """Return the bytes in use while each layer outside of bodies runs; ``None`` if a size is unknown.
 
     A tensor is in use from the layer that computes it up to the last one that reads it, and views count as copies.
     """
-    layers = [item for item in found.items if not item.base and not item.is_constant]
+    layers = [item for item in listing.items if not item.base and not item.is_constant]
     sizes = {item.index: output_bytes(item, measured) for item in layers if item.layer.type != "Result"}
     if not sizes or any(size is None for size in sizes.values()):
         return None
     place = {item.index: number for number, item in enumerate(layers)}
     last = {index: place[index] for index in sizes}
-    for edge in found.edges:
-        source, target = _outside(found, edge.source), _outside(found, edge.target)
+    for edge in listing.edges:
+        source, target = _outside(listing, edge.source), _outside(listing, edge.target)
         if source in last and target in place:
             last[source] = max(last[source], place[target])
     changes = [0] * (len(layers) + 1)
@@ -57,7 +57,7 @@ def memory_of(found: Items, measured: Mapping[str, int]) -> Memory | None:
     return Memory([item.index for item in layers], used)
 
 
-def _outside(found: Items, index: int) -> int:
+def _outside(listing: Items, index: int) -> int:
     """Return the layer outside of bodies that a layer belongs to."""
-    base = found.items[index].base
+    base = listing.items[index].base
     return base[0].owner if base else index

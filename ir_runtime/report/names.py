@@ -46,27 +46,27 @@ def module_of(item: Item) -> tuple[str, ...] | None:
     if (own := scope_of(item.layer.name)) is not None:
         return own
     fused = next((str(text) for key, text in item.layer.rt_info.items() if "fused_names" in str(key)), "")
-    return next((found for name in fused.split(",") if (found := scope_of(name)) is not None), None)
+    return next((inner for name in fused.split(",") if (inner := scope_of(name)) is not None), None)
 
 
-def place(found: Items) -> None:
+def place(listing: Items) -> None:
     """Set the path of every layer; one whose name has no scope gets that of its neighbours."""
-    for item in found.items:
+    for item in listing.items:
         if item.layer.type in IO_TYPES:
             item.path = item.base
         elif (scope := module_of(item)) is not None:
             item.path = (*item.base, *map(Part, scope))
-    _follow(found)
-    for item in found.items:
+    _follow(listing)
+    for item in listing.items:
         path = item.base if item.path is None else item.path
         item.path = (*path, *parts_of(item)) if item.bodies else path
-    _move(found)
+    _move(listing)
 
 
-def _follow(found: Items) -> None:
-    waiting = [item for item in found.items if item.path is None and not item.is_constant]
+def _follow(listing: Items) -> None:
+    waiting = [item for item in listing.items if item.path is None and not item.is_constant]
     for _ in range(_PASSES):
-        near = [(item, path) for item in waiting if (path := _near(found, item)) is not None]
+        near = [(item, path) for item in waiting if (path := _near(listing, item)) is not None]
         for item, path in near:
             item.path = path
         waiting = [item for item in waiting if item.path is None]
@@ -74,15 +74,15 @@ def _follow(found: Items) -> None:
             return
 
 
-def _near(found: Items, item: Item) -> Path | None:
+def _near(listing: Items, item: Item) -> Path | None:
     """Return the scope that the neighbours of a layer have in common."""
-    items, depth = found.items, len(item.base)
-    readers = [items[i] for i in found.below[item.index]]
-    if len(readers) == 1 and _has_weights(found, item) and _tells(readers[0], depth):
+    items, depth = listing.items, len(item.base)
+    readers = [items[i] for i in listing.below[item.index]]
+    if len(readers) == 1 and _has_weights(listing, item) and _tells(readers[0], depth):
         return _parent(
             readers[0], depth
         )  # a convolution goes to its normalization or bias, not between two blocks
-    sides = (found.above[item.index], found.below[item.index])
+    sides = (listing.above[item.index], listing.below[item.index])
     near = [next((items[i].path for i in side if _tells(items[i], depth)), None) for side in sides]
     told = [path for path in near if path is not None and path[:depth] == item.base]
     if len(told) == 2:
@@ -109,14 +109,14 @@ def _parent(item: Item, depth: int) -> Path:
     return path[: max(depth, len(path) - 1)]
 
 
-def _has_weights(found: Items, item: Item) -> bool:
-    return any(found.items[i].is_constant for i in found.above[item.index])
+def _has_weights(listing: Items, item: Item) -> bool:
+    return any(listing.items[i].is_constant for i in listing.above[item.index])
 
 
-def _move(found: Items) -> None:
+def _move(listing: Items) -> None:
     """Move the layers of a body below the scope of the layer that the body belongs to."""
-    for item in found.items:
+    for item in listing.items:
         if item.base and item.path is not None:
-            owner = found.items[item.base[0].owner]
+            owner = listing.items[item.base[0].owner]
             outside = (owner.path or ())[: -len(parts_of(owner))]
             item.path = (*outside, *item.path)

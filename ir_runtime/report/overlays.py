@@ -106,16 +106,16 @@ def _overlay(
 
 
 def notes(records: Records, measures: Measures) -> dict[int, list[str]]:
-    """Return sentences about layers: what they were fused with, and where NaN begins."""
-    found: dict[int, list[str]] = {}
+    """Return sentences about layers: FLOPs, speed, fusion, and the first NaN."""
+    sentences: dict[int, list[str]] = {}
     for number, item in enumerate(records.items):
         if isinstance(count := records.cost_of(item), Formula):
-            found[number] = [f"FLOPs: {shown(count.text())}"]
+            sentences[number] = [f"FLOPs: {shown(count.text())}"]
     for name, number in records.layers_by_name().items():
         if name in measures.rates:
-            found.setdefault(number, []).append(measures.rates[name])
+            sentences.setdefault(number, []).append(measures.rates[name])
         if name in measures.fused:
-            found.setdefault(number, []).append(f"computed together with {shown(measures.fused[name])}")
+            sentences.setdefault(number, []).append(f"computed together with {shown(measures.fused[name])}")
         if name in measures.broken:
-            found.setdefault(number, []).append(shown(measures.broken[name]))
-    return found
+            sentences.setdefault(number, []).append(shown(measures.broken[name]))
+    return sentences

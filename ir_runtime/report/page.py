@@ -81,7 +81,7 @@ class _Content:
         self.overlays = overlays(self.records, measures, lengths_of(source, self.shapes, measures))
 
     def data(self) -> Record:
-        """Return what the scripts of the page read."""
+        """Return the data for the scripts of the page."""
         records, source = self.records, self.source
         return {
             "file": shown(Path(source.file).name or source.name),
@@ -108,7 +108,7 @@ def page(source: Source, measures: Measures | None = None, old: OldModel | None 
 
     Args:
         source: the model.
-        measures: what was measured of it.
+        measures: its measurements.
         old: a model to show beside it.
     """
     content = _Content(source, measures or Measures())

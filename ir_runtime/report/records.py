@@ -33,18 +33,18 @@ class Records:
     Args:
         tree: how they are drawn.
         shapes: names for dynamic lengths.
-        report: what was found wrong or noteworthy.
+        report: the findings.
         cost: the arithmetic of the layers, if it was counted.
     """
 
     def __init__(self, tree: Scopes, shapes: Shapes, report: Diagnostics, cost: Cost | None = None) -> None:
-        self._tree, found = tree, tree.found
-        self.items = [item for item in found.items if not item.is_constant]
+        self._tree, listing = tree, tree.listing
+        self.items = [item for item in listing.items if not item.is_constant]
         self.index = {item.index: number for number, item in enumerate(self.items)}
         """The number of each layer, by its place among all."""
-        self.constants = Constants(found)
+        self.constants = Constants(listing)
         self._sources: dict[tuple[int, int], Edge] = {
-            (edge.target, edge.input): edge for edge in found.edges if not edge.back
+            (edge.target, edge.input): edge for edge in listing.edges if not edge.back
         }
         self._named = {
             (row.line, row.layer, row.port): dims(row.shape) for row in shapes.ports if not row.is_input
@@ -69,7 +69,7 @@ class Records:
         index = self.index
         return [
             [index[e.source], e.port, index[e.target], e.input, int(e.back)]
-            for e in self._tree.found.edges
+            for e in self._tree.listing.edges
             if e.source in index and e.target in index
         ]
 
@@ -91,8 +91,8 @@ class Records:
 
     def readers_of_constant(self, id: int) -> list[int]:
         """Return the numbers of the layers that read a constant, by the id of the constant."""
-        found = self.constants.items
-        numbers = {number for number, item in enumerate(found) if item.layer.id == id and not item.base}
+        constants = self.constants.items
+        numbers = {number for number, item in enumerate(constants) if item.layer.id == id and not item.base}
         return [k for k, item in enumerate(self.items) if numbers & set(self.constants.of(item.index))]
 
     def cost_of(self, item: Item) -> Count | None:
@@ -100,10 +100,8 @@ class Records:
 
         A layer that has bodies includes their layers, and a layer of a body counts as often as the body runs at most.
         """
-        found = self._costs.get((self.within(item), item.layer.id))
-        return (
-            None if found is None or found.flops is None or found.runs is None else found.flops * found.runs
-        )
+        cost = self._costs.get((self.within(item), item.layer.id))
+        return None if cost is None or cost.flops is None or cost.runs is None else cost.flops * cost.runs
 
     def title(self, number: int) -> str:
         """Return the path of the module that a layer comes from and its operation: ``features › 1 › Convolution``."""
@@ -127,7 +125,7 @@ class Records:
 
     def within(self, item: Item) -> str:
         """Return the bodies that a layer is in; empty for layers of the model itself."""
-        return body_path(self._tree.found, item)
+        return body_path(self._tree.listing, item)
 
     def count_findings(self, item: Item) -> int | None:
         """Return how many findings are about a layer; ``None`` for none."""
@@ -191,7 +189,7 @@ class Records:
             return shown(item.layer.name)
         if item.layer.type == "Result":
             edge = self._sources.get((item.index, 0))
-            source = self._tree.found.items[edge.source].layer if edge is not None else item.layer
+            source = self._tree.listing.items[edge.source].layer if edge is not None else item.layer
             names = source.outputs[edge.port].names if edge is not None and source.outputs else ()
             return shown(tensor_name(names, source.name))
         return " ".join(filter(None, (self.constants.note(item.index), _settings(item))))
@@ -199,18 +197,18 @@ class Records:
 
 def _settings(item: Item) -> str:
     """Return the attributes that the picture shows: a kernel, strides, groups, an axis."""
-    given = item.layer.attributes
-    found = []
-    if kernel := given.get("kernel"):
-        found.append(kernel.replace(" ", "").replace(",", "×"))
-    strides = given.get("strides", "").replace(" ", "")
+    attributes = item.layer.attributes
+    parts = []
+    if kernel := attributes.get("kernel"):
+        parts.append(kernel.replace(" ", "").replace(",", "×"))
+    strides = attributes.get("strides", "").replace(" ", "")
     if strides and set(strides.split(",")) != {"1"}:
-        found.append(f"stride {strides.split(',')[0] if len(set(strides.split(','))) == 1 else strides}")
-    if axis := given.get("axis"):
-        found += [f"axis {axis}"] if item.layer.type in ("Concat", "Softmax", "LogSoftmax", "Split") else []
+        parts.append(f"stride {strides.split(',')[0] if len(set(strides.split(','))) == 1 else strides}")
+    if axis := attributes.get("axis"):
+        parts += [f"axis {axis}"] if item.layer.type in ("Concat", "Softmax", "LogSoftmax", "Split") else []
     if item.layer.type == "Convert":
-        found.append(f"to {given.get('destination_type', '')}")
-    return shown(", ".join(found))
+        parts.append(f"to {attributes.get('destination_type', '')}")
+    return shown(", ".join(parts))
 
 
 def _group(item: Item) -> str:
@@ -224,10 +222,10 @@ def _group(item: Item) -> str:
     return module[-1].split(".")[0] if len(module) > 1 else "custom"
 
 
-def _finding(found: Any) -> Record:
-    record: Record = found.record()
+def _finding(finding: Any) -> Record:
+    record: Record = finding.record()
     return {
         key: plain(value) if isinstance(value, str) else value
         for key, value in record.items()
         if value is not None
-    } | {"causes": [shown(str(cause)) for cause in found.causes]}
+    } | {"causes": [shown(str(cause)) for cause in finding.causes]}

@@ -52,7 +52,7 @@ class Scope:
 class Scopes:
     """The layers, and the tree of scopes. The first scope is the whole model."""
 
-    found: Items
+    listing: Items
     scopes: list[Scope]
     of: dict[int, int]
     """The scope of each layer that is not a constant."""
@@ -60,25 +60,25 @@ class Scopes:
 
 def fold(graph: Graph, values: Inferred) -> Scopes:
     """Group the layers of a graph into scopes."""
-    found = items_of(graph, values)
-    mark_constants(found)
-    mark_shapes(found)
-    place(found)
-    _place_indices(found)
-    _simplify(found)
-    split(found)
-    _simplify(found)
-    _cut(found)
-    _simplify(found)
-    _place_shapes(found)
-    tree = _tree(found)
+    listing = items_of(graph, values)
+    mark_constants(listing)
+    mark_shapes(listing)
+    place(listing)
+    _place_indices(listing)
+    _simplify(listing)
+    split(listing)
+    _simplify(listing)
+    _cut(listing)
+    _simplify(listing)
+    _place_shapes(listing)
+    tree = _tree(listing)
     _open(tree.scopes)
     return tree
 
 
-def _simplify(found: Items) -> None:
+def _simplify(listing: Items) -> None:
     """Remove scopes of one layer, and merge a scope with the only scope inside it."""
-    drawn = [item for item in found.items if item.is_drawn]
+    drawn = [item for item in listing.items if item.is_drawn]
     tree = _Prefixes()
     for item in drawn:
         tree.count(item.path or ())
@@ -114,11 +114,11 @@ class _Prefixes:
 
     def counts(self, path: Path) -> list[int]:
         """Return the number of layers in each scope of a path that was counted."""
-        node, found = 0, []
+        node, numbers = 0, []
         for part in path:
             node = self._inner[node, part]
-            found.append(self._counts[node])
-        return found
+            numbers.append(self._counts[node])
+        return numbers
 
 
 def _joined(path: Path, counts: Sequence[int]) -> Path:
@@ -133,29 +133,29 @@ def _joined(path: Path, counts: Sequence[int]) -> Path:
     return tuple(parts)
 
 
-def _cut(found: Items) -> None:
+def _cut(listing: Items) -> None:
     """Split scopes with many boxes into parts, each of which precedes the next one in topological order."""
     depth = 0
     while True:
         check()
         members: dict[Path, list[Item]] = defaultdict(list)
-        for item in found.items:
+        for item in listing.items:
             path = item.path or ()
             if item.is_drawn and len(path) >= depth:
                 members[path[:depth]].append(item)
         if not members:
             return
         wide = {path: inside for path, inside in members.items() if len(inside) > WIDEST}
-        edges = _edges_inside(found, wide, depth)
+        edges = _edges_inside(listing, wide, depth)
         cut = [_cut_scope(inside, edges[path], depth) for path, inside in wide.items()]
         depth += not any(cut)  # what was cut may be too wide still
 
 
-def _edges_inside(found: Items, scopes: Collection[Path], depth: int) -> Mapping[Path, list[Edge]]:
+def _edges_inside(listing: Items, scopes: Collection[Path], depth: int) -> Mapping[Path, list[Edge]]:
     """Return the edges inside some scopes at a depth."""
     edges: dict[Path, list[Edge]] = {scope: [] for scope in scopes}
-    for edge in visible_edges(found) if scopes else ():
-        one, other = (found.items[index].path or () for index in (edge.source, edge.target))
+    for edge in visible_edges(listing) if scopes else ():
+        one, other = (listing.items[index].path or () for index in (edge.source, edge.target))
         scope = one[:depth]
         if scope in edges and len(one) >= depth and len(other) >= depth and other[:depth] == scope:
             edges[scope].append(edge)
@@ -209,10 +209,10 @@ def _order(edges: Iterable[Edge], ends: Mapping[int, Part | int]) -> list[Part |
     return order
 
 
-def _place_indices(found: Items) -> None:
+def _place_indices(listing: Items) -> None:
     """Group the layers of a scope that compute masks, positions and other integers."""
     inside: dict[Path, list[Item]] = defaultdict(list)
-    for item in filter(_is_index, found.items):
+    for item in filter(_is_index, listing.items):
         inside[item.path or ()].append(item)
     for path, items in inside.items():
         if len(items) >= _FEWEST_INDICES:
@@ -228,21 +228,21 @@ def _is_index(item: Item) -> bool:
     return bool(values) and all(value is not None and value.element.integral for value in values)
 
 
-def _place_shapes(found: Items) -> None:
+def _place_shapes(listing: Items) -> None:
     """Move arithmetic on shapes into the scopes of the layers that read it."""
-    for item in reversed(found.items):
+    for item in reversed(listing.items):
         if item.is_shape:
-            reader = next((found.items[i] for i in found.below[item.index]), None)
+            reader = next((listing.items[i] for i in listing.below[item.index]), None)
             path = (reader.path if reader else None) or ()
             inner = (k for k, part in enumerate(path) if part.owner >= 0 and part not in item.base)
             item.path = path[: next(inner, len(path))]
 
 
-def _tree(found: Items) -> Scopes:
+def _tree(listing: Items) -> Scopes:
     scopes = [Scope("", -1, open=True)]
     known: dict[tuple[int, Part], int] = {}
     of: dict[int, int] = {}
-    for item in found.items:
+    for item in listing.items:
         if item.is_constant:
             continue
         own = 0
@@ -259,7 +259,7 @@ def _tree(found: Items) -> Scopes:
             scopes[own].size += item.is_drawn
             own = scopes[own].parent
     _label(scopes)
-    return Scopes(found, scopes, of)
+    return Scopes(listing, scopes, of)
 
 
 def _owner(part: Part) -> int:

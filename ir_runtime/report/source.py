@@ -17,7 +17,7 @@ __all__ = ["Conclusion", "Measures", "OldModel", "Source"]
 
 @dataclass(frozen=True)
 class Source:
-    """A model, as far as a report shows it.
+    """The input of a report: a model with its inferred values and findings.
 
     >>> import ir_runtime
     >>> from ir_runtime.openvino.reporting import source_of
@@ -26,11 +26,11 @@ class Source:
     (11, 1, True)
 
     Args:
-        graph: its layers.
-        values: what was inferred about them.
+        graph: its layers and edges.
+        values: the inferred types, shapes and contents.
         types: the types of the Parameters, by layer.
-        report: what was found wrong or noteworthy.
-        constraints: those of the inputs, if they were looked for.
+        report: the findings.
+        constraints: the constraints of the inputs, if they were searched.
         file: the path of the model.
         name: its name.
         version: the version of the IR.
@@ -80,15 +80,15 @@ class Measures:
         inner: the same times of layers in bodies, all passes together, by the body (``loop/body``) and the layer.
         rates: sentences about the speed of layers, by name.
         fused: the layer whose step computes another layer.
-        errors: how many times the error of each layer exceeds what rounding explains (R).
-        against: what was compared with.
-        broken: the layers that make Inf or NaN of finite inputs, with what they make.
+        errors: the error of each layer, relative to the error that rounding explains (R).
+        against: the runtime or model compared with.
+        broken: the layers that compute Inf or NaN from finite inputs, with a sentence about each.
         peaks: the part of the largest number of the type that the results of a layer reach.
         memory: bytes of the outputs of each layer in a run.
         activations: histograms of the outputs of layers in a run: counts, the smallest and the largest value.
         tensors: inputs and outputs of a run, by name.
         histograms: whether to draw histograms of the weights.
-        conclusions: what the measurements say, the most serious first.
+        conclusions: conclusions from the measurements, the most serious first.
     """
 
     times: Mapping[str, float] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class OldModel:
-    """A model to show beside a newer one, and what changed. `ir_runtime.debug.old_model` compares two.
+    """An older model to show beside a newer one, and the changes. `ir_runtime.debug.old_model` compares two.
 
     >>> import ir_runtime
     >>> old, new = (ir_runtime.read_model("examples/digits/digits.xml") for _ in range(2))
@@ -119,8 +119,8 @@ class OldModel:
     Args:
         source: the older model.
         pairs: its layers and those of the newer one that are the same, by id.
-        removed: what changed, by the layers of the older model; a removed layer says so.
-        changed: what changed, by the layers of the newer model; an added layer says so.
+        removed: the changes, by layers of the older model, including removed layers.
+        changed: the changes, by layers of the newer model, including added layers.
     """
 
     source: Source

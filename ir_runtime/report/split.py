@@ -31,13 +31,13 @@ class _Group(NamedTuple):
 _Members: TypeAlias = Mapping[_Group, Sequence[Item]]
 
 
-def split(found: Items) -> None:
+def split(listing: Items) -> None:
     """Give the parts of scopes separate paths, until no scope is on a cycle.
 
     Only layers with boxes count: edges that carry shapes would split scopes that belong together.
     """
-    edges = list(visible_edges(found))
-    splitter = _Splitter([item for item in found.items if item.is_drawn], edges)
+    edges = list(visible_edges(listing))
+    splitter = _Splitter([item for item in listing.items if item.is_drawn], edges)
     inside = {item.index: 0 for item in splitter.items}
     depth = 0
     while inside:

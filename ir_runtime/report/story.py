@@ -1,4 +1,4 @@
-"""The first screen of a report: what a model is, what it costs, what is wrong with it, and what to try."""
+"""The first screen of a report: a description of the model, its cost, its problems, and advice."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ class Story:
     """The sentences of the first screen.
 
     Args:
-        about: what the model is, takes and gives.
+        about: a description of the model, its inputs and outputs.
         costs: totals, and where time and memory go.
-        problems: what is wrong, or that nothing is.
+        problems: the problems, or a sentence that there are none.
         advice: commands to try next.
     """
 
@@ -137,8 +137,8 @@ def tell(
         tree: its scopes.
         shapes: names for dynamic lengths.
         records: its layers, numbered as in the graph of the page.
-        overlays: the numbers of the layers, by what they count.
-        measures: what was measured.
+        overlays: the numbers shown on the layers, one overlay for each quantity.
+        measures: the measurements.
         old: the model that it is compared with, if there is one.
     """
     teller = _Teller(
@@ -236,7 +236,7 @@ class _Teller:
         ):
             if key in self.overlays:
                 yield from self._shares(key, noun)
-        memory = memory_of(self.tree.found, self.measures.memory)
+        memory = memory_of(self.tree.listing, self.measures.memory)
         if memory is not None and max(memory.used):
             peak = max(memory.used)
             place = memory.layers[memory.used.index(peak)]
@@ -298,24 +298,24 @@ class _Teller:
         return Link(self.records.title(number), "node", number)
 
     def problems(self) -> Iterator[Sentence]:
-        """Yield the errors and warnings of the file, what measurements conclude, and what changed."""
+        """Yield errors and warnings, conclusions from measurements, and changes."""
         names = self.records.layers_by_name()
         report = self.source.report
-        found = [each for each in fold(report) if each.severity is not Severity.NOTE]
-        found.sort(key=lambda each: each.severity is not Severity.ERROR)
-        for each in found[:_NAMED]:
-            parts: _Parts = [f"{each.severity}: "]
-            if each.layer is not None and each.layer in names:
-                parts += [self._layer(names[each.layer]), ": "]
-            yield Sentence((*parts, each.message), str(each.severity))
-        if len(found) > _NAMED:
-            more = Link(f"{len(found) - _NAMED} more findings", "tab", "findings")
-            yield Sentence((more, "."), str(found[_NAMED].severity))
+        findings = [finding for finding in fold(report) if finding.severity is not Severity.NOTE]
+        findings.sort(key=lambda finding: finding.severity is not Severity.ERROR)
+        for finding in findings[:_NAMED]:
+            parts: _Parts = [f"{finding.severity}: "]
+            if finding.layer is not None and finding.layer in names:
+                parts += [self._layer(names[finding.layer]), ": "]
+            yield Sentence((*parts, finding.message), str(finding.severity))
+        if len(findings) > _NAMED:
+            more = Link(f"{len(findings) - _NAMED} more findings", "tab", "findings")
+            yield Sentence((more, "."), str(findings[_NAMED].severity))
         for conclusion in self.measures.conclusions:
             yield self._conclusion(conclusion)
         if self.old is not None:
             yield from self._changes(self.old)
-        if not found:
+        if not findings:
             unknown = [] if self.measures.against else ["values were not compared with another runtime"]
             unknown += [] if self.measures.times else ["time was not measured"]
             yield Sentence((f"The file is valid{'; ' * bool(unknown)}{' and '.join(unknown)}.",))

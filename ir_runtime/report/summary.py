@@ -90,13 +90,15 @@ def _end(source: Source, layer: Layer, rows: Mapping[tuple[int | None, str], Por
 
 def _demands(source: Source) -> Iterator[str]:
     """Yield the constraints on the inputs."""
-    found = source.constraints
-    if found is None:
+    constraints = source.constraints
+    if constraints is None:
         return
-    if found.error is not None:
-        yield element("p", text=str(found.error), class_="bad")
-    rows = [element("li", text=str(each)) for each in found]
-    rows += [element("li", text=f"undecided: {each}", class_="soft") for each in found.undecided]
+    if constraints.error is not None:
+        yield element("p", text=str(constraints.error), class_="bad")
+    rows = [element("li", text=str(constraint)) for constraint in constraints]
+    rows += [
+        element("li", text=f"undecided: {constraint}", class_="soft") for constraint in constraints.undecided
+    ]
     if rows:
         yield element("h3", text="Constraints on the inputs") + element("ul", *rows)
     elif any(type.shape.is_dynamic for type in source.types.values()):
@@ -138,22 +140,25 @@ def findings_html(report: Diagnostics, nodes: Mapping[str, int]) -> str:
     return "".join(parts) or element("p", text="Nothing was found wrong or noteworthy.")
 
 
-def _finding_html(found: Diagnostic, nodes: Mapping[str, int]) -> str:
-    parts = [element("strong", text=f"{found.severity}[{found.code}] "), element("span", text=found.message)]
-    if found.where is not None:
-        node = nodes.get(found.layer) if found.layer is not None else None
-        place = str(found.where)
+def _finding_html(finding: Diagnostic, nodes: Mapping[str, int]) -> str:
+    parts = [
+        element("strong", text=f"{finding.severity}[{finding.code}] "),
+        element("span", text=finding.message),
+    ]
+    if finding.where is not None:
+        node = nodes.get(finding.layer) if finding.layer is not None else None
+        place = str(finding.where)
         link = (
             element("button", text=place, class_="link", data_node=node)
             if node is not None
             else element("span", text=place)
         )
         parts.append(element("p", link))
-    if found.excerpt is not None:
+    if finding.excerpt is not None:
         parts.append(
-            element("pre", *(element("span", text=line) + "\n" for line in str(found.excerpt).split("\n")))
+            element("pre", *(element("span", text=line) + "\n" for line in str(finding.excerpt).split("\n")))
         )
-    parts += [element("p", text=f"because {cause}", class_="soft") for cause in found.causes]
-    if found.hint:
-        parts.append(element("p", text=f"hint: {found.hint}"))
-    return element("div", *parts, class_=f"finding {found.severity}")
+    parts += [element("p", text=f"because {cause}", class_="soft") for cause in finding.causes]
+    if finding.hint:
+        parts.append(element("p", text=f"hint: {finding.hint}"))
+    return element("div", *parts, class_=f"finding {finding.severity}")

@@ -29,14 +29,14 @@ def folded(model: ov.Model) -> Scopes:
 
 def inside(tree: Scopes) -> dict[str, list[str]]:
     """The names of the layers that have boxes, by the labels of the scopes that they are in."""
-    items = tree.found.items
+    items = tree.listing.items
     return {scope.label: [items[index].layer.name for index in scope.layers] for scope in tree.scopes}
 
 
 def quotients(tree: Scopes) -> list[nx.DiGraph]:
     """Of each scope, the graph of the boxes in it."""
     scopes, chains = tree.scopes, {}
-    for item in tree.found.items:
+    for item in tree.listing.items:
         if item.is_drawn:
             chain: list[object] = [] if item.bodies else [item.index]
             at = tree.of[item.index]
@@ -45,7 +45,7 @@ def quotients(tree: Scopes) -> list[nx.DiGraph]:
                 at = scopes[at].parent
             chains[item.index] = chain[::-1]
     graphs: dict[object, nx.DiGraph] = {}
-    for edge in tree.found.edges:
+    for edge in tree.listing.edges:
         if edge.back or edge.source not in chains or edge.target not in chains:
             continue
         one, other = chains[edge.source], chains[edge.target]
@@ -58,7 +58,7 @@ def test_constants_and_what_only_they_feed_have_no_box() -> None:
     x = ops.parameter([2], np.float32, "x")
     half = ops.convert(ops.constant(np.float16([1, 2])), "f32")
     tree = folded(ov.Model([ops.add(x, half)], [x]))
-    drawn = [item.layer.type for item in tree.found.items if item.is_drawn]
+    drawn = [item.layer.type for item in tree.listing.items if item.is_drawn]
     assert drawn == ["Parameter", "Add", "Result"]
 
 
@@ -130,15 +130,15 @@ def test_arithmetic_on_shapes_has_no_box_at_first() -> None:
     size = ops.gather(ops.shape_of(x), np.int64([0]), np.int64(0))
     target = ops.concat([size, np.int64([2, 1])], 0)
     tree = folded(ov.Model([ops.reshape(x, target, False)], [x]))
-    assert [i.layer.type for i in tree.found.items if i.is_shape] == ["ShapeOf", "Gather", "Concat"]
-    assert [i.layer.type for i in tree.found.items if i.is_drawn] == ["Parameter", "Reshape", "Result"]
+    assert [i.layer.type for i in tree.listing.items if i.is_shape] == ["ShapeOf", "Gather", "Concat"]
+    assert [i.layer.type for i in tree.listing.items if i.is_drawn] == ["Parameter", "Reshape", "Result"]
 
 
 def test_what_is_large_is_no_arithmetic_on_shapes() -> None:
     x = ops.parameter([-1], np.float32, "x")
     length = ops.squeeze(ops.shape_of(x), np.int64(0))
     tree = folded(ov.Model([ops.range(np.int64(0), length, np.int64(1), "i64")], [x]))
-    assert "Range" in [i.layer.type for i in tree.found.items if i.is_drawn]
+    assert "Range" in [i.layer.type for i in tree.listing.items if i.is_drawn]
 
 
 def loop() -> ov.Model:
@@ -158,15 +158,15 @@ def loop() -> ov.Model:
 
 def test_bodies_belong_to_their_layer_and_their_ends_are_joined_to_its_ports() -> None:
     tree = folded(loop())
-    items = tree.found.items
+    items = tree.listing.items
     owner = next(item for item in items if item.layer.type == "TensorIterator")
     scope = next(scope for scope in tree.scopes if scope.owner == owner.index)
     assert sorted(items[i].layer.type for i in scope.layers) == ["Add", "Parameter", "Parameter", "Result"]
-    ends = {(items[e.source].layer.type, items[e.target].layer.type, e.back) for e in tree.found.edges}
+    ends = {(items[e.source].layer.type, items[e.target].layer.type, e.back) for e in tree.listing.edges}
     assert ("Parameter", "Parameter", False) in ends, "the input of the model leads to that of the body"
     assert ("Result", "ReLU", False) in ends, "the output of the body leads to the reader outside"
     assert ("Result", "Parameter", True) in ends, "what is carried from one iteration to the next"
-    assert not any(owner.index in (e.source, e.target) for e in tree.found.edges)
+    assert not any(owner.index in (e.source, e.target) for e in tree.listing.edges)
 
 
 def test_both_bodies_of_an_if_are_scopes() -> None:
@@ -228,7 +228,7 @@ def test_no_scope_is_on_a_cycle(layers: list[tuple[int, int, str, str]]) -> None
     tree = folded(ov.Model([ops.result(node) for node in nodes[1:]] or [x], [x]))
     assert all(nx.is_directed_acyclic_graph(graph) for graph in quotients(tree))
     placed = [index for scope in tree.scopes for index in scope.layers]
-    assert sorted(placed) == [item.index for item in tree.found.items if item.is_drawn]
+    assert sorted(placed) == [item.index for item in tree.listing.items if item.is_drawn]
 
 
 def test_arithmetic_of_masks_and_indices_is_one_scope() -> None:
@@ -242,4 +242,4 @@ def test_arithmetic_of_masks_and_indices_is_one_scope() -> None:
     tree = fold(model._graph, model._values)
     (scope,) = tree.scopes[1:]
     assert (scope.label, scope.size, scope.open) == ("masks and indices", 4, True)
-    assert {tree.found.items[index].layer.type for index in scope.layers} == {"Add"}
+    assert {tree.listing.items[index].layer.type for index in scope.layers} == {"Add"}
