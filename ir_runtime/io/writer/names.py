@@ -14,7 +14,7 @@ __all__ = ["join_names", "output_names"]
 def join_names(names: Iterable[str]) -> str:
     r"""Join names with commas, escaping commas inside them.
 
-    >>> print(joined(["x", "y,z"]))
+    >>> print(join_names(["x", "y,z"]))
     x,y\,z
 
     Raises:
