@@ -244,7 +244,7 @@ def test_parts_of_an_input_with_channels_last_are_taken_without_ending_the_repla
         np.testing.assert_allclose(found[0], wanted[0], rtol=1e-4, atol=1e-5)
         np.testing.assert_array_equal(found[1], wanted[1])
     (program,) = fast._plan.programs.recorded.values()
-    assert list(program.starts)[:2] == [0, 2]
+    assert list(program.starts)[1] >= 2  # with the layer that reads both
 
 
 def test_inputs_of_other_shapes() -> None:
