@@ -383,14 +383,16 @@ def _shift(axis: int, by: int, fill: str, array: Array) -> Array:
     return moved
 
 
-def _movements(shape: tuple[int, ...]) -> Iterator[tuple[str, str, Callable[[Array], Array]]]:
-    """Yield reversals along an axis, and shifts by one element."""
+def _movements(
+    shape: tuple[int, ...], channels: Sequence[int] = ()
+) -> Iterator[tuple[str, str, Callable[[Array], Array]]]:
+    """Yield reversals along an axis, and shifts by one element; some axes may be the channels of images."""
     for axis, length in enumerate(shape):
         if length > 1:
             for by, fill in product((1, -1), ("zero", "wrap", "edge")):
                 what = f"one {'late' if by > 0 else 'early'} along axis {axis}"
                 yield "shift", what, partial(_shift, axis, by, fill)
-            if axis in channel_axes(shape):
+            if axis in channels:
                 what = f"channels in reverse order along axis {axis} (BGR for RGB)"
                 yield "channels", what, partial(np.flip, axis=axis)
             else:
@@ -428,7 +430,7 @@ def _input_movements(inputs: Sequence[Array], constant: Sequence[bool]) -> Itera
             continue
         for what, permute in _permutations(array.shape, None):
             yield Guess("permuted", f"input {index} with {what}", _with_input(index, permute))
-        for kind, what, move in _movements(array.shape):
+        for kind, what, move in _movements(array.shape, channel_axes(array.shape)):
             yield Guess(kind, f"input {index} {what}", _with_input(index, move))
 
 

@@ -57,13 +57,12 @@ def likeness_of(case: Case, report: Comparison) -> Likeness | None:
         wrong = next((output for output in report.outputs if output.verdict == "unexplained"), None)
         if wrong is None or report.first_decision is not None:
             return None
-        if not case.tensors and (mistake := input_mistake(case, report)) is not None:
-            return mistake
         port, found = case.plain.outputs[wrong.index]._port, case.seen.outputs[wrong.index]
         scatter = wrong.scatter
     if found.dtype.kind != "f" or not is_float(case.plain.types, port):
         return None
-    return _Search(case, port, found, scatter).run() or body_mistake(case, port, found)
+    likeness = _Search(case, port, found, scatter).run() or body_mistake(case, port, found)
+    return likeness or (None if case.tensors else input_mistake(case, report))
 
 
 @dataclass
