@@ -23,8 +23,13 @@ _SWEEPS = (
     "test_mixed_types.py",
     "test_soundness.py",
     "test_table.py",
+    "test_flops.py",
+    "test_attributes.py",
+    "test_building_operations.py",
 )
 """Tests of all samples, of which those of one operation are run."""
+_TYPICAL = ("Add", "MatMul", "Concat", "ReduceSum", "Gather", "If")
+"""Operations that stand for all, where a module defines none."""
 _OTHERS = ("browser", "clients", "fuzz", "mutants", "scaling", "world", "bench")
 """Folders of tests that say little about one place, or take long."""
 _MOST = 8
@@ -68,14 +73,14 @@ def _score(file: Path, text: str, module: Path, dotted: str, names: list[str]) -
 
 
 def samples_of(tests: Path, module: Path, scope: tuple[str, ...]) -> list[str]:
-    """Return arguments of pytest for the samples of an operation, of all those of the file if the place is in none."""
+    """Return arguments of pytest for the samples of an operation, of those of the file if the place is in none."""
     source = (tests.parent / "ir_runtime" / module).read_text()
     types = dict.fromkeys(re.findall(r'@op\(\s*"(\w+)-\d+', source))
     inside = [name for name in types if name in scope]
-    if module.parts[0] != "ops" or not types:
+    if module.parts[0] != "ops":
         return []
-    chosen = " or ".join(f"{name}-" for name in inside or list(types)[:6])
-    return [*(str(tests / "ops" / name) for name in _SWEEPS), "-k", chosen]
+    chosen = " or ".join(f"{name}-" for name in inside or list(types)[:6] or _TYPICAL)
+    return [*(str(file) for name in _SWEEPS for file in tests.rglob(name)), "-k", chosen]
 
 
 def other_tests(tests: Path, module: Path) -> list[Path]:
