@@ -102,3 +102,20 @@ def test_all_types(cls: type[Op]) -> None:
         others = list(combinations(("f32", "f16", "bf16", "f64"), 2))
         places = floats(sample)
         assert_read_alike(sample, places if len(places) <= 7 else places[:3], others)
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [cls for cls in registry if any(port.mixed for port in cls.inputs)],
+    ids=lambda cls: cls.versioned_name(),
+)
+def test_results_have_the_inferred_type(cls: type[Op]) -> None:
+    """They are computed in the wider type, and rounded to what is inferred."""
+    f16_or_f32 = ElementType.f16, ElementType.f32
+    for sample in forms().get(cls.versioned_name(), []):
+        places = floats(sample)[:4]
+        for types in product(f16_or_f32, repeat=len(places)):
+            mixed = typed(sample, dict(zip(places, types, strict=True)))
+            if (inferred := ours(mixed)) is not None:
+                results = mixed.evaluate()
+                assert tuple(ElementType.from_dtype(x.dtype).label for x in results) == inferred
