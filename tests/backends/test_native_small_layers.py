@@ -139,3 +139,15 @@ def test_small_parts_are_joined_by_a_replay(axis: int, element: str) -> None:
     (wanted,) = runs(build, x, "reference", 1)
     for found in runs(build, x, "native"):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 24), (2, 3, 4, 8)])
+def test_maps_that_are_stored_channels_first_are_joined_along_channels(shape: tuple[int, ...]) -> None:
+    def build(x: ir.Node) -> ir.Node:
+        doubled = op.multiply(x, np.float32(2))
+        return op.relu(op.concat([doubled, op.relu(x), doubled], 1))
+
+    x = numbers(shape)
+    (wanted,) = runs(build, x, "reference", 1)
+    for found in runs(build, x, "native"):
+        np.testing.assert_array_equal(found, wanted)
