@@ -92,7 +92,7 @@ def _run(folder: Path, arguments: list[str], end: int) -> pytest.ExitCode:
         "-p",
         "no:xdist",
         "-m",
-        "not browser",
+        "not oracle",
         "--rootdir",
         str(folder),
     ]
