@@ -2,7 +2,7 @@
 
     python tests/bench/honest.py [--others] [--side SIDE] [--operations N] [--seed N] [MODEL...]
 
-Twenty networks on which no threshold was set, among them int8, int4, nf4, FakeQuantize, recurrent layers, Loop, a detector,
+Networks on which no threshold was set, among them int8, int4, nf4, FakeQuantize, recurrent layers, Loop, a detector,
 masks, and files in f16, are run by OpenVINO in f32, in bf16 and as it comes, by ONNX Runtime where there is an ONNX model, and
 by the backends; then single operations of the samples of the tests in f32 and in bf16. Printed is what is not
 explained. Left out are samples of which the tests say that OpenVINO is wrong, inputs that are infinite or NaN, and what OpenVINO
