@@ -164,8 +164,14 @@ class Graph:
         for (source, output), (target, number) in edges:
             network.add_edge(source, target, number, output=output)
         self.network: nx.MultiDiGraph[int] = nx.freeze(network)
-        self.is_described = False
-        """Whether the nodes and edges of ``network`` have attributes for users."""
+        self._described: dict[str, object] = {}
+
+    def claim_description(self, values: object) -> bool:
+        """Return whether these values are the ones that ``network`` is described with, for users of networkx.
+
+        The first to ask decides, whichever thread that is.
+        """
+        return self._described.setdefault("values", values) is values
 
     @cached_property
     def _consumers(self) -> Mapping[int, Mapping[int, Mapping[int, Mapping[str, Any]]]]:

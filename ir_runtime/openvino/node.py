@@ -1203,9 +1203,11 @@ class GraphNodes:
         if self._described is not self.values:
             from .drawing.records import describe
 
-            if self.graph.is_described:  # for another model, or for the shapes before: both keep theirs
-                self.graph = Graph(self.graph.layers.values(), self.graph.edges, self.graph.severed)
-            self.graph.is_described, self._described = True, self.values
+            graph = self.graph
+            if not graph.claim_description(self.values):  # another model, or the shapes before, keep theirs
+                graph = Graph(graph.layers.values(), graph.edges, graph.severed)
+                graph.claim_description(self.values)
+            self.graph, self._described = graph, self.values
             describe(self.graph, self.values)
         return self.graph
 
