@@ -198,7 +198,7 @@ _ON_DATA = (
 """Operations without weights whose first input NNCF quantizes."""
 _ON_TWO = ("Add", "Divide", "Maximum", "Minimum", "Multiply", "Subtract")
 """Operations whose operands NNCF quantizes if neither is constant."""
-_ON_ALL = ("ScaledDotProductAttention",)
+_ATTENTION = "ScaledDotProductAttention"
 _SEQUENCES = ("GRUSequence", "LSTMSequence")
 _SEQUENCE_DATA = ("x", "initial_hidden_state")
 
@@ -262,7 +262,7 @@ class _EightBits:
         """Collect the range of each activation."""
         for index in self._data.get(layer.id, ()):
             array = inputs[index]
-            if not array.size:
+            if not np.isfinite(array).all() or not array.size:  # no range has levels for an infinite mask
                 continue
             by_channel = layer.type == "GroupConvolution" and inputs[1].shape[2] == 1
             found = self._ranges.setdefault((layer.id, index), _Range(by_channel))
@@ -306,7 +306,9 @@ def _is_quantized_data(layer: Layer, index: int, constant: Sequence[bool]) -> bo
         return not reset_last and port is not None and port.name in _SEQUENCE_DATA
     if layer.type in _ON_TWO:
         return not any(constant)
-    return layer.type in (*PRODUCTS, *_ON_ALL) or (layer.type in _ON_DATA and index == 0)
+    if layer.type == _ATTENTION:
+        return index < 3  # query, key and value; not the mask
+    return layer.type in PRODUCTS or (layer.type in _ON_DATA and index == 0)
 
 
 def _first_convolutions(graph: Graph, quantized: Collection[int]) -> set[int]:

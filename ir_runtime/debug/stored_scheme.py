@@ -114,7 +114,7 @@ class StoredModel:
         """The model with weights in floating point; FakeQuantize is skipped by changes."""
         self._nodes = {node.get_friendly_name(): node for node in self.model.get_ordered_ops()}
         for layer in computed_layers(self._graph):
-            if not is_move(layer) and layer.type not in (*IO_TYPES, "FakeQuantize", *_JOINING):
+            if not is_move(layer) and layer.type not in (*IO_TYPES, "FakeQuantize", "MaxPool", *_JOINING):
                 self._add(layer)
 
     @property

@@ -247,6 +247,25 @@ def test_what_several_layers_read_of_one_quantizer_is_quantized_for_each() -> No
     assert {cost.layer: cost.metric for cost in found.layers} == {"direct": 2, "moved": 2, "joined": 0}
 
 
+def test_masks_and_pooling_are_not_quantized() -> None:
+    q, mask = op.parameter([1, 4, 8], np.float32, name="q"), op.parameter([4, 4], np.float32, name="mask")
+    attention = op.scaled_dot_product_attention(q, q, q, mask, name="attention")
+    shifted = op.add(op.matmul(q, q, False, True, name="scores"), mask, name="shifted")
+    model = ir.Model([attention, op.softmax(shifted, -1)], [q, mask])
+    numbers = np.random.default_rng(0).standard_normal((1, 4, 8)).astype(np.float32)
+    infinite = np.where(np.tril(np.ones((4, 4))), 0, -np.inf).astype(np.float32)
+    found = debug.budget(model, [numbers, infinite], "w8a8")
+    assert {cost.layer for cost in found.layers} == {"attention", "scores", "shifted"}
+    assert 0 < found.total < 0.1
+    x = op.parameter([1, 2, 4, 4], np.float32, name="x")
+    coarse = op.fake_quantize(x, *(op.constant(np.float32(limit)) for limit in (-2, 2, -2, 2)), 8)
+    pooled = op.max_pool(coarse, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2]).output(0)
+    filters = op.constant(np.ones((1, 2, 1, 1), np.float32))
+    product = op.convolution(pooled, filters, [1, 1], [0, 0], [0, 0], [1, 1], name="product")
+    (cost,) = debug.budget(ir.Model([product], [x]), numbers.reshape(1, 2, 4, 4)).layers
+    assert (cost.layer, cost.error > 0) == ("product", True)
+
+
 def test_a_model_that_is_not_quantized_has_no_layer_to_put_back(digits: ir.Model) -> None:
     found = debug.budget(digits, calibrating()[:2], "stored")
     assert str(found) == "no layer is quantized"
