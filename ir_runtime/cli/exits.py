@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .._util.records import Json
     from ..diagnostics import Diagnostic
 
-__all__ = ["Exit", "reported"]
+__all__ = ["Exit", "explain", "reported"]
 
 
 class Exit(IntEnum):
@@ -62,7 +62,7 @@ def reported() -> Iterator[None]:
             traceback.print_exc()
         from .render import failure
 
-        code, message = _explain(problem)
+        code, message = explain(problem)
         _end(code, failure(message), getattr(problem, "message", message), _findings(problem))
 
 
@@ -117,7 +117,8 @@ def _wants_json() -> bool:
     return "--json" in args or "-json" in args
 
 
-def _explain(problem: Exception) -> tuple[Exit, str]:
+def explain(problem: Exception) -> tuple[Exit, str]:
+    """Return the exit code and the message of an error."""
     from .._util.escaping import visible
     from ..errors import IRError
     from .address_space import shortage

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from .command_types import Command
-from .exits import Exit
+from .exits import Exit, explain
 from .fed import Feeding, fed
 from .limited import limited
 from .models import read, weights
@@ -175,8 +175,9 @@ class Debugging:
             with without_deadline():
                 found = stopped.partial
                 result(self.as_json, found.record, lambda: str(found))
-                show(failure(str(stopped)), err=True)
-            raise click.exceptions.Exit(Exit.FAILED) from None
+            code, message = explain(stopped)
+            show(failure(message), err=True)
+            raise click.exceptions.Exit(code) from None
 
 
 def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
