@@ -148,7 +148,7 @@ note("classifier" in c.get_property("NETWORK_NAME"), r.latency > 0, core.compile
     "devices that are not there": """
 m = classifier()
 tried(lambda: core.create_context("GPU", {}), lambda: core.create_context("CPU", {}), lambda: core.get_default_context("GPU"), lambda: core.get_default_context("CPU"), lambda: core.create_context("NOPE", {}), lambda: core.create_context("GPU"), lambda: core.create_context(5, {}), lambda: core.create_context())
-tried(lambda: core.compile_model(m, "GPU"), lambda: core.compile_model(m, "NPU"), lambda: core.compile_model(m, "MYRIAD"), lambda: core.compile_model(m, "HETERO:GPU"), lambda: core.get_property("GPU", "FULL_DEVICE_NAME"), lambda: core.query_model(m, "GPU"), lambda: core.set_property("GPU", {"PERFORMANCE_HINT": "LATENCY"}), lambda: core.import_model(b"x", "GPU"), lambda: core.unload_plugin("GPU"), lambda: ov.compile_model(m, "GPU"))
+tried(lambda: core.compile_model(m, "GPU"), lambda: core.compile_model(m, "NPU"), lambda: core.compile_model(m, "MYRIAD"), lambda: core.compile_model(m, "HETERO:GPU"), lambda: core.get_property("GPU", "FULL_DEVICE_NAME"), lambda: core.query_model(m, "GPU"), lambda: core.set_property("GPU", {"PERFORMANCE_HINT": "LATENCY"}), lambda: core.import_model(b"x", "GPU"), lambda: core.unload_plugin("NOPE"), lambda: ov.compile_model(m, "GPU"))
 note(core.available_devices, "GPU" in core.available_devices, [d for d in core.available_devices if d.startswith("NPU")], next((d for d in ("NPU", "GPU", "CPU") if d in core.available_devices)))
 c = core.compile_model(m, "CPU"); r = c.create_infer_request()
 tried(lambda: c.get_context(), lambda: core.get_default_context("CPU").get_device_name())
