@@ -25,8 +25,14 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
+_is_frozen = False
+"""Whether this program was seen to use `gc.freeze`: it is asked no more, as Python counts each frozen object to answer."""
+
+
 def _make_old() -> None:
     """Move all objects to the oldest generation, unless a program uses `gc.freeze`."""
-    if not gc.get_freeze_count():
+    global _is_frozen
+    _is_frozen = _is_frozen or gc.get_freeze_count() > 0
+    if not _is_frozen:
         gc.freeze()
         gc.unfreeze()
