@@ -78,6 +78,12 @@ class Command:
     ) -> Observation:
         """Run the command.
 
+        Args:
+            model: the model.
+            reference: its reference, which has the graph.
+            feeds: an array for each input.
+            ports: the tensors to observe.
+
         Raises:
             InputError: if it cannot be started, fails, or does not write arrays.
             LimitError: when the time is up.

@@ -311,7 +311,12 @@ class Core(ExplainsAbsent):
         self.create_context(device_name, {})
 
     def register_plugin(self, plugin_name: str, device_name: str, config: object = None) -> None:
-        """Refuse a plugin: plugins are compiled for OpenVINO. The other arguments are ignored.
+        """Refuse a plugin: plugins are compiled for OpenVINO.
+
+        Args:
+            plugin_name: the plugin, for the message.
+            device_name: ignored.
+            config: ignored.
 
         Raises:
             UnsupportedError: always.

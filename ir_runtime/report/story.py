@@ -38,6 +38,9 @@ _LEAST = 0.005
 class Link:
     """Text that leads to a layer or a scope of the graph, or to a tab of the page.
 
+    >>> str(Link("conv1", "node", 3))
+    'conv1'
+
     Args:
         text: the text.
         kind: ``node``, ``scope`` or ``tab``.
@@ -81,6 +84,11 @@ class Sentence:
 @dataclass(frozen=True)
 class Story:
     """The sentences of the first screen.
+
+    >>> import ir_runtime
+    >>> story = ir_runtime.read_model("examples/digits/digits.xml").report().story
+    >>> print(story.about[1], story.is_fine, len(story.advice))
+    Takes image f32 batch×1×8×8. True 2
 
     Args:
         about: a description of the model, its inputs and outputs.

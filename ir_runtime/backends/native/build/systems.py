@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...._util.child_process import run_program
+from ...._util.files import save_text
 from ..machine_code.library import FOLDER
 
 __all__ = ["SYSTEMS", "LinkError", "System", "this_system"]
@@ -52,7 +53,7 @@ class System:
         files = [*objects]
         if self.imports:
             definition, library = out.with_suffix(".def"), out.with_suffix(".lib")
-            definition.write_text(self.imports, "ascii")
+            save_text(definition, self.imports)
             _run_zig(out, ["dlltool", "-m", "i386:x86-64", "-d", str(definition), "-l", str(library)])
             files.append(library)
         _run_zig(out, [*options, *map(str, files)])
