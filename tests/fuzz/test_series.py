@@ -79,7 +79,7 @@ def test_ranks_are_limited_where_layers_add_dimensions() -> None:
 def test_scopes_are_not_nested_without_end(shape: str) -> None:
     model = read(shape, 500)
     tree = fold(model._graph, model._values)
-    assert max(len(item.path or ()) for item in tree.found.items) <= DEEPEST
+    assert max(len(item.path or ()) for item in tree.listing.items) <= DEEPEST
 
 
 @pytest.mark.parametrize(
