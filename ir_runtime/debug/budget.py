@@ -21,7 +21,7 @@ from .caching import entry_for, remembered
 from .choosing import choose, difference
 from .decisions import decides, pinned
 from .inside import InsideDecisions
-from .progress import STOPS, stage, stopped
+from .progress import STOPS, reached, stage, stopped
 from .reference import Change, Reference, chained
 from .schemes import PRECISIONS, Scheme, scheme_of
 from .spilling import Kept, keep_copy, tensors, within_budget
@@ -387,6 +387,7 @@ class _Budgeting:
             total = self.outcome({*costs})
             ordered = sorted(costs, key=lambda id: _rank(costs[id]))
             kept, remaining = self._kept([id for id in ordered if costs[id].error], effects, keep, total)
+            reached(1)  # fewer sets may have been tried than were expected
         except STOPS as reason:
             ranked = tuple(sorted(costs.values(), key=_rank))
             partial = Budget(self._to, ranked, np.nan, (), np.nan, True, self._group_size)
