@@ -1,6 +1,6 @@
 """Does `debug.compare` accuse an execution that has no fault?
 
-    python tests/bench/honest.py [--others] [--side SIDE] [--operations N] [--seed N] [MODEL...]
+    python tests/bench/honest.py [--others | --exported] [--side SIDE] [--operations N] [--seed N] [MODEL...]
 
 Networks on which no threshold was set, among them int8, int4, nf4, FakeQuantize, recurrent layers, Loop, a detector,
 masks, and files in f16, are run by OpenVINO in f32, in bf16 and as it comes, by ONNX Runtime where there is an ONNX model, and
@@ -189,6 +189,45 @@ def _onnx(folder: Path) -> Any:
     return _judged(ir.read_model(folder / "net.xml"), {"x": x}, f"onnxruntime:{path}")
 
 
+EXPORTED = (
+    "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "resnet18", "shufflenet_v2_x0_5", "efficientnet_b0", "mnasnet0_5",
+    "regnet_y_400mf", "densenet121", "convnext_tiny", "googlenet", "inception_v3", "resnext50_32x4d", "lstm", "gru", "transformer",
+)  # fmt: skip
+"""Networks of PyTorch that are also ONNX models."""
+
+
+def exported(names: Sequence[str], folder: Path) -> Iterator[tuple[str, str, Any]]:
+    """Compare ONNX Runtime with f64 on networks that PyTorch exports; random weights, which hide no error."""
+    import torch
+
+    torch.manual_seed(0)
+    for name in names:
+        network, inputs = _torch_network(name)
+        path = folder / f"{name}.onnx"
+        torch.onnx.export(
+            network.eval(), (inputs,), str(path), dynamo=False, input_names=["x"], opset_version=17
+        )
+        ov.save_model(ov.convert_model(path), path.with_suffix(".xml"), compress_to_fp16=False)
+        model = ir.read_model(path.with_suffix(".xml"))
+        yield name, "onnxruntime", _judged(model, {"x": inputs.numpy()}, f"onnxruntime:{path}")
+
+
+def _torch_network(name: str) -> tuple[Any, Any]:
+    import torch
+    import torchvision
+
+    if name in ("lstm", "gru"):
+        cells: Any = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[name]
+        return cells(24, 32, num_layers=2, batch_first=True, bidirectional=True), torch.rand(1, 20, 24)
+    if name == "transformer":
+        layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+        return torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), torch.rand(1, 16, 32)
+    size = 96 if name == "inception_v3" else 64
+    build = getattr(torchvision.models, name)
+    settings = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+    return build(weights=None, **settings), torch.rand(1, 3, size, size)
+
+
 def _judged(model: Any, inputs: Any, side: str) -> Any:
     try:
         return debug.compare(model, inputs, side)
@@ -246,6 +285,11 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument(
         "--others", action="store_true", help=f"run other networks instead: {', '.join(OTHERS)}"
     )
+    parser.add_argument(
+        "--exported",
+        action="store_true",
+        help="run ONNX Runtime on networks that PyTorch exports instead; as in `make zoo`",
+    )
     parser.add_argument("--side", action="append", help=f"sides (default: {', '.join(SIDES)})")
     parser.add_argument(
         "--operations", type=int, default=300, help="single operations (default: %(default)s)"
@@ -258,7 +302,12 @@ def main(arguments: Iterable[str] | None = None) -> None:
     table: dict[str, Counter[str]] = defaultdict(Counter)
     names = options.names or [*(OTHERS if options.others else MODELS)]
     with tempfile.TemporaryDirectory() as folder:
-        for name, side, report in executions(names, options.side or SIDES, Path(folder)):
+        runs = (
+            exported(options.names or EXPORTED, Path(folder))
+            if options.exported
+            else executions(names, options.side or SIDES, Path(folder))
+        )
+        for name, side, report in runs:
             _note(table[side], name, side, report)
     for name, sample in operations(options.operations, options.seed):
         xml, stored = model_of(sample, sample.constant, False)
