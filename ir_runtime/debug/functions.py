@@ -45,9 +45,13 @@ _OF_INPUT = {
 }
 
 
+_ANY = 0.5
+"""That of any other function: rounding its result once, though the results of a sample may need no rounding."""
+
+
 def of_result(layer: Layer) -> float:
-    """Return the error of runtimes in a layer's function, relative to its result; 0 if unrecorded."""
-    return _OF_RESULT.get(layer.type, 0.0)
+    """Return the error of runtimes in a layer's function, relative to its result."""
+    return _OF_RESULT.get(layer.type, _ANY)
 
 
 def of_input(layer: Layer) -> float:
@@ -56,18 +60,17 @@ def of_input(layer: Layer) -> float:
 
 
 def floor_of(layer: Layer, inputs: Sequence[Array], output: Array) -> float:
-    """Return half of the rms error of the worst runtime for a layer in f32; 0 if unrecorded.
+    """Return half of the rms error of the worst runtime for a layer in f32.
 
     Args:
         layer: the layer.
         inputs: its inputs, in f64.
         output: its first output, in f64.
     """
-    of_output, of_first = of_result(layer), of_input(layer)
-    if not of_output and not of_first:
-        return 0.0
-    sizes = of_output * _rms(output), of_first * _rms(inputs[0])
-    return 0.5 * _UNIT * max(sizes)
+    size = of_result(layer) * _rms(output)
+    if of_first := of_input(layer):
+        size = max(size, of_first * _rms(inputs[0]))
+    return 0.5 * _UNIT * size
 
 
 def _rms(array: Array) -> float:
