@@ -14,7 +14,7 @@ __all__ = ["mark_changes"]
 
 def mark_changes(new: Record, records: Records, old: Record, older: Records, beside: OldModel) -> None:
     """Record for the layers of both models their counterparts and differences, and add an overlay of these."""
-    ours, theirs = _numbers(records), _numbers(older)
+    ours, theirs = records.layers_by_id(), older.layers_by_id()
     for a, b in beside.pairs.items():
         if a in theirs and b in ours:
             old["nodes"][theirs[a]]["m"] = ours[b]
@@ -22,11 +22,6 @@ def mark_changes(new: Record, records: Records, old: Record, older: Records, bes
     _mark(new, records, ours, beside.changed)
     _mark(old, older, theirs, beside.removed)
     new["start"] = "change"
-
-
-def _numbers(records: Records) -> Mapping[int, int]:
-    """Return the number of each layer outside of bodies, by id."""
-    return {item.layer.id: number for number, item in enumerate(records.items) if not item.base}
 
 
 def _mark(

@@ -47,7 +47,7 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
 def _by_scope(tree: Scopes, records: Records, overlay: Record) -> Iterator[str]:
     values = [value or 0 for value in overlay["values"]]
     inclusive = bool(overlay.get("inclusive"))
-    own = [0 if inclusive and item.base else v for item, v in zip(records.items, values, strict=True)]
+    own = records.own_values(overlay)
     total = sum(own)
     if not total:
         return

@@ -89,6 +89,18 @@ class Records:
             item.layer.name: number for number, item in reversed(list(enumerate(self.items))) if not item.base
         }
 
+    def layers_by_id(self) -> Mapping[int, int]:
+        """Return the number of each layer outside of bodies, by id."""
+        return {item.layer.id: number for number, item in enumerate(self.items) if not item.base}
+
+    def own_values(self, overlay: Record) -> list[float]:
+        """Return the numbers of an overlay without those that another layer includes."""
+        inclusive = bool(overlay.get("inclusive"))
+        return [
+            0 if inclusive and item.base else value or 0
+            for item, value in zip(self.items, overlay["values"], strict=True)
+        ]
+
     def readers_of_constant(self, id: int) -> list[int]:
         """Return the numbers of the layers that read a constant, by the id of the constant."""
         constants = self.constants.items

@@ -211,20 +211,20 @@ class _Teller:
     def _ends(self, verb: str, ends: Sequence[End]) -> Iterator[Sentence]:
         if not ends:
             return
-        numbers = {item.layer.id: k for k, item in enumerate(self.records.items) if not item.base}
-        parts: _Parts = [f"{verb} "]
-        for place, end in enumerate(ends[:_NAMED]):
-            parts += [", "] if place else []
-            parts += [
-                Link(shown(end.name), "node", numbers[end.layer.id]),
-                f" {end.type} {end.shape}".rstrip(),
-            ]
-        parts.append(f" and {len(ends) - _NAMED} more." if len(ends) > _NAMED else ".")
-        yield Sentence(tuple(parts))
+        numbers = self.records.layers_by_id()
+        parts: list[_Parts] = [
+            [Link(shown(end.name), "node", numbers[end.layer.id]), f" {end.type} {end.shape}".rstrip()]
+            for end in ends
+        ]
+        yield Sentence((f"{verb} ", *_listing(parts)))
 
     def costs(self) -> Iterator[Sentence]:
         """Yield totals, and the layers and modules that most of the time, the weights and the memory belong to."""
-        totals = {key: sum(self._own(key)) for key in ("flops", "time") if key in self.overlays}
+        totals = {
+            key: sum(self.records.own_values(self.overlays[key]))
+            for key in ("flops", "time")
+            if key in self.overlays
+        }
         said = [cost_text(key, total) for key, total in totals.items() if total]
         numbers = sum(
             value.count.min
@@ -233,7 +233,7 @@ class _Teller:
         )
         if numbers:
             size = bytes_text(sum(self.records.constants.sizes()))
-            said.append(f"{prefixed(numbers)} parameters ({size})".replace("  ", " "))
+            said.append(f"{prefixed(numbers)} parameters ({size})")
         if said:
             at = self.overlays.get("flops", {}).get("at")
             yield Sentence((f"One run: {', '.join(said)}{f', at {at}' if at else ''}.",))
@@ -253,7 +253,7 @@ class _Teller:
             )
 
     def _shares(self, key: str, noun: str) -> Iterator[Sentence]:
-        values = self._own(key)
+        values = self.records.own_values(self.overlays[key])
         total = sum(values)
         order = sorted((k for k in range(len(values)) if values[k]), key=lambda k: -values[k])
         if not order:
@@ -286,21 +286,10 @@ class _Teller:
         modules = [scope for scope in modules if shares[scope] >= _LEAST]
         if len(modules) < 2:
             return
-        parts: _Parts = ["By module: "]
-        for place, scope in enumerate(modules[:_NAMED]):
-            parts += [", "] if place else []
-            parts += [Link(shown(scopes[scope].label), "scope", scope), f" {shares[scope]:.0%}"]
-        parts.append(f" and {len(modules) - _NAMED} more." if len(modules) > _NAMED else ".")
-        yield Sentence(tuple(parts))
-
-    def _own(self, key: str) -> list[float]:
-        """Return the numbers of an overlay without those that another layer includes."""
-        overlay = self.overlays[key]
-        inclusive = bool(overlay.get("inclusive"))
-        return [
-            0 if inclusive and item.base else value or 0
-            for item, value in zip(self.records.items, overlay["values"], strict=True)
+        parts: list[_Parts] = [
+            [Link(shown(scopes[scope].label), "scope", scope), f" {shares[scope]:.0%}"] for scope in modules
         ]
+        yield Sentence(("By module: ", *_listing(parts)))
 
     def _layer(self, number: int) -> Link:
         return Link(self.records.title(number), "node", number)
@@ -347,17 +336,14 @@ class _Teller:
         if not count:
             yield Sentence((f"Nothing differs from {name} but the order of layers.",))
             return
-        parts: _Parts = [f"{_count(count, 'layer')} {'differs' if count == 1 else 'differ'} from {name}: "]
-        numbers = {item.layer.id: k for k, item in enumerate(self.records.items) if not item.base}
+        numbers = self.records.layers_by_id()
         ends: list[_Parts] = [[f"{quoted(layer)} was {text}"] for layer, text in removed]
         for id, texts in old.changed.items():
             text = f": {shown(texts[0])}"
             readers = [numbers[id]] if id in numbers else self.records.readers_of_constant(id)[:1]
             ends.append([*map(self._layer, readers), text])
-        for place, each in enumerate(ends[:_NAMED]):
-            parts += [*(["; "] if place else []), *each]
-        parts.append(f"; and {count - _NAMED} more." if count > _NAMED else ".")
-        yield Sentence(tuple(parts), "warning")
+        differ = f"{_count(count, 'layer')} {'differs' if count == 1 else 'differ'} from {name}: "
+        yield Sentence((differ, *_listing(ends, "; ", "; and")), "warning")
 
     def advice(self) -> Iterator[str]:
         """Yield commands to try, the most urgent first."""
@@ -373,6 +359,15 @@ class _Teller:
             yield f"ir-runtime report {file} --profile"
         if not self.measures.against:
             yield f"ir-runtime report {file} --compare openvino"
+
+
+def _listing(items: Sequence[_Parts], separator: str = ", ", more: str = " and") -> _Parts:
+    """Return the first items with separators, and how many more there are, up to the full stop."""
+    parts: _Parts = []
+    for place, item in enumerate(items[:_NAMED]):
+        parts += [*([separator] if place else []), *item]
+    rest = len(items) - _NAMED
+    return [*parts, f"{more} {rest} more." if rest > 0 else "."]
 
 
 def _count(number: int, noun: str) -> str:
