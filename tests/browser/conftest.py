@@ -54,6 +54,9 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def opened(chromium: Any, tmp_path: Path) -> Iterator[Open]:
     """A function that opens a page from the disk; whatever the console says fails the test."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=10_000)
     contexts = []
     pages = []
 

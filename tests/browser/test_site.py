@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from docs.build import BuildError, build, run_zensical, write
 from docs.pages import Page, Section
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -41,17 +42,17 @@ def test_the_search_finds_an_operation(site: Path, page: Any) -> None:
     page.keyboard.type("ReduceL2", delay=20)
     page.get_by_text("Square root of the sum of squares").first.click()
     page.wait_for_url("**/operations/ReduceL2-4.html*")
-    assert "Specification" in page.inner_text("article")
+    expect(page.locator("article")).to_contain_text("Specification")
 
 
 def test_what_a_page_mentions_can_be_followed(site: Path, page: Any) -> None:
     page.goto((site / "index.html").as_uri())
     page.get_by_role("link", name="ir-runtime guide first-nan").first.click()
     page.wait_for_url("**/guides/first-nan.html")
-    assert "trace-nan" in page.inner_text("article")
+    expect(page.locator("article")).to_contain_text("trace-nan")
     page.get_by_role("link", name="Commands").first.click()
     page.wait_for_url("**/commands/index.html")
-    assert "validate" in page.inner_text("article")
+    expect(page.locator("article")).to_contain_text("validate")
 
 
 @pytest.mark.parametrize(
