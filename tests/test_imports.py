@@ -21,7 +21,7 @@ ROOT = Path(ir_runtime.__file__).parent
 
 OPSETS = tuple(f"opset{number}" for number in range(1, 18))
 LAYERS = (
-    "ir", "ops", "analysis", "io", "backends", "executor", "compiler", "releases", "report", "properties", "openvino", *OPSETS, "op", "passes", "frontend", "helpers", "tools", "utils", "_offline_transformations", "runtime", "preprocess", "_pyopenvino", "bench", "debug", "dask", "cli", "testing",
+    "ir", "ops", "analysis", "io", "backends", "executor", "compiler", "releases", "report", "properties", "openvino", *OPSETS, "op", "passes", "frontend", "helpers", "tools", "utils", "_offline_transformations", "runtime", "preprocess", "_pyopenvino", "bench", "debug", "conformance", "dask", "cli", "testing",
 )  # fmt: skip
 """The packages, from the bottom to the top. What stands beside them is at the bottom, but for the public names."""
 LEAVES = ("explanations", "guides", "_util")

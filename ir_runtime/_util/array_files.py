@@ -16,9 +16,10 @@ from ..errors import InputError, LimitError
 from ..limits import Limits
 from .arrays import DType
 
-__all__ = ["SAVED", "check_claims"]
+__all__ = ["MAGIC", "SAVED", "check_claims"]
 
 MAGIC = b"\x93NUMPY"
+"""The first bytes of an ``.npy``."""
 SAVED = "numpy.save and numpy.savez write arrays of numbers and strings as files that can be read"
 
 # NumPy refuses longer headers, too, but reads them first.
@@ -89,8 +90,9 @@ def _check_type(dtype: DType, count: int, start: str) -> None:
 def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes], int]]:
     """Yield the name, stream and size of each array, without decompressing it."""
     if file.read(len(MAGIC)) == MAGIC:
+        size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        yield "", file, os.fstat(file.fileno()).st_size
+        yield "", file, size
         return
     file.seek(0)
     with zipfile.ZipFile(file) as archive:

@@ -127,7 +127,7 @@ def test_results_have_their_schema(invoke: Invoke, name: str, request: pytest.Fi
 
 
 def test_every_command_with_json_has_a_schema(invoke: Invoke) -> None:
-    assert set(invoke("explain json").stdout.split()) == {*with_json(), "error"}
+    assert set(invoke("explain json").stdout.split()) == {*with_json(), "error", "conformance-case"}
     for name in with_json():
         assert schema_of(invoke, name)["title"] == f"ir-runtime {name} --json"
 

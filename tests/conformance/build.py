@@ -14,8 +14,8 @@ from harness.files import model_of
 from harness.sample import Sample, all_samples
 
 import ir_runtime as ov
-from conformance.case import Case, Tolerance
 from conformance.truth import Truth, Unstable, truth_of
+from ir_runtime.conformance.case import Case, Tolerance
 from ir_runtime.errors import IRError
 from ir_runtime.ir.element import ElementType
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformance.case import Tolerance
+from ir_runtime.conformance.case import Tolerance
 from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Array

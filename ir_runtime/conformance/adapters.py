@@ -1,0 +1,256 @@
+"""Adapters: run a case in a runtime and return its outputs. One for another runtime is a function of a case.
+
+The parameters of the adapters for OpenVINO are those that compute as the pages say: f32 where a model has f32, no
+quantization that it does not ask for.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._util.child_process import ending, run_command
+from .._util.records import Record
+from ..backends import available
+from ..codes import Code
+from ..errors import InputError
+from ..ir.element import ElementType
+from ..ir.tensor import Array
+from .case import Case, encode, from_bytes, load_arrays, npy, to_bytes
+
+__all__ = ["Adapter", "Crashed", "Unsupported", "adapter"]
+
+Adapter: TypeAlias = Callable[[Case], Sequence[Array]]
+"""Runs a case and returns its outputs, those of later steps after the first; raises `Unsupported` if the runtime lacks
+the operation, and any other exception if it refuses the model or the inputs."""
+
+
+class Unsupported(Exception):  # noqa: N818 - an answer
+    """The runtime does not implement the operation of a case."""
+
+
+class Crashed(Exception):  # noqa: N818 - an answer
+    """The process of the runtime died."""
+
+
+def adapter(name: str) -> Adapter:
+    """Return the adapter for a runtime.
+
+    Args:
+        name: ``openvino`` for its CPU plugin, ``openvino:DEVICE`` for another, ``openvino:reference`` for
+            ``Model.evaluate``; a backend of this package; ``onnxruntime``, with a converter; or a command, which has a
+            space or a slash.
+
+    Raises:
+        InputError: if there is no such runtime.
+    """
+    runtime, _, device = name.partition(":")
+    if runtime == "openvino" and not name.endswith(":"):
+        return _evaluate if device == "reference" else _Plugin(device or "CPU")
+    if name in available():
+        return _Backend(name)
+    if any(sign in name for sign in " /\\"):
+        return _Command(_words(name))
+    raise InputError(
+        f"unknown runtime {name!r}",
+        code=Code.NO_SUCH_NAME,
+        hint="expected openvino, openvino:GPU, openvino:reference, a backend such as numpy, or a command with a space or a slash",
+    )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as reason:
+        message = f"{command!r} is not a command: {str(reason).lower()}"
+        raise InputError(message, code=Code.BAD_REQUEST) from None
+
+
+class _Backend:
+    """A backend of this package."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+
+    def __call__(self, case: Case) -> Sequence[Array]:
+        from ..openvino.core import compile_model
+        from ..openvino.reading import read_model
+
+        compiled = compile_model(read_model(case.xml, case.weights), backend=self._backend)
+        request = compiled.create_infer_request()
+        outputs: list[Array] = []
+        for feeds in case.feeds:
+            results = request.infer(list(feeds))
+            outputs += [np.array(results[index]) for index in range(len(compiled.outputs))]
+        return outputs
+
+
+class _Plugin:
+    """A device of OpenVINO, without its own shortcuts."""
+
+    config = {"INFERENCE_PRECISION_HINT": "f32"}
+    cpu_config = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0", "KV_CACHE_PRECISION": "f32", "NUM_STREAMS": "1"}
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._config = self.config | (self.cpu_config if device == "CPU" else {})
+
+    def __call__(self, case: Case) -> Sequence[Array]:
+        api = _openvino()
+        model = _read(api, case)
+        request = _core(api).compile_model(model, self._device, self._config).create_infer_request()
+        outputs: list[Array] = []
+        for feeds in case.feeds:
+            for index, tensor in enumerate(_tensors(api, case, feeds)):
+                request.set_input_tensor(index, tensor)
+            request.infer()
+            outputs += [_array(request.get_output_tensor(index)) for index in range(len(model.outputs))]
+        return outputs
+
+
+def _evaluate(case: Case) -> Sequence[Array]:
+    """Run OpenVINO's own definitions of the operations."""
+    api = _openvino()
+    model = _read(api, case)
+    if case.steps > 1:
+        raise Unsupported("Model.evaluate keeps no variables")
+    outputs = [api.Tensor(port.get_element_type(), _shape(api, port)) for port in model.outputs]
+    tensors = _tensors(api, case, case.inputs)
+    try:
+        implemented = model.evaluate(outputs, tensors)
+    except RuntimeError as reason:
+        if "Evaluation failed on" not in str(reason):
+            raise
+        implemented = False
+    if not implemented:
+        raise Unsupported("Model.evaluate does not implement it")
+    return [_array(tensor) for tensor in outputs]
+
+
+def _openvino() -> Any:
+    try:
+        return import_module("openvino")
+    except ImportError:
+        raise InputError(
+            "OpenVINO is not installed", code=Code.BAD_REQUEST, hint="pip install openvino"
+        ) from None
+
+
+_CORES: list[Any] = []
+
+
+def _core(api: Any) -> Any:
+    if not _CORES:
+        _CORES.append(api.Core())
+    return _CORES[0]
+
+
+def _read(api: Any, case: Case) -> Any:
+    try:
+        return _core(api).read_model(case.xml, case.weights)
+    except RuntimeError as reason:
+        if "unsupported opset" in str(reason) or "Cannot create" in str(reason):
+            raise Unsupported(str(reason).strip().splitlines()[-1]) from None
+        raise
+
+
+def _tensors(api: Any, case: Case, feeds: Sequence[Array]) -> list[Any]:
+    return [
+        _tensor(api, array, element)
+        for array, element in zip(feeds, case.input_types[: len(feeds)], strict=True)
+    ]
+
+
+def _tensor(api: Any, array: Array, element: ElementType) -> Any:
+    """Return an array as OpenVINO's tensor, which knows some types as bits only."""
+    tensor = api.Tensor(getattr(api.Type, element.label), api.Shape(array.shape))
+    if element is ElementType.string:
+        tensor.str_data = array.astype(str)
+    elif array.size:
+        raw = np.frombuffer(to_bytes(array, element), np.uint8)
+        tensor.data.reshape(-1).view(np.uint8)[...] = raw
+    return tensor
+
+
+def _array(tensor: Any) -> Array:
+    """Return a copy of OpenVINO's tensor."""
+    element, shape = ElementType.parse(tensor.element_type.to_string()), tuple(tensor.shape)
+    if element is ElementType.string:
+        return np.array(tensor.str_data, object).reshape(shape)
+    if not tensor.size:
+        return np.empty(shape, element.dtype)
+    return from_bytes(np.array(tensor.data).reshape(-1).view(np.uint8), element, shape)
+
+
+def _shape(api: Any, port: Any) -> Any:
+    shape = port.get_partial_shape()
+    return shape.to_shape() if shape.is_static else api.Shape([0])
+
+
+class _Command:
+    """A command that is called with a folder, as that of ``compare --run``.
+
+    The folder has ``model.xml``, ``model.bin``, ``inputs/0.npy`` and so on, and ``names.json``; the command leaves
+    ``outputs/0.npy`` and so on. It ends with 0; with 4 if it does not implement the operation; with another code if it refuses
+    the model or the inputs.
+    """
+
+    UNSUPPORTED = 4
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+
+    def __call__(self, case: Case) -> Sequence[Array]:
+        if case.steps > 1:
+            raise Unsupported("commands run one step")
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            _write(folder, case)
+            code, printed = run_command([*self._command, name])
+            last = (printed.strip().splitlines() or [ending(code)])[-1]
+            if code == self.UNSUPPORTED:
+                raise Unsupported(last)
+            if code < 0:
+                raise Crashed(ending(code))
+            if code:
+                raise RuntimeError(last)
+            count = len(list((folder / "outputs").glob("*.npy")))
+            files = {f"{index}.npy": (folder / _FILE.format("outputs", index)) for index in range(count)}
+            contents = {name: path.read_bytes() for name, path in files.items() if path.exists()}
+            return load_arrays(contents, "", case.output_types[:count])
+
+
+_FILE = "{}/{}.npy"
+
+
+def _write(folder: Path, case: Case) -> None:
+    """Write the folder of a command."""
+    (folder / "model.xml").write_bytes(case.xml)
+    if case.weights:
+        (folder / "model.bin").write_bytes(case.weights)
+    sides = {"inputs": (case.inputs, case.input_types), "outputs": (case.expected, case.output_types)}
+    names = {
+        "schema": 1,
+        **{side: list(_entries(side, *arrays)) for side, arrays in sides.items()},
+        "tensors": [],
+    }
+    (folder / "names.json").write_text(json.dumps(names, indent=2))
+    for side in sides:
+        (folder / side).mkdir()
+    for index, (array, element) in enumerate(zip(case.inputs, case.input_types, strict=True)):
+        (folder / _FILE.format("inputs", index)).write_bytes(npy(encode(array, element)))
+
+
+def _entries(side: str, arrays: Sequence[Array], types: Sequence[ElementType]) -> Iterator[Record]:
+    for index, (array, element) in enumerate(zip(arrays, types, strict=True)):
+        name = f"{side.removesuffix('s')} {index}"
+        yield {
+            "file": _FILE.format(side, index), "name": name, "names": [], "type": element.label, "shape": list(array.shape),
+        }  # fmt: skip
