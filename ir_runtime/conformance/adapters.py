@@ -220,7 +220,7 @@ class _Command:
             if code < 0:
                 raise Crashed(ending(code))
             if code:
-                raise RuntimeError(last)
+                raise RuntimeError(f"the command fails: {last}")
             count = len(list((folder / "outputs").glob("*.npy")))
             files = {f"{index}.npy": (folder / _FILE.format("outputs", index)) for index in range(count)}
             contents = {name: path.read_bytes() for name, path in files.items() if path.exists()}
