@@ -15,7 +15,7 @@ from .limited import limited
 from .models import as_json, count_option, read, weights
 from .precision import PRECISION
 from .progress import bar
-from .render import Record, result
+from .render import Record, concluded, result
 from .shaping import input_layouts, reshaped, shape_option, shapes_of
 from .threads import limit_threads
 
@@ -254,8 +254,8 @@ def _one_model(model: str | None, path: str | None) -> str:
 def _text(report: Report, hint: str, requests: int, threads: int | None, counters: Sequence[Counter]) -> str:
     from .bench_text import counter_text, report_text
 
-    parts = [counter_text(counters)] if counters else []
-    return "\n\n".join([report_text(report, hint, requests, threads), *parts])
+    details = [counter_text(counters)] if counters else []
+    return concluded([report_text(report, hint, requests, threads)], details)
 
 
 def _inputs(feeds: dict[Output, Feed]) -> list[Record]:

@@ -27,7 +27,7 @@ def report_text(report: Report, hint: str, requests: int, threads: int | None) -
     title = f"{sides[0].backend} backend, {hint}, {plural(requests, 'request')}"
     title += f", {plural(threads, 'thread')}" if threads else ""
     parts = ["PARTIAL: interrupted, so these are the runs until then"] if report.partial else []
-    parts.append(table(title, header, rows, right=header[1:]))
+    parts.append(table(title, header, rows, right=header[1:], sentences=header[:1]))
     parts += [
         visible(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}, products in {side.precision}")
         for side in sides
@@ -81,9 +81,8 @@ def counter_text(counters: Sequence[Counter]) -> str:
     ]
     inside = len(counters) - len(ran)
     title = f"Layers, mean time; {plural(inside, 'other')} ran as part of these"
-    return table(
-        title, ["layer", "operation", "ms", "share"], rows, right=("ms", "share"), rest="a pipe gets all"
-    )
+    header = ["layer", "operation", "ms", "share"]
+    return table(title, header, rows, right=header[2:], least=("operation",), rest="a pipe gets all")
 
 
 def write_reports(

@@ -113,5 +113,6 @@ def _fitting(found: Budget) -> str:
     headings = ["error", *(["metric"] if has_metric else []), "layer", "operation"]
     rows = [[*cost.figures.split("  "), cost.layer, cost.operation] for cost in found.layers]
     title = f"Error at the outputs if one layer is {found.place}"
-    costs = table(title, headings, rows, right=("error", "metric"), rest="a pipe gets all")
+    right = ("error", "metric")
+    costs = table(title, headings, rows, right=right, least=("operation",), rest="a pipe gets all")
     return f"{costs}\n{found.summary}"

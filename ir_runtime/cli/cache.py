@@ -118,4 +118,5 @@ def _text(folder: Path, entries: list[_Kept]) -> str:
         header,
         [*rows, _row("total", "", entries)],
         right=("files", "bytes"),
+        least=("folder",),
     )

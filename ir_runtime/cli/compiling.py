@@ -58,7 +58,8 @@ def _text(report: FusionReport) -> str:
         [group.layers[0].name, " + ".join(_operation(layer) for layer in group.layers), group.pattern]
         for group in report.fused
     ]
-    parts = [table("Fused", ["first layer", "layers of one kernel", "pattern"], rows)] if rows else []
+    header = ["first layer", "layers of one kernel", "pattern"]
+    details = [table("Fused", header, rows, sentences=header[1:2], least=header[2:])] if rows else []
     rows = [
         [
             group.layer.name,
@@ -69,13 +70,14 @@ def _text(report: FusionReport) -> str:
         for group in report.unfused
     ]
     if rows:
-        parts.append(table("Not fused", ["layer", "operation", "reads", "not fused, because"], rows))
+        header = ["layer", "operation", "reads", "not fused, because"]
+        details.append(table("Not fused", header, rows, sentences=header[3:], least=("operation", "reads")))
     inside = sum(len(group.layers) for group in report.fused)
-    parts.append(
+    conclusion = (
         f"{plural(len(report.fused), 'kernel')} for {plural(inside, 'layer')}, "
         f"and {plural(report.single, 'kernel')} for one layer each"
     )
-    return "\n\n".join(parts)
+    return "\n\n".join([*details, conclusion])
 
 
 def _operation(layer: Layer) -> str:

@@ -14,7 +14,7 @@ from ..ir.formula import Formula
 from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, note_missing, read, selects, weights
-from .render import plain, plural, result, table
+from .render import concluded, plain, plural, result, table
 from .shaping import shaped, shapes_of
 from .terminal import show
 
@@ -93,7 +93,7 @@ def cost(
     result(
         as_json,
         lambda: {"file": model, **found.record()},
-        lambda: "\n\n".join(_text(model, found, top, net.inputs)),
+        lambda: concluded([_totals(model, found, net.inputs)], [*_details(found, top)]),
     )
     if found.unknown:
         show(f"not counted, as ranks are not known: {', '.join(map(shown, found.unknown))}", err=True)
@@ -119,7 +119,7 @@ def _numbers(texts: Sequence[str], names: frozenset[str]) -> dict[str, int]:
     return numbers
 
 
-def _text(path: str, result: Cost, top: int, inputs: Sequence[Output]) -> Iterator[str]:
+def _totals(path: str, result: Cost, inputs: Sequence[Output]) -> str:
     totals = [
         ["FLOPs", _exact(result.flops)],
         ["MACs", _exact(result.macs)],
@@ -130,7 +130,10 @@ def _text(path: str, result: Cost, top: int, inputs: Sequence[Output]) -> Iterat
         ],
     ]
     title = f"{shown(path)}: {plural(len(result.layers), 'layer')} that run"
-    yield table(title, ["quantity", "value"], totals, sentences=("value",))
+    return table(title, ["quantity", "value"], totals, sentences=("quantity", "value"))
+
+
+def _details(result: Cost, top: int) -> Iterator[str]:
     if result.lengths:
         rows = [[row.input, str(row.axis), row.name, row.bounds] for row in result.lengths]
         yield table("Open lengths", ["input", "axis", "name", "bounds"], rows)
@@ -138,7 +141,7 @@ def _text(path: str, result: Cost, top: int, inputs: Sequence[Output]) -> Iterat
         *(count.symbols for count in (result.flops, result.macs) if isinstance(count, Formula))
     )
     if rows := [[row.name, row.layer, _what(row)] for row in result.run_lengths if row.name in used]:
-        yield table("Numbers known only at run time", ["name", "layer", "what"], rows)
+        yield table("Numbers known only at run time", ["name", "layer", "what"], rows, sentences=("what",))
     yield table(
         "Operations",
         ["operation", "layers", "FLOPs", "share", "MACs", "parameters"],
@@ -154,12 +157,12 @@ def _text(path: str, result: Cost, top: int, inputs: Sequence[Output]) -> Iterat
             for o in result.operations
         ],
         right=("layers", "FLOPs", "share", "MACs", "parameters"),
+        least=("MACs", "layers", "parameters", "share"),
     )
     if result.weights:
         rows = [[w.type, *map(plain, (w.tensors, w.numbers, w.bytes))] for w in result.weights]
-        yield table(
-            "Weights", ["type", "tensors", "numbers", "bytes"], rows, right=("tensors", "numbers", "bytes")
-        )
+        header = ["type", "tensors", "numbers", "bytes"]
+        yield table("Weights", header, rows, right=header[1:], least=("tensors", "numbers"))
     yield from _layers(result, top)
 
 
@@ -202,7 +205,13 @@ def _layers(result: Cost, top: int) -> Iterator[str]:
             header.append("shapes")
         title = f"The {plural(len(rows), 'layer')} with the most FLOPs" if top else "Layers"
         cells = [_row(layer, result.flops)[: len(header)] for layer in rows]
-        yield table(title, header, cells, right=("line", "FLOPs", "share", "parameters"))
+        yield table(
+            title,
+            header,
+            cells,
+            right=("line", "FLOPs", "share", "parameters"),
+            least=("line", "parameters", "operation", "shapes", "share"),
+        )
 
 
 def _row(layer: LayerCount, flops: Count) -> list[str]:

@@ -47,5 +47,12 @@ def _fitting(difference: Difference) -> str:
     """Return the changes as a table for a terminal."""
     rows = [[change.layer, change.operation, change.kind, change.what] for change in difference.changes]
     header = ["layer", "operation", "change", "what"]
-    changes = table(plural(len(rows), "change"), header, rows, sentences=("what",), rest="a pipe gets all")
+    changes = table(
+        plural(len(rows), "change"),
+        header,
+        rows,
+        sentences=("what",),
+        least=("operation",),
+        rest="a pipe gets all",
+    )
     return f"{changes}\n{difference.summary}"

@@ -5,16 +5,52 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from .._util.widths import display_width, shortened
 
-__all__ = ["fitted"]
+__all__ = ["Fitted", "fitted"]
 
 # Columns between two columns of a table, and before the first.
 _GAP = 2
-# The least width of a column of names, and of one of sentences: below that, each row becomes a block.
-_NAME = 16
-_SENTENCE = 24
+
+
+class _Floors(NamedTuple):
+    """The least widths of columns."""
+
+    name: int
+    sentence: int
+
+
+# Words of a sentence that are no longer than this are not broken.
+_WORD = 28
+_COMFORTABLE = _Floors(16, 24)
+_TIGHT = _Floors(12, 12)
+
+
+class Fitted(NamedTuple):
+    """A table that fits a terminal."""
+
+    heading: str
+    """The names of the columns; empty if each row is a block of lines."""
+    lines: list[str]
+    dropped: Sequence[str] = ()
+    """The columns that found no room."""
+
+
+class _Grid(NamedTuple):
+    """The cells of a table, and the kinds of its columns."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Collection[str]
+    sentences: Collection[str]
+
+    def without(self, dropped: Collection[str]) -> _Grid:
+        """Return the grid without some columns."""
+        kept = [index for index, name in enumerate(self.header) if name not in dropped]
+        rows = [[row[index] for index in kept] for row in self.rows]
+        return self._replace(header=[self.header[index] for index in kept], rows=rows)
 
 
 def fitted(
@@ -23,12 +59,13 @@ def fitted(
     right: Collection[str],
     sentences: Collection[str],
     columns: int,
-) -> tuple[str, list[str]]:
+    least: Sequence[str] = (),
+) -> Fitted:
     """Fit the header and rows of a table to a terminal.
 
     Long names lose their middle, and the scopes that they share where they would not differ any more; sentences are
-    wrapped, and numbers stay whole. Where that does not fit, each row becomes a block of lines, and the
-    header is empty.
+    wrapped, and numbers stay whole. Where that does not fit, columns of ``least`` are dropped, one after the
+    other; then names and sentences get less room; and at last each row becomes a block of lines with all its cells.
 
     Args:
         header: the names of the columns.
@@ -36,23 +73,59 @@ def fitted(
         right: the names of columns of numbers, which are aligned to the right.
         sentences: the names of columns whose cells may be broken between words.
         columns: the width of the terminal.
+        least: the columns that matter least, the least first.
     """
+    empty = {
+        name for name, *cells in zip(header[1:], *(row[1:] for row in rows), strict=True) if not any(cells)
+    }
+    whole = _Grid(header, rows, right, sentences).without(empty if rows else ())
+    optional = [name for name in least if name in whole.header]
+    tries = [(_COMFORTABLE, optional[:count]) for count in range(len(optional) + 1)]
+    for floors, dropped in (*tries, (_TIGHT, optional)):
+        if (lines := _fit(whole.without(dropped), floors, columns)) is not None:
+            return Fitted(lines[0], lines[1:], dropped)
+    return Fitted("", _blocks(whole, columns))
+
+
+def _fit(grid: _Grid, floors: _Floors, columns: int) -> list[str] | None:
+    """Return the lines of a table, the header first; ``None`` if it does not fit."""
+    header, rows, right, sentences = grid
     natural = [max(map(display_width, column)) for column in zip(header, *rows, strict=True)]
-    floors = [
-        width if name in right else min(width, _SENTENCE if name in sentences else _NAME)
-        for name, width in zip(header, natural, strict=True)
+    least = [
+        _least_width(name, cells, width, right, sentences, floors)
+        for name, width, *cells in zip(header, natural, *rows, strict=True)
     ]
-    widths = _narrow(natural, floors, columns - _GAP * len(natural))
+    widths = _narrow(natural, least, columns - _GAP * len(natural))
     names = [index for index, name in enumerate(header) if name not in right and name not in sentences]
-    fitting = None if widths is None else _shorten(rows, names, widths)
-    if widths is None or fitting is None:
-        head = next((i for i, name in enumerate(header) if name not in right), 0)
-        titles = _titles([row[head] for row in rows], columns - _GAP, header[head] in sentences)
-        blocks = (_block(header, row, head, columns, sentences) for row in rows)
-        pairs = zip(titles, blocks, strict=True)
-        return "", [line for title, block in pairs for line in (*title, *block)]
-    heading, *lines = _render(header, fitting, right, sentences, widths)
-    return heading, lines
+    short = None if widths is None else _shorten(rows, names, widths)
+    return None if widths is None or short is None else _render(header, short, right, sentences, widths)
+
+
+def _least_width(
+    name: str,
+    cells: Sequence[str],
+    natural: int,
+    right: Collection[str],
+    sentences: Collection[str],
+    floors: _Floors,
+) -> int:
+    """Return how narrow a column may become: numbers stay whole, and so do words that are not too long."""
+    if name in right:
+        return natural
+    if name not in sentences:
+        return min(natural, floors.name)
+    words = (display_width(word) for cell in (name, *cells) for word in cell.split())
+    longest = max((width for width in words if width <= _WORD), default=0)
+    return min(natural, max(floors.sentence, longest))
+
+
+def _blocks(grid: _Grid, columns: int) -> list[str]:
+    """Return a block of lines for each row, headed by its first cell that is no number."""
+    header, rows, right, sentences = grid
+    head = next((i for i, name in enumerate(header) if name not in right), 0)
+    titles = _titles([row[head] for row in rows], columns - _GAP, header[head] in sentences)
+    blocks = (_block(header, row, head, columns, sentences) for row in rows)
+    return [line for title, block in zip(titles, blocks, strict=True) for line in (*title, *block)]
 
 
 def _narrow(natural: Sequence[int], floors: Sequence[int], room: int) -> list[int] | None:
@@ -73,7 +146,7 @@ def _shorten(
     shortened_rows = [list(row) for row in rows]
     for index in names:
         cells = [row[index] for row in rows]
-        ways = (cells, _without_scopes(cells, widths[index]))
+        ways = (cells, _without_scopes(cells, widths[index]), _without_prefix(cells, widths[index]))
         short = next((each for way in ways if _differ(cells, each := _truncate(way, widths[index]))), None)
         if short is None:
             return None

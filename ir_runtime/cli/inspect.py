@@ -14,7 +14,7 @@ from .compiling import show_after, show_fusions
 from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, port_record, read, selects, weights
-from .render import Record, plain, plural, result, table
+from .render import Record, concluded, plain, plural, result, table
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -177,15 +177,15 @@ def _text(record: Record) -> str:
     layers = plural(record["layers"], "layer")
     title = f"{visible(record['file'])}: {name_text}{version_text(record['version'])}, {layers}"
     parts = [title, _ports("Inputs", record["inputs"]), _ports("Outputs", record["outputs"])]
-    parts.append(_operation_table(record["operations"]))
+    details = [_operation_table(record["operations"])]
     if record["weights"]:
-        parts.append(_weight_table(record))
+        details.append(_weight_table(record))
     if record["dynamic"]:
         rows = [[r["input"], _open(r["axis"]), str(r["min"]), _open(r["max"])] for r in record["dynamic"]]
-        parts.append(table("Dynamic dimensions", ["input", "axis", "min", "max"], rows))
+        details.append(table("Dynamic dimensions", ["input", "axis", "min", "max"], rows))
     if record["releases"]:
-        parts.append(_release_table(record))
-    return "\n\n".join(parts)
+        details.append(_release_table(record))
+    return concluded(parts, details)
 
 
 def _release_table(record: Record) -> str:
@@ -208,7 +208,8 @@ def _release_table(record: Record) -> str:
         for row in needs
     ]
     header = ["since", "need", "first layer", "line", "layers"]
-    return table(title, header, rows, right=("line", "layers"))
+    right, least = ("line", "layers"), ("line", "layers", "first layer")
+    return table(title, header, rows, right=right, sentences=("need",), least=least)
 
 
 def _blank(value: int | None) -> str:
@@ -238,9 +239,8 @@ def _weight_table(record: Record) -> str:
     if len(rows) > 1:
         totals = (sum(r[key] for r in record["weights"]) for key in ("tensors", "numbers", "bytes"))
         rows.append(["total", *map(plain, totals)])
-    return table(
-        "Weights", ["type", "tensors", "numbers", "bytes"], rows, right=("tensors", "numbers", "bytes")
-    )
+    header = ["type", "tensors", "numbers", "bytes"]
+    return table("Weights", header, rows, right=header[1:], least=("tensors", "numbers"))
 
 
 def _remark(record: Record) -> None:

@@ -44,9 +44,8 @@ class NanCheck:
             return "NaN check: no layer makes NaN or Inf of finite inputs"
         rows = [[o["layer"], o["operation"], plain(o["nan"]), plain(o["inf"])] for o in self.origins]
         title = "NaN or Inf of finite inputs"
-        return table(
-            title, ["layer", "operation", "nan", "inf"], rows, right=("nan", "inf"), rest="a pipe gets all"
-        )
+        header = ["layer", "operation", "nan", "inf"]
+        return table(title, header, rows, right=header[2:], least=("operation",), rest="a pipe gets all")
 
 
 def _count_non_finite(array: Array) -> tuple[int, int]:

@@ -49,7 +49,9 @@ def _list(operations: list[type[Op]]) -> str:
     rows = [[cls.versioned_name(), group(cls), summary(cls)] for cls in operations]
     names = len({cls.name for cls in operations})
     title = f"{names} operations, {len(operations)} versions, tested against {TESTED_AGAINST}"
-    return table(title, ["operation", "group", "what it does"], rows, sentences=["what it does"])
+    return table(
+        title, ["operation", "group", "what it does"], rows, sentences=["what it does"], least=["group"]
+    )
 
 
 def _find_operations(name: str) -> list[type[Op]]:

@@ -78,5 +78,6 @@ def _text(summaries: dict[str, Summary]) -> str:
         ["name", "type", "shape", "min", "mean", "max"],
         rows,
         right=("min", "mean", "max"),
+        least=("type", "mean", "shape"),
         rest=_REST,
     )

@@ -14,7 +14,7 @@ from .fed import data_options
 from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, count_option, read, weights
-from .render import result, table
+from .render import concluded, result, table
 from .shaping import shapes_of
 from .terminal import show
 from .threads import limit_threads
@@ -98,7 +98,7 @@ def profile(
     report = measured(net, arrays, runs=runs, backend=backend, threads=threads, against=against, name=model)
     if chrome is not None:
         _save(chrome, report.chrome_trace())
-    result(as_json, report.record, lambda: "\n\n".join(_text(report, top)))
+    result(as_json, report.record, lambda: concluded([*_totals(report)], [*_details(report, top)]))
 
 
 def _save(path: str, trace: Trace) -> None:
@@ -108,7 +108,7 @@ def _save(path: str, trace: Trace) -> None:
     show(f"saved the trace to {visible(path)}", err=True)
 
 
-def _text(report: ProfileReport, top: int) -> Iterator[str]:
+def _totals(report: ProfileReport) -> Iterator[str]:
     peaks = report.peaks
     totals = [
         ["latency, median, ms", _ms(report.seconds)],
@@ -124,10 +124,13 @@ def _text(report: ProfileReport, top: int) -> Iterator[str]:
         f"{visible(report.model)}: {report.backend} backend{threads}",
         ["quantity", "value"],
         totals,
-        sentences=("quantity",),
+        sentences=("quantity", "value"),
     )
     if report.is_busy:
         yield "The machine is busy: runs differ threefold or more, so times of layers may, too."
+
+
+def _details(report: ProfileReport, top: int) -> Iterator[str]:
     rows = [
         [
             operation.operation,
@@ -151,6 +154,7 @@ def _steps(report: ProfileReport, top: int) -> str:
         header,
         [_row(report, step) for step in shown],
         right=("ms", "spread", "share", "FLOPs", "GFLOP/s", "GB/s", "roofline"),
+        least=("GB/s", "GFLOP/s", "FLOPs", "spread", "bound", "roofline", "computes"),
     )
 
 
@@ -184,7 +188,7 @@ def _against(report: ProfileReport, top: int) -> str:
         for row in shown
     ]
     header = ["layers", "ours, ms", "OpenVINO, ms", "ratio", "OpenVINO's nodes"]
-    return table("Beside OpenVINO's counters", header, rows, right=("ours, ms", "OpenVINO, ms", "ratio"))
+    return table("Beside OpenVINO's counters", header, rows, right=header[1:4], least=("OpenVINO's nodes",))
 
 
 def _ms(seconds: float) -> str:

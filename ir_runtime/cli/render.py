@@ -10,7 +10,7 @@ import click
 from .._util.escaping import json_text, shown, visible
 from .._util.records import Json, encodable
 from .._util.widths import display_width
-from .terminal import columns, show
+from .terminal import columns, is_on_one_screen, show
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnostic, More
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Record",
+    "concluded",
     "dump",
     "failure",
     "finding",
@@ -62,6 +63,14 @@ def result(
         show(text(), pager=pager)
 
 
+def concluded(conclusion: Sequence[str], details: Sequence[str]) -> str:
+    """Join the parts of a text; on a terminal that would scroll the conclusion away, details come first."""
+    first_to_last = "\n\n".join([*conclusion, *details])
+    if not conclusion or is_on_one_screen(first_to_last):
+        return first_to_last
+    return "\n\n".join([*details, *conclusion])
+
+
 def table(
     title: str,
     header: Sequence[str],
@@ -69,9 +78,12 @@ def table(
     right: Sequence[str] = (),
     *,
     sentences: Sequence[str] = (),
+    least: Sequence[str] = (),
     rest: str = "",
 ) -> str:
     """Format a table; on a terminal it fits the width, and is truncated if ``rest`` describes how to see all.
+
+    Columns that a narrow terminal has no room for are named below the table.
 
     Args:
         title: the line above it.
@@ -79,21 +91,25 @@ def table(
         rows: the cells.
         right: the names of columns of numbers, which are aligned to the right.
         sentences: the names of columns whose cells may be broken between words; others lose their middle.
+        least: the names of columns that may be dropped where there is no room, the least important first.
         rest: how to see rows that are cut; by default, all are shown.
     """
     cells = [[shown(cell) for cell in row] for row in rows]
     width = columns()
     hidden = len(cells) - SHOWN if rest and width is not None and len(cells) > SHOWN + 1 else 0
     cells = cells[: len(cells) - hidden]
+    dropped: Sequence[str] = ()
     if width is None:
         heading, lines = _align(header, cells, right)
     else:
         from .fitting import fitted
 
-        heading, lines = fitted(header, cells, right, sentences, width)
+        heading, lines, dropped = fitted(header, cells, right, sentences, width, least)
     if heading:
         lines.insert(0, click.style(heading, dim=True))
     more = [f"  … and {hidden:,} more; {rest}"] if hidden else []
+    if dropped:
+        more.append(f"  no room for {', '.join(dropped)}; a pipe gets all")
     return "\n".join([click.style(title, bold=True), *lines, *more])
 
 

@@ -16,7 +16,7 @@ from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, read, selects, strictly, weights
 from .precision import PRECISION
-from .render import Record, number, plural, result, table
+from .render import Record, concluded, number, plural, result, table
 from .shaping import shapes_of
 from .streaming import Streaming, check_by_rows, is_store, streams
 from .terminal import show
@@ -255,16 +255,16 @@ def _text(backend: str, tensors: Sequence[_Tensor], check: NanCheck | None) -> s
     outputs = [t for t in tensors if t.is_output]
     parts += [_top(t) for t in outputs if t.summary.top is not None]
     parts += [text for t in outputs for text in _best(t)]
-    if inner := [t for t in tensors if not t.is_output]:
-        parts.append(_table("Layers", inner))
-    return "\n\n".join(parts)
+    inner = [t for t in tensors if not t.is_output]
+    return concluded(parts, [_table("Layers", inner)] if inner else [])
 
 
 def _table(title: str, tensors: Sequence[_Tensor]) -> str:
     header = ["name", "type", "shape", "min", "mean", "max"]
     odd = [key for key in ("nan", "inf") if any(getattr(t.summary, key) for t in tensors)]
     rows = [_row(t.name, t.summary, odd) for t in tensors]
-    return table(title, [*header, *odd], rows, right=("min", "mean", "max", *odd), rest=_REST)
+    right = ("min", "mean", "max", *odd)
+    return table(title, [*header, *odd], rows, right=right, least=("type", "mean", "shape"), rest=_REST)
 
 
 def _row(name: str, summary: Summary, odd: Sequence[str]) -> list[str]:

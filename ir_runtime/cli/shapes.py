@@ -16,7 +16,7 @@ from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, note_missing, read, selects, weights
 from .progress import status
-from .render import Record, finding, plural, result, table
+from .render import Record, concluded, finding, plural, result, table
 from .shaping import shaped, shapes_of
 from .terminal import columns, show
 
@@ -138,8 +138,7 @@ def _text(model: str, rows: Sequence[PortShape], listed: Shapes, constraints: Co
     parts = [f"{visible(model)}: {plural(len(rows), 'port')}"]
     parts += _constraints(constraints) if constraints is not None and listed.inputs else []
     parts += [_symbols(listed)] if listed.inputs else []
-    parts.append(_ports(rows))
-    return "\n\n".join(parts)
+    return concluded(parts, [_ports(rows)])
 
 
 def _symbols(listed: Shapes) -> str:
@@ -156,7 +155,14 @@ def _ports(rows: Sequence[PortShape]) -> str:
     if any(r.is_declared for r in rows):
         header.append("from")
         cells = [[*row, "declaration" if r.is_declared else ""] for row, r in zip(cells, rows, strict=True)]
-    return table("Shapes", header, cells, right=("line",), rest="--layers GLOB selects, a pipe gets all")
+    return table(
+        "Shapes",
+        header,
+        cells,
+        right=("line",),
+        least=("line", "operation", "type", "from", "declared"),
+        rest="--layers GLOB selects, a pipe gets all",
+    )
 
 
 def _line(row: PortShape) -> str:
@@ -173,7 +179,7 @@ def _constraints(constraints: Constraints) -> Iterator[str]:
     elif constraints.found:
         header = ["constraint", "certainty", "violations are refused by"]
         rows = [[c.text, _sure(c), _refusing(c)] for c in constraints]
-        yield table("Constraints", header, rows, sentences=("constraint", "violations are refused by"))
+        yield table("Constraints", header, rows, sentences=header[::2], least=header[2:])
     elif not constraints.undecided:
         yield "Constraints: none; every length is accepted"
     if remarks := [f"{c.text}: {c.remark}" for c in constraints if c.remark]:

@@ -9,7 +9,7 @@ import textwrap
 
 import click
 
-__all__ = ["columns", "show", "wrapped"]
+__all__ = ["columns", "is_on_one_screen", "show", "wrapped"]
 
 # A line of a file below a finding, and the marks under it: these are cut where they are made.
 _EXCERPT = re.compile(r" *\d* \| ")
@@ -38,11 +38,17 @@ def show(text: str, *, err: bool = False, pager: bool = False) -> None:
         click.echo(text, err=err)
         return
     fitting = wrapped(text, width)
-    if pager and not err and fitting.count("\n") + 2 > shutil.get_terminal_size().lines:
+    if pager and not err and not is_on_one_screen(text):
         context = click.get_current_context(silent=True)
         click.echo_via_pager(fitting, color=None if context is None else context.color)
         return
     click.echo(fitting, err=err)
+
+
+def is_on_one_screen(text: str) -> bool:
+    """Return whether nothing of a result scrolls away before its end, which nothing does in a pipe or a file."""
+    width = columns()
+    return width is None or wrapped(text, width).count("\n") + 2 <= shutil.get_terminal_size().lines
 
 
 def wrapped(text: str, width: int) -> str:

@@ -10,7 +10,7 @@ from .exits import Exit
 from .helping import GroupedCommand
 from .long import Debugging, debugs
 from .models import as_json
-from .render import result, table
+from .render import concluded, result, table
 from .terminal import columns
 
 if TYPE_CHECKING:
@@ -59,4 +59,5 @@ def _fitting(found: NanTrace) -> str:
         return found.summary
     title = f"Nearest to the limit {found.limit:.4g} of {found.precision}"
     header = ["largest", "times below", "layer", "operation"]
-    return f"{found.summary}\n{table(title, header, rows, right=header[:2])}"
+    nearest = table(title, header, rows, right=header[:2], least=("operation", "times below"))
+    return concluded([found.summary], [nearest])

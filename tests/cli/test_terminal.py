@@ -101,11 +101,10 @@ def counted() -> Net:
 def test_costs_of_narrow_terminals_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Quantities, formulas and options are not cut, and names that differ look different."""
     lines = plain(on_terminal(monkeypatch, "cost counted.xml", 40)).splitlines()
-    assert "  activation peak, bytes" in lines
     words = " ".join(" ".join(lines).split())
-    assert "FLOPs value 2·batch·seq·size + 3·n1 + 3·n2 MACs" in words
-    assert "--shape 'x[BATCH,SEQ,SIZE]'" in words
-    named = [line for line in lines if line.endswith("below/exp")]
+    assert "FLOPs 2·batch·seq·size + 3·n1 + 3·n2 MACs" in words
+    assert "'x[BATCH,SEQ,SIZE]'" in words
+    named = [line.split()[0] for line in lines if line.strip().startswith("…") and "exp" in line]
     assert len(named) == len(set(named)) == 2
 
 
@@ -153,33 +152,90 @@ def test_help_says_all_about_each_command(invoke: Invoke) -> None:
 
 def test_numbers_stay_whole_and_names_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = plain(on_terminal(monkeypatch, LINES["run"], 80)).splitlines()
-    rows = [line.split() for line in lines[lines.index("Layers") + 2 :] if line.startswith("  enc")]
+    layers = lines[
+        lines.index("Layers") + 2 : next(i for i, line in enumerate(lines) if line.startswith("Outputs, "))
+    ]
+    rows = [line.split() for line in layers if line.startswith("  enc")]
     assert len(rows) == SHOWN - 1
     assert len({row[0] for row in rows}) == len(rows), "the ends of the names are there"
     assert {len(row) for row in rows} == {6}
     assert all(re.fullmatch(r"-?[\d.e-]+", cell) for row in rows for cell in row[3:])
 
 
-def test_a_narrow_terminal_gets_blocks_with_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = plain(on_terminal(monkeypatch, "run chain.xml --random", 40))
-    row = " ".join(said.partition("backend\n")[2].split())
-    assert re.fullmatch(r"y type f32 shape \[2,3\] min \S+ mean \S+ max \S+", row)
+@pytest.mark.parametrize(
+    ("line", "kept", "dropped"),
+    [
+        ("run deep.xml --random --layers '*'", "name min max", "type, mean, shape"),
+        ("cost counted.xml", "operation FLOPs", "MACs, layers, parameters"),
+        ("shapes deep.xml", "layer port shape", "line, operation, type"),
+    ],
+)
+def test_columns_are_dropped_before_rows_are_broken(
+    monkeypatch: pytest.MonkeyPatch, invoke: Invoke, line: str, kept: str, dropped: str
+) -> None:
+    """The columns that matter least go first, and are named below the table."""
+    said = " ".join(plain(on_terminal(monkeypatch, line, 40)).split())
+    assert kept in said
+    assert f"no room for {dropped}; a pipe gets all" in said
+    in_pipe = invoke(line).stdout
+    assert "no room" not in in_pipe
+    assert all(column in in_pipe for column in dropped.split(", "))
 
 
-def test_changes_on_a_narrow_terminal_are_headed_by_their_layer(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = plain(on_terminal(monkeypatch, "diff chain.xml counted.xml", 40)).splitlines()
-    place = lines.index("  shift")
-    assert lines[place + 1] == "    operation Add-1  change removed"
+def test_a_profile_keeps_the_share_of_each_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "measure_peaks", lambda *_: Peaks(1e9, 1e9))
+    said = plain(on_terminal(monkeypatch, "profile deep.xml --random --runs 1 --backend numpy", 80))
+    header = next(line.split() for line in said.splitlines() if line.split()[:1] == ["layer"])
+    assert header[:3] == ["layer", "computes", "ms"]
+    assert "share" in header
+    said = plain(on_terminal(monkeypatch, "profile deep.xml --random --runs 1 --backend numpy", 40))
+    assert re.search(r"\n  layer +ms +share\n", said)
 
 
-def test_sentences_that_head_blocks_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_have_no_room_at_all_become_blocks_with_every_cell() -> None:
+    rows = [["a" * 30, "12345678", "87654321"], ["b", "1", "2"]]
+    found = fitted(["layer", "first", "second"], rows, ["first", "second"], (), 24)
+    assert found == ("", ["  aaaaaaaaaaa…aaaaaaaaaa", "    first 12345678", "    second 87654321", "  b", "    first 1  second 2"], ())  # fmt: skip
+
+
+def test_columns_without_a_cell_take_no_room() -> None:
+    rows = [["one", "", "1"], ["two", "", "2"]]
+    assert fitted(["name", "pattern", "n"], rows, ["n"], (), 24) == (
+        "  name  n",
+        ["  one   1", "  two   2"],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "conclusion", "detail"),
+    [
+        ("run deep.xml --random --layers '*'", "Outputs, ", "Layers"),
+        ("cost deep.xml", "activation peak", "Operations"),
+        ("shapes deep.xml", "Open lengths", "Shapes"),
+        ("inspect deep.xml", "Inputs", "Operations"),
+    ],
+)
+def test_conclusions_come_last_where_they_would_scroll_away(
+    monkeypatch: pytest.MonkeyPatch, invoke: Invoke, line: str, conclusion: str, detail: str
+) -> None:
+    """On a terminal that shows all, and in a pipe, they come first."""
+    small = plain(on_terminal(monkeypatch, line, 80, rows=15))
+    assert small.index(f"{detail}\n") < small.index(conclusion)
+    assert small.rindex(conclusion) > len(small) - 600
+    for whole in (plain(on_terminal(monkeypatch, line, 80, rows=200)), invoke(line).stdout):
+        assert whole.index(conclusion) < whole.index(f"{detail}\n")
+
+
+def test_sentences_that_head_rows_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """A constraint without its middle says nothing."""
     net = Net()
     inputs = [net.parameter(f"input_{name}", "?,2") for name in ("queries", "positions")]
     net.result(net.op("Concat", *inputs, axis=1, name=LONG))
     Path("joined.xml").write_bytes(net.xml())
     said = plain(on_terminal(monkeypatch, "shapes joined.xml", 40))
-    assert "input_queries[0] = input_positions[0] = batch certainty confirmed" in " ".join(said.split())
+    words = said.replace("confirmed", " ").split("Constraints")[1].split()
+    assert "input_queries[0] = input_positions[0] = batch" in " ".join(words)
     assert LONG not in said.split("Open lengths")[0]
 
 
@@ -189,7 +245,7 @@ def test_what_is_long_is_cut_and_said_to_be(
 ) -> None:
     said = plain(on_terminal(monkeypatch, LINES[name], 80))
     assert re.search(r"… and \d+ more; --layers GLOB selects, a pipe gets all", said)
-    assert "/39" not in said.split("Layers")[-1].split("Shapes")[-1]
+    assert "/39" not in said.split("… and")[0]
     assert f"{LONG}/39" in invoke(LINES[name]).stdout, "whole in a pipe"
 
 
@@ -283,22 +339,21 @@ def test_rows_of_one_more_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_that_would_look_the_same_lose_what_they_share() -> None:
     names = [f"encoder/layer.{number}/attention/query/MatMul" for number in range(3)]
     rows = [[name, "1"] for name in names]
-    heading, lines = fitted(["layer", "n"], rows, ["n"], (), 24)
+    heading, lines, _ = fitted(["layer", "n"], rows, ["n"], (), 24)
     assert heading.split() == ["layer", "n"]
     assert [line.split()[0][:3] for line in lines] == ["…0/", "…1/", "…2/"]
     alike = [[f"encoder/layer/attention_{number}_query_weights/MatMul", "1"] for number in range(3)]
-    heading, lines = fitted(["layer", "n"], alike, ["n"], (), 24)
-    assert heading == "", "each row is a block"
-    assert len(lines) == 6
-    assert [line.strip()[:3] for line in lines[::2]] == ["…0_", "…1_", "…2_"]
+    heading, lines, _ = fitted(["layer", "n"], alike, ["n"], (), 24)
+    assert [line.strip()[:3] for line in lines] == ["…0_", "…1_", "…2_"]
     twos = [
         [f"{scope}_query_weights/MatMul_{number}_of_two_more", "1"] for scope in "ab" for number in range(2)
     ]
     assert "".join(map(str.strip, fitted(["layer", "n"], twos, ["n"], (), 24)[1][:2])) == twos[0][0], "whole"
-    heading, lines = fitted(
-        ["layer", "computes"], [["a" * 30, "Convolution + Add + Clamp"], ["b" * 30, "ReLU"]], (), (), 24
+    blocks = fitted(
+        ["layer", "computes"], [["a" * 30, "Convolution + Add + Clamp"], ["b" * 30, "ReLU"]], (), (), 20
     )
-    assert [line.strip() for line in lines[1:3]] == ["computes Convolution", "+ Add + Clamp"]
+    assert blocks.heading == "", "each row is a block"
+    assert [line.strip() for line in blocks.lines[1:3]] == ["computes", "Convolution +"]
 
 
 def test_paragraphs_of_pages_fill_the_terminal() -> None:
