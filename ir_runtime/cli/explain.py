@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from .helping import GroupedCommand
-from .markdown import filled
+from .markdown import rendered
 from .models import as_json
 from .render import result, table
 
@@ -56,7 +56,7 @@ def explain(code: str | None, command: str | None, as_json: bool) -> None:
     result(
         as_json,
         lambda: {"code": page.code.value, **fields},
-        lambda: filled(page.markdown.rstrip()),
+        lambda: rendered(page.markdown.rstrip()),
         pager=True,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from .helping import GroupedCommand
-from .markdown import filled
+from .markdown import rendered
 from .models import as_json
 from .render import result, table
 
@@ -22,7 +22,7 @@ def guide(name: str | None, as_json: bool) -> None:
 
     if name is not None:
         page = found(name)
-        result(as_json, page._asdict, lambda: filled(page.text.rstrip()), pager=True)
+        result(as_json, page._asdict, lambda: rendered(page.text.rstrip()), pager=True)
         return
     pages = guides()
     listed = [{"name": page.name, "title": page.title} for page in pages]

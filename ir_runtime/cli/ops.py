@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .helping import GroupedCommand
-from .markdown import filled
+from .markdown import rendered
 from .models import as_json
 from .render import result, table
 
@@ -31,7 +31,9 @@ def ops(name: str | None, as_json: bool) -> None:
     selected = _every() if name is None else _find_operations(name)
 
     def text() -> str:
-        return _list(selected) if name is None else filled("\n".join(page(cls) for cls in selected).rstrip())
+        return (
+            _list(selected) if name is None else rendered("\n".join(page(cls) for cls in selected).rstrip())
+        )
 
     result(as_json, lambda: {"operations": [record(cls) for cls in selected]}, text, pager=True)
 

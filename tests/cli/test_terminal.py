@@ -21,7 +21,7 @@ from ir_runtime.cli import progress as progress_module
 from ir_runtime.cli import terminal as terminal_module
 from ir_runtime.cli._index import COMMANDS
 from ir_runtime.cli.fitting import fitted
-from ir_runtime.cli.markdown import fill
+from ir_runtime.cli.markdown import render
 from ir_runtime.cli.progress import Bar, bar, status
 from ir_runtime.cli.render import SHOWN, table
 
@@ -356,12 +356,27 @@ def test_names_that_would_look_the_same_lose_what_they_share() -> None:
     assert [line.strip() for line in blocks.lines[1:3]] == ["computes", "Convolution +"]
 
 
-def test_paragraphs_of_pages_fill_the_terminal() -> None:
-    page = "# Title\n\none two three\nfour five\n* item one\n  two\n\n```sh\na  b\n  c\n```\n| x | y |\n"
-    assert list(fill(page, 16)) == [
-        "# Title", "", "one two three", "four five", "* item one two", "", "```sh", "a  b", "  c", "```", "| x | y |", "",
-    ]  # fmt: skip
-    assert next(fill("one two\nthree", 40)) == "one two three"
+def test_pages_are_rendered() -> None:
+    """Marks of Markdown become what they mean; code keeps its lines, and nothing moves a cursor or is a link."""
+    page = (
+        "# Title\n\none `two` three\nfour **five**\n* item one\n  two\n\n```sh\na  b\n  c\n```\n\n"
+        "| x | y |\n|---|---|\n| 1 | 2 |\n\n<https://example.org/a>\n"
+    )
+    text = render(page, 16)
+    assert set(re.findall(r"\x1b.", text)) == {"\x1b["}
+    lines = [line.strip() for line in plain(text).splitlines()]
+    assert lines[:4] == ["Title", "", "one two three", "four five"]
+    assert "• item one two" in plain(text)
+    assert lines[lines.index("a  b") + 1] == "c"
+    assert lines[lines.index("x  y") + 2] == "1  2"
+    assert all(display_width(line) <= 16 for line in plain(text).splitlines())
+
+
+def test_a_guide_is_rendered_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> None:
+    said = plain(on_terminal(monkeypatch, "guide first-nan", rows=500))
+    assert "# Where" not in said
+    assert "```" not in said
+    assert invoke("guide first-nan").stdout.startswith("# Where the first NaN")
 
 
 def test_names_are_shortened_in_the_middle() -> None:
