@@ -66,8 +66,8 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from .executor.step import Observer, Step
+    from .ir.dimension import Symbol
     from .ir.element import ElementType as Type
-    from .ir.symbol import Symbol
     from .limits import Limits
     from .openvino import layout_helpers
     from .openvino.any_value import OVAny
@@ -135,7 +135,7 @@ _MODULES = {
         "ValidationError",
     ),
     "ir.element": ("Type",),
-    "ir.symbol": ("Symbol",),
+    "ir.dimension": ("Symbol",),
     "limits": ("Limits",),
     "openvino.conversion": ("convert_model",),
     "openvino.versions": ("Version",),

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from .._util import deadline
 from ..codes import Code
-from ..diagnostics import Diagnostics, Location
+from ..diagnostics import Cause, Diagnostic, Diagnostics, Location, Mark, Severity
 from ..errors import IRError, LimitError, ValidationError
 from ..ir.computable import shapes_alone
-from ..ir.dimension import Dimension, Symbol
+from ..ir.dimension import Dimension, Interval, Symbol
 from ..ir.element import ElementType
-from ..ir.graph import Body, Edge, Graph, Layer, Port
+from ..ir.graph import Body, Edge, Graph, Layer, Port, PortSpec
 from ..ir.operation import Operation
-from ..ir.shape import PartialShape
-from ..ir.tensor import TensorType, Value
-from .declared import Agreement
-from .explain import Causes
+from ..ir.shape import PartialShape, have_same_lengths
+from ..ir.tensor import Array, TensorType, Value, objects
 
-__all__ = ["Former", "Inferred", "infer", "infer_layer", "infer_shapes", "is_same", "with_symbols"]
+__all__ = [
+    "Agreement",
+    "Causes",
+    "Former",
+    "Inferred",
+    "Region",
+    "agree",
+    "correct_types",
+    "infer",
+    "infer_layer",
+    "infer_shapes",
+    "is_same",
+    "with_symbols",
+]
 
 # Bodies nested deeper than this are inferred once, so that time does not double with each level.
 _MAX_DEPTH = 3
@@ -421,3 +432,553 @@ def _is_same_shape(one: PartialShape, other: PartialShape) -> bool:
     if one.rank is None or other.rank is None:
         return one.rank is other.rank
     return tuple(one) == tuple(other)
+
+
+# Inferences for all findings; this number of inputs of a layer counts as one more.
+_MAX_TRIALS = 3000
+_INPUTS_PER_TRIAL = 8
+# Causes shown of a finding, and elements of a tensor that are tried one by one.
+_MAX_CAUSES = 6
+_MAX_ELEMENTS = 32
+
+
+class Region(NamedTuple):
+    """A region of a tensor: one of its dims, one of its elements, or all elements."""
+
+    dim: int | None = None
+    element: int | None = None
+
+    def of(self, value: Value) -> str:
+        """Return this region of a value as text."""
+        if self.dim is not None:
+            in_rank = value.shape.rank is not None and self.dim < len(value.shape)
+            return str(value.shape[self.dim]) if in_rank else "?"
+        numbers = value.numbers()
+        if self.element is None:
+            return "not known" if value.data is None else _abbreviate(value.data)
+        if numbers is None or self.element >= len(numbers):
+            return "not known"
+        number = numbers[self.element]
+        return str(Dimension.of(number)) if isinstance(number, Interval) else str(number)
+
+    def __str__(self) -> str:
+        if self.dim is not None:
+            return f"dim {self.dim}"
+        return "all" if self.element is None else f"element {self.element}"
+
+
+class _InputPart(NamedTuple):
+    """A region of an input: the output that it comes from, the name of the input, and its text."""
+
+    port: Port
+    region: Region
+    name: str
+    text: str
+
+
+@dataclass(slots=True)
+class Causes:
+    """Finds causes in a graph from the values inferred so far."""
+
+    graph: Graph
+    known: Mapping[Port, Value]
+    _trials_left: int = field(default_factory=lambda: _MAX_TRIALS, init=False)
+
+    def of_refusal(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Cause, ...]:
+        """Return why an operation refuses its inputs."""
+
+        def accepts(tried: Sequence[Value]) -> bool:
+            return self._infer(layer, tried) is not None
+
+        if len(inputs) != len(layer.inputs):
+            return ()
+        parts = self._deciders(layer, inputs, accepts)
+        parts.sort(key=lambda part: part.region.dim is not None)  # values come before shapes
+        visited: set[tuple[Port, Region]] = set()
+        causes = [
+            cause for part in parts if part.port in self.known for cause in self._origin_of(part, visited)
+        ]
+        return tuple(causes[:_MAX_CAUSES])
+
+    def _origin_of(self, part: _InputPart, visited: set[tuple[Port, Region]]) -> list[Cause]:
+        """Return the origin of a part of an input, in at most two steps."""
+        causes: list[Cause] = []
+        self._trace(part.port, part.region, causes, visited, whole=False)
+        if not causes:
+            return []
+        first = f"{part.region} of {part.name} is {part.text}: {causes[0].message}"
+        return [Cause(first, causes[0].where), *causes[1:2]]
+
+    def of_length(self, port: Port, dim: int) -> tuple[Cause, ...]:
+        """Return the causes of the length of an output's dim."""
+        causes: list[Cause] = []
+        self._trace(port, Region(dim), causes, set())
+        return tuple(causes)
+
+    def _trace(
+        self,
+        port: Port,
+        region: Region,
+        causes: list[Cause],
+        visited: set[tuple[Port, Region]],
+        whole: bool = True,
+    ) -> None:
+        """Trace a region of an output to its origin, collecting causes; ``whole`` also counts its own layer."""
+        worklist = [(port, region)]
+        while worklist and len(causes) < _MAX_CAUSES and self._trials_left > 0:
+            port, region = worklist.pop()
+            self._spend(self.graph[port.layer])
+            if (port, region) in visited:
+                continue
+            visited.add((port, region))
+            layer, value = self.graph[port.layer], region.of(self.known[port])
+            deciders = self._deciders_of(port, region)
+            if not deciders:
+                causes.append(_origin(layer, region, value))
+            elif all(part.text != value for part in deciders) or (whole and not causes):
+                causes.append(_step(layer, region, value, deciders, whole and not causes))
+            else:  # a length that goes through
+                deciders = [next(part for part in deciders if part.text == value)]
+            worklist += [(part.port, part.region) for part in reversed(deciders)]
+
+    def _deciders_of(self, port: Port, region: Region) -> list[_InputPart]:
+        """Return the regions of a layer's inputs that decide a region of its output."""
+        layer = self.graph[port.layer]
+        inputs = [self.known.get(source) for source in self.graph.sources(layer) if source is not None]
+        values = [value for value in inputs if value is not None]
+        if layer.op is None or layer.bodies() or len(values) != len(layer.inputs):
+            return []
+        before = region.of(self.known[port])
+
+        def changes(tried: Sequence[Value]) -> bool:
+            outputs = self._infer(layer, tried) or ()
+            return port.number < len(outputs) and region.of(outputs[port.number]) != before
+
+        return self._deciders(layer, values, changes) or self._shared_length(layer, values, before, changes)
+
+    def _shared_length(
+        self, layer: Layer, inputs: Sequence[Value], length: str, matters: Callable[[Sequence[Value]], bool]
+    ) -> list[_InputPart]:
+        """Return the first of several inputs that share a length that none of them decides alone."""
+        same = [
+            (index, Region(dim))
+            for index, value in enumerate(inputs)
+            for dim in range(len(value.shape) if value.shape.rank is not None else 0)
+            if Region(dim).of(value) == length
+        ]
+        tried = list(inputs)
+        for index, region in same:
+            tried[index] = _with_unknown(tried[index], region)
+        return [self._part(layer, *same[0], inputs)] if same and matters(tried) else []
+
+    def _deciders(
+        self, layer: Layer, inputs: Sequence[Value], matters: Callable[[Sequence[Value]], bool]
+    ) -> list[_InputPart]:
+        """Return the regions of the inputs that change the result on their own."""
+        deciders = []
+        for index, value in enumerate(inputs):
+            if self._trials_left <= 0:
+                break
+            if self.graph.sources(layer)[index] is None:  # its edge would close a cycle
+                continue
+
+            def tried(region: Region, index: int = index, value: Value = value) -> bool:
+                self._spend(layer)
+                if self._trials_left <= 0:
+                    return False
+                return matters([*inputs[:index], _with_unknown(value, region), *inputs[index + 1 :]])
+
+            deciders += [self._part(layer, index, region, inputs) for region in _parts(value, tried)]
+        return deciders
+
+    def _part(self, layer: Layer, index: int, region: Region, inputs: Sequence[Value]) -> _InputPart:
+        declared, source = layer.op.port_of(index) if layer.op else None, self.graph.sources(layer)[index]
+        assert source is not None
+        number = layer.inputs[index].id
+        name = f"{declared.name!r} (port {number})" if declared else f"input port {number}"
+        return _InputPart(source, region, name, region.of(inputs[index]))
+
+    def _spend(self, layer: Layer) -> None:
+        """Charge one inference of a layer to the budget; more inputs cost more."""
+        self._trials_left -= 1 + len(layer.inputs) // _INPUTS_PER_TRIAL
+
+    def _infer(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
+        """Infer the outputs; ``None`` if the operation refuses the inputs."""
+        if layer.op is None or layer.bodies():
+            return None
+        try:
+            return layer.op.infer_values(*inputs)
+        except IRError:
+            return None
+        except MemoryError:  # says nothing about the model
+            raise
+        except Exception:  # an exception of arithmetic on odd contents is a refusal, too
+            return None
+
+
+def _parts(value: Value, matters: Callable[[Region], bool]) -> Iterator[Region]:
+    """Yield the parts of a value that matter: single elements, else all of them, else dims."""
+    if value.data is not None and matters(Region()):
+        numbers = value.numbers()
+        elements = range(len(numbers)) if numbers is not None and len(numbers) <= _MAX_ELEMENTS else ()
+        single = [Region(element=e) for e in elements if matters(Region(element=e))]
+        yield from single or [Region()]
+    elif value.shape.rank is not None:
+        dims = (Region(i) for i, dim in enumerate(value.shape) if dim != Dimension())
+        yield from (region for region in dims if matters(region))
+
+
+def _with_unknown(value: Value, region: Region) -> Value:
+    """Return the value with one part unknown."""
+    if region.dim is not None:
+        return Value(TensorType(value.element, value.shape.replace({region.dim: Dimension()})))
+    numbers = value.numbers()
+    if region.element is None or numbers is None or value.data is None:
+        return Value(value.type)
+    others = [Interval() if i == region.element else n for i, n in enumerate(numbers)]
+    return Value.bounded(value.element, objects(others, value.data.shape))
+
+
+def _step(layer: Layer, region: Region, value: str, parts: Sequence[_InputPart], whole: bool) -> Cause:
+    """Describe how a layer computes lengths; with its attributes if it is the layer in question."""
+    operands = ", ".join(f"{part.text} in {part.region} of {part.name}" for part in parts[:4])
+    more = " and others" if len(parts) > 4 else ""
+    settings = _attributes(layer) if whole else ""
+    how = f", with {settings}" if settings else ""
+    return Cause(f"{layer} gives {value} in {region}, from {operands}{more}{how}", layer.where)
+
+
+def _abbreviate(data: Array) -> str:
+    """Return the first elements of a tensor as text."""
+    first = ", ".join(map(str, data.flat[:4]))
+    return f"[{first}, …]" if data.size > 4 else f"[{first}]"
+
+
+def _attributes(layer: Layer) -> str:
+    text = ", ".join(f"{key}={value!r}" for key, value in layer.attributes.items())
+    return text if len(text) <= 160 else f"{text[:160]}…"
+
+
+def _origin(layer: Layer, region: Region, value: str) -> Cause:
+    """Describe the origin of a length in the file."""
+    line = layer.outputs[0].line if layer.type == "Parameter" and layer.outputs else None
+    where = replace(layer.where, line=line or layer.where.line)
+    message = f"{region} of {layer} is {value}"
+    if layer.type in ("Parameter", "Constant") or layer.op is None:
+        return Cause(message, where)
+    settings = _attributes(layer)
+    return Cause(f"{message}, by its attributes {settings}" if settings else message, where)
+
+
+_UNREAD = "no layer computes with it, so the model runs as it is; correct the port"
+_SAME = "the layers that read it give the same either way, so the model runs as it is; correct the port"
+
+Explain: TypeAlias = Callable[[Port, int], tuple[Cause, ...]]
+"""The causes of the length of an output's dim."""
+
+IsSame: TypeAlias = Callable[[Layer, Sequence[Value | None], Sequence[Value | None]], bool]
+"""Whether a layer gives the same outputs for two lists of inputs."""
+
+
+class _Dispute(NamedTuple):
+    """An output with a disputed leading axis of length 1, and the finding if a layer depends on it."""
+
+    declared: Value
+    inferred: Value
+    found: Diagnostic
+
+
+@dataclass(slots=True)
+class Agreement:
+    """Compares declared and inferred types, reports differences, and chooses the type to continue with."""
+
+    graph: Graph
+    report: Diagnostics
+    explain: Explain | None = None
+    strict: bool = False
+    """Whether every contradiction is an error, even if no layer computes with the port."""
+    disputed: set[Port] = field(default_factory=set)
+    """Outputs whose declared type has been reported as wrong."""
+    pending: dict[Port, _Dispute] = field(default_factory=dict)
+    """Disputes over leading axes of length 1, which so far make no difference to the layers that read them."""
+
+    def weigh(self, layer: Layer, received: Sequence[Value | None], is_same: IsSame) -> None:
+        """Report the disputes over a layer's inputs, unless its outputs are the same either way."""
+        sources = self.graph.sources(layer)
+        disputes = {i: self.pending[s] for i, s in enumerate(sources) if s in self.pending}
+        if not disputes or not _computes(layer):
+            return
+        declared, inferred = list(received), list(received)
+        for index, dispute in disputes.items():
+            declared[index], inferred[index] = dispute.declared, dispute.inferred
+        if is_same(layer, declared, inferred):
+            return
+        for source in {sources[index] for index in disputes}:
+            if source is not None:
+                self.report.add(self.pending.pop(source).found)
+
+    def end(self) -> None:
+        """Warn of the disputes that made no difference."""
+        for _, _, finding in self.pending.values():
+            self.report.add(replace(finding, severity=Severity.WARNING, hint=_SAME))
+
+    def inputs(
+        self, layer: Layer, received: Sequence[Value | None], is_same: IsSame
+    ) -> list[Value | None] | None:
+        """Return the declared inputs where the received ones differ; ``None`` if none does."""
+        if _are_declared(layer.inputs, received):
+            return None
+        sources = self.graph.sources(layer)
+        pairs = enumerate(zip(layer.inputs, sources, received, strict=True))
+        wrong: dict[int, Value] = {}
+        unreported: dict[int, Value] = {}
+        for index, (spec, source, value) in pairs:
+            if spec.type is None or source is None or value is None or agree(spec.type, value.type):
+                continue
+            wrong[index] = Value(spec.type)
+            if source not in self.disputed:
+                unreported[index] = value
+        if not wrong:
+            return None
+        declared = [wrong.get(i, value) for i, value in enumerate(received)]
+        if unreported:
+            is_harmless = (
+                not self.strict
+                and all(_differ_in_leading_ones(wrong[i].type, value.type) for i, value in unreported.items())
+                and is_same(layer, declared, received)
+            )
+            for index, value in unreported.items():
+                self._wrong_input(layer, index, value, is_harmless)
+        return declared
+
+    def _wrong_input(self, layer: Layer, index: int, value: Value, is_harmless: bool) -> None:
+        spec, source = layer.inputs[index], self.graph.sources(layer)[index]
+        assert spec.type is not None
+        assert source is not None
+        giver = self.graph[source.layer]
+        number = giver.outputs[source.number].id if source.number < len(giver.outputs) else source.number
+        is_read = self.strict or _computes(layer)
+        hint = "correct the port or the edge" if is_read else _UNREAD
+        self._add(
+            Code.INPUT_PORT,
+            f"input port {spec.id} declares {spec.type}, but output port {number} of {giver} "
+            f"at line {giver.where.line} gives {value.type}",
+            _place(layer, spec),
+            _SAME if is_read and is_harmless else hint,
+            Mark(port=spec.id, dim=_first(spec.type.shape, value.shape)),
+            self._causes(source, value.shape, spec.type.shape),
+            is_read and not is_harmless,
+        )
+
+    def _add(
+        self,
+        code: Code,
+        message: str,
+        place: Location,
+        hint: str,
+        mark: Mark,
+        causes: tuple[Cause, ...],
+        is_read: bool,
+    ) -> None:
+        """Report a contradiction: a warning if no layer computes with the tensor.
+
+        OpenVINO infers types and shapes regardless of declarations.
+        """
+        severity = Severity.ERROR if is_read else Severity.WARNING
+        self.report.add(Diagnostic(code, message, place, severity, hint, mark, causes=causes))
+
+    def _is_read(self, port: Port) -> bool:
+        """Return whether a layer computes with an output."""
+        return self.strict or any(_computes(self.graph[reader.layer]) for reader in self.graph.readers(port))
+
+    def parameter(self, layer: Layer, fed: TensorType, is_sound: Callable[[], bool]) -> bool:
+        """Report a body Parameter whose attributes contradict its input; return whether they do.
+
+        OpenVINO reads a body on its own first: ``is_sound`` tells whether it accepts the declared attributes.
+        """
+        if layer.op is None or agree(declared := layer.op.infer_types()[0], fed):
+            return False
+        self.disputed.add(Port(layer.id, 0))
+        self.report.error(
+            Code.INPUT_PORT if is_sound() else Code.CONTRADICTION,
+            f"its attributes declare {declared}, but the body is given {fed}",
+            layer.where,
+            "correct the attributes, or the input of the layer that the body belongs to",
+            mark=Mark("element_type" if not _same_element(declared, fed) else "shape"),
+        )
+        return True
+
+    def is_declared(self, layer: Layer, values: Sequence[Value]) -> bool:
+        """Return whether all outputs are exactly as declared, the common case."""
+        return len(values) == len(layer.outputs) and _are_declared(layer.outputs, values)
+
+    def outputs(self, layer: Layer, values: Sequence[Value], quiet: bool = False) -> list[Value]:
+        """Return the values to continue with; ``quiet`` if the layer has been reported already."""
+        outputs = []
+        for index, value in enumerate(values):
+            outputs.append(self._output(layer, index, value, quiet))
+            # One report per layer is enough.
+            quiet = quiet or (Port(layer.id, index) in self.disputed and outputs[-1] is not value)
+        return outputs
+
+    def _output(self, layer: Layer, index: int, value: Value, quiet: bool) -> Value:
+        if index >= len(layer.outputs) or (declared := layer.outputs[index].type) is None:
+            return value
+        if agree(declared, value.type):
+            is_open = value.element is ElementType.dynamic
+            return replace(value, type=TensorType(declared.element, value.shape)) if is_open else value
+        port = Port(layer.id, index)
+        self.disputed.add(port)
+        chosen = self._majority(port, declared, value)
+        if not quiet:
+            self._wrong_output(layer, layer.outputs[index], port, declared, value, chosen)
+        return chosen
+
+    def _majority(self, port: Port, declared: TensorType, value: Value) -> Value:
+        """Return the declared or the inferred type, whichever more consumers of the port declare."""
+        readers = self.graph.readers(port)
+        expected = [self.graph[r.layer].inputs[r.number].type for r in readers]
+        declarations = [type for type in expected if type is not None]
+        for_file = sum(agree(declared, type) for type in declarations)
+        for_value = sum(agree(value.type, type) for type in declarations)
+        return Value(declared) if for_file > for_value else value
+
+    def _wrong_output(
+        self, layer: Layer, spec: PortSpec, port: Port, declared: TensorType, value: Value, chosen: Value
+    ) -> None:
+        place, is_read = _place(layer, spec), self._is_read(port)
+        hint = _advice(value, chosen) if is_read else _UNREAD
+        if not _same_element(declared, value.type):
+            message = f"output port {spec.id} declares {declared.element.label}, but the operation gives {value.element.label}"
+            self._add(
+                Code.DECLARED_TYPE,
+                message,
+                place,
+                hint,
+                Mark("precision", spec.id, output=True),
+                (),
+                is_read,
+            )
+        if not value.shape.compatible(declared.shape):
+            finding = Diagnostic(
+                Code.DECLARED_SHAPE,
+                f"output port {spec.id} declares dims {declared.shape}, but the operation gives {value.shape}",
+                place,
+                Severity.ERROR if is_read else Severity.WARNING,
+                hint,
+                Mark(port=spec.id, output=True, dim=_first(declared.shape, value.shape)),
+                causes=self._causes_of_output(layer, port, value, declared.shape),
+            )
+            if is_read and not self.strict and _differ_in_leading_ones(declared, value.type):
+                self.pending[port] = _Dispute(Value(declared), value, finding)
+            else:
+                self.report.add(finding)
+
+    def _causes_of_output(
+        self, layer: Layer, port: Port, value: Value, declared: PartialShape
+    ) -> tuple[Cause, ...]:
+        if layer.type in ("Parameter", "Constant") or layer.op is None:
+            return ()
+        return self._causes(port, value.shape, declared)
+
+    def _causes(self, port: Port, shape: PartialShape, other: PartialShape) -> tuple[Cause, ...]:
+        dim = _first(shape, other)
+        return () if self.explain is None or dim is None else self.explain(port, dim)
+
+
+def _computes(layer: Layer) -> bool:
+    """Return whether a layer of the file computes with its inputs."""
+    return layer.type != "Result" and not layer.is_implied
+
+
+def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> bool:
+    """Return whether each value has exactly the static type that its port declares."""
+    for port, value in zip(ports, values, strict=True):
+        if value is None or (type := port.type) is None or type.element is not value.type.element:
+            return False
+        if not have_same_lengths(type.shape, value.type.shape):
+            return False
+    return True
+
+
+def agree(declared: TensorType, inferred: TensorType) -> bool:
+    """Return whether some tensor fits both types."""
+    return _same_element(declared, inferred) and declared.shape.compatible(inferred.shape)
+
+
+def _same_element(one: TensorType, other: TensorType) -> bool:
+    return one.element is other.element or ElementType.dynamic in (one.element, other.element)
+
+
+def _differ_in_leading_ones(one: TensorType, other: TensorType) -> bool:
+    """Return whether two static types differ only in leading axes of length 1.
+
+    They hold the same numbers, and one broadcasts to the other. Old releases of OpenVINO gave the product of
+    a vector and a matrix such an axis, and wrote it into their files.
+    """
+    if not (one.shape.is_static and other.shape.is_static and _same_element(one, other)):
+        return False
+    short, long = sorted((one.shape.static, other.shape.static), key=len)
+    return long == (1,) * (len(long) - len(short)) + short
+
+
+def _first(one: PartialShape, other: PartialShape) -> int | None:
+    """Return the first dim in which two shapes of the same rank are incompatible."""
+    if one.rank is None or one.rank != other.rank:
+        return None
+    pairs = enumerate(zip(one, other, strict=True))
+    return next((i for i, (a, b) in pairs if not a.compatible(b)), None)
+
+
+def _advice(value: Value, chosen: Value) -> str:
+    if chosen is value:
+        return "correct the port, or the attribute or input that decides it"
+    return "the layers that read it expect what the port declares: correct the attribute or input that decides it"
+
+
+def _place(layer: Layer, port: PortSpec) -> Location:
+    return replace(layer.where, line=port.line or layer.where.line)
+
+
+def correct_types(graph: Graph, values: Inferred) -> Graph:
+    """Return the graph with the types of ports and Parameters corrected to the inferred ones.
+
+    The result of a loop without iterations follows from the declared ports of its body.
+    """
+    layers = [_correct_layer(graph, layer, values) for layer in graph.layers.values()]
+    return Graph(layers, graph.edges, graph.severed)
+
+
+def _correct_layer(graph: Graph, layer: Layer, values: Inferred) -> Layer:
+    own = layer.output_ports
+    sources = [None if source is None else values.get(source) for source in graph.sources(layer)]
+    return replace(
+        layer,
+        op=None if layer.op is None else _operation(layer, layer.op, values),
+        inputs=tuple(map(_port, layer.inputs, sources)),
+        outputs=tuple(_port(spec, values.get(port)) for spec, port in zip(layer.outputs, own, strict=True)),
+    )
+
+
+def _port(spec: PortSpec, value: Value | None) -> PortSpec:
+    fits = value is None or spec.type is None or agree(spec.type, value.type)
+    return spec if fits or value is None else replace(spec, type=value.type)
+
+
+def _operation(layer: Layer, op: Operation, known: Inferred) -> Operation:
+    """Return the operation with the types in its bodies corrected, and those of Parameters in bodies."""
+    value = known.get(Port(layer.id, 0))
+    if layer.type == "Parameter" and value is not None:
+        return _parameter(op, value.type)
+    inner = {body.name: known.bodies.get((layer.id, body.name)) for body in layer.bodies()}
+    bodies = {
+        body.name: replace(body, graph=correct_types(body.graph, values))
+        for body in layer.bodies()
+        if (values := inner[body.name]) is not None
+    }
+    return op.replace(**bodies) if bodies else op
+
+
+def _parameter(op: Operation, type: TensorType) -> Operation:
+    declared = op.infer_types()[0]
+    return op if agree(declared, type) else op.replace(element_type=type.element, shape=type.shape)

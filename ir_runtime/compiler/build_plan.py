@@ -20,8 +20,7 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.operation import is_external
 from ..ir.pages import held
-from ..ir.sizes import bytes_of, check_lengths, empty_results
-from ..ir.tensor import Array, TensorType
+from ..ir.tensor import Array, TensorType, bytes_of, check_lengths, empty_results
 from ..limits import current
 from ..ops import elementwise
 from .choose_kernel import needs_run

@@ -9,8 +9,7 @@ from ..analysis.error_context import with_context
 from ..analysis.expected import Expected, expected
 from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Graph, Layer, Port
-from ..ir.sizes import bytes_of, check_lengths, empty_results
-from ..ir.tensor import Array, Value
+from ..ir.tensor import Array, Value, bytes_of, check_lengths, empty_results
 from ..limits import current
 
 __all__ = ["GROWTH", "SMALL", "TEMPORARY", "evaluated", "foldable", "is_pure", "size_of"]

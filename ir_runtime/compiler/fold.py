@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from .._util import deadline
 from ..ir.graph import Graph, Layer, Port
-from ..ir.sizes import bytes_of
-from ..ir.tensor import Value
+from ..ir.tensor import Value, bytes_of
 from ..limits import current
 from .deferred_weights import defer_weights
 from .evaluate import GROWTH, SMALL, TEMPORARY, evaluated, foldable, is_pure, size_of

@@ -9,7 +9,7 @@ from ..backends import Kernel
 from ..diagnostics import Diagnostics
 from ..executor.step import Step
 from ..ir.graph import Body, Graph, Layer, Port
-from ..ir.sizes import bytes_of
+from ..ir.tensor import bytes_of
 from .memory import Peak, peak, with_frees
 from .needed import needed
 from .program import Program

@@ -26,8 +26,7 @@ import numpy as np
 from ..analysis.expected import Expected
 from ..backends import Compute, Kernel, ResultShape
 from ..diagnostics import Location
-from ..ir.sizes import bytes_of, check_lengths, empty_results
-from ..ir.tensor import Array, TensorType
+from ..ir.tensor import Array, TensorType, bytes_of, check_lengths, empty_results
 from .base_buffers import base_buffer_of
 from .context import RUN, Run
 

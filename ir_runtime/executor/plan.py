@@ -21,8 +21,7 @@ from ..backends.core.replay import Instruction, Program, StepError
 from ..backends.core.threads import set_most
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
-from ..ir.sizes import check_lengths
-from ..ir.tensor import Array, TensorType
+from ..ir.tensor import Array, TensorType, check_lengths
 from ..limits import DEFAULT, Limits, set_limits
 from .base_buffers import base_buffer_of
 from .context import RUN, Run, State

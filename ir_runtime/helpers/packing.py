@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codes import Code
 from ..errors import InputError
-from ..ir import packing
+from ..ir import element
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 
@@ -39,7 +39,7 @@ def pack_data(array: Any, type: ElementType) -> Array:
         raise InputError(
             f"the array has numbers that are not integers of {type.label}", code=Code.BAD_REQUEST
         )
-    return packing.pack(numbers.reshape(-1).view(np.uint8) & ((1 << type.bits) - 1), type.bits)
+    return element.pack(numbers.reshape(-1).view(np.uint8) & ((1 << type.bits) - 1), type.bits)
 
 
 def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
@@ -60,7 +60,7 @@ def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
     """
     _check(type)
     given, count = np.asarray(array), math.prod(shape)
-    needed = packing.packed_size(type.bits, count)
+    needed = element.packed_size(type.bits, count)
     if given.dtype == type.dtype and (not type.is_encoded or given.size == count != needed):
         return given.astype(_whole(type)).reshape(tuple(shape))
     raw = np.ascontiguousarray(given).reshape(-1).view(np.uint8)
@@ -68,7 +68,7 @@ def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
         raise InputError(
             f"{type.label}{list(shape)} takes {needed} packed bytes, got {raw.size}", code=Code.BAD_REQUEST
         )
-    codes = packing.unpack(raw[:needed], type.bits, count)
+    codes = element.unpack(raw[:needed], type.bits, count)
     signed = np.where(codes < 8, codes, codes.astype(np.int8) - 16) if type is ElementType.i4 else codes
     return signed.astype(_whole(type)).reshape(tuple(shape))
 

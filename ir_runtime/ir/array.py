@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._util.arrays import Array
-from .element import ElementType
-from .packing import pack, packed_size, unpack
+from .element import ElementType, pack, packed_size, unpack
 
 __all__ = ["Array", "Packed", "as_booleans"]
 

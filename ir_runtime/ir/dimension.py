@@ -1,4 +1,4 @@
-"""Dimensions and intervals: integers with bounds, some known only when a model runs."""
+"""Dimensions of shapes: intervals of lengths, with symbols for those that are equal."""
 
 from __future__ import annotations
 
@@ -9,10 +9,69 @@ from typing import TypeAlias
 
 from ..codes import Code
 from ..errors import InputError, LengthError
-from .bounds import add, is_number, multiply, negate, parse_bounds
-from .symbol import Symbol
 
-__all__ = ["LONGEST", "Dimension", "DimensionLike", "Interval", "Symbol"]
+__all__ = [
+    "Dimension",
+    "DimensionLike",
+    "Interval",
+    "LONGEST",
+    "Symbol",
+    "is_number",
+    "parse_bounds",
+]
+
+
+class Symbol:
+    """An identity: two dimensions that carry the same symbol are equal at run time.
+
+    >>> from ir_runtime import Symbol
+    >>> batch = Symbol()
+    >>> batch == batch, batch == Symbol()
+    (True, False)
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str = "") -> None:
+        self.name: str = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def parse_bounds(text: str) -> tuple[int, int | None]:
+    """Read the bounds of a length such as ``3``, ``?``, ``1..8`` or ``..8``."""
+    low, dots, high = (part.strip() for part in text.partition(".."))
+    if not dots and low in ("?", "-1"):
+        return 0, None
+    ends = [None if dots and part in ("", "-1") else part for part in (low, high if dots else low)]
+    if any(part is not None and not is_number(part) for part in ends):
+        raise ValueError(f"{text[:40]!r} is not a length such as 3, ?, 1..8 or ..8")
+    first, last = (None if part is None else int(part) for part in ends)
+    return first or 0, last
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a decimal number."""
+    return text.isascii() and text.isdecimal()
+
+
+def _add(a: int | None, b: int | None) -> int | None:
+    """Add two bounds."""
+    return None if a is None or b is None else a + b
+
+
+def _multiply(a: int | None, b: int | None) -> int | None:
+    """Multiply two bounds that are not negative."""
+    if a == 0 or b == 0:
+        return 0
+    return None if a is None or b is None else a * b
+
+
+def _negate(a: int | None) -> int | None:
+    """Negate a bound."""
+    return None if a is None else -a
+
 
 LONGEST = (1 << 63) - 1
 """The longest length: OpenVINO keeps lengths in an int64, too. What a model declares beyond it OpenVINO refuses, and
@@ -87,10 +146,10 @@ class Interval:
         if self == 0 and isinstance(other, Interval):
             return other
         low, high = _bounds(other)
-        return span(add(self._min, low), add(self._max, high))
+        return span(_add(self._min, low), _add(self._max, high))
 
     def __neg__(self) -> Interval:
-        return span(negate(self._max), negate(self._min))
+        return span(_negate(self._max), _negate(self._min))
 
     def __sub__(self, other: IntervalLike) -> Interval:
         if isinstance(other, Interval) and other.symbol is not None and other.symbol is self.symbol:
@@ -109,7 +168,7 @@ class Interval:
         if low == high == 0:
             return Dimension(0)
         if self._min is not None and self._min >= 0 and low is not None and low >= 0:
-            return span(self._min * low, multiply(self._max, high))
+            return span(self._min * low, _multiply(self._max, high))
         if self._min is None or self._max is None or low is None or high is None:
             return Interval()
         corners = [a * b for a in (self._min, self._max) for b in (low, high)]

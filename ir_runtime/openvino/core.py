@@ -12,8 +12,7 @@ from .._util.wrong_arguments import ArgumentTypeError, checked
 from ..backends import prepare
 from ..codes import Code
 from ..errors import InputError, UnsupportedError
-from ..io.reader.source import SourceLike
-from ..io.reader.weights import WeightsLike
+from ..io.reader.source import SourceLike, WeightsLike
 from ..limits import DEFAULT, Limits
 from .compiled import CompiledModel
 from .config import as_mapping, check_config, describe, import_properties, read_config_file

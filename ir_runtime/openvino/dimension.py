@@ -9,8 +9,7 @@ from .._util.absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError, LengthError
 from ..ir import dimension
-from ..ir.dimension import DimensionLike, Interval, IntervalLike
-from ..ir.symbol import Symbol
+from ..ir.dimension import DimensionLike, Interval, IntervalLike, Symbol
 
 __all__ = ["Dimension"]
 

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from .._util.absent import ExplainsAbsent
 from .._util.wrong_arguments import ArgumentTypeError, OutOfRangeError, checked
-from ..analysis.correct import correct_types
-from ..analysis.infer import Former, Inferred, infer
-from ..analysis.state import variables_of, with_variables
-from ..analysis.validate import COMPILED_WITH, SAVED_WITH, check_graph, check_shapes
+from ..analysis.infer import Former, Inferred, correct_types, infer
+from ..analysis.validate import (
+    COMPILED_WITH,
+    SAVED_WITH,
+    check_graph,
+    check_shapes,
+    variables_of,
+    with_variables,
+)
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import InputError, UnsupportedError, ValidationError

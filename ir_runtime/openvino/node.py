@@ -14,7 +14,7 @@ from .._util.wrong_arguments import ArgumentTypeError, NoDataError, checked
 from ..analysis.infer import Inferred, infer_layer, infer_shapes
 from ..codes import Code
 from ..errors import InputError, ValidationError
-from ..io.reader.weights import Weights
+from ..io.reader.source import Weights
 from ..ir import shape as shapes
 from ..ir.array import as_booleans
 from ..ir.element import ElementType

@@ -11,8 +11,7 @@ from .._util.nearest import limited_lookups
 from ..diagnostics import Diagnostics
 from ..errors import InputError
 from ..io.reader.load import load
-from ..io.reader.source import Source, SourceLike, open_source
-from ..io.reader.weights import WeightsLike
+from ..io.reader.source import Source, SourceLike, WeightsLike, open_source
 from ..limits import DEFAULT, Limits, within
 from .config import check_config
 from .declared import accept

@@ -14,8 +14,7 @@ from .._util.absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError
 from ..ir import dimension, shape
-from ..ir.bounds import is_number
-from ..ir.dimension import DimensionLike
+from ..ir.dimension import DimensionLike, is_number
 from .dimension import Dimension
 
 __all__ = ["PartialShape", "Shape", "ShapeLike"]

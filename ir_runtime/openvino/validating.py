@@ -10,8 +10,7 @@ from ..analysis.validate import validate as find_defects
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
 from ..io.reader.load import load
-from ..io.reader.source import Source, SourceLike, open_source
-from ..io.reader.weights import WeightsLike
+from ..io.reader.source import Source, SourceLike, WeightsLike, open_source
 from ..limits import DEFAULT, Limits, within
 from .model import Model, PortShapes
 from .shapes import ShapeLike

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from .._util.deadline import check_periodically
 from ..analysis.infer import Inferred, infer
 from ..diagnostics import Diagnostics
-from ..io.reader.opsets import opset_of
+from ..io.reader.layers import opset_of
 from ..ir.element import ElementType
 from ..ir.graph import Body, Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape

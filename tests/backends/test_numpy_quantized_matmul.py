@@ -13,7 +13,7 @@ from ir_runtime.backends.common import kept_weights
 from ir_runtime.backends.numpy import backend
 from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType as E
-from ir_runtime.ir.packing import pack
+from ir_runtime.ir.element import pack
 from ir_runtime.ir.quantized_weights import QuantizedWeights
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType, Value

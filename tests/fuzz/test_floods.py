@@ -14,7 +14,7 @@ from lxml import etree
 
 import ir_runtime as ir
 from ir_runtime._util import nearest
-from ir_runtime.analysis import explain as causes
+from ir_runtime.analysis import infer as causes
 from ir_runtime.io.reader import excerpt
 
 from .corpus import DIGITS

@@ -25,7 +25,7 @@ from ir_runtime.cli import main as program
 from ir_runtime.codes import Code
 from ir_runtime.debug import matching
 from ir_runtime.diagnostics import Diagnostics
-from ir_runtime.io.reader.edges import _Reading
+from ir_runtime.io.reader.ports import _Reading
 from ir_runtime.ir.dimension import LONGEST
 from ir_runtime.openvino import model as models
 from ir_runtime.openvino.costing import cost

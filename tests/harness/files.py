@@ -8,8 +8,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from harness.sample import Sample, text
-from ir_runtime.ir.element import ElementType
-from ir_runtime.ir.packing import pack
+from ir_runtime.ir.element import ElementType, pack
 from ir_runtime.ir.tensor import Array, TensorType, Value
 from ir_runtime.ops.kernels.strings import pack_strings
 

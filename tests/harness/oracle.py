@@ -10,8 +10,7 @@ import numpy as np
 import openvino as ov
 
 from harness.files import packed
-from ir_runtime.ir.element import ElementType
-from ir_runtime.ir.packing import unpack
+from ir_runtime.ir.element import ElementType, unpack
 from ir_runtime.ir.tensor import Array
 
 PLUGIN = {

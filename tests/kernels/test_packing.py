@@ -10,8 +10,7 @@ from harness.oracle import read
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir_runtime.ir.element import ElementType
-from ir_runtime.ir.packing import pack, packed_size, unpack
+from ir_runtime.ir.element import ElementType, pack, packed_size, unpack
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ir_runtime as ir
-from ir_runtime.io.reader.pages import excerpts, value_in
+from ir_runtime.io.reader.fragment import excerpts, value_in
 
 
 def found(text: str) -> list[tuple[int, str]]:

@@ -11,7 +11,7 @@ from harness.oracle import core, read
 
 import ir_runtime as ir
 from ir_runtime.codes import Code
-from ir_runtime.io.reader.opsets import NEWEST, resolve
+from ir_runtime.io.reader.layers import NEWEST, resolve
 from ir_runtime.ops import registry
 
 BAD: dict[str, tuple[Callable[[], Net], Code]] = {}

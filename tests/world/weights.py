@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from lxml import etree
 
-from ir_runtime.ir.element import ElementType
-from ir_runtime.ir.packing import pack
+from ir_runtime.ir.element import ElementType, pack
 from ir_runtime.ir.tensor import Array
 
 __all__ = ["make", "write_missing"]

@@ -9,11 +9,11 @@ from fractions import Fraction
 from functools import partial
 
 from ..._util.deadline import check
+from ...ir.dimension import Symbol
 from ...ir.element import ElementType
 from ...ir.formula import Count, Formula, total
 from ...ir.graph import IO_TYPES, Graph, Layer, Port
 from ...ir.operands import Operands, size
-from ...ir.symbol import Symbol
 from ...ir.tensor import TensorType, Value
 from ..constraints.constraint import Constraints
 from ..infer import Inferred

@@ -6,6 +6,8 @@ get a Result. A Constant of the page becomes a Parameter, as its value is in no 
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -13,27 +15,41 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
+import numpy as np
+from lxml.etree import Comment
 from numpy.typing import ArrayLike
 
+from ..._util.cached import cached_property
 from ...codes import Code
 from ...diagnostics import Diagnostics, Location
 from ...errors import InputError, ParseError
 from ...ir.element import ElementType
 from ...ir.graph import Edge, Graph, Layer, Port, PortSpec
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, TensorType
 from ...limits import DEFAULT, Limits
 from ...ops import registry
-from ...ops.infrastructure.ends import Parameter, Result
+from ...ops.infrastructure.ends import Constant, Parameter, Result
 from .document import Element, parse
-from .edges import read_edges
 from .layers import LayerReader, with_outputs
 from .model import Document, read_graph
-from .pages import Excerpt, excerpts
-from .ports import check_size
-from .unconnected import comment_value, constant, element_types, parameter, port_name
-from .versions import Versions
-from .weights import Weights
+from .ports import check_size, read_edges
+from .source import Weights
 
-__all__ = ["Page", "Values", "read_fragments"]
+__all__ = [
+    "Excerpt",
+    "Page",
+    "Values",
+    "Versions",
+    "comment_value",
+    "constant",
+    "element_types",
+    "excerpts",
+    "parameter",
+    "port_name",
+    "read_fragments",
+    "value_in",
+]
 
 Key: TypeAlias = int | str | tuple[int, int]
 Values: TypeAlias = Mapping[Key, ArrayLike]
@@ -259,3 +275,284 @@ def _name_outputs(layer: Layer, alone: bool) -> Layer:
         for port, name in zip(layer.outputs, names, strict=False)
     ]
     return replace(layer, outputs=tuple(outputs))
+
+
+def port_name(layer: Layer, index: int) -> str:
+    """Return the operation's name for an input port."""
+    port = layer.op.port_of(index) if layer.op else None
+    if port is None:
+        return f"input{index}"
+    return f"{port.name}{index}" if port.variadic else port.name
+
+
+def element_types(layer: Layer) -> list[ElementType]:
+    """Return element types of the inputs: the port's precision, or that of its type variable."""
+    declared = [spec.type.element if spec.type else ElementType.dynamic for spec in layer.inputs]
+    if layer.op is None:
+        return [e if e is not ElementType.dynamic else ElementType.f32 for e in declared]
+    ports = [layer.op.port_of(i) for i in range(len(declared))]
+    bound = {
+        p.element.name: e for p, e in zip(ports, declared, strict=True) if p and e is not ElementType.dynamic
+    }
+    return [
+        e if e is not ElementType.dynamic or p is None else bound.get(p.element.name, p.element.default)
+        for p, e in zip(ports, declared, strict=True)
+    ]
+
+
+def comment_value(port: Element, spec: PortSpec) -> list[float] | float | None:
+    """Return the value that a comment inside or right after a port gives it."""
+    values = (value_in(comment) for comment in _comments(port))
+    return next((v for v in values if v is not None and _plausible(v, spec)), None)
+
+
+def constant(
+    number: int,
+    name: str,
+    value: ArrayLike,
+    element: ElementType,
+    spec: PortSpec,
+    where: Location,
+    report: Diagnostics,
+) -> Layer | None:
+    """Return a Constant with a port's value; report a value that contradicts its dims.
+
+    Raises:
+        InputError: if the element type cannot hold the value.
+    """
+    array = _array(value, element, spec, where)
+    declared = spec.type.shape if spec.type else PartialShape.dynamic()
+    if declared.is_static and math.prod(declared.static) == array.size:
+        array = array.reshape(declared.static)
+    elif not declared.contains(array.shape):
+        report.error(
+            Code.PORT_VALUE,
+            f"input port {spec.id} has the value {array.tolist()}, but dims {declared}",
+            where,
+            "correct the value or the dims",
+        )
+        return None
+    shape = PartialShape(array.shape)
+    op = Constant(element_type=element, shape=shape, offset=0, size=array.nbytes, value=array)
+    return _outer(number, name, op, where)
+
+
+def parameter(number: int, name: str, element: ElementType, spec: PortSpec, where: Location) -> Layer:
+    """Return a Parameter with the port's dims, or of any shape."""
+    shape = spec.type.shape if spec.type else PartialShape.dynamic()
+    return _outer(number, name, Parameter(element_type=element, shape=shape), where)
+
+
+def _array(value: ArrayLike, element: ElementType, spec: PortSpec, where: Location) -> Array:
+    """Return the value as an array, if the element type can represent it."""
+    try:
+        numbers = np.asarray(value)
+        with np.errstate(all="ignore"):
+            array = numbers.astype(element.dtype)
+        fits = numbers.dtype.kind in "biufV" and (not element.integral or np.array_equal(array, numbers))
+        if fits or (element is ElementType.string and numbers.dtype.kind in "OSU"):
+            return array
+    except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):
+        pass
+    raise InputError(
+        f"input port {spec.id} is of type {element.label}, which cannot hold the value {value!r}", where=where
+    )
+
+
+def _comments(port: Element) -> list[str]:
+    """Return the comments inside a port, and the one after it on the same line."""
+    comments = list(port.iter(Comment))
+    after = port.getnext()
+    if after is not None and after.tag is Comment and "\n" not in (port.tail or ""):
+        comments.append(after)
+    return [comment.text or "" for comment in comments]
+
+
+def _plausible(value: list[float] | float, spec: PortSpec) -> bool:
+    """Return whether a value is plausible for a port: lists for vectors, numbers only for single elements."""
+    shape = spec.type.shape if spec.type else PartialShape.dynamic()
+    if isinstance(value, list) and len(value) != 1:
+        return shape.rank in (None, 1)
+    return shape.rank in (None, 0, 1) and (shape.is_dynamic or shape in ((), (1,)))
+
+
+def _outer(number: int, name: str, op: Parameter | Constant, where: Location) -> Layer:
+    """Return a layer located at a port, as the page does not print the layer itself."""
+    port = PortSpec(0, TensorType(op.element_type, op.shape), (name,), where.line)
+    return Layer.inserted(number, name, op, where, (), (port,))
+
+
+# Japanese pages put letters next to a name, without a word boundary.
+_VERSIONED = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z0-9_]++)-(\d{1,4}+)(?!\d)")
+_ASKED = re.compile(r"(?:opset|(?P<name>\w+)-)?(?P<number>\d{1,4})", re.IGNORECASE)
+
+
+class Versions:
+    """The version that the caller asks for, or else the one on the page.
+
+    Args:
+        asked: ``"ReduceL2-4"`` for one operation, ``"opset4"`` or ``4`` for all.
+        page: the name and text of the page, which may contain versioned names.
+
+    Raises:
+        InputError: if ``asked`` is not a version.
+
+    >>> Versions(None, "Versioned name : ReduceL2-4").opset("ReduceL2")
+    'opset4'
+    """
+
+    def __init__(self, asked: str | int | None, page: str) -> None:
+        match = _ASKED.fullmatch(str(asked))
+        if asked is not None and match is None:
+            raise InputError(
+                f"{asked!r} is not a version", hint="expected a version such as 'ReduceL2-4', 'opset4' or 4"
+            )
+        self._name = match["name"] if match else None
+        self._number = match["number"] if match else None
+        self._page = page
+
+    def opset(self, type: str) -> str | None:
+        """Return the opset of an operation type, or ``None`` if it is not given."""
+        if self._number and (self._name is None or _same(self._name, type)):
+            return f"opset{self._number}"
+        names = (type, registry.name(type) or type)
+        versions = [
+            self._versions_by_name[name.lower()] for name in names if name.lower() in self._versions_by_name
+        ]
+        return f"opset{min(versions)[1]}" if versions else None
+
+    @cached_property
+    def _versions_by_name(self) -> dict[str, tuple[int, str]]:
+        """The first number after each operation name on the page, with its position, by lower-case name."""
+        versions: dict[str, tuple[int, str]] = {}
+        for match in _VERSIONED.finditer(self._page):
+            versions.setdefault(match.group(1).lower(), (match.start(), match.group(2)))
+        return versions
+
+
+def _same(name: str, type: str) -> bool:
+    return name.lower() == type.lower() or registry.name(name) == (registry.name(type) or type)
+
+
+# An unclosed comment reaches to the end of the page. Searching for its end from each of many
+# starts would take time that grows with the square of the page.
+_COMMENT = r"<!--.*?(?:-->|\Z)"
+_LAYER = re.compile(rf"{_COMMENT}|<layer\b[^<>]*?(?P<alone>/)?>|(?P<end></layer\s*>)", re.DOTALL)
+_MARKUP = re.compile(rf"{_COMMENT}|<[^<>]*>", re.DOTALL)
+_BETWEEN = re.compile(r"(?:\s|<!--(?:(?!-->).)*-->|</?layers\b[^<>]*>)*+", re.DOTALL)
+_EDGES = re.compile(
+    r"\s*(?:</layers\s*>)?\s*(<edges\b[^<>]*>(?:\s|</?edge\b[^<>]*>|<!--(?:(?!-->).)*-->)*+</edges\s*>)",
+    re.DOTALL,
+)
+# Quotes and blanks as word processors make them.
+_DOUBLE, _SINGLES, _BLANKS = "\u201c\u201d\u201e", "\u2018\u2019", "\u00a0\u3000"
+_MARKS = f"\"'{_DOUBLE}{_SINGLES}"
+_ID = re.compile(rf"<layer\b[^<>]*?\sid\s*=\s*[{_MARKS}]\s*([^{_MARKS}\s]*)")
+_NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
+_LIST = re.compile(rf"\[\s*+((?>{_NUMBER})(?:\s*+,\s*+(?>{_NUMBER}))*+)?+\s*+,?\s*+\]")
+_SINGLE = re.compile(rf"(?:=|:|\bis|は)\s*({_NUMBER})(?![0-9A-Za-z.\-])")
+_PLAIN = {ord(c): p for cs, p in ((_DOUBLE, '"'), (_SINGLES, "'"), (_BLANKS, " ")) for c in cs}
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """An example on a page: its well-formed layers and edges, and their first line."""
+
+    text: str
+    line: int
+
+    @property
+    def xml(self) -> bytes:
+        """A parsable document with the line numbers of the page."""
+        above = "\n" * (self.line - 1)
+        return f"<net>{above}{self.text}</net>".encode(errors="replace")
+
+
+def excerpts(text: str, name: str) -> Iterator[Excerpt]:
+    """Yield the examples on a page, in order.
+
+    Consecutive layers with distinct ids belong together; text between them or a repeated id starts the next
+    example. ``<edges>`` directly after the layers belong to them.
+
+    Raises:
+        ParseError: if a layer is not closed.
+    """
+    text = _CONTROL.sub(" ", text)
+    group: list[tuple[int, int]] = []
+    seen: set[str] = set()
+    for start, end in _layers(text, name):
+        number = _id(text, start)
+        if group and (number in seen or not _BETWEEN.fullmatch(text, group[-1][1], start)):
+            yield _excerpt(text, group)
+            group, seen = [], set()
+        group.append((start, end))
+        seen |= {number} if number else set()
+    if group:
+        yield _excerpt(text, group)
+
+
+def value_in(comment: str) -> list[float] | float | None:
+    """Return the value in a comment: a bracketed list, or a number after ``=``, ``:`` or ``is``.
+
+    >>> value_in(" value is [2, 3] that means independent reduction ")
+    [2.0, 3.0]
+    >>> value_in("axes list [1] means"), value_in(" axis = -1 "), value_in("any text")
+    ([1.0], -1.0, None)
+    """
+    if match := _LIST.search(comment):
+        return [float(n) for n in (match.group(1) or "").split(",") if n.strip()]
+    single = _SINGLE.search(comment)
+    return float(single.group(1)) if single else None
+
+
+def _layers(text: str, name: str) -> Iterator[tuple[int, int]]:
+    depth, start = 0, 0
+    for tag in _LAYER.finditer(text):
+        if tag.group().startswith("<!--"):
+            continue
+        if tag.group("end"):
+            depth -= 1
+        else:
+            start = start if depth else tag.start()
+            depth += 0 if tag.group("alone") else 1
+        if depth == 0:
+            yield start, tag.end()
+        depth = max(depth, 0)
+    if depth:
+        raise ParseError(
+            "a <layer> element is not closed",
+            code=Code.BAD_XML,
+            where=Location(name, _line(text, start)),
+            hint="</layer> is missing; the text may be cut off",
+        )
+
+
+def _id(text: str, start: int) -> str:
+    """Return the id of a layer, or an empty string; ``01`` and ``1`` are equal."""
+    match = _ID.match(text, start)
+    return (match.group(1).lstrip("0") or "0") if match and match.group(1) else ""
+
+
+def _excerpt(text: str, group: list[tuple[int, int]]) -> Excerpt:
+    start, end = group[0][0], group[-1][1]
+    edges = _EDGES.match(text, end)
+    layers = _MARKUP.sub(_clean, text[start:end])
+    tail = _MARKUP.sub(_clean, edges.group(1)) if edges else ""
+    between = text.count("\n", end, edges.start(1)) * "\n" if edges else ""
+    return Excerpt(f"<layers>{layers}</layers>{between}{tail}", _line(text, start))
+
+
+def _clean(markup: re.Match[str]) -> str:
+    """Make markup well-formed: no literal dots, straight quotes, no dashes inside comments."""
+    text = markup.group()
+    if text.startswith("<!--"):
+        inside = re.sub(r"--+", " ", text[4:].removesuffix("-->"))
+        return f"<!--{inside} -->"
+    parts = re.split(r"""("[^"]*"|'[^']*')""", text.translate(_PLAIN))
+    parts[::2] = [re.sub(r"\.\.\.|…", " ", outside) for outside in parts[::2]]
+    return "".join(parts)
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -9,24 +10,120 @@ from types import MappingProxyType
 from ..._util import deadline
 from ..._util.cached import cached_by_class
 from ..._util.deadline import check_periodically
-from ..._util.nearest import did_you_mean
+from ..._util.nearest import did_you_mean, suggestion
 from ...codes import Code
 from ...diagnostics import Diagnostics, Location, Mark
 from ...errors import IRError, LimitError, ParseError, ValidationError
+from ...ir.element import ElementType
 from ...ir.graph import Body, Graph, Layer, PortSpec
-from ...ir.port_map import PORT_MAPS
+from ...ir.port_map import PORT_MAPS, BackEdge, BodyInput, BodyOutput, Cut
+from ...ir.shape import PartialShape
 from ...ir.tensor import TensorType
 from ...limits import DEFAULT, Limits
 from ...ops import Op, load_extensions, registry
-from .bodies import read_body
-from .constants import ConstantReader, ConstantSizes, declared_by_port, report_problem
 from .document import Element, attributes, by_tag, integer
-from .edges import Wiring, read_edges
-from .opsets import FORMER, resolve, unknown_operation
-from .ports import PortReader, check_size, first_info, tensor_names
-from .weights import Weights
+from .ports import PortReader, Wiring, check_size, dim_text, first_info, read_edges, tensor_names
+from .source import Weights, packed_bytes
 
-__all__ = ["FORMER_IR", "LayerReader", "NEWEST_IR", "read_parts", "with_outputs"]
+__all__ = [
+    "ConstantReader",
+    "ConstantSizes",
+    "EXACT",
+    "FORMER",
+    "FORMER_IR",
+    "LayerReader",
+    "NEWEST",
+    "NEWEST_IR",
+    "declared_by_port",
+    "opset_of",
+    "read_body",
+    "read_parts",
+    "report_problem",
+    "resolve",
+    "unknown_operation",
+    "with_outputs",
+]
+
+
+@dataclass(slots=True)
+class ConstantSizes:
+    """The total size of the constants of a file, including those in bodies."""
+
+    stored: int = 0
+    copied: int = 0
+
+    def add(self, element: ElementType, size: int, limits: Limits, where: Location) -> None:
+        """Count a constant before it is read; strings and booleans are copied, others are views."""
+        self.stored += size
+        limits.check("constant_bytes", self.stored, where)
+        if element in (ElementType.string, ElementType.boolean):
+            self.copied += size
+            limits.check("memory", self.copied, where)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantReader:
+    """Reads the values of constants."""
+
+    report: Diagnostics
+    weights: Weights
+    limits: Limits
+    sizes: ConstantSizes
+
+    def read(self, op: Op, where: Location) -> Op:
+        """Return the operation with its value."""
+        attributes = vars(op)
+        element, shape, offset, size = (
+            attributes["element_type"],
+            attributes["shape"],
+            attributes["offset"],
+            attributes["size"],
+        )
+        check_size(shape, self.limits, where)
+        lengths = _static(shape)
+        if element is ElementType.dynamic:
+            raise ValidationError(
+                "a constant must have an element type, got dynamic", code=Code.BAD_ATTRIBUTE
+            )
+        packed = packed_bytes(element, lengths)
+        self.sizes.add(element, max(size, packed), self.limits, where)
+        value = self.weights.tensor(element, lengths, offset, size, where)
+        if 0 < packed < size and element is not ElementType.string:  # which OpenVINO accepts
+            type = f"{element.label}[{','.join(map(str, lengths))}]"
+            message = f"attribute 'size' is {size}, but {type} takes {packed} bytes; the rest is ignored"
+            self.report.warning(Code.WEIGHTS_RANGE, message, where, mark=Mark("size"))
+        return op.replace(value=value)
+
+
+def report_problem(report: Diagnostics, problem: IRError, where: Location) -> None:
+    """Report a problem of a layer; missing weights are reported once for all constants."""
+    if problem.code == Code.WEIGHTS_MISSING and report.count(code=problem.code):
+        report.add_consequence(where)
+    else:
+        report.error(problem.code, problem.message, where, problem.hint)
+
+
+def declared_by_port(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
+    """Take the type and shape of a constant from its port, as declared by OpenVINO 2020."""
+    if cls is None or cls.name != "Constant" or (port := element.find("output/port")) is None:
+        return data
+    declared = {"element_type": _label(port), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
+    return {**{k: v for k, v in declared.items() if v is not None}, **data}
+
+
+def _label(port: Element) -> str | None:
+    """Return the element type of a port as an attribute spells it, if it has one."""
+    try:
+        return ElementType.of_port(port.get("precision", "")).label
+    except ValueError:
+        return None
+
+
+def _static(shape: PartialShape) -> tuple[int, ...]:
+    if not shape.is_static:
+        raise ValidationError(f"a constant must have a static shape, got {shape}", code=Code.BAD_ATTRIBUTE)
+    return shape.static
+
 
 FORMER_IR, NEWEST_IR = 10, 11
 
@@ -342,3 +439,215 @@ def with_outputs(layer: Layer) -> Layer:
         return layer
     first = 1 + max((port.id for port in layer.inputs), default=-1)
     return replace(layer, outputs=tuple(PortSpec(first + i) for i in range(len(layer.op.outputs))))
+
+
+NEWEST = 17
+"""The newest opset."""
+
+EXACT = {"Constant": "Const", "Parameter": "Parameter", "Result": "Result", "Assign": "Assign"}
+"""Types that OpenVINO compares case-sensitively; all others are case-insensitive."""
+
+# The opset of operations that files declare as outside of opsets: OpenVINO accepts this for those of opset6; those of
+# opset15 belonged to openvino_tokenizers before.
+FORMER = ("experimental", "extension")
+_FORMERLY_OUTSIDE = {
+    "ExperimentalDetectronDetectionOutput": 6,
+    "ExperimentalDetectronGenerateProposalsSingleImage": 6,
+    "ExperimentalDetectronPriorGridGenerator": 6,
+    "ExperimentalDetectronROIFeatureExtractor": 6,
+    "ExperimentalDetectronTopKROIs": 6,
+    "GRUCell": 6,
+    "Proposal": 6,
+    "RNNCell": 6,
+    "StringTensorPack": 15,
+    "StringTensorUnpack": 15,
+}
+
+
+def resolve(type: str, version: str, on_page: bool = False) -> type[Op] | None:
+    """Return the operation of a ``<layer>``; ``None`` if it is unknown.
+
+    Third-party operations may have any version: files name their own set. Pages of the specification write
+    ``Constant``, files ``Const``.
+    """
+    name = registry.name(type)
+    if EXACT.get(name or "", type) != type and not (on_page and name == type):
+        return None
+    if version in FORMER and name in _FORMERLY_OUTSIDE:
+        return registry.resolve(type, _FORMERLY_OUTSIDE[name])
+    opset = opset_of(version)
+    operation = registry.resolve(type, opset)
+    if operation is None or opset is not None or not registry.is_own(operation):
+        return operation
+    return None
+
+
+def opset_of(version: str) -> int | None:
+    """Return the number of an opset, or ``None`` if the name is unknown."""
+    match = re.fullmatch(r"opset([1-9][0-9]?)", version)
+    number = int(match.group(1)) if match else 0
+    return number if 0 < number <= NEWEST else None
+
+
+_TOKENIZERS = (
+    "openvino_tokenizers has such operations, compiled against OpenVINO's library: tokenize with Hugging Face's package "
+    "instead, and feed the ids to the model; one of your own is declared with ir_runtime.ops.op, see examples/custom_op"
+)
+_OF_YOUR_OWN = "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
+
+
+def unknown_operation(type: str, version: str) -> tuple[str, str]:
+    """Return the message and the hint for an unknown operation."""
+    versions = registry.versions(type)
+    if not versions:
+        return _no_such_type(type, version)
+    name, opset = versions[0].name, opset_of(version)
+    if EXACT.get(name, type) != type:
+        return f"unknown operation {type!r} ({version})", suggestion(EXACT[name])
+    if opset is None:
+        return f"unknown opset {version!r}, expected opset1 to opset{NEWEST}", _opset_for(versions, version)
+    return f"{version} has no {name}; {_span(versions, opset)}", ""
+
+
+def _opset_for(versions: list[type[Op]], version: str) -> str:
+    """Return the nearest opset name, or the first opset that has the operation."""
+    first = f"{versions[0].name} starts with opset{versions[0].since}"
+    names = [f"opset{number}" for number in range(1, NEWEST + 1)]
+    return first if re.fullmatch(r"opset\d+", version) else did_you_mean(version.lower()[:20], names) or first
+
+
+def _span(versions: list[type[Op]], opset: int) -> str:
+    """Describe the opsets that have an operation."""
+    first, last = versions[0].since, versions[-1].until
+    return f"it starts with opset{first}" if opset < first else f"the last to have it is opset{last}"
+
+
+def _no_such_type(type: str, version: str) -> tuple[str, str]:
+    if version == "extension":
+        return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", _TOKENIZERS
+    near = registry.near(type)
+    hint = suggestion(near, after=" Otherwise ") + _OF_YOUR_OWN
+    if version and not version.startswith("opset"):
+        return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", hint
+    opset = f" ({version})" if version else ""
+    return f"unknown operation {type!r}{opset}", hint
+
+
+@dataclass(frozen=True, slots=True)
+class _Ties:
+    """The layers and ports that a port map may refer to."""
+
+    graph: Graph
+    inputs: Mapping[int, int]
+    outputs: Mapping[int, int]
+    where: Location
+
+    def inner(self, entry: Element, attribute: str, type: str) -> int:
+        """Return the id of a Parameter or Result of the body."""
+        number = integer(entry, attribute, self.where.file)
+        if number not in self.graph.layers or self.graph[number].type != type:
+            ids = [layer.id for layer in self.graph.of_type(type)]
+            ends = (
+                f"the ids of its {type}s are {', '.join(map(str, ids[:8]))}" if ids else f"it has no {type}s"
+            )
+            raise self._missing(entry, attribute, f"{number}, but no {type} of the body has that id", ends)
+        return number
+
+    def outer(self, entry: Element, ports: Mapping[int, int]) -> int:
+        """Return the index of a port of the layer."""
+        number = integer(entry, "external_port_id", self.where.file)
+        if number not in ports:
+            numbers = ", ".join(map(str, ports)) or "none"
+            what = f"{number}, but the layer has no such {entry.tag} port"
+            raise self._missing(entry, "external_port_id", what, f"its {entry.tag} ports are {numbers}")
+        return ports[number]
+
+    def _missing(self, entry: Element, attribute: str, what: str, hint: str) -> ParseError:
+        message = f"{attribute!r} of <{entry.tag}> is {what}"
+        return ParseError(message, code=Code.DANGLING_EDGE, where=_place(entry, self.where), hint=hint)
+
+
+def read_body(
+    element: Element,
+    name: str,
+    graph: Graph,
+    inputs: Sequence[PortSpec],
+    outputs: Sequence[PortSpec],
+    where: Location,
+) -> Body:
+    """Read the body ``name`` of a layer, with its port map.
+
+    Raises:
+        ParseError: if the port map names layers or ports that do not exist.
+    """
+    entries = element.find(PORT_MAPS[name])
+    ins = [] if entries is None else list(entries.iterfind("input"))
+    outs = [] if entries is None else list(entries.iterfind("output"))
+    ties = _Ties(graph, _places(inputs), _output_places(outputs, outs, where), where)
+    back = element.iterfind("back_edges/edge") if name == "body" else ()
+    return Body(
+        name,
+        graph,
+        tuple(
+            BodyInput(
+                ties.outer(e, ties.inputs), ties.inner(e, "internal_layer_id", "Parameter"), _cut(e, where)
+            )
+            for e in ins
+            if not _purpose(e, where)
+        ),
+        tuple(
+            BodyOutput(
+                ties.outer(e, ties.outputs), ties.inner(e, "internal_layer_id", "Result"), _cut(e, where)
+            )
+            for e in outs
+            if not _purpose(e, where)
+        ),
+        tuple(
+            BackEdge(ties.inner(e, "from-layer", "Result"), ties.inner(e, "to-layer", "Parameter"))
+            for e in back
+        ),
+        _special(ties, ins, "current_iteration", "Parameter"),
+        _special(ties, outs, "execution_condition", "Result"),
+    )
+
+
+def _places(ports: Sequence[PortSpec]) -> dict[int, int]:
+    return {port.id: place for place, port in enumerate(ports)}
+
+
+def _output_places(ports: Sequence[PortSpec], entries: Sequence[Element], where: Location) -> dict[int, int]:
+    """Return whether an entry of the port map only marks the iteration or the condition."""
+    places = _places(ports)
+    tied = [entry for entry in entries if not _purpose(entry, where)]
+    ids = {integer(entry, "external_port_id", where.file, signed=True) for entry in tied}
+    counted = dict(zip(range(len(ports)), range(len(ports)), strict=True))
+    return counted if ids == counted.keys() and not ids <= places.keys() else places
+
+
+def _purpose(entry: Element, where: Location) -> bool:
+    """Return whether an entry of the port map has no port, but marks the iteration or the condition."""
+    return entry.get("purpose") is not None and _number(entry, "external_port_id", where) == -1
+
+
+def _special(ties: _Ties, entries: Sequence[Element], purpose: str, type: str) -> int | None:
+    matches = [e for e in entries if e.get("purpose") == purpose]
+    return ties.inner(matches[0], "internal_layer_id", type) if matches else None
+
+
+def _cut(entry: Element, where: Location) -> Cut | None:
+    if entry.get("axis") is None:
+        return None
+    names = [name for name in Cut._fields if entry.get(name) is not None]
+    return Cut(**{name: _number(entry, name, where) for name in names})
+
+
+def _number(entry: Element, attribute: str, where: Location) -> int:
+    try:
+        return integer(entry, attribute, where.file, signed=True)
+    except ParseError as problem:
+        raise ParseError(problem.message, code=problem.code, where=_place(entry, where)) from None
+
+
+def _place(entry: Element, where: Location) -> Location:
+    """Return the location of an entry of the port map."""
+    return replace(where, line=entry.sourceline)

@@ -10,8 +10,7 @@ from ...errors import InputError
 from ...limits import DEFAULT, Limits
 from .document import parse
 from .model import Document, read_net
-from .source import Source, SourceLike, open_source
-from .weights import WeightsLike, open_weights
+from .source import Source, SourceLike, WeightsLike, open_source, open_weights
 
 if TYPE_CHECKING:
     from .fragment import Values

@@ -12,9 +12,8 @@ from ...limits import DEFAULT, Limits
 from .document import Element, integer
 from .layers import FORMER_IR, NEWEST_IR, LayerReader, read_parts
 from .ports import rt_info
-from .source import Source
+from .source import Source, Weights
 from .version_10 import convert_version_10
-from .weights import Weights
 
 __all__ = ["Document", "read_graph", "read_net", "version_text"]
 

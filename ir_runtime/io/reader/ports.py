@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
+from ..._util.deadline import check_periodically
 from ...codes import Code
 from ...diagnostics import Diagnostics, Location, Mark
+from ...errors import ParseError
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
-from ...ir.graph import PortSpec, RtInfo
+from ...ir.graph import Edge, Layer, Port, PortSpec, RtInfo
 from ...ir.shape import PartialShape
-from ...ir.sizes import span_of
-from ...ir.tensor import TensorType
+from ...ir.tensor import TensorType, span_of
 from ...limits import Limits
 from .document import Element, attributes, integer
 
-__all__ = ["NO_INFO", "PortReader", "check_size", "dim_text", "first_info", "rt_info", "tensor_names"]
+__all__ = [
+    "NO_INFO",
+    "PortReader",
+    "Wiring",
+    "check_size",
+    "dim_text",
+    "first_info",
+    "read_edges",
+    "rt_info",
+    "tensor_names",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +185,263 @@ def _entry(element: Element) -> RtInfo | str:
         return _entries(element)
     rest = {key: value for key, value in attributes(element).items() if key != "name"}
     return rest["value"] if rest.keys() == {"value"} else MappingProxyType(rest)
+
+
+_FROM, _TO = "from", "to"
+_OTHER = {_FROM: _TO, _TO: _FROM}
+_SIDES = {_FROM: ("starts", "output"), _TO: ("ends", "input")}
+# Edges of a kind that are kept until it is known what to say of them, whatever the limit on findings is.
+_FEW = 10
+_NONE: Mapping[int, Port] = {}
+# Ports of a layer that a message names.
+_SHOWN = 100
+
+
+@dataclass(slots=True)
+class Wiring:
+    """The valid edges, and the inputs that invalid edges leave unconnected."""
+
+    edges: list[Edge] = field(default_factory=list)
+    severed: set[Port] = field(default_factory=set)
+    """Inputs with a reported error, whose missing edges are not reported again."""
+
+
+def read_edges(
+    root: Element,
+    layers: Mapping[int, Layer],
+    file: str,
+    report: Diagnostics,
+    unsure: frozenset[int] | None,
+    left_out: frozenset[int] = frozenset(),
+) -> Wiring:
+    """Read the ``<edges>`` of a graph; report invalid ones.
+
+    Args:
+        root: the element with ``<edges>`` in it.
+        layers: the layers of the graph, by id.
+        file: its name, for messages.
+        report: takes the findings.
+        unsure: layers that could be read only in part, so that some of their ports are unknown; ``None`` if even the id of some layer is unknown. Their edges are not reported again.
+        left_out: layers that were skipped; edges to them are ignored.
+    """
+    reading = _Reading(layers, file, report, unsure, left_out)
+    for element in check_periodically(root.iterfind("edges/edge")):
+        reading.edge(element)
+    reading.end()
+    return Wiring([edge for edge, _ in reading.fed.values()], reading.severed)
+
+
+class _Lost(NamedTuple):
+    """An edge to or from a layer that does not exist."""
+
+    end: str
+    number: int
+    """The id of that layer."""
+    other: int
+    """The id at the other end."""
+    line: int
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The state of reading the edges of a file.
+
+    Errors are collected by kind, and reported after all edges are read.
+    """
+
+    layers: Mapping[int, Layer]
+    file: str
+    report: Diagnostics
+    unsure: frozenset[int] | None
+    left_out: frozenset[int] = frozenset()
+    fed: dict[Port, tuple[Edge, int]] = field(default_factory=dict)
+    severed: set[Port] = field(default_factory=set)
+    doubtful: set[int] = field(default_factory=set)
+    """Layers with an edge to an unknown input port: it may be intended for any of their inputs."""
+    lost: list[_Lost] = field(default_factory=list)
+    """At most as many as are reported."""
+    losing: Counter[str] = field(default_factory=Counter)
+    """The number of dangling edges at each end."""
+    touched: set[int] = field(default_factory=set)
+    """Layers at the other ends of dangling edges."""
+    twice: list[tuple[Port, int, int]] = field(default_factory=list)
+    """Inputs with a second edge, its line, and the line of the first; at most as many as are reported."""
+    doubled: int = 0
+    """The number of such edges."""
+    astray: bool = False
+    """Whether some edge is invalid, which explains inputs without edges."""
+    outputs: dict[int, dict[int, Port]] = field(default_factory=dict)
+    inputs: dict[int, dict[int, Port]] = field(default_factory=dict)
+    """Ports by the ids that edges use: that of the layer, then that of the port. One table by both would take quadratic
+    time for ids chosen such that all pairs have the same hash; single numbers of 18 digits have different ones."""
+
+    def __post_init__(self) -> None:
+        for la in self.layers.values():
+            self.outputs[la.id] = {port.id: Port(la.id, i) for i, port in enumerate(la.outputs)}
+            self.inputs[la.id] = {port.id: Port(la.id, i) for i, port in enumerate(la.inputs)}
+
+    def edge(self, element: Element) -> None:
+        try:
+            giver, taker = self._read_end(element, _FROM), self._read_end(element, _TO)
+        except ParseError as problem:
+            self.report.add(problem.diagnostic)
+            self.astray = True
+            return
+        if taker[0] in self.left_out:
+            return
+        if (source := self.outputs.get(giver[0], _NONE).get(giver[1])) is None:
+            self._missing(element, _FROM, giver, taker[0])
+        if (target := self.inputs.get(taker[0], _NONE).get(taker[1])) is None:
+            self._missing(element, _TO, taker, giver[0])
+        elif source is None:
+            self.severed.add(target)
+        elif target in self.fed:  # which of the two is wrong is not known; so neither is followed
+            self._keep_twice(element, target)
+        else:
+            self.fed[target] = Edge(source, target), element.sourceline
+
+    def _read_end(self, element: Element, end: str) -> tuple[int, int]:
+        """Return the ids of the layer and the port at one end."""
+        return integer(element, f"{end}-layer", self.file), integer(element, f"{end}-port", self.file)
+
+    def _keep_twice(self, element: Element, target: Port) -> None:
+        self.severed.add(target)
+        self.astray = True
+        self.doubled += 1
+        if len(self.twice) < self._reported:
+            self.twice.append((target, element.sourceline, self.fed[target][1]))
+
+    @property
+    def _reported(self) -> int:
+        """The number of findings of a kind that are described; others are only counted."""
+        return max(self.report.most, _FEW)
+
+    def _missing(self, element: Element, end: str, end_ids: tuple[int, int], other: int) -> None:
+        """Record an end with an unknown port; ``other`` is the id of the layer at the other end."""
+        number, port = end_ids
+        if number in self.left_out:
+            return
+        if number not in self.layers:
+            self._lose(element, end, number, other)
+        elif self.unsure is not None and number not in self.unsure:
+            self._no_port(element, end, self.layers[number], port)
+
+    def _lose(self, element: Element, end: str, number: int, other: int) -> None:
+        self.losing[end] += 1
+        self.astray |= end == _TO
+        if other in self.layers:
+            self.touched.add(other)
+        first = self.lost[0].number if self.lost else number
+        if len(self.lost) < self._reported or (number != first and self.lost[-1].number == first):
+            self.lost.append(_Lost(end, number, other, element.sourceline))
+
+    def _no_port(self, element: Element, end: str, layer: Layer, port: int) -> None:
+        verb, side = _SIDES[end]
+        ids = self._port_ids(layer, end)
+        self.report.error(
+            Code.DANGLING_EDGE,
+            f"the edge {verb} at {side} port {port}, which the layer does not have",
+            replace(layer.where, line=element.sourceline),
+            f"its {side} ports are {ids}" if ids else f"it has no {side} ports",
+            mark=Mark(attribute=f"{end}-port"),
+        )
+        if end == _TO:
+            self.doubtful.add(layer.id)
+
+    def _port_ids(self, layer: Layer, end: str) -> str:
+        """Format the ids of the ports on one side, truncated if there are many."""
+        ports = layer.outputs if end == _FROM else layer.inputs
+        shown = ", ".join(str(port.id) for port in ports[:_SHOWN])
+        return shown if len(ports) <= _SHOWN else f"{shown}, … ({len(ports)} in all)"
+
+    def _say_twice(self, target: Port, line: int, first: int, hint: str) -> None:
+        layer = self.layers[target.layer]
+        number = layer.inputs[target.number].id
+        self.report.error(
+            Code.CONNECTED_TWICE,
+            f"input port {number} already has an edge, at line {first}",
+            replace(layer.where, line=line),
+            hint,
+            mark=Mark(attribute="to-port"),
+        )
+
+    def end(self) -> None:
+        """Report dangling edges; drop both of two edges that end at the same input."""
+        self.severed |= set(self._open(self.layers[number] for number in self.doubtful))
+        if self.twice:
+            self._end_twice(self._meant())
+        self.fed = {port: edge for port, edge in self.fed.items() if port not in self.severed}
+        if self.lost and self.unsure is not None and not self._mistaken_id():
+            self._end_lost()
+        if self.unsure is None or self.astray:
+            self.severed |= set(self._open(self.layers.values()))
+
+    def _end_twice(self, hint: str) -> None:
+        """Report inputs with two edges."""
+        if self.unsure is None:
+            return
+        for target, line, first in self.twice:
+            if target.layer not in self.unsure:
+                self._say_twice(target, line, first, hint)
+        self.report.count_more(Code.CONNECTED_TWICE, self.doubled - len(self.twice))
+
+    def _end_lost(self) -> None:
+        suggestion, alone = self._meant(), self._alone()
+        for lost in self.lost:
+            self._nowhere(lost, suggestion, alone)
+        self.report.count_more(Code.DANGLING_EDGE, self.losing.total() - len(self.lost))
+
+    def _nowhere(self, lost: _Lost, suggestion: str, alone: Sequence[Layer]) -> None:
+        other = self.layers.get(lost.other)
+        where = Location(self.file) if other is None else other.where
+        hint = suggestion if lost.end == _TO else ""
+        if not hint and len(alone) == 1:
+            hint = (
+                f"layer {alone[0].name!r}, whose id is {alone[0].id}, has no edge; it may be the intended one"
+            )
+        self.report.error(
+            Code.DANGLING_EDGE,
+            f"the edge {_SIDES[lost.end][0]} at layer {lost.number}, which does not exist",
+            replace(where, line=lost.line),
+            hint,
+            mark=Mark(attribute=f"{lost.end}-layer"),
+        )
+
+    def _alone(self) -> list[Layer]:
+        """Return layers that have ports but no edges."""
+        connected = {port.layer for edge, _ in self.fed.values() for port in edge}
+        connected |= {port.layer for port in self.severed} | self.touched
+        return [la for la in self.layers.values() if la.id not in connected and (la.inputs or la.outputs)]
+
+    def _mistaken_id(self) -> bool:
+        """Return whether one layer is missing and one layer has no edges, so that its id must be wrong."""
+        alone = self._alone()
+        number = self.lost[0].number
+        if len(alone) != 1 or any(lost.number != number for lost in self.lost):
+            return False
+        if len(self.lost) == 1:
+            return False  # the edge may be wrong as well
+        lines = sorted({lost.line for lost in self.lost})
+        self.report.error(
+            Code.DANGLING_EDGE,
+            f"no edge names the layer, whose id is {alone[0].id}; "
+            f"edges name layer {number}, which does not exist (line {', '.join(map(str, lines[:3]))})",
+            alone[0].where,
+            f"if that is this layer, give it the id {number}",
+            mark=Mark(attribute="id"),
+        )
+        self.severed |= set(self._open(alone))
+        return True
+
+    def _meant(self) -> str:
+        """Suggest the only unconnected input for an edge to an unknown port."""
+        missing = self._open(self.layers.values())
+        if len(missing) != 1:
+            return ""
+        layer = self.layers[missing[0].layer]
+        number = layer.inputs[missing[0].number].id
+        return f"input port {number} of layer {layer.name!r} has no edge; it may be the intended one"
+
+    def _open(self, layers: Iterable[Layer]) -> list[Port]:
+        ports = (Port(layer.id, i) for layer in layers for i in range(len(layer.inputs)))
+        return [port for port in ports if port not in self.fed and port not in self.severed]

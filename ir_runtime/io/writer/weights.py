@@ -9,8 +9,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from ...ir.array import Packed
-from ...ir.element import ElementType
-from ...ir.packing import pack
+from ...ir.element import ElementType, pack
 from ...ir.tensor import Array
 from ...ops.kernels.strings import pack_strings
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ...io.reader.model import Document
-from ...io.reader.weights import Weights
+from ...io.reader.source import Weights
 from ...ir.graph import Graph
 from ..node import Node, Output
 from .derive import Members

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..._util import deadline
 from ...analysis.infer import Inferred, infer_layer, is_same
 from ...errors import IRError, LimitError
-from ...io.reader.weights import Weights
+from ...io.reader.source import Weights
 from ...ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ...ir.tensor import Value
 from ..node import GraphNodes, Node, Output, infers_alone

@@ -17,8 +17,7 @@ from ...ir.graph import Body, bodies_of
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS, Element, Input, Output, bind, port_at, promotions
-from ...ir.sizes import empty_results
-from ...ir.tensor import TensorType, Value
+from ...ir.tensor import TensorType, Value, empty_results
 from .._index import MODULES
 from .attributes import Attribute, attr, blob_field, body_field, raise_invalid, read_schema
 from .propagation import Propagated, is_large, propagate_contents

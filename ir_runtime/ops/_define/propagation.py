@@ -15,8 +15,7 @@ import numpy as np
 
 from ...ir.array import Array
 from ...ir.element import ElementType
-from ...ir.sizes import span_of
-from ...ir.tensor import Bounds, TensorType, Value
+from ...ir.tensor import Bounds, TensorType, Value, span_of
 
 __all__ = ["MAX_PROPAGATED", "Contents", "Propagated", "is_large", "propagate_contents"]
 

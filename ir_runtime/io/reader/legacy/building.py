@@ -17,7 +17,7 @@ from ....ir.graph import Body, Layer
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array
 from ....ops import Op, registry
-from ..constants import ConstantReader, report_problem
+from ..layers import ConstantReader, report_problem
 from ..replacing import Unused
 
 __all__ = ["Blob", "Building", "Means"]

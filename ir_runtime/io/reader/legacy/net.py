@@ -17,10 +17,9 @@ from ....ir.graph import Body, Edge, Graph, Layer, Port, PortSpec
 from ....ir.shape import PartialShape
 from ....ir.tensor import TensorType
 from ....ops import registry
-from ..bodies import read_body
 from ..document import Element, attributes, by_tag, integer
-from ..edges import Wiring
-from ..layers import LayerReader, read_parts
+from ..layers import LayerReader, read_body, read_parts
+from ..ports import Wiring
 from . import layers as _layers
 from .building import Blob, Building
 from .declaration import LegacyLayer, find_declaration, suggest_type
