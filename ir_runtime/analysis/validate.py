@@ -133,7 +133,7 @@ def validate(
 ) -> Diagnostics:
     """Find errors and probable mistakes in a graph; return the report.
 
-    >>> from ir_runtime.io.reader.load import load
+    >>> from ir_runtime.io.reader.model import load
     >>> xml = b'''<net name="n" version="11"><layers>
     ... <layer id="0" name="x" type="Parameter" version="opset1"><data shape="2" element_type="f32"/>
     ... <output><port id="0"><dim>2</dim></port></output></layer></layers><edges/></net>'''

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from ..diagnostics import Location
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
-from ..io.reader.model import Document
+from ..io.reader.document import Document
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ..ir.tensor import Array, TensorType
 from .building.layer import type_name

@@ -21,8 +21,8 @@ from ..analysis.validate import (
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import InputError, UnsupportedError, ValidationError
+from ..io.reader.document import Document
 from ..io.reader.layers import FORMER_IR
-from ..io.reader.model import Document
 from ..io.reader.version_10 import convert_again
 from ..ir import shape
 from ..ir.element import ElementType
@@ -964,7 +964,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
 def _restore(xml: bytes, weights: bytes, limits: Limits) -> Model:
     """Restore a pickled model."""
-    from ..io.reader.load import load
+    from ..io.reader.model import load
 
     report = Diagnostics(limits.findings)
     with within(limits):

@@ -10,7 +10,7 @@ from .._util.garbage import no_collection
 from .._util.nearest import limited_lookups
 from ..diagnostics import Diagnostics
 from ..errors import InputError
-from ..io.reader.load import load
+from ..io.reader.model import load
 from ..io.reader.source import Source, SourceLike, WeightsLike, open_source
 from ..limits import DEFAULT, Limits, within
 from .config import check_config

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ..analysis.constraints.constraint import Constraints
     from ..analysis.infer import Inferred
-    from ..io.reader.model import Document
+    from ..io.reader.document import Document
     from ..ir.graph import Graph
     from ..ir.tensor import TensorType
     from ..report import Measures, OldModel, Page, Source

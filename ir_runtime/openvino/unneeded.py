@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..diagnostics import Diagnostic, Diagnostics, More, Severity
-from ..io.reader.document import parse
+from ..io.reader.document import Document, parse
 from ..io.reader.layers import FORMER_IR
-from ..io.reader.model import Document, read_net
+from ..io.reader.model import read_net
 from ..io.reader.needed import may_be_unneeded
 from ..io.reader.source import Source
 

@@ -9,14 +9,14 @@ from .._util.nearest import limited_lookups
 from ..analysis.validate import validate as find_defects
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
-from ..io.reader.load import load
+from ..io.reader.model import load
 from ..io.reader.source import Source, SourceLike, WeightsLike, open_source
 from ..limits import DEFAULT, Limits, within
 from .model import Model, PortShapes
 from .shapes import ShapeLike
 
 if TYPE_CHECKING:
-    from ..io.reader.model import Document
+    from ..io.reader.document import Document
     from ..releases.release import Release
 
 __all__ = ["validate"]

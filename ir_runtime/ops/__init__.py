@@ -12,18 +12,23 @@ from functools import cache
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ._define.operation import (
+    T_ANY,
+    T_BOOLEAN,
+    T_FLOAT,
+    T_INDEX,
+    T_INTEGER,
     Element,
     InferenceError,
     Input,
     Op,
     Output,
+    T,
     attr,
     blob_field,
     body_field,
     op,
     registry,
 )
-from ._define.types import T_ANY, T_BOOLEAN, T_FLOAT, T_INDEX, T_INTEGER, T
 
 __all__ = [
     "Array",

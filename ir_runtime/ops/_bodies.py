@@ -13,9 +13,8 @@ from ..ir.graph import Body, Port
 from ..ir.port_map import Cut
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
-from ._axes import normalize_axis
-from ._define.operation import Element
-from ._define.types import EVERY
+from ._define.operation import EVERY, Element
+from ._lengths import normalize_axis
 
 __all__ = [
     "T_OUTER",

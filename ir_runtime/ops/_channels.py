@@ -6,7 +6,7 @@ from ..errors import InferenceError
 from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._ranks import check_vector
+from ._lengths import check_vector
 from .kernels.statistics import compute_dtype
 
 __all__ = ["per_channel", "with_channels"]

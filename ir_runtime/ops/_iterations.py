@@ -15,8 +15,8 @@ from ..ir.port_map import BackEdge, BodyOutput, Cut
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType
 from ..limits import Limits, Trips, current, current_trips
-from ._axes import normalize_axis
 from ._bodies import Visit, feeds_of, out_of_range
+from ._lengths import normalize_axis
 from .conversion import convert_rounded
 
 __all__ = ["Iterations"]

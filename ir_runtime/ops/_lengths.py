@@ -1,25 +1,70 @@
-"""Inputs that contain lengths, some of which may be unknown."""
+"""Operands that hold axes or lengths: their ranks, bounds and contents; broadcasting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
 from operator import mul
+from typing import Literal, TypeAlias
 
 from ..errors import InferenceError
 from ..ir.dimension import Dimension, Interval
-from ..ir.tensor import Value
-from ._ranks import check_one_number, check_vector
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Value
 
 __all__ = [
+    "NAMES",
+    "Rule",
+    "align",
+    "axes_of",
+    "broadcast_dims",
+    "broadcast_onto",
+    "broadcast_shapes",
+    "check_list",
+    "check_one_number",
+    "check_scalar",
+    "check_vector",
     "common_count",
     "count_of",
     "length_of",
     "lengths_of",
     "listed",
     "multiples",
+    "normalize_axes",
+    "normalize_axis",
+    "of_rank",
     "product",
+    "reduced_shape",
 ]
+
+
+def check_scalar(value: Value, name: str) -> None:
+    """Require a 0-D tensor."""
+    if value.shape.rank not in (None, 0):
+        raise InferenceError(f"{name} must be a scalar, not of shape {value.shape}")
+
+
+def check_vector(value: Value, name: str) -> None:
+    """Require a 1-D tensor."""
+    if value.shape.rank not in (None, 1):
+        raise InferenceError(f"{name} must be 1-D, not of shape {value.shape}")
+
+
+def check_one_number(value: Value, name: str) -> None:
+    """Require a single number, in a tensor of at most one dimension."""
+    if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
+        raise InferenceError(f"{name} must be one number, not of shape {value.shape}")
+
+
+def of_rank(value: Value, name: str, layout: str) -> PartialShape:
+    """Return the shape of an input that must have the rank of a ``layout`` such as ``[N, C]``."""
+    rank = layout.count(",") + 1
+    if value.shape.rank is None:
+        return PartialShape.dynamic(rank)
+    if value.shape.rank != rank:
+        raise InferenceError(f"{name} must have rank {rank}, {layout}, found {value.shape}")
+    return value.shape
+
 
 # Far above any reasonable list; results of a longer one would not fit into memory.
 _MOST = 1 << 16
@@ -104,3 +149,210 @@ def multiples(length: Dimension, of: int) -> Dimension | None:
 def product(lengths: Iterable[Interval]) -> Dimension:
     """Return the product of lengths, the number of elements."""
     return Dimension.of(reduce(mul, lengths, Dimension(1)))
+
+
+def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "rank", least: int = 0) -> int:
+    """Count an axis from the front; raise if it is out of range.
+
+    Args:
+        axis: the axis; a negative one counts from the end.
+        rank: the number of axes.
+        name: the source of the axis, for messages.
+        of: the tensor of that rank, for messages.
+        least: 1 if OpenVINO accepts axes 0 and -1 for a scalar, which the operation then leaves unchanged.
+    """
+    count = max(rank, least)
+    if not -count <= axis < count:
+        allowed = f"{-count} to {count - 1} are allowed" if count else "a scalar has no axes"
+        raise InferenceError(f"{name} {axis} is out of range for {of} {rank}: {allowed}")
+    return axis % count
+
+
+def normalize_axes(
+    axes: Iterable[int], rank: int, name: str = "axis", of: str = "rank", least: int = 0
+) -> tuple[int, ...]:
+    """Count axes from the front; raise if one is out of range or repeated; see `normalize_axis`."""
+    listed = tuple(axes)
+    normalized = tuple(normalize_axis(axis, rank, name, of, least) for axis in listed)
+    twice = next((axis for axis in normalized if normalized.count(axis) > 1), None)
+    if twice is not None:
+        raise InferenceError(f"axes {list(listed)} name axis {twice} twice, where each may be named once")
+    return normalized
+
+
+def axes_of(axes: Array) -> tuple[int, ...]:
+    """Return the axes in a scalar or 1-D array as a tuple."""
+    return tuple(axes.ravel().tolist())
+
+
+def check_list(value: Value, name: str) -> None:
+    """Require a scalar or a 1-D tensor."""
+    if value.shape.rank is not None and value.shape.rank > 1:
+        raise InferenceError(f"{name} must be a scalar or 1-D, not of shape {value.shape}")
+
+
+def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool, least: int = 0) -> PartialShape:
+    """Return the shape after reducing ``axes``, possibly unknown; ``least`` is as in `normalize_axis`."""
+    check_list(axes, "axes")
+    values = axes.ints()
+    if shape.rank is None:
+        return PartialShape.dynamic()
+    if values is not None:
+        gone = set(normalize_axes(values, shape.rank, least=least))
+        if shape.rank and keep_dims:
+            return shape.replace(dict.fromkeys(gone, 1))
+        return PartialShape([d for i, d in enumerate(shape) if i not in gone])
+    if axes.count.min > max(shape.rank, least):
+        raise InferenceError(f"axes has length {axes.count}, but data {shape} has rank {shape.rank}")
+    if axes.count == 0 or not shape.rank:
+        return shape
+    if keep_dims:
+        return PartialShape([d.join(Dimension(1)) for d in shape])
+    if not axes.count.is_static:
+        return PartialShape.dynamic()
+    return _some_of(shape, shape.rank - axes.count.__index__())
+
+
+def _some_of(shape: PartialShape, left: int) -> PartialShape:
+    """Return ``left`` dimensions of a shape, in order, if it is unknown which ones."""
+    places = [shape[i : len(shape) - left + i + 1] for i in range(left)]
+    joined = []
+    for candidates in places:
+        dim = candidates[0]
+        for other in candidates[1:]:
+            dim = dim.join(other)
+        joined.append(dim)
+    return PartialShape(joined)
+
+
+Rule: TypeAlias = Literal["none", "numpy", "pdpd"]
+Names: TypeAlias = tuple[str, str]
+
+NAMES = ("shape", "shape")
+"""The default names of two inputs in messages."""
+
+
+def broadcast_shapes(
+    a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
+) -> PartialShape:
+    """Return the shape of an elementwise operation on two inputs, which are named for messages.
+
+    Raises:
+        InferenceError: if the shapes cannot be broadcast.
+    """
+    if rule == "none":
+        return _equal(a, b, names)
+    if rule == "pdpd":
+        return _onto(a, b, names)
+    if a.rank is None or b.rank is None:
+        return PartialShape.dynamic()
+    if a.is_static and b.is_static:  # of most layers, one input has the shape of the output
+        if _fits(b.static, a.static):
+            return a
+        if _fits(a.static, b.static):
+            return b
+    rank = max(a.rank, b.rank)
+    left = [Dimension(1)] * (rank - a.rank) + list(a)
+    right = [Dimension(1)] * (rank - b.rank) + list(b)
+    dims = [broadcast_dims(x, y) for x, y in zip(left, right, strict=True)]
+    if None in dims:
+        axis = dims.index(None) - rank
+        raise InferenceError(
+            f"{names[0]} {a} and {names[1]} {b} do not broadcast: along axis {axis}, {left[axis]} meets "
+            f"{right[axis]}, where both must be equal or one of them 1"
+        )
+    return PartialShape([d for d in dims if d is not None])
+
+
+def _fits(lengths: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Return whether a tensor is repeated to the lengths of another one."""
+    if len(lengths) > len(into):
+        return False
+    pairs = zip(lengths, into[len(into) - len(lengths) :], strict=True)
+    return lengths == into or all(own in (1, length) for own, length in pairs)
+
+
+def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
+    """Return the broadcast of two dimensions, or ``None`` if they are incompatible.
+
+    >>> broadcast_dims(Dimension(1), Dimension(2, 8)), broadcast_dims(Dimension(), Dimension(4))
+    (<Dimension: 2..8>, <Dimension: 4>)
+    >>> broadcast_dims(Dimension(3), Dimension(4)) is None
+    True
+    """
+    if a == 1 or (a.symbol is not None and a.symbol is b.symbol):
+        return b
+    if b == 1:
+        return a
+    if not a.contains(1) and not b.contains(1):
+        return a.merge(b)
+    if not a.contains(1):
+        return a if b.contains(1) or a.compatible(b) else None
+    if not b.contains(1):
+        return b
+    low = max(a.min, b.min) if a.min and b.min else 0
+    high = None if a.max is None or b.max is None else max(a.max, b.max)
+    return Dimension.between(low, high)
+
+
+def broadcast_onto(
+    a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
+) -> PartialShape:
+    """Return the shape ``a`` refined by ``b``, which must broadcast to it.
+
+    >>> broadcast_onto(PartialShape("?,?,4"), PartialShape("1,3,1"))
+    <PartialShape: [?,3,4]>
+    """
+    if rule != "numpy":
+        return _onto(a, b, names) if rule == "pdpd" else _equal(a, b, names)
+    if a.rank is None or b.rank is None:
+        return a
+    extra = max(len(b) - a.rank, 0)
+    dims = [Dimension(1)] * (a.rank - len(b)) + list(b)[extra:]
+    fitted = [_stretch(x, y) for x, y in zip(a, dims, strict=True)]
+    if None in fitted or not all(d.contains(1) for d in b[:extra]):
+        raise InferenceError(
+            f"{names[1]} {b} does not broadcast to {names[0]} {a}: counted from the last axis, each length must "
+            f"be equal or 1"
+        )
+    return PartialShape([d for d in fitted if d is not None])
+
+
+def align(b: Array, rank: int, axis: int = 0) -> Array:
+    """Append axes to ``b`` so that it aligns with a tensor of ``rank`` from ``axis`` on.
+
+    Excess trailing axes of length 1 are dropped.
+    """
+    start = rank - b.ndim if axis < 0 else axis
+    return b.reshape((b.shape + (1,) * rank)[: rank - start])
+
+
+def _equal(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
+    merged = a.merge(b)
+    if merged is None:
+        raise InferenceError(
+            f"{names[0]} {a} and {names[1]} {b} differ, and auto_broadcast is none",
+            hint="auto_broadcast numpy stretches lengths of 1",
+        )
+    return merged
+
+
+def _onto(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
+    """Broadcast by PDPD with axis 0, as in files: ``b`` aligns with the first axes of ``a``."""
+    if a.rank is None or b.rank is None:
+        return a
+    dims = list(b)
+    while dims and dims[-1] == 1 and len(dims) > a.rank:
+        dims.pop()
+    padded = [*dims, *[Dimension(1)] * (a.rank - len(dims))]
+    fitted = [_stretch(x, y) for x, y in zip(a, padded, strict=False)]
+    if len(padded) > a.rank or None in fitted:
+        raise InferenceError(
+            f"{names[1]} {b} does not fit into {names[0]} {a}, as auto_broadcast pdpd requires: counted from the "
+            f"first axis, each length must be equal or 1"
+        )
+    return PartialShape([d for d in fitted if d is not None])
+
+
+def _stretch(a: Dimension, b: Dimension) -> Dimension | None:
+    return a if b.contains(1) else a.merge(b)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir.tensor import Array
-from ._define.operation import Input, Output
-from ._define.types import T_FLOAT
+from ._define.operation import T_FLOAT, Input, Output
 from .elementwise import Unary
 from .kernels.statistics import compute_dtype
 

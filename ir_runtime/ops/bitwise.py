@@ -7,8 +7,7 @@ import numpy as np
 from ..ir.dimension import Interval, span
 from ..ir.element import ElementType
 from ._define.bounds import Number, ends, minimum, quotient
-from ._define.operation import Element, Input, Output, op
-from ._define.types import INTEGERS, T_INTEGER
+from ._define.operation import INTEGERS, T_INTEGER, Element, Input, Output, op
 from .elementwise import Binary, Unary
 
 T_BITS = Element("T", (*INTEGERS, ElementType.boolean), "any integer type or boolean")

@@ -8,7 +8,7 @@ from ..ir.element import ElementType as E
 from ..ir.signature import FLOATS
 from ..ir.tensor import Array, Value
 from ._define.operation import Element
-from ._ranks import of_rank
+from ._lengths import of_rank
 
 __all__ = ["T_BOX", "T_NUMBER", "T_WIDE_NUMBER", "at_most", "box_counts", "check_number", "number"]
 

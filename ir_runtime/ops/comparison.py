@@ -6,8 +6,7 @@ import numpy as np
 
 from ..ir.tensor import Array
 from ._define.bounds import Number, equal, less, truth
-from ._define.operation import Input, Output, attr, op
-from ._define.types import T_ANY, T_BOOLEAN, T_FLOAT
+from ._define.operation import T_ANY, T_BOOLEAN, T_FLOAT, Input, Output, attr, op
 from .elementwise import Binary, Unary
 
 

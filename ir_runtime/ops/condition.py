@@ -17,12 +17,25 @@ from ..ir.operands import Operands, size
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value, objects
 from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, only, outputs_of
-from ._broadcast import Rule, align, broadcast_shapes
 from ._define.bounds import UNDECIDED, Number, choose
-from ._define.operation import Element, Input, Op, Output, attr, body_field, op
-from ._define.propagation import MAX_PROPAGATED, Propagated
-from ._define.types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T, check_index_types
-from ._ranks import check_vector
+from ._define.operation import (
+    MAX_PROPAGATED,
+    NUMBERS,
+    T_ANY,
+    T_BOOLEAN,
+    T_PLAIN,
+    Element,
+    Input,
+    Op,
+    Output,
+    Propagated,
+    T,
+    attr,
+    body_field,
+    check_index_types,
+    op,
+)
+from ._lengths import Rule, align, broadcast_shapes, check_vector
 from .elementwise import BROADCAST, contents, propagate_elements
 
 T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")

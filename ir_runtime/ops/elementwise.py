@@ -11,11 +11,9 @@ from ..ir.dimension import Interval
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._broadcast import Rule, align, broadcast_shapes
 from ._define.bounds import Number, fit
-from ._define.operation import Input, Op, Output, attr
-from ._define.propagation import MAX_PROPAGATED, Propagated
-from ._define.types import T
+from ._define.operation import MAX_PROPAGATED, Input, Op, Output, Propagated, T, attr
+from ._lengths import Rule, align, broadcast_shapes
 
 __all__ = ["BROADCAST", "Binary", "RealUnary", "Unary", "propagate_elements", "contents"]
 

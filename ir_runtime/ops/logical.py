@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._define.bounds import UNDECIDED, Number, maximum, minimum
-from ._define.operation import Input, Output, op
-from ._define.types import T_BOOLEAN
+from ._define.operation import T_BOOLEAN, Input, Output, op
 from .elementwise import Binary, Unary
 
 

@@ -12,12 +12,9 @@ from ..ir.formula import Count
 from ..ir.operands import Operands
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._axes import axes_of, normalize_axes, normalize_axis, reduced_shape
 from ._channels import per_channel, with_channels
-from ._define.operation import Input, Op, Output, attr, op
-from ._define.types import T_FLOAT, T_INDEX, T_INDEX_64
-from ._lengths import count_of
-from ._ranks import check_vector
+from ._define.operation import T_FLOAT, T_INDEX, T_INDEX_64, Input, Op, Output, attr, op
+from ._lengths import axes_of, check_vector, count_of, normalize_axes, normalize_axis, reduced_shape
 from .kernels.statistics import compute_dtype, mean, sum_along
 
 Axes = tuple[int, ...]

@@ -10,9 +10,8 @@ import numpy as np
 from ..errors import InferenceError
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._broadcast import Rule, align, broadcast_onto
-from ._define.operation import Input, Op, Output, attr, op
-from ._define.types import T_FLOAT, T_SHORT_FLOAT
+from ._define.operation import T_FLOAT, T_SHORT_FLOAT, Input, Op, Output, attr, op
+from ._lengths import Rule, align, broadcast_onto
 from .elementwise import BROADCAST
 from .kernels.statistics import compute_dtype
 

@@ -14,11 +14,9 @@ import numpy as np
 from .._util.arrays import DType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._axes import axes_of, normalize_axes, reduced_shape
 from ._define.bounds import Number, maximum, minimum
-from ._define.operation import Input, Op, Output, attr, op
-from ._define.propagation import Propagated
-from ._define.types import T_BOOLEAN, T_INDEX, T
+from ._define.operation import T_BOOLEAN, T_INDEX, Input, Op, Output, Propagated, T, attr, op
+from ._lengths import axes_of, normalize_axes, reduced_shape
 from .elementwise import propagate_elements
 from .kernels.statistics import accumulator, compute_dtype, highest, lowest, mean, sum_along
 

@@ -8,10 +8,21 @@ from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
-from ._define.operation import Element, InferenceError, Input, Op, Output, attr, op
-from ._define.propagation import MAX_PROPAGATED, Propagated
-from ._define.types import EVERY, Types, elements
-from ._ranks import check_vector
+from ._define.operation import (
+    EVERY,
+    MAX_PROPAGATED,
+    Element,
+    InferenceError,
+    Input,
+    Op,
+    Output,
+    Propagated,
+    Types,
+    attr,
+    elements,
+    op,
+)
+from ._lengths import check_vector
 from ._reals import from_reals, to_reals
 from .conversion import convert
 from .kernels.strings import decode, header_size, pack_strings

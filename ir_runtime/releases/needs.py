@@ -10,7 +10,7 @@ from .._util.command_line import on_command_line
 from ..analysis.infer import Inferred
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location, Mark
-from ..io.reader.model import Document
+from ..io.reader.document import Document
 from ..ir.graph import Graph
 from .features import features_of
 from .release import Release, first_to_read, releases

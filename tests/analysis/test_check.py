@@ -9,7 +9,7 @@ import ir_runtime as ir
 from ir_runtime.analysis.validate import validate
 from ir_runtime.codes import Code
 from ir_runtime.diagnostics import Diagnostics
-from ir_runtime.io.reader.load import load
+from ir_runtime.io.reader.model import load
 
 
 def found(net: Net) -> list[tuple[Code, int | None, str | None, str]]:

@@ -12,12 +12,12 @@ import ir_runtime as ir
 from ir_runtime.analysis.infer import infer, is_same
 from ir_runtime.codes import Code
 from ir_runtime.diagnostics import Diagnostics
-from ir_runtime.io.reader.load import load
+from ir_runtime.io.reader.model import load
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Bounds, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
-from ir_runtime.ops._define.types import T_FLOAT
+from ir_runtime.ops._define.operation import T_FLOAT
 
 
 def report(net: Net) -> list[tuple[str, int | None, str | None]]:

@@ -17,7 +17,7 @@ from ir_runtime.ir.array import as_booleans
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
-from ir_runtime.ops._define.types import T_BOOLEAN
+from ir_runtime.ops._define.operation import T_BOOLEAN
 
 backends = pytest.mark.parametrize("backend", available())
 BYTES = [0, 1, 2, 3, 127, 128, 254, 255] * 8

@@ -17,7 +17,7 @@ from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.openvino.config import check_config
 from ir_runtime.openvino.streams import Streams
 from ir_runtime.ops import Input, Op, Output, op, registry
-from ir_runtime.ops._define.types import T_FLOAT
+from ir_runtime.ops._define.operation import T_FLOAT
 
 ALLOWED: list[int] = []
 MEETING = threading.Barrier(1)

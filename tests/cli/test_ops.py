@@ -13,8 +13,8 @@ from click.testing import Result
 
 from ir_runtime.ops import Input, Op, Output, attr, op, registry
 from ir_runtime.ops._define.describe import SPECIFICATION, link, record, source
+from ir_runtime.ops._define.operation import T_FLOAT, T_INDEX
 from ir_runtime.ops._define.page import page
-from ir_runtime.ops._define.types import T_FLOAT, T_INDEX
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]

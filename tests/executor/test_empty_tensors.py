@@ -15,7 +15,7 @@ from ir_runtime.backends import available
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
-from ir_runtime.ops._define.types import T_FLOAT
+from ir_runtime.ops._define.operation import T_FLOAT
 
 backends = pytest.mark.parametrize("backend", available())
 LIMITS = ov.Limits(memory=1 << 26)

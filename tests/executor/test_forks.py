@@ -26,7 +26,7 @@ from ir_runtime.backends.numpy import parallel
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
-from ir_runtime.ops._define.types import T_FLOAT
+from ir_runtime.ops._define.operation import T_FLOAT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked on this system")
 

@@ -21,7 +21,7 @@ from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
-from ir_runtime.ops._define.types import T_FLOAT
+from ir_runtime.ops._define.operation import T_FLOAT
 
 DIGITS = Path(__file__).parents[2] / "examples/digits"
 IMAGES = np.load(DIGITS / "images.npy")

@@ -8,7 +8,7 @@ from ir_runtime.analysis.validate import check_graph
 from ir_runtime.backends import load as load_backend
 from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.diagnostics import Diagnostics
-from ir_runtime.io.reader.load import load
+from ir_runtime.io.reader.model import load
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array, Value
 

@@ -13,7 +13,7 @@ import ir_runtime as ir
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
-from ir_runtime.ops._define.types import T_FLOAT
+from ir_runtime.ops._define.operation import T_FLOAT
 
 FOLDER = "messages"
 

@@ -11,7 +11,7 @@ from harness.sample import Sample, all_samples
 
 from ir_runtime.ir.tensor import Value
 from ir_runtime.ops import registry
-from ir_runtime.ops._define.propagation import MAX_PROPAGATED
+from ir_runtime.ops._define.operation import MAX_PROPAGATED
 
 BOUNDED: dict[str, list[Sample]] = {}
 for _sample in all_samples():

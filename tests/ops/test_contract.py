@@ -9,9 +9,9 @@ import pytest
 from ir_runtime.errors import InferenceError, ValidationError
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ops import Op, registry
-from ir_runtime.ops._broadcast import broadcast_shapes
 from ir_runtime.ops._define.attributes import Attribute
-from ir_runtime.ops._define.registry import Registry
+from ir_runtime.ops._define.operation import Registry
+from ir_runtime.ops._lengths import broadcast_shapes
 
 ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.versioned_name())
 with_attributes = pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""Parse untrusted XML."""
+"""Parse untrusted XML; the result of reading a file."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from lxml import etree
@@ -11,11 +12,33 @@ from ..._util.deadline import check, check_periodically
 from ...codes import Code
 from ...diagnostics import Location
 from ...errors import LimitError, ParseError
+from ...ir.graph import Graph, RtInfo
 from ...limits import DEFAULT, Limits
+from .source import Weights
 
-__all__ = ["Element", "attributes", "by_tag", "integer", "parse"]
+__all__ = ["Document", "Element", "attributes", "by_tag", "integer", "parse"]
 
 Element: TypeAlias = Any  # lxml is not typed
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file after reading: its graph, name, version, weights and runtime information."""
+
+    graph: Graph
+    name: str
+    file: str
+    version: int
+    rt_info: RtInfo
+    weights: Weights = field(default_factory=Weights)
+    limits: Limits = DEFAULT
+    """The limits it was read with, which also apply to running it."""
+    size: int = 0
+    """The bytes of the XML and the weights."""
+    is_page: bool = False
+    """Whether it is an example on a page of the specification."""
+    unconverted: Graph | None = None
+    """The layers of the file, where reading it added conversions at inputs and outputs (version 10 and older)."""
 
 _FORBIDDEN = re.compile(rb"<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)")
 

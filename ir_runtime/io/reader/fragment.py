@@ -30,9 +30,8 @@ from ...ir.tensor import Array, TensorType
 from ...limits import DEFAULT, Limits
 from ...ops import registry
 from ...ops.infrastructure.ends import Constant, Parameter, Result
-from .document import Element, parse
+from .document import Document, Element, parse
 from .layers import LayerReader, with_outputs
-from .model import Document, read_graph
 from .ports import check_size, read_edges
 from .source import Weights
 
@@ -143,7 +142,7 @@ class _Builder:
         elements = list(root.iterfind("layers/layer"))
         self.limits.check("layers", len(elements), Location(self.file, excerpt.line))
         _number(elements)
-        reader = LayerReader(self.file, self.report, Weights(), self.limits, read_graph, version=None)
+        reader = LayerReader(self.file, self.report, Weights(), self.limits, version=None)
         own = []
         for element in elements:
             parsed = reader.read(element, self._version(element))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -37,6 +37,7 @@ __all__ = [
     "declared_by_port",
     "opset_of",
     "read_body",
+    "read_graph",
     "read_parts",
     "report_problem",
     "resolve",
@@ -139,8 +140,6 @@ class LayerReader:
     report: Diagnostics
     weights: Weights = field(default_factory=Weights)
     limits: Limits = DEFAULT
-    graphs: Callable[[Element, LayerReader], Graph] | None = None
-    """Reads the layers and edges of a body."""
     path: tuple[str, ...] = ()
     """Names of the layer and the body that contain the layers, if any."""
     unsure: set[int] = field(default_factory=set)
@@ -295,9 +294,8 @@ class LayerReader:
 
     def _graph(self, element: Element, name: str, where: Location) -> Graph:
         self.limits.check("nesting", len(self.path) // 2 + 1, where)
-        assert self.graphs is not None
         inside = replace(self, path=(where.layer or "", name), unsure=set(), nameless=False)
-        return self.graphs(element, inside)
+        return read_graph(element, inside)
 
     def _operation(
         self,
@@ -428,6 +426,12 @@ def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wi
     wiring = read_edges(root, layers, reader.file, reader.report, unsure, left_out)
     layers |= {layer.id: with_outputs(layer) for layer in layers.values() if not layer.outputs}
     return layers, wiring
+
+
+def read_graph(root: Element, reader: LayerReader) -> Graph:
+    """Return the ``<layers>`` and ``<edges>`` of a body."""
+    layers, wiring = read_parts(root, reader)
+    return Graph(layers.values(), wiring.edges, wiring.severed)
 
 
 def with_outputs(layer: Layer) -> Layer:

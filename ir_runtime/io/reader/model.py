@@ -1,43 +1,73 @@
-"""Read whole models: a ``<net>`` with layers and edges."""
+"""Read a model: a ``<net>`` with layers and edges, or a page with examples."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...codes import Code
 from ...diagnostics import Diagnostics, Location
-from ...errors import ParseError
-from ...ir.graph import IR_VERSION, Graph, RtInfo
+from ...errors import InputError, ParseError
+from ...ir.graph import IR_VERSION, Graph
 from ...limits import DEFAULT, Limits
-from .document import Element, integer
+from .document import Document, Element, integer, parse
 from .layers import FORMER_IR, NEWEST_IR, LayerReader, read_parts
 from .ports import rt_info
-from .source import Source, Weights
+from .source import Source, SourceLike, Weights, WeightsLike, open_source, open_weights
 from .version_10 import convert_version_10
 
-__all__ = ["Document", "read_graph", "read_net", "version_text"]
+if TYPE_CHECKING:
+    from .fragment import Values
+
+__all__ = ["load", "read_net", "version_text"]
+
+# A whole model starts with <net>, perhaps after a declaration and comments; a page has <layer> anywhere.
+_WHOLE = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?>(?:<\?.*?\?>|<!--.*?-->)\s*+)*+<(?!layer|!--|\?)", re.DOTALL)
+
+
+def load(
+    source: SourceLike | Source,
+    weights: WeightsLike | None = None,
+    report: Diagnostics | None = None,
+    limits: Limits = DEFAULT,
+    *,
+    values: Values | None = None,
+    example: int | None = None,
+) -> list[Document]:
+    """Read a model, or each example on a page of the specification.
+
+    Args:
+        source: a path, bytes or an open file, opened before or not.
+        weights: the ``.bin``; by default, the file of the same name beside the model.
+        report: takes the findings.
+        limits: the resource limits.
+        values: for a page: contents for input ports.
+        example: for a page: which one to read, from 1.
+
+    Raises:
+        ParseError: if it cannot be read as an IR at all.
+        LimitError: if it exceeds ``limits``.
+        InputError: if ``values`` or ``example`` do not fit it.
+    """
+    opened = source if isinstance(source, Source) else open_source(source, limits)
+    report = Diagnostics() if report is None else report
+    if _WHOLE.match(opened.data) or b"<layer" not in opened.data:
+        if values or example is not None:
+            raise InputError(
+                f"{opened.name} is a whole model, which has no examples and no unconnected inputs",
+                hint="values and examples are for pages of the specification",
+            )
+        root = parse(opened.data, opened.name, limits=limits)
+        return [read_net(root, opened, open_weights(weights, opened.path), report, limits)]
+    limits.check("page_bytes", len(opened.data), Location(opened.name))
+    from .fragment import read_fragments
+
+    text = opened.data.decode("utf-8", errors="replace")
+    return read_fragments(text, report, values=values, name=opened.name, example=example, limits=limits)
+
 
 _SUPPORTED = (2, 3, 4, 5, 6, 7, FORMER_IR, NEWEST_IR)
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A file after reading: its graph, name, version, weights and runtime information."""
-
-    graph: Graph
-    name: str
-    file: str
-    version: int
-    rt_info: RtInfo
-    weights: Weights = field(default_factory=Weights)
-    limits: Limits = DEFAULT
-    """The limits it was read with, which also apply to running it."""
-    size: int = 0
-    """The bytes of the XML and the weights."""
-    is_page: bool = False
-    """Whether it is an example on a page of the specification."""
-    unconverted: Graph | None = None
-    """The layers of the file, where reading it added conversions at inputs and outputs (version 10 and older)."""
 
 
 def version_text(version: int) -> str:
@@ -64,9 +94,7 @@ def read_net(
     if version < FORMER_IR:
         return _read_legacy(root, source, weights, report, limits, version)
     _check_means(root, source.name, report)
-    reader = LayerReader(
-        source.name, report, weights, limits, read_graph, version=version, needed_only=needed_only
-    )
+    reader = LayerReader(source.name, report, weights, limits, version=version, needed_only=needed_only)
     layers, wiring = read_parts(root, reader)
     graph = Graph(layers.values(), wiring.edges, wiring.severed)
     name, size = root.get("name", ""), len(source.data) + len(weights)
@@ -92,12 +120,6 @@ def _convert(document: Document) -> Document:
     graph = document.graph
     layers, edges = convert_version_10(graph.layers, graph.edges)
     return replace(document, graph=Graph(layers.values(), edges, graph.severed), unconverted=graph)
-
-
-def read_graph(root: Element, reader: LayerReader) -> Graph:
-    """Return the ``<layers>`` and ``<edges>`` of a body."""
-    layers, wiring = read_parts(root, reader)
-    return Graph(layers.values(), wiring.edges, wiring.severed)
 
 
 def _check_means(root: Element, file: str, report: Diagnostics) -> None:

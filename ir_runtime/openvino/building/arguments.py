@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ...io.reader.model import Document
+from ...io.reader.document import Document
 from ...io.reader.source import Weights
 from ...ir.graph import Graph
 from ..node import Node, Output

@@ -1,15 +1,21 @@
-"""The base class of operations, and the decorator that registers them."""
+"""The base class of operations with its type variables, propagation of contents, and the registry."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from importlib import import_module
+from inspect import signature
+from itertools import product, zip_longest
+from types import CodeType
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 
 from ..._util.cached import cached_by_class
+from ..._util.nearest import nearest
 from ...errors import InferenceError
 from ...ir.element import ElementType
 from ...ir.formula import Count, total
@@ -17,26 +23,67 @@ from ...ir.graph import Body, bodies_of
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS, Element, Input, Output, bind, port_at, promotions
-from ...ir.tensor import TensorType, Value, empty_results
+from ...ir.tensor import Array, Bounds, TensorType, Value, empty_results, objects, span_of
 from .._index import MODULES
 from .attributes import Attribute, attr, blob_field, body_field, raise_invalid, read_schema
-from .propagation import Propagated, is_large, propagate_contents
-from .registry import Registry
-from .types import Types, elements
-from .values import keywords_of, to_value
+from .bounds import fit
 
 __all__ = [
+    "Contents",
     "Element",
     "InferenceError",
     "Input",
+    "MAX_PROPAGATED",
     "Op",
     "Output",
+    "Propagated",
+    "Registry",
     "attr",
     "blob_field",
     "body_field",
+    "is_large",
+    "keywords_of",
     "op",
+    "propagate_contents",
     "registry",
+    "to_value",
 ]
+
+
+E: TypeAlias = ElementType
+Types: TypeAlias = Sequence[E]
+"""The element type of each input, passed by `Op.evaluator` if requested."""
+
+SIGNED = (E.i64, E.i32, E.i16, E.i8)
+UNSIGNED = (E.u64, E.u32, E.u16, E.u8)
+INTEGERS = SIGNED + UNSIGNED
+NUMBERS = FLOATS + INTEGERS
+EVERY = tuple(e for e in E if e is not E.dynamic)
+
+T = Element("T", NUMBERS, "any numeric type")
+T_FLOAT = Element("T", FLOATS, "any floating-point type")
+T_SHORT_FLOAT = Element("T", (E.f32, E.f16, E.bf16), "f32, f16 or bf16")
+T_INTEGER = Element("T", INTEGERS, "any integer type")
+T_ANY = Element("T", EVERY, "any type")
+T_PLAIN = Element("T", (*NUMBERS, E.boolean), "any numeric type or boolean")
+T_BOOLEAN = Element("T_BOOL", (E.boolean,), "boolean")
+T_INDEX = Element("T_IND", INTEGERS, "any integer type", shared=False)
+T_INDEX_64 = Element("T_IND", (E.i64, E.i32), "i64 or i32", shared=False)
+T_AXIS = Element("T_AXIS", INTEGERS, "any integer type", shared=False)
+T_SHAPE = Element("T_SHAPE", INTEGERS, "any integer type", shared=False)
+
+
+def elements(arrays: Sequence[Array], types: Types) -> tuple[E, ...]:
+    """Return the element type of each array: the given one, or else that of its dtype."""
+    pairs = zip_longest(arrays, types, fillvalue=E.dynamic)
+    return tuple(E.from_dtype(a.dtype) if e is E.dynamic else e for a, e in pairs)
+
+
+def check_index_types(**attributes: E) -> None:
+    """Require that index type attributes are i64 or i32; for `Op.verify`."""
+    for name, element in attributes.items():
+        if element not in (E.i64, E.i32):
+            raise ValueError(f"attribute {name!r} must be i64 or i32, not {element.label}")
 
 
 @dataclass_transform(
@@ -346,6 +393,245 @@ def _variable(port: Output) -> str | None:
 def _find_omitted_defaults(cls: type[Op]) -> tuple[tuple[str, str], ...]:
     defaults = ((attribute.xml, attribute.default_with_warning) for attribute in cls.schema().values())
     return tuple((xml, text) for xml, text in defaults if text is not None)
+
+
+def keywords_of(function: Callable[..., object]) -> frozenset[str]:
+    """Return the names of the keyword-only parameters of a function."""
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        parameters = signature(function).parameters.values()
+        return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    return frozenset(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
+
+
+def to_value(type: TensorType, contents: Array | Bounds | None) -> Value:
+    """Return a value of inferred type with propagated contents."""
+    if contents is None:
+        return Value(type)
+    if isinstance(contents, Bounds):
+        if not np.array_equal(contents.lower, contents.upper):
+            return Value(TensorType(type.element, PartialShape(contents.lower.shape)), bounds=contents)
+        contents = contents.lower
+    if contents.dtype == object and type.element is not ElementType.string:
+        return Value.bounded(type.element, _wrap(contents, type.element))
+    return Value(TensorType(type.element, PartialShape(contents.shape)), contents)
+
+
+def _wrap(numbers: Array, element: ElementType) -> Array:
+    """Wrap integers to their element type, or drop bounds out of its range."""
+    return objects((fit(n, element) for n in numbers.flat), numbers.shape) if element.integral else numbers
+
+
+# Contents are propagated through shape arithmetic only: larger tensors are data.
+MAX_PROPAGATED = 4096
+
+Contents: TypeAlias = "Array | Bounds | None"
+"""Elements that are numbers or intervals, or bounds of real numbers; ``None`` if unknown."""
+Propagated: TypeAlias = "Contents | tuple[Contents, ...]"
+"""The contents of the outputs; for a single output, without a tuple."""
+
+
+class _Evaluated(Protocol):
+    """The part of an operation that computes outputs."""
+
+    pure: ClassVar[bool]
+    symbolic: ClassVar[bool]
+    monotonicity: ClassVar[str]
+
+    def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
+        """Return the function that computes outputs."""
+        ...
+
+
+def is_large(type: TensorType) -> bool:
+    """Return whether a tensor is too large for propagation, or of unknown rank.
+
+    An empty tensor is large if its other lengths are.
+    """
+    if type.shape.is_static:
+        return (math.prod(type.shape.static) or span_of(type.shape)) > MAX_PROPAGATED
+    return type.shape.rank is None or Value(type).count.min > MAX_PROPAGATED
+
+
+def _is_much(array: Array) -> bool:
+    """Return whether an array is too large to compute with; an empty one, if its other lengths are."""
+    return (array.size or math.prod([n or 1 for n in array.shape])) > MAX_PROPAGATED
+
+
+def propagate_contents(op: _Evaluated, inputs: Sequence[Value]) -> Propagated:
+    """Return the contents of the outputs by evaluating the operation on known contents.
+
+    ``TypeError`` means that the arithmetic is undefined on intervals, so the contents are unknown.
+    """
+    if any(v.bounds is not None for v in inputs):
+        return _propagate_bounds(op, inputs) if op.pure else None
+    if not op.pure or not inputs or any(v.data is None or _is_much(v.data) for v in inputs):
+        return None
+    intervals = any(v.known() is None for v in inputs)
+    if intervals and not op.symbolic:
+        return None
+    try:
+        contents: Propagated = op.evaluator([v.element for v in inputs])(*(v.data for v in inputs))
+        return contents
+    except TypeError:
+        if not intervals:
+            raise
+        return None
+
+
+def _propagate_bounds(op: _Evaluated, inputs: Sequence[Value]) -> tuple[Bounds | None, ...] | None:
+    """Return bounds of a monotonic operation's outputs from bounds of its inputs."""
+    how = op.monotonicity or ("increasing" if op.symbolic else "unknown")
+    choices = [_ends(value) for value in inputs]
+    if how == "unknown" or any(not choice for choice in choices):
+        return None
+    evaluate = op.evaluator([value.element for value in inputs])
+    picked = zip(*choices, strict=True) if how == "increasing" else product(*choices)
+    results = [
+        result if isinstance(result, tuple) else (result,) for result in (evaluate(*p) for p in picked)
+    ]
+    return tuple(map(_hull, zip(*results, strict=True)))
+
+
+def _ends(value: Value) -> tuple[Array, ...]:
+    """Return arrays of lower and upper bounds, equal if known; nothing if unbounded."""
+    if value.bounds is not None:
+        return value.bounds.lower, value.bounds.upper
+    contents = value.known()
+    return () if contents is None else (contents, contents)
+
+
+def _hull(arrays: Iterable[Array]) -> Bounds | None:
+    """Return the hull of arrays; unbounded if one contains NaN, as ``0 * inf``."""
+    stack = np.stack(list(arrays))
+    if not ElementType.from_dtype(stack.dtype).real:
+        return None
+    lower, upper = stack.min(0), stack.max(0)
+    return Bounds(lower, upper).where(~(np.isnan(lower) | np.isnan(upper)))
+
+
+class Version(Protocol):
+    """A version of an operation, as required by the registry."""
+
+    name: ClassVar[str]
+    since: ClassVar[int]
+    until: ClassVar[int | None]
+
+    @classmethod
+    def versioned_name(cls) -> str:
+        """Return the name used by the specification."""
+        ...
+
+
+_VersionT = TypeVar("_VersionT", bound=type[Version])
+
+
+class Registry(Generic[_VersionT]):
+    """Operations by type, then by the opset that introduced the version.
+
+    Args:
+        package: the package of the modules that define operations.
+        modules: the modules of each type in lower case, relative to the package, separated by spaces.
+    """
+
+    def __init__(self, package: str = "", modules: Mapping[str, str] | None = None) -> None:
+        self._versions: dict[str, dict[int, _VersionT]] = {}
+        self._names: dict[str, str] = {}  # OpenVINO reads type names case-insensitively
+        self._package = package
+        self._modules = modules or {}
+        self._imported: set[str] = set()
+        self._complete = False
+        self._resolved: dict[tuple[str, int | None], _VersionT] = {}
+
+    def _import(self, type: str) -> None:
+        """Import every version of an operation."""
+        key = type.lower()
+        if key in self._imported or key not in self._modules:
+            return
+        for module in self._modules[key].split():
+            import_module(f"{self._package}.{module}")
+        self._imported.add(key)  # only now: other threads must wait for the import
+
+    def _import_all(self) -> None:
+        if not self._complete:
+            for type in self._modules:
+                self._import(type)
+            self._complete = True
+
+    def add(self, cls: _VersionT, aliases: tuple[str, ...] = ()) -> None:
+        """Register one version of an operation.
+
+        Raises:
+            ValueError: if the version is registered already.
+        """
+        if not self.is_own(cls):
+            self._import(cls.name)
+        versions = self._versions.setdefault(cls.name, {})
+        if cls.since in versions:
+            raise ValueError(f"{cls.versioned_name()} is defined twice")
+        versions[cls.since] = cls
+        self._resolved.clear()
+        self._names |= {spelling.lower(): cls.name for spelling in (cls.name, *aliases)}
+
+    def remove(self, cls: _VersionT) -> None:
+        """Remove a version of an operation, such as one declared by a test."""
+        versions = self._versions[cls.name]
+        del versions[cls.since]
+        self._resolved.clear()
+        if not versions:
+            del self._versions[cls.name]
+            self._names = {k: v for k, v in self._names.items() if v != cls.name}
+
+    def name(self, type: str) -> str | None:
+        """Return the canonical name of an operation for any spelling of its type."""
+        self._import(type)
+        return self._names.get(type.lower())
+
+    def versions(self, type: str) -> list[_VersionT]:
+        """Return every version of an operation, oldest first."""
+        versions_by_opset = self._versions.get(self.name(type) or "", {})
+        return [cls for _, cls in sorted(versions_by_opset.items())]
+
+    def resolve(self, type: str, opset: int | None = None) -> _VersionT | None:
+        """Return the newest version up to ``opset``, as OpenVINO resolves files; ``None`` if it was removed."""
+        if (resolved := self._resolved.get((type, opset))) is not None:
+            return resolved
+        candidates = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
+        newest = candidates[-1] if candidates else None
+        if newest is None or (opset is not None and opset > (newest.until or opset)):
+            return None  # which is not kept, as files have any number of unknown types
+        self._resolved[type, opset] = newest
+        return newest
+
+    def require(self, type: str, opset: int = 1) -> _VersionT:
+        """Return an operation's version in an opset.
+
+        Raises:
+            LookupError: if the opset does not have the operation.
+        """
+        operation = self.resolve(type, opset)
+        if operation is None:
+            raise LookupError(f"opset{opset} has no operation {type!r}")
+        return operation
+
+    def is_own(self, cls: _VersionT) -> bool:
+        """Return whether an operation belongs to OpenVINO's opsets rather than to another package."""
+        return cls.__module__.startswith(f"{self._package}.")
+
+    def near(self, type: str) -> str | None:
+        """Return the operation name most similar to a misspelled ``type``."""
+        self._import_all()
+        similar = nearest(type.lower(), self._names)
+        return None if similar is None else self._names[similar]
+
+    def __iter__(self) -> Iterator[_VersionT]:
+        self._import_all()
+        for _, versions in sorted(self._versions.items()):
+            yield from (cls for _, cls in sorted(versions.items()))
+
+    def __len__(self) -> int:
+        self._import_all()
+        return sum(map(len, self._versions.values()))
 
 
 registry: Registry[type[Op]] = Registry(__package__.rpartition(".")[0], MODULES)

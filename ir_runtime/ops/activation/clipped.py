@@ -12,11 +12,9 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.bounds import Number, maximum, minimum
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.propagation import Propagated
-from .._define.types import T_ANY, T_FLOAT, T
+from .._define.operation import T_ANY, T_FLOAT, Input, Op, Output, Propagated, T, attr, op
+from .._lengths import check_scalar
 from .._pointwise import Pointwise
-from .._ranks import check_scalar
 from ..elementwise import contents, propagate_elements
 from ..kernels.statistics import compute_dtype
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT
+from .._define.operation import T_FLOAT, Input, Op, Output, attr, op
+from .._lengths import check_one_number, check_scalar
 from .._pointwise import Pointwise
-from .._ranks import check_one_number, check_scalar
 from ..kernels.special import gelu, sigmoid
 from ..kernels.statistics import compute_dtype
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
 from .._define.operation import attr, op
+from .._lengths import normalize_axis
 from .._pointwise import Pointwise
 from ..kernels.special import log_softmax, softmax
 

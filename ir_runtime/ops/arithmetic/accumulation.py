@@ -11,10 +11,8 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
-from .._define.operation import Element, Input, Op, Output, attr, op
-from .._define.types import SIGNED, T_INDEX_64, T_PLAIN, T
-from .._ranks import check_scalar, check_vector
+from .._define.operation import SIGNED, T_INDEX_64, T_PLAIN, Element, Input, Op, Output, T, attr, op
+from .._lengths import check_scalar, check_vector, normalize_axis
 from ..kernels.statistics import compute_dtype, lowest
 
 T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")

@@ -8,11 +8,9 @@ import numpy as np
 
 from ...errors import ExecutionError
 from ...ir.tensor import Array, Bounds, Value
-from .._broadcast import align
 from .._define.bounds import Number, absolute, maximum, minimum, power, quotient, remainder
-from .._define.operation import Input, attr, op
-from .._define.propagation import Propagated
-from .._define.types import T
+from .._define.operation import Input, Propagated, T, attr, op
+from .._lengths import align
 from ..elementwise import Binary
 
 _BY_ZERO = "b holds a 0, by which integers cannot be divided"

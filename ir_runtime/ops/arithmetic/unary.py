@@ -10,8 +10,7 @@ import numpy as np
 from ...ir.dimension import Interval, span
 from ...ir.tensor import Array
 from .._define.bounds import Number, absolute, ends
-from .._define.operation import Input, Output, attr, op
-from .._define.types import T_FLOAT
+from .._define.operation import T_FLOAT, Input, Output, attr, op
 from ..elementwise import RealUnary, Unary
 from ..kernels.special import erf, erfinv
 

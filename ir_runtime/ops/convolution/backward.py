@@ -10,12 +10,11 @@ from ...ir.formula import Count
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Output, attr, op
-from .._define.types import T_INDEX, T
+from .._define.operation import T_INDEX, Input, Output, T, attr, op
 from .._lengths import lengths_of
 from ..kernels.deconvolution import deconvolve
 from ..window import data_dims
-from ._filters import ConvolutionBase
+from .forward import ConvolutionBase
 
 
 class TransposedConvolution(ConvolutionBase):

@@ -10,10 +10,9 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, Input, Output, attr, op
-from .._define.types import T
+from .._define.operation import Element, Input, Output, T, attr, op
 from ..kernels.convolution import convolve, pad_spatial
-from ._filters import Conv2D
+from .forward import Conv2D
 
 T_BITS = Element("T2", (ElementType.u1,), "u1")
 

@@ -12,13 +12,12 @@ from ...ir.formula import Count
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Output, attr, op
-from .._define.types import T
+from .._define.operation import Input, Output, T, attr, op
 from .._lengths import product
 from .._resampling import BILINEAR
 from ..kernels.deformable import deformable_convolution
 from ..window import data_dims
-from ._filters import Conv2D
+from .forward import Conv2D
 
 
 class DeformableConvolutionBase(Conv2D):

@@ -12,8 +12,7 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT
+from .._define.operation import T_FLOAT, Input, Op, Output, attr, op
 from .._resampling import BILINEAR
 from ..kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 from ..kernels.regions import bilinear, inside, sample_offsets

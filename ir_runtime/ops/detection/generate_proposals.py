@@ -12,10 +12,8 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT, check_index_types
-from .._lengths import product
-from .._ranks import of_rank
+from .._define.operation import T_FLOAT, Input, Op, Output, attr, check_index_types, op
+from .._lengths import of_rank, product
 from ..kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 
 # Limit of the logarithms of scale factors, so that a wrong delta does not give endless boxes.

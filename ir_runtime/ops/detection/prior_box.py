@@ -12,8 +12,7 @@ from ...ir.dimension import Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_INDEX
+from .._define.operation import T_INDEX, Input, Op, Output, attr, op
 from .._lengths import lengths_of
 
 # The shape depends on the grid alone; more boxes are a mistake, and would not fit into memory.

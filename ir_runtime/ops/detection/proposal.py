@@ -10,9 +10,8 @@ from ...ir.computable import refuse_to_compute
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT
-from .._ranks import of_rank
+from .._define.operation import T_FLOAT, Input, Op, Output, attr, op
+from .._lengths import of_rank
 from ..kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 
 

@@ -15,9 +15,8 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT, T_INDEX
-from .._ranks import check_vector, of_rank
+from .._define.operation import T_FLOAT, T_INDEX, Input, Op, Output, attr, op
+from .._lengths import check_vector, of_rank
 from .._resampling import BILINEAR
 from ..kernels.boxes import as_float
 from ..kernels.regions import bilinear, inside, sample_offsets

@@ -11,11 +11,8 @@ from ...ir.computable import refuse_to_compute
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT, T_PLAIN
-from .._lengths import multiples
-from .._ranks import of_rank
+from .._define.operation import T_FLOAT, T_PLAIN, Input, Op, Output, attr, op
+from .._lengths import multiples, normalize_axis, of_rank
 from ..kernels.boxes import as_float
 
 

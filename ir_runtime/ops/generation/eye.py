@@ -7,10 +7,8 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, Input, Op, Output, attr, op
-from .._define.types import NUMBERS
-from .._lengths import length_of, lengths_of
-from .._ranks import check_one_number
+from .._define.operation import NUMBERS, Element, Input, Op, Output, attr, op
+from .._lengths import check_one_number, length_of, lengths_of
 
 INDEX = (ElementType.i64, ElementType.i32)
 

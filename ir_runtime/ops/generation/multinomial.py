@@ -8,10 +8,8 @@ from ...errors import InferenceError
 from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Output, attr, op
-from .._define.types import T_FLOAT, T_INDEX_64, check_index_types
-from .._lengths import length_of
-from .._ranks import of_rank
+from .._define.operation import T_FLOAT, T_INDEX_64, Input, Output, attr, check_index_types, op
+from .._lengths import length_of, of_rank
 from ._seeded import RandomOp
 
 

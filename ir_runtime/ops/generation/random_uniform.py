@@ -9,10 +9,8 @@ from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, Input, Output, attr, op
-from .._define.types import T_INDEX_64
-from .._lengths import lengths_of
-from .._ranks import check_one_number
+from .._define.operation import T_INDEX_64, Element, Input, Output, attr, op
+from .._lengths import check_one_number, lengths_of
 from ._seeded import Advance, RandomOp
 
 TYPES = (*FLOATS, E.i64, E.i32)

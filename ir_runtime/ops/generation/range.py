@@ -11,9 +11,8 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
-from .._define.types import NUMBERS, T
-from .._ranks import check_scalar
+from .._define.operation import NUMBERS, Element, InferenceError, Input, Op, Output, T, attr, op
+from .._lengths import check_scalar
 from ..conversion import convert
 
 Number: TypeAlias = int | float | Interval

@@ -13,9 +13,8 @@ from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, Input, Op, Output, attr, op
-from .._define.types import T_PLAIN
-from .._ranks import of_rank
+from .._define.operation import T_PLAIN, Element, Input, Op, Output, attr, op
+from .._lengths import of_rank
 from .._resampling import BILINEAR
 from ..kernels.resample import cubic_weights
 

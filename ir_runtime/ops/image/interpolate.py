@@ -12,11 +12,8 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axes
-from .._define.operation import Element, Input, Output, attr, op
-from .._define.types import T_INDEX, T
-from .._lengths import lengths_of
-from .._ranks import check_vector
+from .._define.operation import T_INDEX, Element, Input, Output, T, attr, op
+from .._lengths import check_vector, lengths_of, normalize_axes
 from ..kernels.resample import Axis, Filter, resample
 from ._padded import InterpolateBase, check_source
 

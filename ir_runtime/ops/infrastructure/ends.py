@@ -8,9 +8,7 @@ from ...ir.array import Packed
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
-from .._define.operation import Input, Op, Output, attr, blob_field, op
-from .._define.propagation import MAX_PROPAGATED
-from .._define.types import T_ANY
+from .._define.operation import MAX_PROPAGATED, T_ANY, Input, Op, Output, attr, blob_field, op
 
 
 @op("Parameter-1")

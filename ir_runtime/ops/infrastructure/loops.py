@@ -23,8 +23,7 @@ from .._bodies import (
     iterated,
     only,
 )
-from .._define.operation import Element, Input, Op, Output, body_field, op
-from .._define.types import SIGNED, T_BOOLEAN
+from .._define.operation import SIGNED, T_BOOLEAN, Element, Input, Op, Output, body_field, op
 from .._iterations import Iterations
 
 __all__ = ["Loop", "TensorIterator"]

@@ -12,8 +12,7 @@ from ...ir.element import ElementType
 from ...ir.quantized_cache import Held, QuantizedCache
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_ANY
+from .._define.operation import T_ANY, Input, Op, Output, attr, op
 
 __all__ = ["Assign", "Assign3", "ReadValue", "ReadValue3", "Variables"]
 

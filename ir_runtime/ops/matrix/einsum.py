@@ -15,9 +15,8 @@ from ...ir.formula import Count, product
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._broadcast import broadcast_dims, broadcast_shapes
-from .._define.operation import InferenceError, Input, Op, Output, attr, op
-from .._define.types import T
+from .._define.operation import InferenceError, Input, Op, Output, T, attr, op
+from .._lengths import broadcast_dims, broadcast_shapes
 from ..kernels.matmul import accumulator_dtype, from_accumulator
 
 ELLIPSIS = "..."

@@ -9,10 +9,8 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import InferenceError, Input, Op, Output, op
-from .._define.types import T_INDEX_64, T
-from .._lengths import listed
-from .._ranks import check_vector
+from .._define.operation import T_INDEX_64, InferenceError, Input, Op, Output, T, op
+from .._lengths import check_vector, listed
 from ..kernels.matmul import matmul
 
 

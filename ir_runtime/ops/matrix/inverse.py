@@ -8,8 +8,7 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import InferenceError, Input, Op, Output, attr, op
-from .._define.types import T_FLOAT
+from .._define.operation import T_FLOAT, InferenceError, Input, Op, Output, attr, op
 
 
 @op("Inverse-14")

@@ -9,9 +9,8 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._broadcast import broadcast_shapes
-from .._define.operation import InferenceError, Input, Op, Output, attr, op
-from .._define.types import T
+from .._define.operation import InferenceError, Input, Op, Output, T, attr, op
+from .._lengths import broadcast_shapes
 from ..kernels.matmul import matmul
 
 _BATCHES = ("batches of a", "batches of b")

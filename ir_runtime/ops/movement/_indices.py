@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
+from .._lengths import normalize_axis
 
 __all__ = ["axis_input", "check_inside", "check_tuples", "flat_positions", "one_axis", "outside", "positions"]
 

@@ -12,8 +12,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_ANY, T_INDEX
+from .._define.operation import T_ANY, T_INDEX, Input, Op, Output, attr, op
 from .._lengths import common_count, product
 
 __all__ = ["divided"]

@@ -15,11 +15,8 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...limits import check_array_size
-from .._broadcast import broadcast_shapes
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_ANY, T_AXIS, T_SHAPE
-from .._lengths import count_of, lengths_of
-from .._ranks import check_vector
+from .._define.operation import T_ANY, T_AXIS, T_SHAPE, Input, Op, Output, attr, op
+from .._lengths import broadcast_shapes, check_vector, count_of, lengths_of
 
 _InputT = TypeVar("_InputT", Array, Value)
 

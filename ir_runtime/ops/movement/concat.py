@@ -9,10 +9,8 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
-from .._axes import normalize_axis
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.propagation import MAX_PROPAGATED, Propagated
-from .._define.types import T_ANY
+from .._define.operation import MAX_PROPAGATED, T_ANY, Input, Op, Output, Propagated, attr, op
+from .._lengths import normalize_axis
 
 
 @op("Concat-1")

@@ -10,9 +10,8 @@ import numpy as np
 from ...errors import InferenceError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_ANY, T_AXIS, T_INDEX
+from .._define.operation import T_ANY, T_AXIS, T_INDEX, Input, Op, Output, attr, op
+from .._lengths import normalize_axis
 from ._indices import one_axis, outside
 
 

@@ -11,11 +11,8 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
-from .._broadcast import broadcast_dims
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_ANY, T_INDEX, T_INDEX_64, T
-from .._ranks import check_scalar, check_vector
+from .._define.operation import T_ANY, T_INDEX, T_INDEX_64, Input, Op, Output, T, attr, op
+from .._lengths import broadcast_dims, check_scalar, check_vector, normalize_axis
 from ._indices import check_inside, check_tuples, flat_positions, positions
 
 

@@ -11,9 +11,8 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, Input, Op, Output, attr, op
-from .._define.types import INTEGERS, NUMBERS
-from .._ranks import check_scalar, check_vector
+from .._define.operation import INTEGERS, NUMBERS, Element, Input, Op, Output, attr, op
+from .._lengths import check_scalar, check_vector
 
 T_DATA = Element("T", (*NUMBERS, ElementType.boolean, ElementType.string), "any number, boolean or string")
 # Two variables, as OpenVINO lets the two inputs differ in type.

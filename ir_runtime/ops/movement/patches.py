@@ -13,10 +13,8 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...limits import check_array_size
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_INDEX_64, T_PLAIN, T
-from .._lengths import count_of, lengths_of, listed, product
-from .._ranks import check_vector
+from .._define.operation import T_INDEX_64, T_PLAIN, Input, Op, Output, T, attr, op
+from .._lengths import check_vector, count_of, lengths_of, listed, product
 from ..kernels.convolution import pad_spatial, windows_of
 from .blocks import divided
 

@@ -11,10 +11,8 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import axes_of, check_list, normalize_axes, normalize_axis
-from .._define.operation import Element, Input, Op, Output, attr, op
-from .._define.types import INTEGERS, NUMBERS, T_ANY, T_PLAIN
-from .._ranks import check_vector
+from .._define.operation import INTEGERS, NUMBERS, T_ANY, T_PLAIN, Element, Input, Op, Output, attr, op
+from .._lengths import axes_of, check_list, check_vector, normalize_axes, normalize_axis
 from .._within import check_at_most
 
 T_SHIFT = Element("T_IND_1", (ElementType.i64, ElementType.i32), "i64 or i32")

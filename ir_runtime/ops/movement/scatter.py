@@ -14,8 +14,7 @@ from ...ir.formula import Count
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, Input, Op, Output, attr, op
-from .._define.types import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN
+from .._define.operation import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN, Element, Input, Op, Output, attr, op
 from ._combine import apply_updates, neutral, quotient, writable_copy
 from ._indices import axis_input, check_inside, check_tuples, flat_positions, positions
 

@@ -8,10 +8,8 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import axes_of, normalize_axes
-from .._define.operation import Input, Op, Output, op
-from .._define.types import T_ANY, T_AXIS, T_INDEX
-from .._lengths import common_count
+from .._define.operation import T_ANY, T_AXIS, T_INDEX, Input, Op, Output, op
+from .._lengths import axes_of, common_count, normalize_axes
 from ._slicing import bounds_of, python_slice, sliced
 
 _STEPS = "1-D; numbers from one element to the next, negative backwards, never 0"

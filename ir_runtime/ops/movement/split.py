@@ -11,11 +11,8 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_ANY, T_AXIS
-from .._lengths import count_of, listed
-from .._ranks import check_scalar, check_vector
+from .._define.operation import T_ANY, T_AXIS, Input, Op, Output, attr, op
+from .._lengths import check_scalar, check_vector, count_of, listed, normalize_axis
 from ._indices import one_axis
 
 MOST_PARTS = 1 << 20

@@ -10,9 +10,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.propagation import Propagated
-from .._define.types import T_ANY, T_INDEX
+from .._define.operation import T_ANY, T_INDEX, Input, Op, Output, Propagated, attr, op
 from .._lengths import common_count, count_of, listed
 from ._slicing import FAR, Bound, bounds_of, python_slice, sliced
 

@@ -8,11 +8,8 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import axes_of
-from .._define.operation import Input, Op, Output, op
-from .._define.types import T_ANY, T_AXIS
-from .._lengths import count_of
-from .._ranks import check_vector
+from .._define.operation import T_ANY, T_AXIS, Input, Op, Output, op
+from .._lengths import axes_of, check_vector, count_of
 
 
 @op("Transpose-1")

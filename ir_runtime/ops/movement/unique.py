@@ -9,8 +9,7 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, Input, Op, Output, attr, op
-from .._define.types import SIGNED, T_ANY, check_index_types
+from .._define.operation import SIGNED, T_ANY, Element, Input, Op, Output, attr, check_index_types, op
 from ._indices import axis_input
 
 T_AXIS = Element("T_AXIS", SIGNED[:2], "i64 or i32")

@@ -11,8 +11,7 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_INDEX_64, T, check_index_types
+from .._define.operation import T_INDEX_64, Input, Op, Output, T, attr, check_index_types, op
 from .._lengths import count_of, lengths_of
 from ..kernels.adaptive import largest, totals, windows
 from ..kernels.pooling import sum_dtype

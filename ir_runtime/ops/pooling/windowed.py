@@ -14,9 +14,8 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
-from .._define.operation import InferenceError, Input, Output, attr, op
-from .._define.types import T, check_index_types
+from .._define.operation import InferenceError, Input, Output, T, attr, check_index_types, op
+from .._lengths import normalize_axis
 from ..kernels.pooling import Windows, pool, pool_indices, sum_dtype
 from ..kernels.statistics import lowest
 from ..window import SlidingWindow, data_dims

@@ -14,9 +14,8 @@ from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value
-from .._broadcast import broadcast_dims, broadcast_shapes
-from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
-from .._define.types import T_FLOAT
+from .._define.operation import T_FLOAT, Element, InferenceError, Input, Op, Output, attr, op
+from .._lengths import broadcast_dims, broadcast_shapes
 from ..kernels.attention import scaled_dot_product
 
 T_MASK = Element("T_MASK", (*FLOATS, ElementType.boolean), "the type of query, or boolean")

@@ -9,8 +9,7 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Output, attr, op
-from .._define.types import T_FLOAT
+from .._define.operation import T_FLOAT, Input, Output, attr, op
 from ..kernels import recurrent as kernels
 from ..recurrent import GRU, LSTM, RNN, STEP, Recurrent
 

@@ -10,8 +10,17 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import InferenceError, Input, Op, Output, attr, op
-from .._define.types import T_FLOAT, T_INDEX_64, check_index_types
+from .._define.operation import (
+    T_FLOAT,
+    T_INDEX_64,
+    InferenceError,
+    Input,
+    Op,
+    Output,
+    attr,
+    check_index_types,
+    op,
+)
 from .._layout import fit_axes
 from .._within import check_at_most, check_below
 from ..kernels.ctc import best_path, collapse, loss

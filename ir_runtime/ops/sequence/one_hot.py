@@ -10,10 +10,8 @@ import numpy as np
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
-from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
-from .._define.types import INTEGERS, T_ANY
-from .._ranks import check_scalar
+from .._define.operation import INTEGERS, T_ANY, Element, InferenceError, Input, Op, Output, attr, op
+from .._lengths import check_scalar, normalize_axis
 
 
 class OneHotBase(Op):

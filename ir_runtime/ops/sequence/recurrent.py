@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Output, op
-from .._define.types import T_FLOAT, T_INDEX
+from .._define.operation import T_FLOAT, T_INDEX, Input, Output, op
 from ..recurrent import GRU, LSTM, RNN, RecurrentSequence
 
 

@@ -9,11 +9,8 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, DimensionLike, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Bounds, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.propagation import Propagated
-from .._define.types import T_ANY, T_SHAPE
-from .._lengths import count_of, listed, product
-from .._ranks import check_vector
+from .._define.operation import T_ANY, T_SHAPE, Input, Op, Output, Propagated, attr, op
+from .._lengths import check_vector, count_of, listed, product
 
 
 @op("Reshape-1")

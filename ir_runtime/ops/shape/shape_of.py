@@ -8,8 +8,7 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
 from .._define.bounds import fit
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_ANY, check_index_types
+from .._define.operation import T_ANY, Input, Op, Output, attr, check_index_types, op
 
 
 class ShapeOfBase(Op):

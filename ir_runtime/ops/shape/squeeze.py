@@ -8,10 +8,8 @@ from typing import TypeVar
 from ...errors import InferenceError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import axes_of, check_list, normalize_axes, normalize_axis
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_ANY, T_INDEX
-from .._lengths import count_of
+from .._define.operation import T_ANY, T_INDEX, Input, Op, Output, attr, op
+from .._lengths import axes_of, check_list, count_of, normalize_axes, normalize_axis
 
 _LengthT = TypeVar("_LengthT")
 

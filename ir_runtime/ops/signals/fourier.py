@@ -13,10 +13,8 @@ from ...ir.formula import Count, log2, product, total
 from ...ir.operands import Lengths, Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axes
-from .._define.operation import Input, Op, Output, op
-from .._define.types import T_INDEX_64, T_SHORT_FLOAT
-from .._lengths import common_count
+from .._define.operation import T_INDEX_64, T_SHORT_FLOAT, Input, Op, Output, op
+from .._lengths import common_count, normalize_axes
 from ._complex import PAIRS, as_complex, as_pairs, floats
 
 COMPLEX = f"complex numbers, {PAIRS} along the last axis"

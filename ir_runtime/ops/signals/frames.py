@@ -10,10 +10,8 @@ from ...ir.formula import Count, log2, product
 from ...ir.operands import Lengths, Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT, T_INDEX_64
-from .._lengths import length_of
-from .._ranks import check_scalar, check_vector
+from .._define.operation import T_FLOAT, T_INDEX_64, Input, Op, Output, attr, op
+from .._lengths import check_scalar, check_vector, length_of
 from ._complex import PAIRS, as_complex, as_pairs, floats
 
 # Ports are ordered as in the class bodies, and these are not the first.

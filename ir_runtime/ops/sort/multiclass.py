@@ -12,8 +12,7 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_INDEX_64, check_index_types
+from .._define.operation import T_INDEX_64, Input, Op, Output, attr, check_index_types, op
 from ..boxes import T_BOX, box_counts
 from ..kernels.boxes import as_float, descending, greedy_nms, iou
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, attr, op
-from .._define.types import T_FLOAT, T_INDEX
+from .._define.operation import T_FLOAT, T_INDEX, Input, attr, op
 from ..boxes import T_WIDE_NUMBER
 from ..kernels.boxes import descending
 from ..kernels.rotated import rotated_nms

@@ -13,8 +13,7 @@ from ...ir.formula import Count, log2
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T, check_index_types
+from .._define.operation import Input, Op, Output, T, attr, check_index_types, op
 
 
 @op("SearchSorted-15")

@@ -11,8 +11,7 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT, T_INDEX, check_index_types
+from .._define.operation import T_FLOAT, T_INDEX, Input, Op, Output, attr, check_index_types, op
 from ..boxes import T_BOX, T_NUMBER, T_WIDE_NUMBER, at_most, box_counts, check_number, number
 from ..kernels.boxes import as_float, descending, greedy_nms, soft_nms
 

@@ -7,8 +7,7 @@ import numpy as np
 from ...errors import InferenceError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT
+from .._define.operation import T_FLOAT, Input, Op, Output, attr, op
 from ..kernels.boxes import descending
 
 

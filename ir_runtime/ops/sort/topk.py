@@ -11,10 +11,8 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import normalize_axis
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_INDEX, T_PLAIN, check_index_types
-from .._ranks import check_scalar
+from .._define.operation import T_INDEX, T_PLAIN, Input, Op, Output, attr, check_index_types, op
+from .._lengths import check_scalar, normalize_axis
 
 
 class TopKBase(Op):

@@ -13,10 +13,8 @@ from ...ir.formula import Count
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_INDEX_64, T
-from .._lengths import length_of
-from .._ranks import check_scalar, check_vector, of_rank
+from .._define.operation import T_INDEX_64, Input, Op, Output, T, attr, op
+from .._lengths import check_scalar, check_vector, length_of, of_rank
 from .._within import check_at_most, check_below
 from ..kernels.matmul import accumulator_dtype, from_accumulator
 

@@ -9,10 +9,8 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, Input, Op, Output, op
-from .._define.types import NUMBERS, T_INDEX_64
-from .._lengths import lengths_of
-from .._ranks import check_scalar, check_vector
+from .._define.operation import NUMBERS, T_INDEX_64, Element, Input, Op, Output, op
+from .._lengths import check_scalar, check_vector, lengths_of
 from .._within import check_below
 
 T_VALUE = Element("T", (*NUMBERS, ElementType.string), "any numeric type or string")
