@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .openvino.building.factories import NodeInput, TypeLike, constant_1 as constant, parameter, result
-from .openvino.building.factories import TensorIterator as tensor_iterator
+from .openvino.build.factories import NodeInput, TypeLike, constant_1 as constant, parameter, result
+from .openvino.build.factories import TensorIterator as tensor_iterator
 from .openvino.node import Node
 
 __all__ = ["abs", "absolute", "acos", "add", "asin", "atan", "avg_pool", "batch_norm_inference"]

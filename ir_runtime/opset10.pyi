@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .openvino.building.factories import NodeInput, TypeLike
+from .openvino.build.factories import NodeInput, TypeLike
 from .openvino.node import Node
 from .opset1 import abs, absolute, acos, add, asin, atan, avg_pool, binary_convolution, ceil, ceiling, clamp
 from .opset1 import concat, constant, convert, convert_like, convolution, convolution_backprop_data, cos, cosh

@@ -1,5 +1,5 @@
 """Functions that create the operations of opset11, as ``openvino.opset11`` has them."""
 
-from .openvino.building.opsets import attach
+from .openvino.build.opsets import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -1,5 +1,5 @@
 """Functions that create the operations of opset17, as ``openvino.opset17`` has them."""
 
-from .openvino.building.opsets import attach
+from .openvino.build.opsets import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .openvino.building.factories import NodeInput, TypeLike
+from .openvino.build.factories import NodeInput, TypeLike
 from .openvino.node import Node
 from .opset1 import abs, absolute, acos, add, asin, atan, avg_pool, batch_norm_inference, binary_convolution
 from .opset1 import ceil, ceiling, clamp, concat, constant, convert, convert_like, convolution

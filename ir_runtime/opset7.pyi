@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .openvino.building.factories import NodeInput
+from .openvino.build.factories import NodeInput
 from .openvino.node import Node
 from .opset1 import abs, absolute, acos, add, asin, atan, avg_pool, binary_convolution, ceil, ceiling, clamp
 from .opset1 import concat, constant, convert, convert_like, convolution, convolution_backprop_data, cos, cosh

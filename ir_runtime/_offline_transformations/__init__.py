@@ -79,14 +79,14 @@ def apply_pruning_transformation(model: Model) -> NoReturn:
 
 def compress_quantize_weights_transformation(model: Model) -> None:
     """Store weights that a FakeQuantize of 3 to 256 levels, or a FakeConvert, quantizes in 4 or 8 bits."""
-    from ..openvino.rewriting.quantized_weights import CompressQuantizeWeights
+    from ..openvino.rewrite.quantized_weights import CompressQuantizeWeights
 
     CompressQuantizeWeights().run_on_model(model)
 
 
 def convert_sequence_to_tensor_iterator_transformation(model: Model) -> None:
     """Turn LSTM, GRU and RNN sequences of one direction into loops over their cells."""
-    from ..openvino.rewriting.sequences import ConvertSequenceToTensorIterator
+    from ..openvino.rewrite.sequences import ConvertSequenceToTensorIterator
 
     ConvertSequenceToTensorIterator().run_on_model(model)
 
@@ -98,7 +98,7 @@ def paged_attention_transformation(model: Model, *settings: Any, **more: Any) ->
 
 def stateful_to_stateless_transformation(model: Model) -> None:
     """Turn the variables of a language model, whose entries the input ``beam_idx`` selects, into inputs and outputs."""
-    from ..openvino.building.state import make_stateless
+    from ..openvino.build.state import make_stateless
 
     make_stateless(model)
 

@@ -7,10 +7,15 @@ that the others held. There are three kinds:
   halt at a safepoint between two layers, where they hold none of them.
 * Locks of modules that are being imported. A fork waits for imports.
 * Locks, threads and settings of this package. Their owners register here, and renew them in the child.
+
+A cached property without a lock is here, too: `functools.cached_property` of Python 3.11 holds a lock of the class while it
+computes, for which a process that is forked meanwhile waits forever. Without it, as in later versions, two threads may
+compute the same.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -19,22 +24,58 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, overload
 from weakref import WeakSet
 
 from .scoped import Scope
 
 __all__ = [
+    "Forked",
     "PACKAGES",
     "SAFEPOINT",
-    "Forked",
-    "in_user_code",
     "before_fork",
+    "cached_by_class",
+    "cached_property",
     "computing",
-    "worker_computing",
     "in_child",
+    "in_user_code",
     "register",
+    "worker_computing",
 ]
+
+C = TypeVar("C", bound=type)
+T = TypeVar("T")
+
+
+def cached_by_class(function: Callable[[C], T]) -> Callable[[C], T]:
+    """Cache a function of classes: `functools.cache` with types that mypy accepts."""
+    return functools.cache(function)
+
+
+if sys.version_info >= (3, 12):
+    from functools import cached_property  # noqa: TID251  which is the one that is meant
+else:
+
+    class cached_property(Generic[T]):  # noqa: N801  as Python names it
+        """The same as `functools.cached_property` of Python 3.12."""
+
+        def __init__(self, function: Callable[..., T]) -> None:
+            self._function, self.__doc__ = function, function.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
+
+        @overload
+        def __get__(self, instance: None, owner: type | None = None) -> cached_property[T]: ...
+        @overload
+        def __get__(self, instance: object, owner: type | None = None) -> T: ...
+
+        def __get__(self, instance: object, owner: type | None = None) -> cached_property[T] | T:
+            if instance is None:
+                return self
+            value = vars(instance)[self._name] = self._function(instance)
+            return value
+
 
 # Seconds that a fork waits for other threads, one of which may itself wait for the thread that forks.
 FORK_TIMEOUT = 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .._util.cached import cached_property
+from .._util.forks import cached_property
 from ..diagnostics import Diagnostics
 from ..ir.dimension import Dimension, Symbol
 from ..ir.formula import Count, Formula

@@ -80,10 +80,9 @@ def read(
     Weights may be missing if ``lacking``.
     """
     from ..codes import Code
-    from ..finding import fold
+    from ..diagnostics import fold
     from ..limits import DEFAULT
-    from ..openvino.declared import check, contradiction
-    from ..openvino.reading import read_model
+    from ..openvino.reading import check, contradiction, read_model
 
     port_values = dict(map(parse_value, values))
     model = read_model(

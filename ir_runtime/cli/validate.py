@@ -193,7 +193,7 @@ def _counted(items: Iterable[_Item], shown: Bar) -> Iterator[_Item]:
 
 
 def _each(file: str, report: Diagnostics) -> None:
-    from ..finding import fold
+    from ..diagnostics import fold
 
     for found in fold(report):
         show(finding(found))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .._util.cached import cached_property
+from .._util.forks import cached_property
 from ..analysis.infer import Inferred
 from ..backends import Backend, Fusion, Kernel, KernelTemplate, Precision, Refusal
 from ..executor.plan import ExecutionPlan

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._util.cached import cached_property
 from .._util.command_line import on_command_line
+from .._util.forks import cached_property
 from ..errors import InputError, IRError
 from ..openvino.model import Model
 from ..openvino.names import find_port

@@ -16,9 +16,8 @@ from ..openvino.compiled import CompiledModel
 from ..openvino.const_ports import ConstOutput
 from ..openvino.core import compile_model
 from ..openvino.feeding import bind
-from ..openvino.model import Model
+from ..openvino.model import Model, source_of
 from ..openvino.profiling import Status
-from ..openvino.reporting import source_of
 from ..report import Conclusion, Measures, OldModel
 from ..report.weights import histogram, sampled
 from .compare import compare

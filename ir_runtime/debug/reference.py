@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .._util.cached import cached_property
+from .._util.forks import cached_property
 from ..analysis.infer import Inferred
 from ..backends import load
 from ..codes import Code

@@ -14,7 +14,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from ..openvino.building.ends import Assign, Parameter, ReadValue, Result
+from ..openvino.build.ends import Assign, Parameter, ReadValue, Result
 from ..openvino.feeding import bind
 from ..openvino.model import Model
 from ..openvino.names import unknown_name

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from .._util.cached import cached_property
+from .._util.forks import cached_property
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Never, TypeAlias
 
-from .._util.cached import cached_property
+from .._util.forks import cached_property
 from ..diagnostics import Location
 from .element import ElementType
 from .operation import Operation

@@ -16,12 +16,12 @@
 """
 
 from .._util.absent import explain_absent
-from ..openvino.building.control import If as if_op
-from ..openvino.building.control import Loop as loop
-from ..openvino.building.control import TensorIterator as tensor_iterator
-from ..openvino.building.ends import Assign as assign
-from ..openvino.building.ends import Constant, Parameter, Result
-from ..openvino.building.ends import ReadValue as read_value
+from ..openvino.build.control import If as if_op
+from ..openvino.build.control import Loop as loop
+from ..openvino.build.control import TensorIterator as tensor_iterator
+from ..openvino.build.ends import Assign as assign
+from ..openvino.build.ends import Constant, Parameter, Result
+from ..openvino.build.ends import ReadValue as read_value
 from . import util
 
 __all__ = [

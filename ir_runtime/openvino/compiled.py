@@ -15,7 +15,7 @@ import numpy as np
 
 from .._util.absent import ExplainsAbsent
 from .._util.forks import register
-from .._util.garbage import no_collection
+from .._util.scoped import no_collection
 from .._util.wrong_arguments import ArgumentTypeError, checked
 from ..analysis.infer import Inferred
 from ..backends import load

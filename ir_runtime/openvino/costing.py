@@ -7,9 +7,8 @@ from ..analysis.cost.counting import count
 from ..codes import Code
 from ..io.reader.source import SourceLike
 from ..limits import within
-from .declared import check
 from .model import Model, PortShapes
-from .reading import read_model
+from .reading import check, read_model
 from .shapes import ShapeLike
 
 __all__ = ["cost"]

@@ -14,7 +14,7 @@ from ..ir.graph import Layer, PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
 from ..ops import registry
-from .building.layer import new_layer
+from .build.layer import new_layer
 from .custom_operation import CustomOperation, attribute_texts, declared_class, kept_attributes
 from .node import Node, Output
 from .tensor import Tensor

@@ -12,7 +12,7 @@ from ..executor.step import Step
 from ..io.reader.document import Document
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ..ir.tensor import Array, TensorType
-from .building.layer import type_name
+from .build.layer import type_name
 
 __all__ = ["ExecutionGraph", "Performance"]
 

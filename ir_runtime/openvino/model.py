@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -30,8 +31,8 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, within
 from .any_value import Entries
-from .building.arguments import arguments, as_results, empty_document, name_ends
-from .building.derive import (
+from .build.arguments import arguments, as_results, empty_document, name_ends
+from .build.derive import (
     Members,
     Refreshed,
     derive_graph,
@@ -42,13 +43,12 @@ from .building.derive import (
     values_of,
     with_types,
 )
-from .building.ends import Parameter, Result
-from .building.order import Order, depth_first, topological
-from .building.variables import Variable, VariableInfo
+from .build.ends import Parameter, Result
+from .build.order import Order, depth_first, topological
+from .build.variables import Variable, VariableInfo
 from .const_ports import ConstOutput, show_ports
 from .names import find_port, find_ports, one_key, unknown_name
 from .node import EDITS, GraphNodes, Node, Output
-from .reporting import ModelReport, model_html
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape, ShapeLike
 from .tensor import Tensor
@@ -59,8 +59,10 @@ if TYPE_CHECKING:
     from ..analysis.constraints.confirming import Run
     from ..analysis.constraints.constraint import Constraints
     from ..io.writer.document import Content
+    from ..report import Measures, OldModel, Page, Source
 
-__all__ = ["Model", "PortShapes"]
+__all__ = ["Model", "ModelReport", "PortShapes", "model_html", "source_of"]
+
 
 PortShapes: TypeAlias = "Mapping[Any, ShapeLike]"
 """Shapes by index, name or port; ``Any``, as a mapping with one type of keys is not one with several."""
@@ -960,6 +962,73 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     def __repr__(self) -> str:
         return f"<Model: {self.friendly_name!r}\n{show_ports(self.inputs, self.outputs)}>"
+
+
+class ModelReport(Diagnostics):
+    """The findings about a model. Call it for an HTML page with the graph and all layers.
+
+    >>> import ir_runtime
+    >>> model = ir_runtime.read_fragment('<layer id="0" name="e" type="Exp" version="opset1">'
+    ...     '<input><port id="0"><dim>1</dim></port></input><output><port id="1"/></output></layer>')
+    >>> len(model.report), model.report().html.startswith("<!doctype html>")
+    (0, True)
+    """
+
+    __slots__ = ("_model",)
+
+    def __init__(self, model: Model, findings: Diagnostics) -> None:
+        self.__dict__ = findings.__dict__  # the findings themselves, not a copy, so that more can be added
+        self._model = model
+
+    def __call__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        measures: Measures | None = None,
+        *,
+        constraints: bool = True,
+        old: OldModel | None = None,
+    ) -> Page:
+        """Return an HTML page of the model: one file that needs no network.
+
+        Args:
+            path: where to write it, if given.
+            measures: measurements from `ir_runtime.debug.measure`.
+            constraints: find the constraints on the inputs, which may take some seconds.
+            old: a model to show beside this one, from `ir_runtime.debug.old_model`.
+        """
+        from ..report import page
+
+        result = page(source_of(self._model, constraints), measures, old)
+        if path is not None:
+            result.save(path)
+        return result
+
+
+def source_of(model: Model, constraints: bool = True) -> Source:
+    """Return the data for a report of a model."""
+    from ..report import Source
+
+    with_constraints = (
+        constraints and model.report.ok and any(t.shape.is_dynamic for t in model._parameter_types.values())
+    )
+    document = model._document
+    return Source(
+        graph=model._graph,
+        values=model._values,
+        types=model._parameter_types,
+        report=model.report,
+        constraints=model.constraints(confirm=False) if with_constraints else None,
+        file=str(document.file),
+        name=model.friendly_name,
+        version=document.version,
+    )
+
+
+def model_html(model: Model) -> str:
+    """Return the HTML that a notebook shows for a model."""
+    from ..report import summary
+
+    return summary(source_of(model, constraints=False))
 
 
 def _restore(xml: bytes, weights: bytes, limits: Limits) -> Model:

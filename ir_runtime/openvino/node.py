@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from weakref import WeakSet
 
 from .._util.absent import ExplainsAbsent
-from .._util.cached import cached_property
+from .._util.forks import cached_property
 from .._util.wrong_arguments import ArgumentTypeError, NoDataError, checked
 from ..analysis.infer import Inferred, infer_layer, infer_shapes
 from ..codes import Code
@@ -25,7 +25,7 @@ from ..ir.tensor import Array, TensorType, Value
 from ..ops import find_operation
 from .any_value import Entries
 from .attributes import attributes_of
-from .building.layer import (
+from .build.layer import (
     array_of,
     change_attribute,
     complete,
@@ -467,7 +467,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         """Create the node of a layer that was read."""
         cls = Node._classes.get(layer.type)
         if cls is None and layer.bodies():  # whose classes are used by few models
-            import_module(".building.control", __package__)
+            import_module(".build.control", __package__)
             cls = Node._classes.get(layer.type)
         defined = layer.op.node if isinstance(layer.op, CustomOperation) else None
         if isinstance(defined, Node):  # with the attributes that programs have set

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ..executor.observers import Profile
 from ..ir.graph import Layer
-from .building.layer import type_name
+from .build.layer import type_name
 
 __all__ = ["ProfilingInfo", "Status", "profiling_info"]
 

@@ -3,25 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._util.command_line import on_command_line
-from .._util.garbage import no_collection
 from .._util.nearest import limited_lookups
-from ..diagnostics import Diagnostics
-from ..errors import InputError
+from .._util.scoped import no_collection
+from ..codes import DECLARED, Code
+from ..diagnostics import Diagnostics, Severity
+from ..errors import InputError, ValidationError
 from ..io.reader.model import load
 from ..io.reader.source import Source, SourceLike, WeightsLike, open_source
 from ..limits import DEFAULT, Limits, within
+from .callers import warn
 from .config import check_config
-from .declared import accept
 from .model import Model
 
-# What only pages and invalid files need is imported there: reading starts sooner.
 if TYPE_CHECKING:
     from ..io.reader.fragment import Page, Values
 
-__all__ = ["read_fragment", "read_fragments", "read_model"]
+__all__ = ["accept", "check", "contradiction", "read_fragment", "read_fragments", "read_model"]
+
+
+def accept(model: Model, strict: bool | None) -> Model:
+    """Return the model; raise if it has errors.
+
+    Args:
+        model: the model as read.
+        strict: True also refuses contradicted declarations, False refuses nothing; by default, warn about them.
+
+    Raises:
+        ValidationError: if it is not valid.
+        UnsupportedError: if the only errors are unknown operations.
+    """
+    if strict is False:
+        return model
+    check(model, bool(strict))
+    if message := contradiction(model, "strict=True"):
+        warn(message)
+    return model
+
+
+def check(model: Model, strict: bool, allowed: frozenset[Code] = frozenset()) -> None:
+    """Raise if a model has errors; on pages, contradicted declarations count as errors.
+
+    Args:
+        model: the model as read.
+        strict: also raise contradicted declarations of unused ports.
+        allowed: codes of further findings to ignore.
+
+    Raises:
+        ValidationError: if it is not valid.
+        UnsupportedError: if the only errors are unknown operations.
+    """
+    model.raise_if_invalid(allowed if strict or model._document.is_page else allowed | DECLARED)
+    contradicted = [
+        replace(finding, severity=Severity.ERROR) for finding in model.report if finding.code in DECLARED
+    ]
+    if strict and contradicted:
+        raise ValidationError.of(contradicted, model.report.more)
+
+
+def contradiction(model: Model, refusing: str) -> str:
+    """Summarize contradicted declarations in one line: the first, and the number of others; or return "".
+
+    Args:
+        model: the model as read.
+        refusing: the option that refuses such models.
+    """
+    first = next((error for error in model.report.errors if error.code in DECLARED), None)
+    if first is None:
+        return ""
+    others = sum(model.report.count(Severity.ERROR, code) for code in DECLARED) - 1
+    more = f"; {others:,} more declarations are contradicted" if others else ""
+    return (
+        f"{first.where}: warning[{first.code}]: {first.message}{more}; inferred types and shapes are used "
+        f"('ir-runtime validate' shows all, {refusing} refuses)"
+    )
+
+
+# What only pages and invalid files need is imported there: reading starts sooner.
 
 
 def read_model(
@@ -84,7 +145,7 @@ def read_model(
 
 def _without_unneeded(model: Model, source: Source) -> Model:
     """Return the model without unneeded layers if that removes all errors."""
-    from .unneeded import downgrade, read_needed
+    from .validating import downgrade, read_needed
 
     report = Diagnostics(model.report.most)
     document = read_needed(model._document, source, model.report, report)

@@ -87,7 +87,7 @@ class OVDict(Mapping[Output, Array]):
 
 def _restore(described: Sequence[tuple[str, TensorType, tuple[str, ...]]], arrays: Sequence[Array]) -> OVDict:
     """Restore pickled or copied results, whose ports keep names and types without a model."""
-    from .building.ends import Parameter
+    from .build.ends import Parameter
     from .const_ports import ConstOutput
 
     ports = []

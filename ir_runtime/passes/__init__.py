@@ -48,8 +48,8 @@ True
 """
 
 from .._util.absent import explain_absent
-from ..openvino.rewriting.matcher import Matcher
-from ..openvino.rewriting.passes import (
+from ..openvino.rewrite.matcher import Matcher
+from ..openvino.rewrite.passes import (
     BackwardGraphRewrite,
     GraphRewrite,
     Manager,
@@ -57,8 +57,8 @@ from ..openvino.rewriting.passes import (
     ModelPass,
     PassBase,
 )
-from ..openvino.rewriting.patterns import AnyInput, Optional, Or, WrapType
-from ..openvino.rewriting.predicates import (
+from ..openvino.rewrite.patterns import AnyInput, Optional, Or, WrapType
+from ..openvino.rewrite.predicates import (
     Predicate,
     attrs_match,
     consumers_count,
@@ -71,7 +71,7 @@ from ..openvino.rewriting.predicates import (
     type_matches,
     type_matches_any,
 )
-from ..openvino.rewriting.transformations import (
+from ..openvino.rewrite.transformations import (
     ConstantFolding,
     ConvertFP32ToFP16,
     LowLatency2,

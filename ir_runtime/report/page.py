@@ -101,7 +101,7 @@ def page(source: Source, measures: Measures | None = None, old: OldModel | None 
     """Return the report of a model.
 
     >>> import ir_runtime
-    >>> from ir_runtime.openvino.reporting import source_of
+    >>> from ir_runtime.openvino.model import source_of
     >>> model = ir_runtime.read_model("examples/digits/digits.xml")
     >>> page(source_of(model, constraints=False)).html.count("</html>")
     1
@@ -127,7 +127,7 @@ def summary(source: Source) -> str:
     """Return the inputs, outputs, operations and weights of a model as HTML.
 
     >>> import ir_runtime
-    >>> from ir_runtime.openvino.reporting import source_of
+    >>> from ir_runtime.openvino.model import source_of
     >>> model = ir_runtime.read_model("examples/digits/digits.xml")
     >>> "Convolution-1" in summary(source_of(model, constraints=False))
     True

@@ -20,7 +20,7 @@ class Source:
     """The input of a report: a model with its inferred values and findings.
 
     >>> import ir_runtime
-    >>> from ir_runtime.openvino.reporting import source_of
+    >>> from ir_runtime.openvino.model import source_of
     >>> source = source_of(ir_runtime.read_model("examples/digits/digits.xml"), constraints=False)
     >>> source.version, len(source.types), source.report.ok
     (11, 1, True)

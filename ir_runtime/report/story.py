@@ -13,8 +13,7 @@ from .._util.escaping import quoted, shown
 from .._util.markup import element
 from .._util.quantities import bytes_text, prefixed
 from ..analysis.shapes import Shapes
-from ..diagnostics import Severity
-from ..finding import fold
+from ..diagnostics import Severity, fold
 from ..io.reader.model import version_text
 from .memory import memory_of
 from .records import Record, Records

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from .._util.markup import element, table
 from .._util.quantities import bytes_text
 from ..analysis.shapes import PortShape, Shapes
-from ..diagnostics import Diagnostic, Diagnostics, Severity
-from ..finding import fold
+from ..diagnostics import Diagnostic, Diagnostics, Severity, fold
 from ..io.reader.model import version_text
 from ..ir.graph import Layer, Port
 from .records import Records

@@ -18,7 +18,7 @@ True
 from __future__ import annotations
 
 from .._util.absent import explain_absent
-from ..openvino.building.replacing import replace_node, replace_output_update_name
+from ..openvino.build.replacing import replace_node, replace_output_update_name
 from . import data_helpers, decorators, input_validation, node_factory, types
 
 __all__ = [

@@ -24,7 +24,7 @@ from .._util.arrays import DType
 from ..exceptions import OVTypeError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
-from ..openvino.building.ends import Constant
+from ..openvino.build.ends import Constant
 from ..openvino.node import Node, Output
 
 __all__ = [

@@ -20,7 +20,7 @@ import pytest
 
 import ir_runtime as ir
 from ir_runtime import opset13 as ops
-from ir_runtime.openvino.building import opsets
+from ir_runtime.openvino.build import opsets
 from ir_runtime.ops import registry
 
 OPSETS = range(1, 18)
@@ -85,7 +85,7 @@ def test_stubs_have_the_names_of_the_module(opset: int) -> None:
     assert listed == module.__all__ == sorted(opsets.origins(opset))
     for name in listed:
         home = defined[name]
-        assert home in (f"opset{opsets.origins(opset)[name]}", "openvino.building.factories"), name
+        assert home in (f"opset{opsets.origins(opset)[name]}", "openvino.build.factories"), name
 
 
 def test_functions_are_as_if_they_were_written() -> None:

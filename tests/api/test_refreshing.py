@@ -14,8 +14,8 @@ from ir_runtime.analysis import validate as validity
 from ir_runtime.analysis.infer import infer
 from ir_runtime.diagnostics import Diagnostics
 from ir_runtime.ir.graph import Port
-from ir_runtime.openvino.building import derive
-from ir_runtime.openvino.building.derive import derive_graph
+from ir_runtime.openvino.build import derive
+from ir_runtime.openvino.build.derive import derive_graph
 
 ops = ir.opset13
 DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"

@@ -14,8 +14,7 @@ import ir_runtime as ir
 from ir_runtime import opset1
 from ir_runtime.backends import UNREAD, Kernel, available
 from ir_runtime.backends.numpy.kernels.movement import MAX_ELEMENTS
-from ir_runtime.executor.instructions import instructions_of
-from ir_runtime.executor.plan import ExecutionPlan
+from ir_runtime.executor.plan import ExecutionPlan, instructions_of
 from ir_runtime.executor.step import Step
 from ir_runtime.ir.tensor import Array
 

@@ -15,7 +15,7 @@ from ir_runtime import opset1, opset3, opset4, opset8, opset12, opset13
 from ir_runtime.backends import available
 from ir_runtime.backends.native.kernels import quantized_network
 from ir_runtime.backends.native.threading import capture
-from ir_runtime.executor import replays
+from ir_runtime.executor import plan
 from ir_runtime.ir.tensor import Array
 
 pytestmark = pytest.mark.skipif("native" not in available(), reason="native is not installed")
@@ -174,7 +174,7 @@ def test_a_plan_that_is_one_call_needs_no_slots(
     def refuse(*_: object) -> Any:
         raise NotImplementedError
 
-    monkeypatch.setattr(replays.Programs, "next", refuse)
+    monkeypatch.setattr(plan.Programs, "next", refuse)
     for _ in range(2):
         equal(fast(inputs), expected)
     with pytest.raises(NotImplementedError):
@@ -273,11 +273,11 @@ def test_of_many_shapes_those_that_come_often_are_recorded(monkeypatch: pytest.M
     model.reshape([-1, 8])
     fast = compiled(model)
     programs = fast._plan.programs
-    monkeypatch.setattr(replays, "KEPT_STEPS", 24 * len(programs.steps))
-    for turn in range(1, replays.OFTEN + 3):
+    monkeypatch.setattr(plan, "KEPT_STEPS", 24 * len(programs.steps))
+    for turn in range(1, plan.OFTEN + 3):
         for rows in range(1, 31):
             fast(numbers(rows, 8))
-        assert len(programs.recorded) == (0 if turn == 1 else replays.FEW if turn <= replays.OFTEN else 24)
+        assert len(programs.recorded) == (0 if turn == 1 else plan.FEW if turn <= plan.OFTEN else 24)
     x = numbers(30, 8)
     equal(fast(x), compiled(model)(x).to_tuple())
 

@@ -277,7 +277,7 @@ def _simulated(watch: Watch, run: Callable[[], object]) -> list[Ran]:
 def many_threads(watch: Watch, threads: int) -> Iterator[None]:
     """Let calls of tasks, for that many threads, go to the watch."""
     from ir_runtime.backends.native.threading import direct, parallel, part, part_replay, tape
-    from ir_runtime.executor.replays import Programs
+    from ir_runtime.executor.plan import Programs
 
     owners: dict[Any, list[str]] = {}
     plain_next, plain_add, plain_tape = Programs.next, part.Part.add, tape.TapeWriter.tape

@@ -15,7 +15,7 @@ from lxml import etree
 import ir_runtime as ir
 from ir_runtime._util import nearest
 from ir_runtime.analysis import infer as causes
-from ir_runtime.io.reader import excerpt
+from ir_runtime.openvino import validating
 
 from .corpus import DIGITS
 from .floods import FLOODS, SPILLS, flooded
@@ -64,8 +64,8 @@ def look(xml: bytes, weights: bytes) -> None:
 @pytest.fixture(autouse=True)
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has a budget of its own has little of it, so that it shows where there is none."""
-    monkeypatch.setattr(excerpt, "_LOOKED_FOR", 10)
-    monkeypatch.setattr(excerpt, "_LOOKED_AT", 1 << 10)
+    monkeypatch.setattr(validating, "_LOOKED_FOR", 10)
+    monkeypatch.setattr(validating, "_LOOKED_AT", 1 << 10)
     monkeypatch.setattr(causes, "_MAX_TRIALS", 10)
     monkeypatch.setattr(nearest, "_OFTEN", 5)
 

@@ -7,8 +7,8 @@ from itertools import groupby
 from pathlib import Path
 
 import ir_runtime
-from ir_runtime.openvino.building.factory_table import FACTORIES
-from ir_runtime.openvino.building.opsets import Factory, factories_of, origins
+from ir_runtime.openvino.build.factory_table import FACTORIES
+from ir_runtime.openvino.build.opsets import Factory, factories_of, origins
 
 __all__ = ["written"]
 
@@ -51,7 +51,7 @@ def _imports(functions: str, added: Sequence[Factory]) -> Iterator[str]:
         yield "from typing import Any"
     names = [name for name in ("NodeInput", "TypeLike") if name in functions]
     names += [f.by_hand if f.by_hand == f.name else f"{f.by_hand} as {f.name}" for f in added if f.by_hand]
-    yield from ("", *_lines("from .openvino.building.factories import ", names))
+    yield from ("", *_lines("from .openvino.build.factories import ", names))
     if functions:
         yield "from .openvino.node import Node"
 

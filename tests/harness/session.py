@@ -86,15 +86,15 @@ def only_new_objects() -> Iterator[None]:
 @contextmanager
 def nothing_frozen() -> Iterator[None]:
     """Let collections visit every object, as in a program that freezes none; each takes a second then."""
-    from ir_runtime._util import garbage
+    from ir_runtime._util import scoped
 
     gc.collect()
     gc.unfreeze()
-    seen, garbage._is_frozen = garbage._is_frozen, False
+    seen, scoped._is_frozen = scoped._is_frozen, False
     try:
         yield
     finally:
-        garbage._is_frozen = seen
+        scoped._is_frozen = seen
         gc.freeze()
 
 

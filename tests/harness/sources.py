@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import ir_runtime
-from ir_runtime._util.garbage import no_collection
+from ir_runtime._util.scoped import no_collection
 
 __all__ = [
     "PACKAGE",

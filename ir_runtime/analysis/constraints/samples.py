@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from ..._util.cached import cached_property
+from ..._util.forks import cached_property
 from ...ir.dimension import Dimension
 from .dependent_dims import DependentDims, Direction
 from .lengths import Pattern, explore

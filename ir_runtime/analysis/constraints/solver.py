@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..._util.cached import cached_property
+from ..._util.forks import cached_property
 from ...codes import Code
 from ...diagnostics import Diagnostic, Diagnostics
 from ...ir.graph import Graph, Port

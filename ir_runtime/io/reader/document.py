@@ -40,6 +40,7 @@ class Document:
     unconverted: Graph | None = None
     """The layers of the file, where reading it added conversions at inputs and outputs (version 10 and older)."""
 
+
 _FORBIDDEN = re.compile(rb"<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)")
 
 # Bytes of a tag with the text after it, and of an attribute, in the memory of libxml2.

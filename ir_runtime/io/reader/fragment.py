@@ -19,7 +19,7 @@ import numpy as np
 from lxml.etree import Comment
 from numpy.typing import ArrayLike
 
-from ..._util.cached import cached_property
+from ..._util.forks import cached_property
 from ...codes import Code
 from ...diagnostics import Diagnostics, Location
 from ...errors import InputError, ParseError

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ..._util import deadline
-from ..._util.cached import cached_by_class
 from ..._util.deadline import check_periodically
+from ..._util.forks import cached_by_class
 from ..._util.nearest import did_you_mean, suggestion
 from ...codes import Code
 from ...diagnostics import Diagnostics, Location, Mark

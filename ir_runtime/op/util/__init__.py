@@ -14,14 +14,14 @@
 """
 
 from ..._util.absent import explain_absent
-from ...openvino.building.descriptions import (
+from ...openvino.build.descriptions import (
     BodyOutputDescription,
     ConcatOutputDescription,
     InvariantInputDescription,
     MergedInputDescription,
     SliceInputDescription,
 )
-from ...openvino.building.variables import Variable, VariableInfo
+from ...openvino.build.variables import Variable, VariableInfo
 
 __all__ = [
     "BodyOutputDescription",

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, d
 
 import numpy as np
 
-from ..._util.cached import cached_by_class
+from ..._util.forks import cached_by_class
 from ..._util.nearest import nearest
 from ...errors import InferenceError
 from ...ir.element import ElementType

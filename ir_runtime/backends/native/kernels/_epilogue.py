@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...._util.arrays import DType
-from ...._util.cached import cached_property
+from ...._util.forks import cached_property
 from ....ir.element import ElementType
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value

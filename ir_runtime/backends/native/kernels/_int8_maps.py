@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...._util.cached import cached_property
+from ...._util.forks import cached_property
 from ....ir.tensor import Array
 from ....limits import check_array_size
 from ...common.kept_memory import empty

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...._util.cached import cached_property
+from ...._util.forks import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ..codegen import ir

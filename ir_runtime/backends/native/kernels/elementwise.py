@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...._util.cached import cached_property
+from ...._util.forks import cached_property
 from ....ir.operation import Operation
 from ....ir.pages import held
 from ....ir.shape import PartialShape

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...._util.cached import cached_property
+from ...._util.forks import cached_property
 from ....ir.tensor import Array, Value
 from ....ops.kernels.statistics import lowest
 from ....ops.pooling.adaptive import AdaptiveAvgPool

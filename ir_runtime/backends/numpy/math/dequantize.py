@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...._util.cached import cached_property
+from ...._util.forks import cached_property
 from ....ir.element import ElementType as E
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Self, TypeVar
 
-from ...._util.cached import cached_by_class
+from ...._util.forks import cached_by_class
 from ...._util.nearest import did_you_mean
 from ....ops._define.attributes import Attribute, attr, raise_invalid, read_schema
 from .site import Site, Tensor

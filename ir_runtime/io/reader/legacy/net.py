@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from ...._util import deadline
-from ...._util.cached import cached_property
+from ...._util.forks import cached_property
 from ....codes import Code
 from ....diagnostics import Diagnostics, Location, Mark
 from ....errors import IRError, LimitError, ParseError, ValidationError

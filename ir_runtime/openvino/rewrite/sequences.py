@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..building.control import TensorIterator
-from ..building.ends import Constant, Parameter, Result
+from ..build.control import TensorIterator
+from ..build.ends import Constant, Parameter, Result
 from ..model import Model
 from ..node import Node, Output
 from .passes import ModelPass

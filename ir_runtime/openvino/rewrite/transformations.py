@@ -11,11 +11,11 @@ import numpy as np
 from ..._util.files import save_text
 from ...ir.element import ElementType
 from ...ir.evaluation import evaluate_layer, stands_alone
-from ..building.control import Loop, TensorIterator
-from ..building.descriptions import BodyOutputDescription, MergedInputDescription
-from ..building.ends import Assign, Constant, ReadValue
-from ..building.state import Pairs, make_stateful
-from ..building.variables import Variable, VariableInfo
+from ..build.control import Loop, TensorIterator
+from ..build.descriptions import BodyOutputDescription, MergedInputDescription
+from ..build.ends import Assign, Constant, ReadValue
+from ..build.state import Pairs, make_stateful
+from ..build.variables import Variable, VariableInfo
 from ..model import Model
 from ..node import Node, Output
 from ..saving import PathLike, serialize

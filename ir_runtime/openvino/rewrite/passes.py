@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..._util.wrong_arguments import checked
 from ...codes import Code
 from ...errors import InputError
-from ..building.bodies import HasBodies
+from ..build.bodies import HasBodies
 from ..callbacks import call_back
 from ..model import Model
 from ..node import Node

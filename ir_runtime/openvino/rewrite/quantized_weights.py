@@ -9,7 +9,7 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.evaluation import evaluate_layer
 from ...ir.tensor import Array
-from ..building.ends import Constant
+from ..build.ends import Constant
 from ..model import Model
 from ..node import Node, Output
 from .passes import ModelPass, bodies_of
