@@ -23,7 +23,7 @@ from typing import Self
 
 from ._util.escaping import one_line
 from .codes import Code
-from .diagnostics import Diagnostic, Location, More
+from .diagnostics import Cause, Diagnostic, Location, More
 
 __all__ = [
     "ExecutionError",
@@ -67,11 +67,12 @@ class IRError(RuntimeError):
         self.hint: str = one_line(hint)
         self.code: str = code or self.default_code
         self.where: Location | None = where
+        self.causes: tuple[Cause, ...] = ()
 
     @property
     def diagnostic(self) -> Diagnostic:
         """The error as a finding."""
-        return Diagnostic(self.code, self.message, self.where, hint=self.hint)
+        return Diagnostic(self.code, self.message, self.where, hint=self.hint, causes=self.causes)
 
     def __str__(self) -> str:
         return str(self.diagnostic)

@@ -77,8 +77,7 @@ class _Program(click.Group):
         if name not in COMMANDS and not name.startswith("-"):
             from .._util.nearest import did_you_mean
 
-            near = did_you_mean(name, COMMANDS, before="; ") or ". --help lists them."
-            ctx.fail(f"No such command {name!r}{near}")
+            ctx.fail(f"no such command {name!r}{did_you_mean(name, COMMANDS, before='; ')}")
         matched_name, command, rest = super().resolve_command(ctx, args)
         return matched_name, command, rest if command is None else with_two_dashes(command, rest)
 

@@ -16,7 +16,7 @@ from .models import as_json, count_option, read, weights
 from .precision import PRECISION
 from .progress import bar
 from .render import Record, concluded, result
-from .shaping import input_layouts, reshaped, shape_option, shapes_of
+from .shaping import input_layouts, reshape, reshaped, shape_option
 from .threads import limit_threads
 
 if TYPE_CHECKING:
@@ -192,8 +192,7 @@ def bench(
     net = read(file, weights, limits=limits)
     layouts = input_layouts(net, layout)
     shapes_given = reshaped(net, shapes, batch, layouts)
-    if data:
-        net.reshape(shapes_of(data))
+    reshape(net, data)
     for port, axes in layouts.items():  # of images
         set_layout(port, Layout(axes))
     feeds = collect(net, files, seed)

@@ -15,7 +15,7 @@ from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, note_missing, read, selects, weights
 from .render import concluded, plain, plural, result, table
-from .shaping import shaped, shapes_of
+from .shaping import hinting_at_shapes, shaped, shapes_of
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def cost(
 
     net = read(model, weights, example, values, limits=limits, lacking=True)
     note_missing(net, bool(shapes))
-    found = counted(net, shapes_of(shapes) or None)
+    with hinting_at_shapes():
+        found = counted(net, shapes_of(shapes) or None)
     if lengths:
         found = found.given(_numbers(lengths, found.symbols))
     result(

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import click
 
-from .helping import kept_args, misspelt_option
+from .helping import kept_args, unknown_option
 
 if TYPE_CHECKING:
     from .._util.records import Json
@@ -48,8 +47,7 @@ def reported() -> Iterator[None]:
     except (click.exceptions.Exit, click.Abort):
         raise
     except click.ClickException as problem:
-        problem = _precise(problem)
-        _end(problem.exit_code, _usage(problem), problem.format_message())
+        _end(problem.exit_code, _usage(problem), _usage_message(problem))
     except BrokenPipeError:
         _abandon_stdout()
         raise click.exceptions.Exit(Exit.BROKEN_PIPE) from None
@@ -66,25 +64,28 @@ def reported() -> Iterator[None]:
         _end(code, failure(message), getattr(problem, "message", message), _findings(problem))
 
 
-def _precise(problem: click.ClickException) -> click.ClickException:
-    """Replace the option in click's message by the misspelt one."""
-    if isinstance(problem, click.NoSuchOption) and (message := misspelt_option(problem)):
-        return click.NoSuchOption(problem.option_name, message, ctx=problem.ctx)
-    return problem
-
-
 def _usage(problem: click.ClickException) -> str:
-    """Return click's message about a wrong command line, escaping names of files."""
+    """Return the message of a wrong command line in the style of all errors, escaping names of files."""
     from .._util.escaping import shown, visible
+    from .render import failure
 
-    message = StringIO()
-    problem.show(message)
-    text = message.getvalue().rstrip("\n")
+    text = f"error: {_usage_message(problem)}"
     context = problem.ctx if isinstance(problem, click.UsageError) else None
-    for arg in kept_args(context) if context is not None else ():
+    if context is None:
+        return failure(text)
+    for arg in kept_args(context):
         if arg != shown(arg):
             text = text.replace(arg, shown(arg))
-    return "\n".join(map(visible, text.split("\n")))
+    pieces = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+    return failure(f"{text}\n  hint: {visible(pieces)}; --help says more")
+
+
+def _usage_message(problem: click.ClickException) -> str:
+    """Return click's message, spelt as ours are; for an unknown option, with the one that is nearest."""
+    if isinstance(problem, click.NoSuchOption):
+        return unknown_option(problem)
+    message = problem.format_message().rstrip(".")
+    return message[:1].lower() + message[1:] if message[1:2].islower() else message
 
 
 def _end(code: int, message_text: str, message: str = "", findings: Sequence[Diagnostic] = ()) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from .helping import GroupedCommand
@@ -87,7 +89,8 @@ def _find_code(text: str) -> str:
     name = text.upper()
     if name in set(Code):
         return name
-    hint = did_you_mean(name, map(str, Code), after=" ")
-    raise InputError(
-        f"unknown code {text[:40]!r}", code=Code.NO_SUCH_NAME, hint=f"{hint}ir-runtime explain lists them"
-    )
+    codes = sorted(map(str, Code))
+    is_number = re.fullmatch(r"IR\d{3}", name)  # the nearest one would mean something else
+    near = "" if is_number else did_you_mean(name, codes, after=" ")
+    hint = f"{near}ir-runtime explain lists the codes, {codes[0]} to {codes[-1]}"
+    raise InputError(f"unknown code {text[:40]!r}", code=Code.NO_SUCH_NAME, hint=hint)

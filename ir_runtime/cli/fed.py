@@ -11,7 +11,7 @@ import click
 
 from .command_types import Command
 from .image_options import image_layout, image_options
-from .shaping import shaped, shapes_of
+from .shaping import reshape, shaped
 
 if TYPE_CHECKING:
     from ..ir.tensor import Array
@@ -41,8 +41,7 @@ class Feeding:
         """Return one or several sets of inputs."""
         from .feeding import collect_sets
 
-        if self.shapes:
-            model.reshape(shapes_of(self.shapes))
+        reshape(model, self.shapes)
         return [
             [found[port].array for port in model.inputs]
             for found in collect_sets(model, self.files, self.seed)
@@ -94,7 +93,6 @@ def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: in
     """Reshape a model and return an array for each input; random ones only with a seed."""
     from .feeding import collect
 
-    if shapes:
-        model.reshape(shapes_of(shapes))
+    reshape(model, shapes)
     found = collect(model, files, seed)
     return [found[port].array for port in model.inputs]

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
 from .._util.array_files import SAVED, check_claims
 from .._util.escaping import name_of_member, visible
 from ..diagnostics import Location
-from ..errors import InputError
+from ..errors import ExecutionError, InputError, IRError, ValidationError
 from ..ir.tensor import Array
 from ..limits import current
-from ..openvino.casting import as_array, describe
+from ..openvino.casting import RESHAPE, as_array, describe
 from ..openvino.model import Model
 from ..openvino.names import find_port
 from ..openvino.node import Output
@@ -29,9 +31,10 @@ from ..openvino.random_feeds import random_feeds
 from .image_options import image_options_given
 from .picture_files import picture_files
 from .pictures import Pictures
+from .shaping import FITTING
 from .terminal import show
 
-__all__ = ["Feed", "assigned", "collect", "collect_sets", "split_input"]
+__all__ = ["Feed", "assigned", "collect", "collect_sets", "split_input", "tracing_shapes"]
 
 _Found = TypeVar("_Found")
 
@@ -70,7 +73,7 @@ def _complete(model: Model, given: Mapping[Output, Feed | Pictures], seed: int |
         count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
         hint = "-i NAME=FILE.npy gives an input its data, --random generates it"
         raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
-    feeds = {port: _fitting(port, _as_feed(model, port, feed)) for port, feed in given.items()}
+    feeds = {port: _fitting(model, port, _as_feed(model, port, feed)) for port, feed in given.items()}
     if missing:
         feeds |= _random(model, feeds, missing, seed or 0)
     return {port: feeds[port] for port in ports}
@@ -140,7 +143,7 @@ def _random(
     feeds_drawn = random_feeds(model, {port: feed.array for port, feed in feeds.items()}, seed)
     choices = "; ".join([f"seed {seed}", *feeds_drawn.choices])
     show(f"random data: {visible(choices)}; -i, --shape and --seed change that", err=True)
-    return {port: _fitting(port, Feed(feeds_drawn.arrays[port], "random")) for port in missing}
+    return {port: _fitting(model, port, Feed(feeds_drawn.arrays[port], "random")) for port in missing}
 
 
 def _as_feed(model: Model, port: Output, source: Feed | Pictures) -> Feed:
@@ -152,12 +155,55 @@ def _as_feed(model: Model, port: Output, source: Feed | Pictures) -> Feed:
     return Feed(array, source.source)
 
 
-def _fitting(port: Output, feed: Feed) -> Feed:
+def _fitting(model: Model, port: Output, feed: Feed) -> Feed:
     array = feed.array
     dtype = port.element_type.dtype
     if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == dtype.itemsize:
         array = array.view(dtype)  # as NumPy saves the types that it lacks
-    return Feed(as_array(port, array, strict=True), feed.source)
+    try:
+        return Feed(as_array(port, array, strict=True), feed.source)
+    except InputError as problem:
+        if problem.hint == RESHAPE:
+            problem.hint = _try_shape(model, port, array.shape)
+        raise
+
+
+def _try_shape(model: Model, port: Output, lengths: tuple[int, ...]) -> str:
+    """Return whether the model may be reshaped to what an input is given, as a hint.
+
+    The model is reshaped by that: it is not used any more.
+    """
+    shape = ",".join(map(str, lengths))
+    option = f"--shape {shlex.quote(f'{port.label}[{shape}]')}"
+    try:
+        model.reshape({port: list(lengths)})
+    except IRError as refusal:
+        where = refusal.where
+        layer = "" if where is None or where.layer is None else f"layer {where.layer!r} ({where.operation}): "
+        return f"change the data: {option} would be refused: {layer}{refusal.message}"
+    return f"change the data, or the model with {option}"
+
+
+@contextmanager
+def tracing_shapes(model: Model, arrays: Sequence[Array]) -> Iterator[None]:
+    """Trace the failure of a layer to the shapes of the inputs, if inference refuses these, too.
+
+    The model is reshaped by that: it is not used any more.
+    """
+    try:
+        yield
+    except ExecutionError as problem:
+        shapes: dict[str | int | Output | None, Any] = {
+            index: list(np.shape(array)) for index, array in enumerate(arrays)
+        }
+        try:
+            model.reshape(shapes)
+        except ValidationError as refusal:
+            finding = refusal.diagnostics[0]
+            if problem.where is not None and finding.layer == problem.where.layer:
+                problem.causes = finding.causes
+            problem.hint = problem.hint or FITTING
+        raise
 
 
 def assigned(
@@ -283,8 +329,10 @@ def _copy_stdin() -> IO[bytes]:
 
 def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
     start = file.read(6)
+    if not start and path == "-":
+        raise InputError("stdin is empty", hint="a command before the pipe writes arrays with -o -")
     if not start:
-        raise InputError(f"{'stdin' if path == '-' else path} is empty", hint=SAVED)
+        raise InputError(f"{path} is empty", hint=SAVED)
     if not (start == b"\x93NUMPY" or start.startswith(b"PK")):
         raise InputError(f"{path} is neither .npy nor .npz", hint=SAVED)
     file.seek(0)

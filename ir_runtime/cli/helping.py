@@ -15,7 +15,7 @@ __all__ = [
     "SectionOption",
     "keep_args",
     "kept_args",
-    "misspelt_option",
+    "unknown_option",
     "with_two_dashes",
 ]
 
@@ -101,7 +101,7 @@ def _continue_line(line: str, room: int) -> str:
 
 
 def keep_args(ctx: click.Context, args: Sequence[str]) -> None:
-    """Keep the arguments of the program, for `misspelt_option`."""
+    """Keep the arguments of the program, for `unknown_option`."""
     ctx.meta[_ARGS] = list(args)
 
 
@@ -122,28 +122,25 @@ def with_two_dashes(command: click.Command, args: Sequence[str]) -> list[str]:
     return list(map(spelt, args))
 
 
-def misspelt_option(problem: click.NoSuchOption) -> str:
-    """Return the message for an option that click misunderstands; else nothing.
+def unknown_option(problem: click.NoSuchOption) -> str:
+    """Return the message for an unknown option, with the one that may have been meant.
 
-    Those are options of several letters after one dash, such as ``-nitr``, which click takes for several options of
-    one letter, and those that other commands call by another name.
+    Options of several letters after one dash, such as ``-nitr``, are whole, though click takes them for several
+    of one letter; options in which commands name a type lead to that of this command.
     """
     from .._util.nearest import did_you_mean, suggestion
 
+    name = problem.option_name
     if problem.ctx is None:
-        return ""
+        return f"no such option {name!r}"
     options = [name for param in problem.ctx.command.params for name in (*param.opts, *param.secondary_opts)]
-    if problem.option_name in _TYPES:
-        suggested = next((name for name in _TYPES if name in options), None)
-        return (
-            f"No such option {problem.option_name!r}{suggestion(suggested, before='; ')}" if suggested else ""
-        )
-    if len(problem.option_name) != 2:
-        return ""
-    arguments = [arg.partition("=")[0] for arg in kept_args(problem.ctx)]
-    wrong = next(
-        (n for n in arguments if n.startswith(problem.option_name) and len(n) > 2 and n not in options), ""
-    )
-    if not wrong:
-        return ""
-    return f"No such option {wrong!r}{did_you_mean(wrong, options, before='; ') or '.'}"
+    if name in _TYPES:
+        same = next((each for each in _TYPES if each in options), None)
+        return f"no such option {name!r}{suggestion(same, before='; ')}"
+    if len(name) == 2:
+        arguments = [arg.partition("=")[0] for arg in kept_args(problem.ctx)]
+        wholes = (arg for arg in arguments if arg.startswith(name) and len(arg) > 2 and arg not in options)
+        name = next(wholes, name)
+    begun = sorted(option for option in options if option.startswith(name) and name != "--")
+    near = suggestion(begun[0], before="; ") if begun else did_you_mean(name, options, before="; ")
+    return f"no such option {name!r}{near}"

@@ -121,6 +121,9 @@ _cache = click.option(
 )
 
 
+_GOES_ON = "the same command goes on from here"
+
+
 @dataclass(frozen=True)
 class Debugging:
     """The arguments of a debugging command: a model, its inputs, and a cache to resume from.
@@ -144,7 +147,9 @@ class Debugging:
     @contextmanager
     def working(self, label: str) -> Iterator[tuple[Model, list[Array]]]:
         """Give model and inputs to the block, and show its progress; print its partial results after Ctrl-C or the timeout."""
-        with self._working(label, self.feeding) as both:
+        from .feeding import tracing_shapes
+
+        with self._working(label, self.feeding) as both, tracing_shapes(*both):
             yield both
 
     @contextmanager
@@ -169,7 +174,8 @@ class Debugging:
         except Interrupted as stopped:
             partial_result = stopped.partial
             result(self.as_json, partial_result.record, lambda: str(partial_result))
-            show("interrupted", err=True)  # not as an error, which would be a second JSON document
+            goes_on = f"; {_GOES_ON}" if _is_kept(self.cache) else ""
+            show(f"interrupted{goes_on}", err=True)  # not as an error, which would be a second JSON document
             raise click.exceptions.Exit(Exit.INTERRUPTED) from None
         except TimedOut as stopped:
             with without_deadline():
@@ -177,6 +183,8 @@ class Debugging:
                 result(self.as_json, found.record, lambda: str(found))
             code, message = explain(stopped)
             show(failure(message), err=True)
+            if _is_kept(self.cache):
+                show(f"with more time, {_GOES_ON}", err=True)
             raise click.exceptions.Exit(code) from None
 
 
@@ -220,6 +228,12 @@ def cache_folder(given: str | None) -> Path | None:
         return Path(given)
     folder = user_cache()
     return None if folder is None else folder / "debug"
+
+
+def _is_kept(given: str | None) -> bool:
+    """Return whether the steps that are done are in the cache folder."""
+    folder = cache_folder(given)
+    return folder is not None and folder.is_dir() and any(folder.iterdir())
 
 
 def states_of(path: str | None) -> dict[str, Array] | None:

@@ -15,7 +15,7 @@ from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, count_option, read, weights
 from .render import concluded, result, table
-from .shaping import shapes_of
+from .shaping import reshape
 from .terminal import show
 from .threads import limit_threads
 
@@ -91,8 +91,7 @@ def profile(
 
         resolve_target(Path(chrome))
     net = read(model, weights, limits=limits)
-    if shapes:
-        net.reshape(shapes_of(shapes))
+    reshape(net, shapes)
     feeds = collect(net, files, seed)
     arrays = [feeds[port].array for port in net.inputs]
     report = measured(net, arrays, runs=runs, backend=backend, threads=threads, against=against, name=model)

@@ -14,7 +14,7 @@ from .helping import GroupedCommand
 from .limited import limited
 from .models import read, weights
 from .render import plain
-from .shaping import shapes_of
+from .shaping import reshape
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ def report(
 def _without_measurements(net: Model, shapes: Sequence[str], histograms: bool) -> Measures:
     from ..report import Measures
 
-    if shapes:
-        net.reshape(shapes_of(shapes))
+    reshape(net, shapes)
     return Measures(histograms=histograms)
 
 

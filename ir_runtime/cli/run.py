@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from .limited import limited
 from .models import as_json, read, selects, strictly, weights
 from .precision import PRECISION
 from .render import Record, concluded, number, plural, result, table
-from .shaping import shapes_of
+from .shaping import reshape
 from .streaming import Streaming, check_by_rows, is_store, streams
 from .terminal import show
 
@@ -109,8 +109,7 @@ def run(
         check_by_rows({"--random": random, "--labels": labels, "--layers": layers, "--nan-check": nan_check})
     target = None if output is None or by_rows else _target(output, as_json)
     net = read(model, weights, example, values, limits=limits, strict=strict)
-    if shapes:
-        net.reshape(shapes_of(shapes))
+    reshape(net, shapes)
     names = labels_of(net, labels)
     config = {} if precision is None else {"INFERENCE_PRECISION_HINT": precision}
     if by_rows:
@@ -132,15 +131,21 @@ def run(
         show(text(), err=True)
     else:
         result(as_json, lambda: _record(model, compiled, feeds, tensors, check), text)
-    lost = [tensor for tensor in tensors if tensor.is_output and tensor.summary.nan]
-    if lost and check is None and not any(map(_has_nan, feeds.values())):
-        name = f"{shown(lost[0].name)}{' and others have' if len(lost) > 1 else ' has'}"
-        show(
-            f"note: {name} NaN: run it with --nan-check, or ir-runtime trace-nan, to see where it begins",
-            err=True,
-        )
+    if check is None and (note := _note_on_nan(tensors, feeds)):
+        show(note, err=True)
     if check is not None and check.origins:
         raise SystemExit(Exit.FINDINGS)
+
+
+def _note_on_nan(tensors: Sequence[_Tensor], feeds: Mapping[Output, Feed]) -> str:
+    """Say where NaN of the outputs comes from, or what finds it; empty if there is none."""
+    lost = [tensor for tensor in tensors if tensor.is_output and tensor.summary.nan]
+    if not lost:
+        return ""
+    name = f"{shown(lost[0].name)}{' and others have' if len(lost) > 1 else ' has'}"
+    if source := next((port for port, feed in feeds.items() if _has_nan(feed)), None):
+        return f"note: {name} NaN, as input {shown(source.label)} has"
+    return f"note: {name} NaN: run it with --nan-check, or ir-runtime trace-nan, to see where it begins"
 
 
 def _has_nan(feed: Feed) -> bool:
@@ -192,6 +197,7 @@ def _results(
     target: Path | None,
     check: NanCheck | None,
 ) -> list[_Tensor]:
+    from .feeding import tracing_shapes
     from .progress import progress
     from .saving import check_count
     from .summary import summarize
@@ -202,7 +208,7 @@ def _results(
     if target is not None:
         check_count(target, names)
     arrays = {port: feed.array for port, feed in feeds.items()}
-    with progress(len(compiled._plan.steps)) as observers:
+    with progress(len(compiled._plan.steps)) as observers, tracing_shapes(net, list(arrays.values())):
         results = compiled._run(arrays, (), [*observers, *([check] if check else [])])
     return [
         _Tensor(name, array, summarize(array, port.element_type), index < own)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +17,18 @@ if TYPE_CHECKING:
     from ..openvino.model import Model
     from ..openvino.node import Output
 
-__all__ = ["input_layouts", "reshaped", "shape_option", "shaped", "shapes_of"]
+__all__ = [
+    "FITTING",
+    "hinting_at_shapes",
+    "input_layouts",
+    "reshape",
+    "reshaped",
+    "shape_option",
+    "shaped",
+    "shapes_of",
+]
+
+FITTING = "ir-runtime shapes lists the lengths that fit"
 
 _HELP = "Reshape: data=[1..8,3,?,?], or 1,3,224,224."
 
@@ -66,13 +79,34 @@ def _layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
         yield name or (place if len(several) > 1 else None), layout.strip().upper()
 
 
+@contextmanager
+def hinting_at_shapes() -> Iterator[None]:
+    """Add a hint to the refusal of new shapes: the command that lists which ones fit."""
+    from ..errors import ValidationError
+
+    try:
+        yield
+    except ValidationError as problem:
+        if not problem.diagnostics:
+            raise
+        first, *others = problem.diagnostics
+        hinting = first if first.hint else replace(first, hint=FITTING)
+        raise ValidationError.of([hinting, *others], problem.more) from None
+
+
+def reshape(net: Model, texts: Iterable[str]) -> None:
+    """Reshape the inputs of a model as ``--shape`` says, if it is given."""
+    if shapes := shapes_of(texts):
+        with hinting_at_shapes():
+            net.reshape(shapes)
+
+
 def reshaped(
     net: Model, shapes: Sequence[str], batch: int | None, layouts: Mapping[Output, str]
 ) -> list[tuple[str | int | None, str]]:
     """Reshape the inputs of a model; return the shapes by name or number."""
     new_shapes = shapes_of(shapes)
-    if new_shapes:
-        net.reshape(new_shapes)
+    reshape(net, shapes)
     if batch is None:
         return [(key, str(shape)) for key, shape in new_shapes.items()]
     axes = _batch_axes(net, layouts)

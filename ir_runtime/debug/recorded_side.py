@@ -368,12 +368,23 @@ class _Reading:
             f"{shown(output.label)} (or {index})" for index, output in enumerate(self.reference.outputs)
         )
         names = [str(name) for name in targets]
-        near = next(filter(None, (did_you_mean(name, names) for name in unknown)), "")
+        near = next(filter(None, (did_you_mean(name, names) for name in unknown)), "") or self._same_shape()
         return InputError(
             f"{self.side.name} has no tensor of the model: it has {has or 'no arrays'}",
             code=Code.NO_SUCH_NAME,
             hint=near or f"the outputs are {outputs}; other tensors are called as their layers are",
         )
+
+    def _same_shape(self) -> str:
+        """Return a hint at the only array that has the shape of the only output; empty if there are others."""
+        shapes = {key: np.shape(array) for key, array in self.side.arrays.items()}
+        if len(self.reference.outputs) != 1:
+            return ""
+        (output,) = self.reference.outputs
+        alike = [key for key, shape in shapes.items() if output._type.shape.contains(shape)]
+        if len(alike) != 1:
+            return ""
+        return f"{shown(str(alike[0]))!r} has the shape of the output: is it {shown(output.label)!r}? Save it by that name"
 
 
 def _unknown_notes(name: str, unknown: Sequence[str], targets: Mapping[int | str, _Target]) -> Iterator[str]:

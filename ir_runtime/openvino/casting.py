@@ -20,7 +20,7 @@ from .node import Output
 from .tensor import Tensor
 from .tensor_data import as_numpy, unpacked, view_as_bf16
 
-__all__ = ["as_array", "cast_numbers", "describe", "exact_type"]
+__all__ = ["RESHAPE", "as_array", "cast_numbers", "describe", "exact_type"]
 
 # Element types that arrays are cast to. For others, OpenVINO accepts bytes, or nothing but a Tensor.
 _CAST_TO = frozenset(
@@ -28,6 +28,8 @@ _CAST_TO = frozenset(
 ) | {ElementType.bf16}
 
 _NUMPY = np.ndarray, np.generic
+RESHAPE = "change the data, or the model with --shape"
+"""The hint at the command line where lengths do not fit, and nothing says why."""
 
 
 def describe(port: Output) -> str:
@@ -90,7 +92,7 @@ def _fitting(lengths: tuple[int, ...], expected: PartialShape) -> str:
     if expected.contains((1, *lengths)):
         return "the data has no axis of the batch: x[numpy.newaxis] adds it"
     if on_command_line():
-        return "change the data, or the model with --shape"
+        return RESHAPE
     return "change the data, or the model with model.reshape(...) or --shape"
 
 
@@ -151,10 +153,13 @@ def _check_type(port: Output, array: Array, element: ElementType | None) -> Arra
             "give its bit patterns in uint8" if expected.is_encoded else f"x.astype({expected.dtype.name!r})"
         )
         actual = element.label if element else _type_name(array)
-        is_text = actual == ElementType.string.label
+        if _has_numbers(array):
+            hint = f"convert it, if that is intended: {how}"
+        else:
+            hint = "give numbers, not text" if actual == ElementType.string.label else "give real numbers"
         raise InputError(
             f"input {port.label!r} is {actual}, expected {expected.label}",
-            hint="give numbers, not text" if is_text else f"convert it, if that is intended: {how}",
+            hint=hint,
         )
     if expected.is_encoded and array.size and array.max() >> expected.bits:
         highest = (1 << expected.bits) - 1

@@ -146,14 +146,15 @@ def test_the_command_ends_with_what_is_known(tmp_path: Path, monkeypatch: pytest
     interrupt = interrupting(0.7)
     monkeypatch.setattr(_Estimate, "show", lambda self, part, item: interrupt(part, item))
     command = ["compare", str(path), "--against", "numpy", "--random", "--cache", str(tmp_path / "cache")]
+    goes_on = "interrupted; the same command goes on from here"  # after what --random chose
     stopped = CliRunner().invoke(main, command)
     assert stopped.exit_code == 130, stopped.output
     assert "PARTIAL: " in stopped.stdout
-    assert stopped.stderr.splitlines()[1:] == ["interrupted"]  # after what --random chose
+    assert stopped.stderr.splitlines()[1:] == [goes_on]
     stopped = CliRunner().invoke(main, [*command, "--json"])
     assert stopped.exit_code == 130
     assert json.loads(stopped.stdout)["partial"] is True, "one document, not an error behind it"
-    assert stopped.stderr.splitlines()[1:] == ["interrupted"]  # after what --random chose
+    assert stopped.stderr.splitlines()[1:] == [goes_on]
     monkeypatch.undo()
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output

@@ -37,6 +37,21 @@ def saved(**arrays: tuple[int, ...]) -> bytes:
     return file.getvalue()
 
 
+def complex_numbers() -> bytes:
+    """An ``.npy`` of complex numbers."""
+    file = io.BytesIO()
+    np.save(file, np.zeros((1, 3, 8, 8), np.complex64))
+    return file.getvalue()
+
+
+def added(lengths: str, *shape: int) -> dict[str, bytes]:
+    """A model that adds zeros of a shape to an input of these lengths."""
+    net = Net()
+    image = net.parameter("image", lengths, names="image")
+    net.result(net.op("Add", image, net.constant(np.zeros(shape), "f32"), name="shift"))
+    return {"net.xml": net.xml(), "net.bin": net.weights}
+
+
 def declared(type: object, shape: tuple[int, ...]) -> bytes:
     """The header of an ``.npy``, with nothing after it."""
     file = io.BytesIO()
@@ -142,6 +157,25 @@ REFUSALS = [
     written("run net.xml -i image.npy # NHWC", {**IMAGE, "image.npy": saved(x=(1, 8, 8, 3))}),
     written("run net.xml -i image.npy # no batch", {**IMAGE, "image.npy": saved(x=(3, 8, 8))}),
     written("run net.xml -i image.npy # another size", {**IMAGE, "image.npy": saved(x=(1, 3, 9, 9))}),
+    written(
+        "run net.xml -i image.npy # channels",
+        {**added("1,3,8,8", 1, 3, 1, 1), "image.npy": saved(x=(1, 4, 8, 8))},
+    ),
+    written(
+        "run net.xml -i image.npy # lengths that a layer refuses",
+        {**added("?", 3), "image.npy": saved(x=(2,))},
+    ),
+    written(
+        "compare net.xml -i image.npy --against numpy # likewise",
+        {**added("?", 3), "image.npy": saved(x=(2,))},
+    ),
+    written("run net.xml --random --shape image=[2]", added("?", 3)),
+    written("cost net.xml --shape image=[2]", added("?", 3)),
+    written("run net.xml -i image.npy # complex", {**IMAGE, "image.npy": complex_numbers()}),
+    written("run net.xml -i - # nothing"),
+    written("run net.xml -w net.xml --random"),
+    written("compare net.xml --results theirs.npz --random", {**FILES, "theirs.npz": saved(logits=(2, 3))}),
+    written("explain IR999"),
     written("run net.xml -i image:image.npy", IMAGE),
     written("run net.xml -i image.npy # records", {**IMAGE, "image.npy": declared([("a", "<f4")], (2,))}),
     written(
