@@ -12,6 +12,7 @@ COMMANDS = {
     "cache": "Show what is kept in the cache folder; remove or move it",
     "compare": "Say whether rounding explains how an execution of MODEL differs from f64, and where the difference begins",
     "completion": "Print the script that lets SHELL complete ir-runtime: commands, options, files, layers, inputs, codes",
+    "conformance": "Run conformance cases against a runtime and score it, or compare two such runs",
     "cost": "Count the FLOPs, parameters and memory of one run of MODEL, per layer and per operation",
     "diff": "List the layers, attributes, connections, shapes and weights in which NEW differs from OLD",
     "explain": "Explain a CODE that a finding or an error has, such as IR301; without one, list them all",
@@ -34,7 +35,7 @@ COMMANDS = {
 
 GROUPS = {
     "Run": ("bench", "profile", "run"),
-    "Check": ("shapes", "trace-nan", "validate"),
+    "Check": ("conformance", "shapes", "trace-nan", "validate"),
     "Compare": ("bisect", "budget", "compare", "diff", "oracle", "reduce"),
     "Look": ("cost", "explain", "graph", "guide", "inspect", "open", "ops", "report"),
     "Keep": ("cache", "completion", "kernels", "upgrade"),

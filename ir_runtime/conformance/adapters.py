@@ -18,6 +18,7 @@ import numpy as np
 
 from .._util.child_process import ending, run_command
 from .._util.records import Record
+from .._version import __version__
 from ..backends import available
 from ..codes import Code
 from ..errors import InputError
@@ -25,7 +26,7 @@ from ..ir.element import ElementType
 from ..ir.tensor import Array
 from .case import Case, encode, from_bytes, load_arrays, npy, to_bytes
 
-__all__ = ["Adapter", "Crashed", "Unsupported", "adapter"]
+__all__ = ["Adapter", "Crashed", "Unsupported", "adapter", "is_foreign", "version_of"]
 
 Adapter: TypeAlias = Callable[[Case], Sequence[Array]]
 """Runs a case and returns its outputs, those of later steps after the first; raises `Unsupported` if the runtime lacks
@@ -65,6 +66,23 @@ def adapter(name: str) -> Adapter:
     )
 
 
+def is_foreign(name: str) -> bool:
+    """Return whether a runtime is a library that is imported."""
+    return name.partition(":")[0] == "openvino"
+
+
+def version_of(name: str) -> str:
+    """Return the version of a runtime; that of a command is unknown.
+
+    Raises:
+        InputError: if there is no such runtime, or it is not installed.
+    """
+    adapter(name)
+    if is_foreign(name):
+        return str(_openvino().get_version()).partition("-")[0]
+    return __version__ if name in available() else ""
+
+
 def _words(command: str) -> list[str]:
     try:
         return shlex.split(command)
@@ -96,7 +114,12 @@ class _Plugin:
     """A device of OpenVINO, without its own shortcuts."""
 
     config = {"INFERENCE_PRECISION_HINT": "f32"}
-    cpu_config = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0", "KV_CACHE_PRECISION": "f32", "NUM_STREAMS": "1"}
+    cpu_config = {
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+        "KV_CACHE_PRECISION": "f32",
+        "NUM_STREAMS": "1",
+        "INFERENCE_NUM_THREADS": "1",
+    }
 
     def __init__(self, device: str) -> None:
         self._device = device

@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from .._util.array_files import MAGIC, check_claims
+from .._util.files import create, replacing_in
 from .._util.records import Record
 from ..codes import Code
 from ..errors import InputError
@@ -29,6 +31,7 @@ __all__ = [
     "SEVERAL",
     "Case",
     "Kind",
+    "Meta",
     "Predicate",
     "Source",
     "Tolerance",
@@ -146,6 +149,14 @@ class Case:
                 yield _array_name(prefix, index), npy(encode(array, element))
         yield "case.json", (json.dumps(self.record(), indent=1) + "\n").encode()
 
+    def save(self, folder: Path) -> None:
+        """Write the files of the case into a folder, which is created if it does not exist: all of them, or none."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with replacing_in(folder) as stage:
+            for name, contents in self.files():
+                with create(stage / name) as file:
+                    file.write(contents)
+
     def _arrays(self) -> Iterator[tuple[str, Sequence[Array], Sequence[ElementType]]]:
         yield "input", self.inputs, self.input_types
         for answer, arrays in enumerate(self.answers):
@@ -173,7 +184,7 @@ class Case:
         """
         if "case.json" not in files or "model.xml" not in files:
             raise InputError("a case needs a case.json and a model.xml", code=Code.BAD_REQUEST)
-        meta = _Meta.parse(files["case.json"])
+        meta = Meta.parse(files["case.json"])
         expected, *alternatives = (
             load_arrays(files, _answer_prefix(answer), meta.outputs, limits)
             for answer in range(meta.alternatives + 1)
@@ -187,8 +198,22 @@ class Case:
 
 
 @dataclass(frozen=True)
-class _Meta:
-    """The contents of a ``case.json``, checked."""
+class Meta:
+    """The contents of a ``case.json``, checked; see `Case`.
+
+    Args:
+        id: of the case.
+        operation: with its version.
+        kind: the aspect that is checked.
+        inputs: the element types of the inputs.
+        outputs: the element types of the outputs.
+        tolerances: one for each output.
+        source: where the expectation comes from.
+        notes: remarks for the reader.
+        clauses: the clauses that the case checks.
+        alternatives: the number of other right answers.
+        steps: the number of runs.
+    """
 
     id: str
     operation: str
@@ -203,8 +228,12 @@ class _Meta:
     steps: int
 
     @classmethod
-    def parse(cls, raw: bytes) -> _Meta:
-        """Raise `InputError` if it is no such JSON."""
+    def parse(cls, raw: bytes) -> Meta:
+        """Read a ``case.json``.
+
+        Raises:
+            InputError: if it is damaged, or of another schema.
+        """
         try:
             meta = json.loads(raw)
             schema = meta["schema"]
@@ -222,7 +251,7 @@ class _Meta:
             raise _damaged(reason) from None
 
     @classmethod
-    def _parse(cls, meta: Mapping[str, Any]) -> _Meta:
+    def _parse(cls, meta: Mapping[str, Any]) -> Meta:
         identity, name, version = str(meta["id"]), str(meta["operation"]), meta["version"]
         if not _ID.fullmatch(identity) or len(identity) > _MOST_TEXT:
             raise ValueError(f"the id {identity[:60]!r} is not of words with slashes between them")

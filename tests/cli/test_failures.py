@@ -29,6 +29,7 @@ Check = Callable[..., Result]
         "inspect",
         "bisect",
         "compare",
+        "conformance",
         "oracle",
         "reduce",
         "budget",

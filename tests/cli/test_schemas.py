@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 from click.testing import Result
+from harness.conformance_cases import relu, small_corpus, write_folder
 from harness.nets import Net
 from harness.tiny import chain, chain_weights, passing, total, write, write_chain
 from harness.wrong_sides import FAULTS, WrongLayer
@@ -20,6 +21,8 @@ from ir_runtime.bench.peaks import Peaks
 from ir_runtime.bench.start import Start
 from ir_runtime.cli import main
 from ir_runtime.cli._index import COMMANDS
+from ir_runtime.conformance import results
+from ir_runtime.conformance.case import Meta
 
 Invoke = Callable[[str], Result]
 
@@ -28,6 +31,10 @@ LINES = {
     "validate": ["validate chain.xml broken.xml declared.xml", "validate declared.xml --max-findings 0"],
     "shapes": ["shapes open.xml --inputs", "shapes chain.xml --no-constraints"],
     "inspect": ["inspect open.xml", "inspect broken.xml", "inspect chain.xml --fusion"],
+    "conformance": [
+        "conformance run corpus --against numpy",
+        "conformance compare old.json new.json",
+    ],
     "cost": ["cost chain.xml", "cost open.xml"],
     "profile": ["profile chain.xml --runs 1 --backend numpy --against openvino"],
     "bisect": ["bisect chain.xml --random --against numpy"],
@@ -79,6 +86,11 @@ def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     net.result(net.op("MatMul", net.parameter("x", "2,2"), net.constant(weights, "f32"), name="product"))
     write(folder, net.xml().decode(), "product")
     (folder / "product.bin").write_bytes(net.weights)
+    write_folder(folder / "corpus", small_corpus())
+    for name, cases in (("old", small_corpus()), ("new", [relu(1), relu(9)])):
+        metas = [Meta.parse(dict(case.files())["case.json"]) for case in cases]
+        run = results.Run("numpy", name, "corpus", [results.Result.of(meta, "passed") for meta in metas])
+        (folder / f"{name}.json").write_text(json.dumps(run.record()))
     (folder / "rate.py").write_text("def rate(outputs):\n    return 0.5\n", encoding="utf-8")
     np.save("x.npy", np.float32([[1, 2, 3], [np.nan, np.inf, 1e9]]))
 

@@ -14,61 +14,29 @@ import jsonschema
 import ml_dtypes
 import numpy as np
 import pytest
+from harness import conformance_cases
 
 import ir_runtime
-from ir_runtime import opset1, opset6
 from ir_runtime.conformance.adapters import Crashed, Unsupported, adapter
-from ir_runtime.conformance.case import SEVERAL, Case, Tolerance, decode, encode
+from ir_runtime.conformance.case import Case, Tolerance, decode, encode
 from ir_runtime.conformance.judge import judge
 from ir_runtime.errors import InputError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Array
 from ir_runtime.limits import Limits
-from ir_runtime.openvino.model import Model
 
 SCHEMA = Path(ir_runtime.__file__).parent / "cli" / "schemas" / "conformance-case.json"
 F32 = ElementType.f32
 
 
-def files_of(model: Model, folder: Path) -> tuple[bytes, bytes]:
-    ir_runtime.save_model(model, folder / "model.xml")
-    return tuple((folder / f"model.{suffix}").read_bytes() for suffix in ("xml", "bin"))  # type: ignore[return-value]
+@pytest.fixture(name="relu")
+def _relu() -> Case:
+    return conformance_cases.relu()
 
 
-@pytest.fixture
-def relu(tmp_path: Path) -> Case:
-    x = opset1.parameter([3], np.float32, name="x")
-    xml, weights = files_of(ir_runtime.Model([opset1.relu(x)], [x]), tmp_path)
-    inputs, expected = [np.float32([-1, 0, 2])], [np.float32([0, 0, 2])]
-    return Case(
-        "Relu-1/0001", "Relu-1", "value", xml, weights, inputs, expected, [F32], [F32], [Tolerance()],
-        clauses=["Relu-1 C1"], notes="a note", source="page",
-    )  # fmt: skip
-
-
-@pytest.fixture
-def counter(tmp_path: Path) -> Case:
-    """A variable that adds up its inputs."""
-    x = opset1.parameter([1], np.float32, name="x")
-    total = opset1.add(opset6.read_value(opset1.multiply(x, np.float32([0])), "total"), x)
-    model = ir_runtime.Model([total], [opset6.assign(total, "total")], [x])
-    xml, weights = files_of(model, tmp_path)
-    inputs = [np.float32([n]) for n in (1, 2, 4)]
-    expected = [np.float32([n]) for n in (1, 3, 7)]
-    tolerances = [Tolerance()] * 3
-    return Case(
-        "several/0001",
-        SEVERAL,
-        "state",
-        xml,
-        weights,
-        inputs,
-        expected,
-        [F32] * 3,
-        [F32] * 3,
-        tolerances,
-        steps=3,
-    )
+@pytest.fixture(name="counter")
+def _counter() -> Case:
+    return conformance_cases.counter()
 
 
 def test_case_json_has_its_schema(relu: Case, counter: Case) -> None:
@@ -79,10 +47,10 @@ def test_case_json_has_its_schema(relu: Case, counter: Case) -> None:
 
 
 def test_every_field_is_read_as_it_was_written(relu: Case) -> None:
-    case = replace(relu, alternatives=[[np.float32([1, 1, 1])], [np.float32([2, 2, 2])]])
+    case = replace(relu, alternatives=[[np.float32([1, 1])], [np.float32([3, 3])]])
     copy = Case.parse(dict(case.files()))
     assert copy.record() == case.record()
-    assert [answer[0].tolist() for answer in copy.answers] == [[0, 0, 2], [1, 1, 1], [2, 2, 2]]
+    assert [answer[0].tolist() for answer in copy.answers] == [[0, 2], [1, 1], [3, 3]]
     assert (copy.xml, copy.weights) == (case.xml, case.weights)
 
 
@@ -166,28 +134,28 @@ def test_missing_arrays_are_named(relu: Case) -> None:
 
 
 def test_any_of_several_answers_is_right(relu: Case) -> None:
-    other = np.float32([5, 5, 5])
+    other = np.float32([5, 5])
     case = replace(relu, alternatives=[[other]])
     assert judge(case, [other]).passed
     assert judge(case, relu.expected).passed
-    wrong = judge(case, [np.float32([5, 0, 2])])
-    assert wrong.message == "output 0: 1 of 3 elements differ, first at [0]: expected 0.0, got 5.0"
+    wrong = judge(case, [np.float32([5, 2])])
+    assert wrong.message == "output 0: 1 of 2 elements differ, first at [0]: expected 0.0, got 5.0"
 
 
 def test_predicates_leave_open_what_a_page_does(relu: Case) -> None:
-    nan = replace(relu, expected=[np.float32([np.nan, 1, 2])])
+    nan = replace(relu, expected=[np.float32([np.nan, 1])])
     any_order = replace(relu, tolerances=[Tolerance(predicate="any-order")])
     any_nan = replace(nan, tolerances=[Tolerance(predicate="any-where-nan")])
     shape = replace(relu, tolerances=[Tolerance(predicate="shape")])
-    assert judge(any_order, [np.float32([2, 0, 0])]).passed
-    assert not judge(any_order, [np.float32([2, 2, 0])]).passed
-    assert judge(any_nan, [np.float32([7, 1, 2])]).passed
-    assert judge(any_nan, [np.float32([np.nan, 1, 2])]).passed
-    assert not judge(any_nan, [np.float32([7, 1, 3])]).passed
-    assert not judge(nan, [np.float32([7, 1, 2])]).passed
+    assert judge(any_order, [np.float32([2, 0])]).passed
+    assert not judge(any_order, [np.float32([2, 2])]).passed
+    assert judge(any_nan, [np.float32([7, 1])]).passed
+    assert judge(any_nan, [np.float32([np.nan, 1])]).passed
+    assert not judge(any_nan, [np.float32([7, 3])]).passed
+    assert not judge(nan, [np.float32([7, 1])]).passed
     for case in (shape, replace(relu, kind="shape")):
-        assert judge(case, [np.float32([7, 8, 9])]).passed
-        assert not judge(case, [np.float32([7, 8])]).passed
+        assert judge(case, [np.float32([7, 8])]).passed
+        assert not judge(case, [np.float32([7])]).passed
 
 
 def test_outputs_of_another_type_are_wrong(relu: Case) -> None:

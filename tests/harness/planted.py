@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from .conformance_cases import relu, write_folder
 from .tiny import chain, chain_weights
 
 __all__ = ["COMMANDS", "FORMS", "Form", "Planted", "plantable"]
@@ -35,6 +36,7 @@ COMMANDS = {
     "cache": "",
     "compare": "model.xml --against reference --random",
     "completion": "bash",
+    "conformance": "run corpus --against numpy",
     "cost": "model.xml",
     "diff": "model.xml model.xml",
     "explain": "IR301",
@@ -89,6 +91,7 @@ class Planted:
         (self.folder / "model.xml").write_text(chain("-1"), encoding="utf-8")
         (self.folder / "model.bin").write_bytes(chain_weights())
         np.save(self.folder / "x.npy", np.ones((4, 3), np.float32))
+        write_folder(self.folder / "corpus", [relu()])
         for name in self.names:
             text = MODULE.format(log=str(self.log), name=name, place=self.folder.name)
             self._plant(name, text)

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
-import numpy as np
-from harness.nets import Net
+from harness.conformance_cases import relu, write_folder, write_zip
 from harness.refusals import Call
 
+import ir_runtime as ir
 from ir_runtime.conformance.adapters import adapter
-from ir_runtime.conformance.case import Case, Tolerance
-from ir_runtime.ir.element import ElementType
+from ir_runtime.conformance.case import Case
+from ir_runtime.conformance.corpus import Corpus
+from ir_runtime.conformance.results import read_run
+from ir_runtime.conformance.runner import run
 
 FOLDER = "messages"
-F32 = ElementType.f32
-
-
-def relu() -> Case:
-    net, x = Net(), np.float32([-1, 2])
-    net.result(net.op("Relu", net.parameter("x", "2")), "y")
-    xml = net.xml()
-    return Case(
-        "Relu-1/0001", "Relu-1", "value", xml, b"", [x], [np.maximum(x, 0)], [F32], [F32], [Tolerance()]
-    )
 
 
 def parse(**meta: Any) -> Case:
@@ -49,7 +46,85 @@ def output(**fields: Any) -> list[dict[str, Any]]:
     return [{"type": "f32", "ulp": 0, "absolute": 0, "predicate": "", **fields}]
 
 
+def in_folder(write: Callable[[Path], object]) -> None:
+    """Do something in a folder that messages do not name."""
+    with TemporaryDirectory() as name:
+        try:
+            write(Path(name))
+        except ir.IRError as reason:
+            message = reason.message.replace(f"{name}/", "").replace(name, "corpus")
+            raise type(reason)(message, code=reason.code, hint=reason.hint) from None
+
+
+def archive(folder: Path, **files: bytes) -> Corpus:
+    """A corpus with other files; slashes are written as two underscores."""
+    path = write_zip(folder / "corpus.zip", [relu()])
+    with zipfile.ZipFile(path, "a") as file:
+        for name, contents in files.items():
+            file.writestr(name.replace("__", "/").replace("_json", ".json"), contents)
+    return Corpus(path)
+
+
+def damaged_archive(folder: Path) -> None:
+    path = write_zip(folder / "corpus.zip", [replace(relu(), xml=b"-" * 1000)])
+    path.write_bytes(path.read_bytes().replace(b"-" * 1000, b"+" * 1000))
+    Corpus(path).files("Relu-1/0001")
+
+
+def text_as(read: Callable[[Path], object], contents: str) -> Callable[[Path], None]:
+    """Read a file of a text."""
+
+    def call(folder: Path) -> None:
+        (folder / "file").write_text(contents)
+        read(folder / "file")
+
+    return call
+
+
+def other_log(contents: str) -> Callable[[Path], None]:
+    """Go on from a log of something else."""
+
+    def call(folder: Path) -> None:
+        (folder / "run.log").write_text(contents)
+        corpus = Corpus(write_folder(folder / "corpus", [relu()]))
+        run(corpus, "numpy", corpus.cases, log=folder / "run.log")
+
+    return call
+
+
+def long_run(folder: Path) -> None:
+    with mock.patch("ir_runtime.conformance.results._MOST_FILE", 3):
+        text_as(read_run, "long text")(folder)
+
+
+def long_description(folder: Path) -> None:
+    with mock.patch("ir_runtime.conformance.corpus._MOST_DESCRIPTION", 3):
+        archive(folder)
+
+
+LIE = b"0" * 64 + b"  Relu-1/0001/model.xml"
+STATUS = '{"against": "", "version": "", "corpus": "", "cases": [{"id": "", "operation": "", "kind": "", "message": "", "expected": "", "status": "good"}]}'
+
 REFUSALS = [
+    Call("corpus with a file outside of it", lambda: in_folder(lambda at: archive(at, **{"..__x": b""}))),
+    Call(
+        "corpus with two cases of one id",
+        lambda: in_folder(lambda at: archive(at, copy__case_json=dict(relu().files())["case.json"])),
+    ),
+    Call("corpus with a damaged case", lambda: in_folder(lambda at: archive(at, copy__case_json=b"{"))),
+    Call("corpus without cases", lambda: in_folder(Corpus)),
+    Call("corpus with a long description", lambda: in_folder(long_description)),
+    Call(
+        "corpus with another manifest",
+        lambda: in_folder(lambda at: archive(at, MANIFEST=LIE).files("Relu-1/0001")),
+    ),
+    Call("corpus that is damaged", lambda: in_folder(damaged_archive)),
+    Call("corpus that is text", lambda: in_folder(text_as(Corpus, "text"))),
+    Call("run that is text", lambda: in_folder(text_as(read_run, "text"))),
+    Call("run with an unknown status", lambda: in_folder(text_as(read_run, STATUS))),
+    Call("run that is too long", lambda: in_folder(long_run)),
+    Call("log of another run", lambda: in_folder(other_log('{"against": "openvino"}\n'))),
+    Call("log that is text", lambda: in_folder(other_log("text\n"))),
     Call("case without a model", lambda: Case.parse({})),
     Call("case of another schema", lambda: parse(schema=7)),
     Call("case that leaves the corpus", lambda: parse(id="../x")),

@@ -1,0 +1,238 @@
+"""``ir-runtime conformance``: run the conformance suite against a runtime, and compare two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .._util.escaping import visible
+from .exits import Exit
+from .helping import GroupedCommand
+from .models import as_json, count_option
+from .render import Record, plain, result, table
+from .terminal import show
+
+if TYPE_CHECKING:
+    from ..conformance.results import Difference, Result, Run
+
+__all__ = ["conformance"]
+
+_EPILOG = """\b
+ir-runtime conformance run corpus.zip --against openvino
+ir-runtime conformance run corpus.zip --against 'python device.py' --select 'Reduce*' --resume run.log
+ir-runtime conformance run corpus.zip --against openvino --xfail known.txt -o run.json -o run.html
+ir-runtime conformance compare old.json new.json -o changes.html
+
+'run' takes a corpus, a .zip or a folder, and runs each case in a process that may crash or hang: that costs one case.
+'compare' takes two files that 'run -o' has written. Both end with 0 if all is well, with 1 if a case fails that is not
+expected to, or passes though it is; compare if a case fails that passed. 'ir-runtime guide conformance' has the rest.
+"""
+_REST = "--json or -o has all"
+_WRITTEN = (".json", ".xml", ".html")
+
+
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Check")
+@click.argument("action", type=click.Choice(["run", "compare"]))
+@click.argument("paths", metavar="PATH...", nargs=-1)
+@click.option(
+    "--against",
+    metavar="RUNTIME",
+    help="What is run: openvino, openvino:GPU, openvino:reference (Model.evaluate), a backend of this package, or a command, "
+    "which is called with a folder.",
+)
+@click.option(
+    "--select",
+    "selected",
+    multiple=True,
+    metavar="GLOB",
+    help="Only cases whose id, operation, kind or clause it matches: 'Reduce*', refusal. Repeatable.",
+)
+@click.option(
+    "--xfail", metavar="FILE", help="Cases that are expected to fail: a line for each, with '# reason'."
+)
+@click.option("--resume", metavar="FILE", help="Keep each result in this file, and go on from there.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="PATH",
+    help="Write the results: .json, .xml for JUnit, .html. Repeatable.",
+)
+@count_option("-j", "--jobs", help="How many processes run cases. Default: one for each core, 4 at most.")
+@click.option(
+    "--case-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of one case.",
+)
+@as_json
+def conformance(
+    action: str,
+    paths: Sequence[str],
+    against: str | None,
+    selected: Sequence[str],
+    xfail: str | None,
+    resume: str | None,
+    outputs: Sequence[str],
+    jobs: int | None,
+    case_timeout: float,
+    as_json: bool,
+) -> None:
+    """Run conformance cases against a runtime and score it, or compare two such runs."""
+    _check_outputs(action, outputs)
+    if action == "compare":
+        if against or selected or xfail or resume:
+            raise click.UsageError("compare takes two files that 'run -o' has written, -o and --json")
+        _compare(paths, outputs, as_json)
+        return
+    if against is None:
+        raise click.UsageError(
+            "give --against: openvino, openvino:GPU, openvino:reference, a backend, or a command"
+        )
+    if len(paths) != 1:
+        raise click.UsageError(f"run takes one corpus, a .zip or a folder; got {len(paths)}")
+    finished = _run(paths[0], against, selected, resume, jobs, case_timeout, xfail)
+    _write(outputs, finished)
+    result(as_json, lambda: {"action": "run", **finished.record()}, lambda: _text(finished))
+    if finished.failing or finished.unexpected_passes:
+        raise SystemExit(Exit.FINDINGS)
+
+
+def _run(
+    path: str,
+    against: str,
+    selected: Sequence[str],
+    resume: str | None,
+    jobs: int | None,
+    seconds: float,
+    xfail: str | None,
+) -> Run:
+    from .._util.cores import parallelism
+    from ..conformance.corpus import Corpus, select
+    from ..conformance.results import read_expected
+    from ..conformance.runner import run
+    from .progress import bar
+
+    expected = [] if xfail is None else read_expected(xfail)
+    corpus = Corpus(path)
+    cases = select(corpus.cases, selected)
+    with bar(f"running on {visible(against)}", len(cases)) as shown:
+        finished = run(
+            corpus, against, cases, jobs=jobs or min(parallelism(), 4), seconds=seconds,
+            log=None if resume is None else Path(resume), show=lambda name: shown.advance(1, name),
+        )  # fmt: skip
+    return finished.expecting(expected)
+
+
+def _compare(paths: Sequence[str], outputs: Sequence[str], as_json: bool) -> None:
+    from ..conformance.results import Difference, read_run
+
+    if len(paths) != 2:
+        raise click.UsageError(f"compare takes two files that 'run -o' has written; got {len(paths)}")
+    difference = Difference(*map(read_run, paths))
+    _write(outputs, difference)
+    result(
+        as_json, lambda: {"action": "compare", **difference.record()}, lambda: _difference_text(difference)
+    )
+    if difference.broken:
+        raise SystemExit(Exit.FINDINGS)
+
+
+def _check_outputs(action: str, outputs: Sequence[str]) -> None:
+    """Check that results can be written, before anything runs."""
+    from .._util.files import resolve_target
+    from ..errors import InputError
+
+    for path in outputs:
+        if Path(path).suffix not in _WRITTEN:
+            raise InputError(
+                f"{path!r} must end in .json, .xml or .html", hint="-o run.json -o run.html writes both"
+            )
+        if action == "compare" and path.endswith(".xml"):
+            raise InputError(
+                "the difference of two runs is not written as JUnit XML",
+                hint="-o changes.html or -o changes.json",
+            )
+        resolve_target(Path(path))
+
+
+def _write(outputs: Sequence[str], results: Run | Difference) -> None:
+    from .._util.files import save_text
+
+    for path in outputs:
+        save_text(path, _written(Path(path).suffix, results))
+        show(f"saved {visible(path)}", err=True)
+
+
+def _written(suffix: str, results: Run | Difference) -> str:
+    from ..conformance import pages
+    from ..conformance.results import Run
+    from .render import SCHEMA, dump
+
+    is_run = isinstance(results, Run)
+    if suffix == ".json":
+        record: Record = {"schema": SCHEMA, "action": "run" if is_run else "compare", **results.record()}
+        return dump(record, whole=True) + "\n"
+    if not isinstance(results, Run):
+        return pages.difference_page(results)
+    return pages.junit(results) if suffix == ".xml" else pages.run_page(results)
+
+
+def _text(run: Run) -> str:
+    score, unsupported = run.score, run.statuses["unsupported"]
+    share = f" ({score.passed / score.total:.2%})" if score.total else ""
+    lines = [f"{visible(run.name)}: {score} cases pass{share}"]
+    if unsupported:
+        lines[0] += f"; {plain(unsupported)} more are of operations that it does not have"
+    wrong = [case for case in run.results if case.counts and not case.passed]
+    if expected := sum(bool(case.expected) for case in wrong):
+        lines[0] += f"; {plain(expected)} fail as expected"
+    if wrong:
+        failing = {case.operation for case in wrong}
+        rows = [
+            [name, plain(score.passed), plain(score.total)]
+            for name, score in run.scores("operation").items()
+            if name in failing
+        ]
+        lines.append(
+            table(
+                "Operations with failures",
+                ["operation", "passed", "of"],
+                rows,
+                right=("passed", "of"),
+                rest=_REST,
+            )
+        )
+    lines += _tables(
+        {
+            "Cases that fail": run.failing,
+            "Cases that pass, though they are expected to fail": run.unexpected_passes,
+        }
+    )
+    return "\n".join(lines)
+
+
+def _difference_text(difference: Difference) -> str:
+    groups = {
+        "New failures": difference.broken,
+        "Fixed": difference.fixed,
+        "Wrong in another way": difference.changed,
+    }
+    return "\n".join([visible(str(difference)), *_tables(groups)])
+
+
+def _tables(groups: dict[str, list[Result]]) -> list[str]:
+    header = ["case", "outcome", "message"]
+    return [
+        table(
+            title, header, [[r.id, r.status, r.message] for r in results], sentences=["message"], rest=_REST
+        )
+        for title, results in groups.items()
+        if results
+    ]

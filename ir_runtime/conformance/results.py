@@ -1,0 +1,346 @@
+"""Results of runs: statuses, scores, expected failures, and the difference of two runs."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from .._util.escaping import cut, one_line
+from .._util.records import Record
+from ..codes import Code
+from ..errors import InputError
+from .case import Meta
+
+__all__ = ["Difference", "Expected", "Result", "Run", "Score", "Status", "read_expected", "read_run"]
+
+Status: TypeAlias = Literal["passed", "failed", "refused", "crashed", "hung", "unsupported", "damaged"]
+"""``failed``: other outputs; ``refused``: an error in place of outputs; ``crashed``: its process died; ``hung``: it took too long;
+``unsupported``: the runtime lacks the operation, which counts nowhere; ``damaged``: the case cannot be read."""
+
+_MOST_MESSAGE = 500
+_MOST_FILE = 1 << 29
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a runtime made of a case.
+
+    Args:
+        id: of the case.
+        operation: with its version.
+        kind: of the case.
+        types: the element types of its inputs and outputs.
+        clauses: the clauses that it checks.
+        status: the outcome.
+        message: what is wrong; empty if nothing is.
+        expected: why the case is expected to fail; empty if it is not.
+    """
+
+    id: str
+    operation: str
+    kind: str
+    types: Sequence[str]
+    clauses: Sequence[str]
+    status: Status
+    message: str = ""
+    expected: str = ""
+
+    @classmethod
+    def of(cls, case: Meta, status: Status, message: str = "") -> Result:
+        """Return the result of a case."""
+        types = sorted({element.label for element in (*case.inputs, *case.outputs)})
+        text = cut(one_line(message, _MOST_MESSAGE), _MOST_MESSAGE)
+        return cls(case.id, case.operation, case.kind, types, case.clauses, status, text)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts in scores."""
+        return self.status != "unsupported"
+
+    @property
+    def passed(self) -> bool:
+        """Whether the runtime passes the case."""
+        return self.status == "passed"
+
+    @property
+    def failing(self) -> bool:
+        """Whether it is wrong, and that is not expected."""
+        return self.counts and not self.passed and not self.expected
+
+    def record(self) -> Record:
+        """For JSON."""
+        return {
+            "id": self.id, "operation": self.operation, "kind": self.kind, "types": list(self.types),
+            "clauses": list(self.clauses), "status": self.status, "message": self.message, "expected": self.expected,
+        }  # fmt: skip
+
+    @classmethod
+    def parse(cls, record: Mapping[str, Any]) -> Result:
+        """Return the result that `record` describes; raise ``ValueError``, ``KeyError`` or ``TypeError`` if it is another one."""
+        texts = {name: str(record[name]) for name in ("id", "operation", "kind", "message", "expected")}
+        if record["status"] not in get_args(Status):
+            raise ValueError(f"the status {record['status']!r}")
+        types, clauses = (tuple(map(str, record[name])) for name in ("types", "clauses"))
+        return cls(
+            texts["id"], texts["operation"], texts["kind"], types, clauses, record["status"], texts["message"], texts["expected"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many cases pass, of those that count."""
+
+    passed: int
+    total: int
+
+    def record(self) -> Record:
+        """For JSON."""
+        return {"passed": self.passed, "total": self.total}
+
+    def __str__(self) -> str:
+        return f"{self.passed:,} of {self.total:,}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The results of one run.
+
+    Args:
+        against: the runtime.
+        version: its version; empty if unknown.
+        corpus: the name of the corpus.
+        results: one for each case.
+    """
+
+    against: str
+    version: str
+    corpus: str
+    results: Sequence[Result]
+
+    @property
+    def name(self) -> str:
+        """The runtime with its version."""
+        return f"{self.against} {self.version}".strip()
+
+    @property
+    def score(self) -> Score:
+        """The score of all cases."""
+        return _score(self.results)
+
+    @property
+    def statuses(self) -> Mapping[str, int]:
+        """How many cases have each status."""
+        counts = Counter(result.status for result in self.results)
+        return {status: counts[status] for status in get_args(Status)}
+
+    @property
+    def failing(self) -> list[Result]:
+        """The results that are wrong, unless that is expected."""
+        return [result for result in self.results if result.failing]
+
+    @property
+    def unexpected_passes(self) -> list[Result]:
+        """The results of cases that are expected to fail, each by its own id, and pass."""
+        return [result for result in self.results if result.passed and result.expected]
+
+    def scores(self, by: Literal["operation", "type", "clause", "kind"]) -> dict[str, Score]:
+        """Return the score of each operation, element type, clause or kind."""
+        keys: dict[str, Callable[[Result], Iterable[str]]] = {
+            "operation": lambda result: [result.operation],
+            "kind": lambda result: [result.kind],
+            "type": lambda result: result.types,
+            "clause": lambda result: result.clauses,
+        }
+        groups: dict[str, list[Result]] = {}
+        for result in self.results:
+            for key in keys[by](result):
+                groups.setdefault(key, []).append(result)
+        return {key: _score(groups[key]) for key in sorted(groups)}
+
+    def expecting(self, expected: Sequence[Expected]) -> Run:
+        """Return the run with the failures that are expected."""
+        return replace(self, results=[_expecting(result, expected) for result in self.results])
+
+    def record(self) -> Record:
+        """For JSON."""
+        scores: Record = {
+            f"by_{by}": {name: score.record() for name, score in self.scores(by).items()}
+            for by in ("operation", "type", "clause", "kind")
+        }
+        return {
+            "against": self.against, "version": self.version, "corpus": self.corpus, **self.score.record(),
+            "statuses": dict(self.statuses), "failing": len(self.failing),
+            "unexpected_passes": [result.id for result in self.unexpected_passes], **scores,
+            "cases": [result.record() for result in self.results],
+        }  # fmt: skip
+
+
+def _score(results: Iterable[Result]) -> Score:
+    counting = [result for result in results if result.counts]
+    return Score(sum(result.passed for result in counting), len(counting))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Cases that are expected to fail.
+
+    Args:
+        pattern: the id of a case, which must fail; or a pattern with ``*``, of which some may pass.
+        reason: why.
+    """
+
+    pattern: str
+    reason: str
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names one case."""
+        return not any(sign in self.pattern for sign in "*?[")
+
+
+def _expecting(result: Result, expected: Sequence[Expected]) -> Result:
+    for entry in expected:
+        if fnmatch.fnmatchcase(result.id, entry.pattern) and (entry.is_exact or not result.passed):
+            return replace(result, expected=entry.reason)
+    return result
+
+
+def read_expected(path: Path | str) -> list[Expected]:
+    """Read a file of expected failures: on each line the id of a case or a pattern, and ``# reason``.
+
+    Raises:
+        InputError: if a line has no reason.
+        OSError: if it cannot be read.
+    """
+    entries = []
+    for number, line in enumerate(_text_of(path).splitlines(), 1):
+        pattern, _, reason = (part.strip() for part in line.partition("#"))
+        if not pattern:
+            continue
+        if not reason or len(pattern.split()) > 1:
+            raise InputError(
+                f"{path}:{number}: expected the id of a case and a reason, got {line.strip()[:80]!r}",
+                code=Code.BAD_REQUEST,
+                hint="such as 'Add-1/0007  # rounds twice'; 'Add-1/*' means all of an operation",
+            )
+        entries.append(Expected(pattern, reason))
+    return entries
+
+
+def read_run(path: Path | str) -> Run:
+    """Read the JSON of a run.
+
+    Raises:
+        InputError: if it is something else.
+        OSError: if it cannot be read.
+    """
+    try:
+        record = json.loads(_text_of(path))
+        against, version, corpus = (str(record[name]) for name in ("against", "version", "corpus"))
+        return Run(against, version, corpus, [Result.parse(case) for case in record["cases"]])
+    except (ValueError, KeyError, TypeError, RecursionError) as reason:
+        raise InputError(
+            f"{path} is not the JSON of a run: {type(reason).__name__}: {reason}",
+            code=Code.BAD_REQUEST,
+            hint="'ir-runtime conformance run ... -o run.json' writes one",
+        ) from None
+
+
+def _text_of(path: Path | str) -> str:
+    """Read a text file of bounded size."""
+    with open(path, "rb") as file:
+        raw = file.read(_MOST_FILE + 1)
+    if len(raw) > _MOST_FILE:
+        raise InputError(f"{path} has more than {_MOST_FILE} bytes", code=Code.LIMIT)
+    return raw.decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a new run differs from an old one.
+
+    Args:
+        old: the old run.
+        new: the new run.
+    """
+
+    old: Run
+    new: Run
+
+    def _pairs(self) -> list[tuple[Result, Result]]:
+        old = {result.id: result for result in self.old.results}
+        return [(old[result.id], result) for result in self.new.results if result.id in old]
+
+    @property
+    def fixed(self) -> list[Result]:
+        """The new results of cases that pass now, and did not."""
+        return [new for old, new in self._pairs() if new.passed and not old.passed]
+
+    @property
+    def broken(self) -> list[Result]:
+        """The new results of cases that passed, and do not now."""
+        return [new for old, new in self._pairs() if old.passed and not new.passed]
+
+    @property
+    def changed(self) -> list[Result]:
+        """The new results of cases that are wrong in another way."""
+        return [
+            new
+            for old, new in self._pairs()
+            if not old.passed and not new.passed and old.status != new.status
+        ]
+
+    @property
+    def added(self) -> list[Result]:
+        """The results of cases that only the new run has."""
+        return _without(self.new, self.old)
+
+    @property
+    def removed(self) -> list[Result]:
+        """The results of cases that only the old run has."""
+        return _without(self.old, self.new)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the runs: the versions, where the runtime is the same."""
+        if self.old.against == self.new.against and self.old.version and self.new.version:
+            return self.old.version, self.new.version
+        return self.old.name, self.new.name
+
+    def __str__(self) -> str:
+        counts = [(len(self.fixed), "fixed"), (len(self.broken), "new")]
+        counts += [
+            (len(results), word)
+            for results, word in ((self.changed, "changed"), (self.added, "added"), (self.removed, "removed"))
+            if results
+        ]
+        return f"{' → '.join(self.names)}: {', '.join(f'{count:,} {word}' for count, word in counts)}"
+
+    def record(self) -> Record:
+        """For JSON."""
+        lists: dict[str, Sequence[Result]] = {
+            "fixed": self.fixed, "new": self.broken, "changed": self.changed, "added": self.added, "removed": self.removed,
+        }  # fmt: skip
+        sides = {"old": self.old, "newer": self.new}
+        return {
+            **{
+                side: {
+                    "against": run.against,
+                    "version": run.version,
+                    "corpus": run.corpus,
+                    **run.score.record(),
+                }
+                for side, run in sides.items()
+            },
+            **{name: [result.record() for result in results] for name, results in lists.items()},
+        }
+
+
+def _without(run: Run, other: Run) -> list[Result]:
+    ids = {result.id for result in other.results}
+    return [result for result in run.results if result.id not in ids]

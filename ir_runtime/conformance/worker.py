@@ -1,0 +1,212 @@
+"""Run cases in a process of its own, which may crash or hang: ``python -m ir_runtime.conformance.worker``.
+
+The process answers one job after another and ends with its parent. Jobs and answers are pickled, and pass through its standard
+input and output.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ..errors import InputError, IRError, LimitError, UnsupportedError
+from .results import Status
+
+if TYPE_CHECKING:
+    from .._util.child_process import Process
+
+__all__ = ["Answer", "Job", "Worker"]
+
+_GRACE = 5.0
+"""Seconds until a process that does not notice its deadline is ended."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A case to run.
+
+    Args:
+        against: the runtime.
+        files: the files of the case; without any, the answer is the version of the runtime.
+        seconds: the time limit.
+    """
+
+    against: str
+    files: Mapping[str, bytes]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The outcome of a job.
+
+    Args:
+        status: of the case.
+        message: what is wrong, or the version of the runtime.
+    """
+
+    status: Status
+    message: str = ""
+
+
+class Worker:
+    """A process for jobs, started on demand and again after its end. One thread runs jobs; others may kill it."""
+
+    def __init__(self) -> None:
+        self._process: Process | None = None
+        self._lock = threading.Lock()
+        self._is_killed = False
+
+    def run(self, job: Job) -> Answer:
+        """Run a job. One that ends the process is run again in a new one: an earlier job may have damaged the old one."""
+        is_new = self._process is None
+        answer = self._try(job)
+        return answer if is_new or answer.status not in ("crashed", "hung") else self._try(job)
+
+    def _try(self, job: Job) -> Answer:
+        from .._util.child_process import ending
+
+        process = self._start()
+        if process is None:
+            return Answer("crashed", "the run has ended")
+        late = threading.Event()
+        timer = threading.Timer(min(job.seconds + _GRACE, threading.TIMEOUT_MAX), _kill_late, (process, late))
+        timer.daemon = True
+        timer.start()
+        try:
+            _send(process.stdin, job)
+            answer = pickle.load(process.stdout)  # type: ignore[arg-type]  # noqa: S301 - of a process of our own
+        except (OSError, EOFError, pickle.UnpicklingError):
+            code = self._end()
+            if late.is_set():
+                return Answer("hung", f"no answer within {job.seconds:g} s")
+            return Answer("crashed", ending(code))
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            timer.cancel()
+        assert isinstance(answer, Answer)
+        return answer
+
+    def _start(self) -> Process | None:
+        """Return the process, started if there is none; nothing if it has been killed."""
+        from .._util.child_process import start_worker
+
+        with self._lock:
+            if self._is_killed:
+                return None
+            if self._process is None:
+                self._process = start_worker(__name__)
+            return self._process
+
+    def kill(self) -> None:
+        """End the process from another thread, for good; a job that it runs ends with it."""
+        with self._lock:
+            self._is_killed = True
+            if self._process is not None:
+                self._process.kill()
+
+    def stop(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.kill()
+            self._end()
+
+    def _end(self) -> int:
+        """Wait for the end of the process."""
+        with self._lock:
+            process, self._process = self._process, None
+        assert process is not None
+        for stream in (process.stdin, process.stdout):
+            assert stream is not None
+            with suppress(OSError):
+                stream.close()
+        return process.wait()
+
+
+def _kill_late(process: Process, late: threading.Event) -> None:
+    late.set()
+    process.kill()
+
+
+def _send(stream: Any, message: object) -> None:
+    pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.flush()
+
+
+def main() -> None:
+    """Run jobs from standard input until its end."""
+    from .._util.files import stream_to
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the waiting process
+    answers = stream_to(os.dup(1))
+    with open(
+        os.devnull, "wb"
+    ) as nothing:  # output of libraries would be mistaken for an answer, or for a message
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+    while (job := _next_job(sys.stdin.buffer)) is not None:
+        _send(answers, answer(job))
+
+
+def _next_job(stream: BinaryIO) -> Job | None:
+    try:
+        job: Job = pickle.load(stream)  # noqa: S301 - of the process that started this one
+    except EOFError:
+        return None
+    return job
+
+
+def answer(job: Job) -> Answer:
+    """Return the outcome of a job, in this process."""
+    from .._util.deadline import deadline
+    from .adapters import version_of
+
+    try:
+        with deadline(job.seconds):
+            return _judged(job) if job.files else Answer("passed", version_of(job.against))
+    except LimitError as reason:
+        return Answer("hung" if reason.limit == "seconds" else "refused", reason.message)
+    except InputError as reason:
+        return Answer("damaged", f"{reason.message}{f' ({reason.hint})' if reason.hint else ''}")
+
+
+def _judged(job: Job) -> Answer:
+    from .adapters import Crashed, Unsupported, adapter
+    from .case import Case
+    from .judge import judge
+
+    case, run = Case.parse(job.files), adapter(job.against)
+    try:
+        outputs = run(case)
+    except (Unsupported, UnsupportedError) as reason:
+        return Answer("unsupported", _message(reason))
+    except Crashed as reason:
+        return Answer("crashed", _message(reason))
+    except Exception as reason:
+        if isinstance(reason, LimitError) and reason.limit == "seconds":
+            raise
+        return Answer("passed" if case.kind == "refusal" else "refused", _message(reason))
+    judgement = judge(case, outputs)
+    return Answer("passed" if judgement.passed else "failed", judgement.message)
+
+
+def _message(reason: Exception) -> str:
+    if isinstance(reason, IRError):
+        return reason.message
+    lines = str(reason).strip().splitlines()
+    return lines[-1] if lines else type(reason).__name__
+
+
+if __name__ == "__main__":
+    # Under the name by which the classes of this module are pickled.
+    import_module("ir_runtime.conformance.worker").main()
