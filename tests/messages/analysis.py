@@ -1,4 +1,4 @@
-"""What is said about models as a whole, beyond tests/reader/test_messages.py."""
+"""What is said about models as a whole, beyond tests/io/test_messages.py."""
 
 from __future__ import annotations
 

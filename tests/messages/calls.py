@@ -1,4 +1,4 @@
-"""What is said about calls from Python that cannot be right, beyond those of tests/api/test_feeding.py."""
+"""What is said about calls from Python that cannot be right, beyond those of tests/openvino/test_feeding.py."""
 
 from __future__ import annotations
 

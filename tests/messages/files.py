@@ -1,4 +1,4 @@
-"""What is said about files that cannot be read, beyond those of tests/reader/test_messages.py."""
+"""What is said about files that cannot be read, beyond those of tests/io/test_messages.py."""
 
 from __future__ import annotations
 

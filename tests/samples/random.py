@@ -65,7 +65,7 @@ UNIFORM = [
 
 
 def classes(probs: Any, count: Any, *, again: bool = True, dtype: str = "f32", **how: Any) -> Sample:
-    """Mostly only one class of each entry has a probability: `tests/api/test_random.py` compares others."""
+    """Mostly only one class of each entry has a probability: `tests/openvino/test_random.py` compares others."""
     how = {"convert_type": "i64", "log_probs": False, "global_seed": 1, "op_seed": 2, "_constant": (1,)} | how
     data = np.array(probs, ElementType.parse(dtype).dtype)
     return case("Multinomial-13", data, np.asarray(count), with_replacement=again, **how)

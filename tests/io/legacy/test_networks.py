@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import openvino as ov
 import pytest
-from harness.legacy import Dims, End, LegacyNet
+from harness.legacy import CASES, Case, Dims, End, LegacyNet
 from harness.oracle import plugin
 from harness.oracle import read as theirs
 from openvino import opset1 as op
@@ -363,3 +363,38 @@ def test_the_batch_of_an_old_file_can_be_changed(build: Callable[[], Twin]) -> N
         for one, many in zip(before, after, strict=True):
             np.testing.assert_allclose(many[0], one, rtol=1e-4, atol=1e-6)
             np.testing.assert_allclose(many[-1], one, rtol=1e-4, atol=1e-6)
+
+
+def cost(net: LegacyNet, weights: bytes | None) -> dict[str, Any]:
+    """Count the cost of a file; whether shapes are declared ones is left out."""
+    record = ir.cost(ir.read_model(net.xml(), weights, strict=False)).record()
+    for layer in record["layers"]:
+        del layer["is_declared"]
+    return record
+
+
+@pytest.mark.parametrize("build", NETWORKS)
+def test_the_cost_is_that_of_the_file_with_its_weights(build: Callable[[], Twin]) -> None:
+    net = build().net
+    assert cost(net, None) == cost(net, bytes(net.weights))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.type} {case.data}"[:80])
+def test_missing_weights_are_the_only_error_of_a_layer(case: Case) -> None:
+    net = case.net()
+    model = ir.read_model(net.xml(), strict=False)
+    assert {str(found.code) for found in model.report.errors} <= {"IR004"}
+    with_weights = ir.read_model(net.xml(), net.weights)
+    assert [port.partial_shape for port in model.outputs] == [
+        port.partial_shape for port in with_weights.outputs
+    ]
+    assert [la.type for la in model._graph] == [la.type for la in with_weights._graph]
+
+
+def test_such_a_file_is_neither_run_nor_written() -> None:
+    net = NETWORKS[0]().net
+    model = ir.read_model(net.xml(), strict=False)
+    with pytest.raises(ir.UnsupportedError, match="have no data"):
+        ir.compile_model(model)
+    with pytest.raises(ir.IRError, match="no weights were found"):
+        ir.save_model(model, "never.xml")
