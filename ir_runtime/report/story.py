@@ -23,6 +23,7 @@ from .summary import End, ends
 
 __all__ = ["Link", "Sentence", "Story", "cost_text", "tell"]
 
+_SEVERE = ("error", "warning")
 SHARE = 0.8
 """The part of a total that the named layers make up."""
 _NAMED = 3
@@ -86,7 +87,7 @@ class Story:
 
     >>> import ir_runtime
     >>> story = ir_runtime.read_model("examples/digits/digits.xml").report().story
-    >>> print(story.about[1], story.is_fine, len(story.advice))
+    >>> print(story.about[1], story.ok, len(story.advice))
     Takes image f32 batch×1×8×8. True 2
 
     Args:
@@ -94,17 +95,21 @@ class Story:
         costs: totals, and where time and memory go.
         problems: the problems, or a sentence that there are none.
         advice: commands to try next.
+        ok: whether the model passes: no errors in the file, nothing wrong in measurements, and no changes. Warnings
+            about the file alone pass, as they do in `Diagnostics.ok`.
     """
 
     about: Sequence[Sentence]
     costs: Sequence[Sentence]
     problems: Sequence[Sentence]
     advice: Sequence[str] = ()
+    ok: bool = True
 
     @property
     def is_fine(self) -> bool:
         """Whether no sentence is an error or a warning."""
-        return not any(sentence.severity in ("error", "warning") for sentence in self.problems)
+        return not any(sentence.severity in _SEVERE for sentence in self.problems)
+
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.about, *self.costs, *self.problems)))
@@ -152,7 +157,11 @@ def tell(
         source, tree, shapes, records, {overlay["key"]: overlay for overlay in overlays}, measures, old
     )
     return Story(
-        list(teller.about()), list(teller.costs()), list(teller.problems()), list(teller.advice())[:_NAMED]
+        list(teller.about()),
+        list(teller.costs()),
+        list(teller.problems()),
+        list(teller.advice())[:_NAMED],
+        teller.passes(),
     )
 
 
@@ -315,6 +324,12 @@ class _Teller:
             unknown = [] if self.measures.against else ["values were not compared with another runtime"]
             unknown += [] if self.measures.times else ["time was not measured"]
             yield Sentence((f"The file is valid{'; ' * bool(unknown)}{' and '.join(unknown)}.",))
+
+    def passes(self) -> bool:
+        """Return whether the file has no errors, no measurement is bad, and nothing changed."""
+        measured = not any(conclusion.severity in _SEVERE for conclusion in self.measures.conclusions)
+        changed = self.old is not None and bool(self.old.changed or self.old.removed)
+        return self.source.report.ok and measured and not changed
 
     def _conclusion(self, conclusion: Conclusion) -> Sentence:
         parts: _Parts = [conclusion.text]
