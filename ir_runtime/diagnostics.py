@@ -167,10 +167,13 @@ class Diagnostic:
     causes: tuple[Cause, ...] = ()
     kind: str = ""
     """The message for many such findings, where that of each names something else."""
+    clause: str = ""
+    """The clause of the operation that is violated, with its number if it has one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", one_line(self.message))
         object.__setattr__(self, "hint", one_line(self.hint))
+        object.__setattr__(self, "clause", one_line(self.clause))
 
     @property
     def layer(self) -> str | None:
@@ -194,6 +197,7 @@ class Diagnostic:
             "layer": where.layer,
             "operation": where.operation or None,
             "hint": self.hint or None,
+            "clause": self.clause or None,
             "column": self.excerpt.skipped + self.excerpt.column
             if self.excerpt and self.excerpt.width
             else None,
@@ -214,7 +218,8 @@ class Diagnostic:
         place = f"{self.where}: " if self.where and str(self.where) else ""
         causes = "".join(f"\n  because {cause}" for cause in self.causes)
         hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{place}{self.severity}[{self.code}]: {self.message}{causes}{hint}"
+        clause = f"\n  clause: {self.clause}" if self.clause else ""
+        return f"{place}{self.severity}[{self.code}]: {self.message}{causes}{clause}{hint}"
 
 
 # The number of equal findings from which they are folded; errors never are, as each has to be corrected.
@@ -328,6 +333,7 @@ class Diagnostics:
         *,
         mark: Mark | None = None,
         causes: tuple[Cause, ...] = (),
+        clause: str = "",
     ) -> None:
         """Add an error: the model is invalid.
 
@@ -338,9 +344,12 @@ class Diagnostics:
             hint: what to do about it.
             mark: the element of the file to point at.
             causes: the layers that lead to it.
+            clause: the clause of the operation that is violated.
         """
         if self._counted(code, Severity.ERROR, where):
-            self._kept.append(Diagnostic(code, message, where, Severity.ERROR, hint, mark, causes=causes))
+            self._kept.append(
+                Diagnostic(code, message, where, Severity.ERROR, hint, mark, causes=causes, clause=clause)
+            )
 
     def warning(
         self,

@@ -61,10 +61,12 @@ class IRError(RuntimeError):
         code: str | None = None,
         where: Location | None = None,
         hint: str = "",
+        clause: str = "",
     ) -> None:
         super().__init__(message)
         self.message: str = one_line(message)
         self.hint: str = one_line(hint)
+        self.clause: str = clause
         self.code: str = code or self.default_code
         self.where: Location | None = where
         self.causes: tuple[Cause, ...] = ()
@@ -72,7 +74,9 @@ class IRError(RuntimeError):
     @property
     def diagnostic(self) -> Diagnostic:
         """The error as a finding."""
-        return Diagnostic(self.code, self.message, self.where, hint=self.hint, causes=self.causes)
+        return Diagnostic(
+            self.code, self.message, self.where, hint=self.hint, causes=self.causes, clause=self.clause
+        )
 
     def __str__(self) -> str:
         return str(self.diagnostic)

@@ -116,6 +116,7 @@ def test_reports() -> None:
         "layer": "a",
         "operation": "Add-1",
         "hint": None,
+        "clause": None,
         "column": None,
         "excerpt": None,
         "causes": [],

@@ -71,6 +71,7 @@ def test_the_wheel_has_the_package_and_its_types_alone(wheel: Path) -> None:
 def test_the_wheel_has_what_its_pages_are_made_of(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "ir_runtime/ops/_examples.json" in names
+    assert "ir_runtime/ops/_clauses.json" in names
     assert "ir_runtime/guides/first-nan.md" in names
     assert "ir_runtime/explanations/IR301.md" in names
     assert wheel.stat().st_size < 2_500_000

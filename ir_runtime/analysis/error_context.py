@@ -50,18 +50,33 @@ def with_context(step: Failing, arrays: Sequence[Array], reason: Exception) -> I
         return ExecutionError(message + detail, code=Code.LAYER_FAILED, where=where)
     if isinstance(reason, IRError):
         message = f"failed on the data it was given{together}: {reason.message}"
-        return ExecutionError(message, code=Code.LAYER_FAILED, where=where, hint=reason.hint)
+        return ExecutionError(
+            message,
+            code=Code.LAYER_FAILED,
+            where=where,
+            hint=reason.hint,
+            clause=_cite(step.layer, reason.clause),
+        )
     inference = step.expected
     refusal = (
         reason if isinstance(reason, RefusedInputError) else inference.refusal(arrays) if inference else None
     )
     if refusal is not None:
         message = f"failed on the data it was given: {refusal.reason.message}"
-        hint = refusal.reason.hint
-        return ExecutionError(message, code=Code.LAYER_FAILED, where=refusal.layer.where, hint=hint)
+        return ExecutionError(
+            message,
+            code=Code.LAYER_FAILED,
+            where=refusal.layer.where,
+            hint=refusal.reason.hint,
+            clause=_cite(refusal.layer, refusal.reason.clause),
+        )
     message = f"failed on the data it was given{together}: {_text(reason)}{_shapes(arrays, inference)}"
     hint = "the code of the operation does not handle such inputs"
     return ExecutionError(message, code=Code.LAYER_FAILED, where=where, hint=hint)
+
+
+def _cite(layer: Layer, clause: str) -> str:
+    return clause if layer.op is None else layer.op.cite(clause)
 
 
 def _text(reason: Exception) -> str:

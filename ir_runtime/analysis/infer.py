@@ -101,6 +101,7 @@ class _Refusal(NamedTuple):
     code: str
     message: str
     hint: str = ""
+    clause: str = ""
 
 
 class _Outcome(NamedTuple):
@@ -169,7 +170,9 @@ class _Walk:
             self.report.extend(report)
         if refusal is not None:
             why = self.causes.of_refusal(layer, _not_none(received)) if self.options.explain else ()
-            self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
+            self.report.error(
+                refusal.code, refusal.message, layer.where, refusal.hint, causes=why, clause=refusal.clause
+            )
         if len(values) < len(layer.outputs):  # the number of outputs may be unknown
             values += _declared(layer)[len(values) :]
         self._store(layer, values)
@@ -251,7 +254,7 @@ class _Walk:
             reason.where = reason.where or layer.where
             raise
         except IRError as reason:
-            refusal = _Refusal(reason.code, reason.message, reason.hint)
+            refusal = _Refusal(reason.code, reason.message, reason.hint, layer.op.cite(reason.clause))
             return _Outcome(_declared(layer), refusal, _reports(run_body))
         except MemoryError:  # says nothing about the model
             raise

@@ -34,6 +34,11 @@ class Operation(Protocol):
         ...
 
     @classmethod
+    def cite(cls, clause: str) -> str:
+        """Return a clause with its number, as messages cite it."""
+        ...
+
+    @classmethod
     def port_of(cls, index: int) -> Input | None:
         """Return the declared input at a position."""
         ...

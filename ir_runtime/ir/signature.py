@@ -81,7 +81,10 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
     """
     required = sum(not (p.optional or p.variadic) for p in ports)
     if len(inputs) < required or (inputs and port_at(ports, len(inputs) - 1) is None):
-        raise InferenceError(f"takes {_arity(ports, required)}, got {len(inputs)}", code=Code.PORT_COUNT)
+        arity = _arity(ports, required)
+        raise InferenceError(
+            f"takes {arity}, got {len(inputs)}", code=Code.PORT_COUNT, clause=f"the operation takes {arity}"
+        )
     bound: dict[str, ElementType] = {}
     first: dict[str, str] = {}
     for index, element in enumerate(inputs):
@@ -93,7 +96,9 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
         if element not in variable.allowed:
             allowed = ", ".join(each.label for each in variable.allowed)
             reason = InferenceError(
-                f"{name} is {element.label}; allowed are {allowed}", code=Code.ELEMENT_TYPE
+                f"{name} is {element.label}; allowed are {allowed}",
+                code=Code.ELEMENT_TYPE,
+                clause=f"{_clause_name(port)} is {allowed}",
             )
             if not port.unchecked:
                 raise reason
@@ -106,6 +111,7 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
                 f"{name} is {element.label} where {bound[variable.name].label} is expected, the type of {first[variable.name]}",
                 code=Code.ELEMENT_TYPE,
                 hint="a Convert layer gives one of them the type of the other",
+                clause=f"{_clause_name(port)} has the type of {first[variable.name]}",
             )
     return bound
 
@@ -146,6 +152,11 @@ def _arity(ports: Sequence[Input], required: int) -> str:
     names = ", ".join(p.name for p in ports)
     count = str(most) if most == required else f"{required} to {most}"
     return f"{count} inputs ({names})" if names else "no inputs"
+
+
+def _clause_name(port: Input) -> str:
+    """Return what clauses call an input."""
+    return "each input" if port.variadic else f"input {port.name!r}"
 
 
 def _port_name(port: Input, index: int) -> str:

@@ -44,14 +44,20 @@ _MAX_ROUNDS = 12
 def check_one(value: Value, name: str) -> None:
     """Require a tensor of one element, of any rank."""
     if not value.count.contains(1):
-        raise InferenceError(f"{name} must be one number or boolean, not of shape {value.shape}")
+        raise InferenceError(
+            f"{name} must be one number or boolean, not of shape {value.shape}",
+            clause=f"{name} is one number or boolean",
+        )
 
 
 def only(array: Array, name: str) -> float:
     """Return the element of a tensor of one element."""
     if array.size != 1:
         shape = PartialShape(array.shape)
-        raise ExecutionError(f"{name} must be one number or boolean, not of shape {shape}")
+        raise ExecutionError(
+            f"{name} must be one number or boolean, not of shape {shape}",
+            clause=f"{name} is one number or boolean",
+        )
     element: float = array.item()
     return element
 
@@ -69,6 +75,7 @@ def outputs_of(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_
         raise InferenceError(
             f"the port map of {body.name} has no <output> for output {min(missing)} of the layer, counted from 0",
             code=Code.PORT_COUNT,
+            clause="the port map has an <output> for each output of the layer",
         )
     return [results[by_port[port]] for port in range(count)]
 
@@ -84,12 +91,14 @@ def check_ties(body: Body) -> None:
         if cut.part_size < 1 or cut.stride == 0:
             wrong = "stride 0" if cut.stride == 0 else f"part_size {cut.part_size}"
             raise InferenceError(
-                f"port_map splits input {port}, counted from 0, with {wrong}, which gives no parts"
+                f"port_map splits input {port}, counted from 0, with {wrong}, which gives no parts",
+                clause="part_size of a sliced input is at least 1, and its stride is not 0",
             )
         if abs(cut.stride) != cut.part_size:
             raise InferenceError(
                 f"port_map splits input {port}, counted from 0, with part_size {cut.part_size} and stride {cut.stride}; "
-                f"parts must follow one another, so the stride must be {cut.part_size} or -{cut.part_size}"
+                f"parts must follow one another, so the stride must be {cut.part_size} or -{cut.part_size}",
+                clause="stride of a sliced input is part_size or -part_size",
             )
     fed = {entry.parameter for entry in body.inputs} | {body.iteration}
     round = {edge.parameter for edge in body.back_edges}
@@ -99,6 +108,7 @@ def check_ties(body: Body) -> None:
                 f"layer {id} {layer.name!r} of {body.name}, a Parameter, has no value: the port map has no <input> "
                 f"for it",
                 code=Code.UNCONNECTED,
+                clause="each Parameter of the body that is read has an <input> or a back edge in the port map",
             )
 
 
@@ -117,7 +127,8 @@ def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
     if len({count for _, count in static}) > 1:
         counts = ", ".join(f"input {port} into {count}" for port, count in static)
         raise InferenceError(
-            f"inputs must be split into the same number of parts, but port_map splits {counts}"
+            f"inputs must be split into the same number of parts, but port_map splits {counts}",
+            clause="all sliced inputs have the same number of parts",
         )
     return static[0][1] if static else Dimension() if counts_by_port else Dimension(1)
 
@@ -134,12 +145,16 @@ def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
     if rest:
         raise InferenceError(
             f"input {port}, counted from 0, has {count * cut.part_size + rest} elements to split along axis {axis}, "
-            f"which parts of {cut.part_size} do not divide"
+            f"which parts of {cut.part_size} do not divide",
+            clause="part_size divides the elements to split",
         )
     for iteration in (0, count - 1)[:count]:
         where = cut.part(length, iteration)
         if where.start < 0 or where.stop > length:
-            raise InferenceError(out_of_range(port, axis, length, where, iteration))
+            raise InferenceError(
+                out_of_range(port, axis, length, where, iteration),
+                clause="the parts of a sliced input are inside it",
+            )
     return Dimension(count)
 
 
@@ -193,7 +208,8 @@ def _infer_fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Map
             if not _is_convertible(after.element, before.element):
                 raise InferenceError(
                     f"the back edge from layer {edge.result} to layer {edge.parameter} of the body gives "
-                    f"{after.element.label}, but the latter is fed {before.element.label} at first"
+                    f"{after.element.label}, but the latter is fed {before.element.label} at first",
+                    clause="a back edge gives the element type that the Parameter is fed, or a number that converts to it",
                 )
             if _stays(before.shape, after.shape):
                 continue
@@ -216,7 +232,8 @@ def _as(value: Value, element: ElementType) -> Value:
         return value
     if not _is_convertible(value.element, element):
         raise InferenceError(
-            f"a Parameter of the body declares {element.label}, to which the {value.element.label} that it is fed cannot be converted"
+            f"a Parameter of the body declares {element.label}, to which the {value.element.label} that it is fed cannot be converted",
+            clause="a Parameter of the body is fed its element type, or a number that converts to it",
         )
     return Value(TensorType(element, value.shape))
 

@@ -104,7 +104,8 @@ class Iterations:
                 return _of_type(self.feeds[edge.parameter], empty.get(output.result))
         raise ExecutionError(
             f"the loop ran no iteration, so output {output.port}, counted from 0, has no value: it is what the last "
-            f"iteration gives"
+            f"iteration gives",
+            clause="an output without axis has a value only if the loop runs at least once",
         )
 
 
@@ -119,7 +120,10 @@ def _part(port: int, x: Array, cut: Cut, iteration: int) -> Array:
     axis = normalize_axis(cut.axis, x.ndim)
     where = cut.part(x.shape[axis], iteration)
     if where.start < 0 or where.stop > x.shape[axis]:
-        raise ExecutionError(out_of_range(port, axis, x.shape[axis], where, iteration))
+        raise ExecutionError(
+            out_of_range(port, axis, x.shape[axis], where, iteration),
+            clause="the parts of a sliced input are inside it",
+        )
     return x[(slice(None),) * axis + (where,)]
 
 
@@ -127,7 +131,8 @@ def _concatenate(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> A
     if not parts:
         if type is None or type.shape.rank is None:
             raise ExecutionError(
-                "the loop ran no iteration, and the body does not declare a shape for the parts that an output joins"
+                "the loop ran no iteration, and the body does not declare a shape for the parts that an output joins",
+                clause="the body declares the shape of joined parts if the loop may run no iteration",
             )
         shape = [d.min for d in type.shape]
         shape[normalize_axis(cut.axis, len(shape))] = 0
@@ -137,6 +142,7 @@ def _concatenate(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> A
     if len(frames) > 1:
         shapes = " and ".join(sorted(map(str, frames))[:2])
         raise ExecutionError(
-            f"iterations give parts of shapes {shapes}, which cannot be joined along axis {axis}"
+            f"iterations give parts of shapes {shapes}, which cannot be joined along axis {axis}",
+            clause="joined parts differ along the joined axis only",
         )
     return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis=axis)

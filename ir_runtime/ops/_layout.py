@@ -27,5 +27,8 @@ def fit_axes(name: str, axes: Sequence[str], shape: PartialShape, lengths: dict[
     merged = [d.merge(lengths.get(a, d)) for a, d in zip(axes, shape, strict=False)]
     if len(axes) != shape.rank or None in merged:
         expected = ", ".join(f"{axis} {lengths[axis]}" if axis in lengths else axis for axis in axes)
-        raise InferenceError(f"{name} has shape {shape}; [{expected}] is expected")
+        raise InferenceError(
+            f"{name} has shape {shape}; [{expected}] is expected",
+            clause=f"{name} has the shape [{', '.join(axes)}], with the same lengths as other inputs",
+        )
     lengths |= {axis: dim for axis, dim in zip(axes, merged, strict=True) if dim is not None}

@@ -41,19 +41,24 @@ __all__ = [
 def check_scalar(value: Value, name: str) -> None:
     """Require a 0-D tensor."""
     if value.shape.rank not in (None, 0):
-        raise InferenceError(f"{name} must be a scalar, not of shape {value.shape}")
+        raise InferenceError(
+            f"{name} must be a scalar, not of shape {value.shape}", clause=f"{name} is a scalar"
+        )
 
 
 def check_vector(value: Value, name: str) -> None:
     """Require a 1-D tensor."""
     if value.shape.rank not in (None, 1):
-        raise InferenceError(f"{name} must be 1-D, not of shape {value.shape}")
+        raise InferenceError(f"{name} must be 1-D, not of shape {value.shape}", clause=f"{name} is 1-D")
 
 
 def check_one_number(value: Value, name: str) -> None:
     """Require a single number, in a tensor of at most one dimension."""
     if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
-        raise InferenceError(f"{name} must be one number, not of shape {value.shape}")
+        raise InferenceError(
+            f"{name} must be one number, not of shape {value.shape}",
+            clause=f"{name} is one number, a scalar or 1-D",
+        )
 
 
 def of_rank(value: Value, name: str, layout: str) -> PartialShape:
@@ -62,7 +67,10 @@ def of_rank(value: Value, name: str, layout: str) -> PartialShape:
     if value.shape.rank is None:
         return PartialShape.dynamic(rank)
     if value.shape.rank != rank:
-        raise InferenceError(f"{name} must have rank {rank}, {layout}, found {value.shape}")
+        raise InferenceError(
+            f"{name} must have rank {rank}, {layout}, found {value.shape}",
+            clause=f"{name} has rank {rank}, {layout}",
+        )
     return value.shape
 
 
@@ -93,7 +101,8 @@ def count_of(value: Value, name: str = "an input") -> int | None:
     if value.count.min > _MOST:
         raise InferenceError(
             f"{name} of shape {value.shape} holds {value.count} numbers; at most {_MOST} are allowed where "
-            f"each is an axis, a length or a part"
+            f"each is an axis, a length or a part",
+            clause=f"{name} holds at most {_MOST} numbers",
         )
     return value.count.__index__() if value.count.is_static else None
 
@@ -107,7 +116,10 @@ def common_count(**inputs: Value | None) -> int | None:
     if len(set(counts.values())) > 1:
         text = ", ".join(f"{name} has length {count}" for name, count in counts.items())
         *others, last = counts
-        raise InferenceError(f"{', '.join(others)} and {last} must be equally long; {text}")
+        raise InferenceError(
+            f"{', '.join(others)} and {last} must be equally long; {text}",
+            clause=f"{', '.join(others)} and {last} are equally long",
+        )
     return next(iter(counts.values()), None)
 
 
@@ -117,7 +129,9 @@ def length_of(value: Value, name: str, least: int = 0) -> Dimension:
     (number,) = value.numbers() or (Interval(),)
     highest = number.max if isinstance(number, Interval) else number
     if highest is not None and highest < least:
-        raise InferenceError(f"{name} is {_show(number)}; at least {least} is expected")
+        raise InferenceError(
+            f"{name} is {_show(number)}; at least {least} is expected", clause=f"{name} is at least {least}"
+        )
     length = Dimension.of(number)
     return length if length.min >= least else Dimension.between(least, length.max, length.symbol)
 
@@ -131,7 +145,10 @@ def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:
         return None if count is None else (Dimension(),) * count
     for place, number in enumerate(numbers):
         if isinstance(number, int) and number < 0:
-            raise InferenceError(f"element {place} of {name} is {number}; a length is at least 0")
+            raise InferenceError(
+                f"element {place} of {name} is {number}; a length is at least 0",
+                clause=f"each length in {name} is at least 0",
+            )
     return tuple(map(Dimension.of, numbers))
 
 
@@ -164,7 +181,10 @@ def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "rank", l
     count = max(rank, least)
     if not -count <= axis < count:
         allowed = f"{-count} to {count - 1} are allowed" if count else "a scalar has no axes"
-        raise InferenceError(f"{name} {axis} is out of range for {of} {rank}: {allowed}")
+        raise InferenceError(
+            f"{name} {axis} is out of range for {of} {rank}: {allowed}",
+            clause=f"{name} is in [-r, r-1], where r is the {of}",
+        )
     return axis % count
 
 
@@ -176,7 +196,10 @@ def normalize_axes(
     normalized = tuple(normalize_axis(axis, rank, name, of, least) for axis in listed)
     twice = next((axis for axis in normalized if normalized.count(axis) > 1), None)
     if twice is not None:
-        raise InferenceError(f"axes {list(listed)} name axis {twice} twice, where each may be named once")
+        raise InferenceError(
+            f"axes {list(listed)} name axis {twice} twice, where each may be named once",
+            clause="no axis is named twice",
+        )
     return normalized
 
 
@@ -188,7 +211,9 @@ def axes_of(axes: Array) -> tuple[int, ...]:
 def check_list(value: Value, name: str) -> None:
     """Require a scalar or a 1-D tensor."""
     if value.shape.rank is not None and value.shape.rank > 1:
-        raise InferenceError(f"{name} must be a scalar or 1-D, not of shape {value.shape}")
+        raise InferenceError(
+            f"{name} must be a scalar or 1-D, not of shape {value.shape}", clause=f"{name} is a scalar or 1-D"
+        )
 
 
 def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool, least: int = 0) -> PartialShape:
@@ -203,7 +228,10 @@ def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool, least: int 
             return shape.replace(dict.fromkeys(gone, 1))
         return PartialShape([d for i, d in enumerate(shape) if i not in gone])
     if axes.count.min > max(shape.rank, least):
-        raise InferenceError(f"axes has length {axes.count}, but data {shape} has rank {shape.rank}")
+        raise InferenceError(
+            f"axes has length {axes.count}, but data {shape} has rank {shape.rank}",
+            clause="there are no more axes than data has",
+        )
     if axes.count == 0 or not shape.rank:
         return shape
     if keep_dims:
@@ -259,7 +287,8 @@ def broadcast_shapes(
         axis = dims.index(None) - rank
         raise InferenceError(
             f"{names[0]} {a} and {names[1]} {b} do not broadcast: along axis {axis}, {left[axis]} meets "
-            f"{right[axis]}, where both must be equal or one of them 1"
+            f"{right[axis]}, where both must be equal or one of them 1",
+            clause=f"{names[0]} and {names[1]} broadcast: counted from the last axis, lengths are equal or one of them is 1",
         )
     return PartialShape([d for d in dims if d is not None])
 
@@ -313,7 +342,8 @@ def broadcast_onto(
     if None in fitted or not all(d.contains(1) for d in b[:extra]):
         raise InferenceError(
             f"{names[1]} {b} does not broadcast to {names[0]} {a}: counted from the last axis, each length must "
-            f"be equal or 1"
+            f"be equal or 1",
+            clause=f"{names[1]} broadcasts to {names[0]}: counted from the last axis, each length is equal or 1",
         )
     return PartialShape([d for d in fitted if d is not None])
 
@@ -333,6 +363,7 @@ def _equal(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
         raise InferenceError(
             f"{names[0]} {a} and {names[1]} {b} differ, and auto_broadcast is none",
             hint="auto_broadcast numpy stretches lengths of 1",
+            clause=f"{names[0]} and {names[1]} have the same shape if auto_broadcast is none",
         )
     return merged
 
@@ -349,7 +380,8 @@ def _onto(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
     if len(padded) > a.rank or None in fitted:
         raise InferenceError(
             f"{names[1]} {b} does not fit into {names[0]} {a}, as auto_broadcast pdpd requires: counted from the "
-            f"first axis, each length must be equal or 1"
+            f"first axis, each length must be equal or 1",
+            clause=f"{names[1]} fits into {names[0]} if auto_broadcast is pdpd: counted from axis 0, each length is equal or 1",
         )
     return PartialShape([d for d in fitted if d is not None])
 

@@ -23,16 +23,21 @@ def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, D
     of_boxes = of_rank(boxes, "boxes", f"[batches, boxes, {size}]")
     of_scores = of_rank(scores, "scores", "[batches, classes, boxes]")
     if not of_boxes[2].contains(size):
-        raise InferenceError(f"boxes must be [batches, boxes, {size}], {size} numbers each, found {of_boxes}")
+        raise InferenceError(
+            f"boxes must be [batches, boxes, {size}], {size} numbers each, found {of_boxes}",
+            clause=f"boxes is [batches, boxes, {size}]",
+        )
     batches, count = of_boxes[0].merge(of_scores[0]), of_boxes[1].merge(of_scores[2])
     if batches is None:
         raise InferenceError(
-            f"boxes {of_boxes} and scores {of_scores} differ in batch size, the first dimension"
+            f"boxes {of_boxes} and scores {of_scores} differ in batch size, the first dimension",
+            clause="boxes and scores have the same batch size",
         )
     if count is None:
         raise InferenceError(
             f"boxes {of_boxes} are {of_boxes[1]}, but scores {of_scores} are for {of_scores[2]}",
             hint=f"boxes must be [batches, boxes, {size}], and scores [batches, classes, boxes]",
+            clause="boxes and scores are for the same number of boxes",
         )
     return batches, of_scores[1], count
 
@@ -43,7 +48,7 @@ def check_number(value: Value | None, name: str, most_rank: int = 1) -> None:
         return
     if value.shape.rank > most_rank or not all(d.contains(1) for d in value.shape):
         form = "a scalar or of shape [1]" if most_rank else "a scalar"
-        raise InferenceError(f"{name} must be {form}, not of shape {value.shape}")
+        raise InferenceError(f"{name} must be {form}, not of shape {value.shape}", clause=f"{name} is {form}")
 
 
 def at_most(limit: Value | None) -> int | None:

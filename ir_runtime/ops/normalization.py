@@ -69,7 +69,10 @@ class GRN(Op):
 
     def infer(self, data: Value) -> PartialShape:
         if data.shape.rank not in (None, 2, 3, 4):
-            raise InferenceError(f"data has shape {data.shape}; 2 to 4 axes are expected, [N, C, ...]")
+            raise InferenceError(
+                f"data has shape {data.shape}; 2 to 4 axes are expected, [N, C, ...]",
+                clause="data has 2 to 4 axes, [N, C, ...]",
+            )
         return data.shape
 
     def evaluate(self, data: Array) -> Array:
@@ -104,7 +107,10 @@ class MVN(Op):
         _check_axes(data, axes)
         count = count_of(axes, "axes")
         if data.shape.rank is not None and count is not None and count > data.shape.rank:
-            raise InferenceError(f"axes has length {count}, but data {data.shape} has rank {data.shape.rank}")
+            raise InferenceError(
+                f"axes has length {count}, but data {data.shape} has rank {data.shape.rank}",
+                clause="there are no more axes than data has",
+            )
         return data.shape
 
     def evaluate(self, data: Array, axes: Array) -> Array:
@@ -225,7 +231,8 @@ class GroupNormalization(Op):
         if rest or (channels.max is not None and channels.max < self.num_groups):
             raise InferenceError(
                 f"axis 1 of data {shape}, the channels, has length {channels}, which num_groups {self.num_groups} does "
-                f"not divide"
+                f"not divide",
+                clause="num_groups divides the channels",
             )
         return shape
 

@@ -106,12 +106,16 @@ class FakeConvert(Op):
     def infer(self, data: Value, scale: Value, shift: Value | None = None) -> PartialShape:
         shape = broadcast_onto(data.shape, scale.shape, names=("data", "scale"))
         if None not in (data.shape.rank, scale.shape.rank) and len(scale.shape) > len(data.shape):
-            raise InferenceError(f"scale {scale.shape} has more axes than data {data.shape}")
+            raise InferenceError(
+                f"scale {scale.shape} has more axes than data {data.shape}",
+                clause="scale has no more axes than data",
+            )
         if shift is None:
             return shape
         if not scale.shape.compatible(shift.shape):
             raise InferenceError(
-                f"shift has shape {shift.shape}, but scale {scale.shape}; both must be equal"
+                f"shift has shape {shift.shape}, but scale {scale.shape}; both must be equal",
+                clause="shift has the shape of scale",
             )
         return broadcast_onto(shape, shift.shape, names=("data", "shift"))
 

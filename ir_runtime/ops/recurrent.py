@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from ..errors import ValidationError
 from ..ir.dimension import Dimension
 from ..ir.formula import Count, product
 from ..ir.operands import Operands, size
@@ -70,9 +71,10 @@ class Recurrent(Op):
         usual = self.schema()["activations"].default
         needed = len(usual) if isinstance(usual, tuple) else 0
         if len(self.activations) < needed:
-            raise ValueError(
+            raise ValidationError(
                 f"attribute 'activations' must name {needed} functions, not {len(self.activations)}: "
-                f"{', '.join(self.activations)}"
+                f"{', '.join(self.activations)}",
+                clause=f"attribute 'activations' names {needed} functions",
             )
 
     def sizes(self) -> dict[str, Dimension]:
@@ -103,7 +105,7 @@ class Recurrent(Op):
                 a for a, d in zip(axes, shape, strict=False) if a in fixed and not d.compatible(fixed[a])
             ]
             hint = "; ".join(f"{axis} is {fixed[axis]}, {self.origin(axis)}" for axis in wrong)
-            raise InferenceError(reason.message, hint=hint) from None
+            raise InferenceError(reason.message, hint=hint, clause=reason.clause) from None
 
     def origin(self, axis: str) -> str:
         """Describe the attribute that determines an axis length."""

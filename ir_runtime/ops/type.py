@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..errors import ValidationError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
@@ -58,8 +59,9 @@ class Convert(Op):
     def verify(self) -> None:
         """Require a numeric type."""
         if self.destination_type not in NUMERIC:
-            raise ValueError(
-                f"attribute 'destination_type' must be a numeric type, not {self.destination_type.label}"
+            raise ValidationError(
+                f"attribute 'destination_type' must be a numeric type, not {self.destination_type.label}",
+                clause="attribute 'destination_type' is a numeric type",
             )
 
     def infer(self, data: Value) -> PartialShape:
@@ -198,6 +200,7 @@ class ConvertPromoteTypes(Op):
         return InferenceError(
             f"input_0 and input_1, {a.label} and {b.label}, have no common type: {why}",
             hint="promote_unsafe true allows one",
+            clause="promoted types hold the numbers of both inputs, unless promote_unsafe",
         )
 
 
@@ -220,7 +223,8 @@ class StringTensorPack(Op):
         shape = begins.shape.merge(ends.shape)
         if shape is None:
             raise InferenceError(
-                f"begins has shape {begins.shape}, but ends {ends.shape}; both must be equal"
+                f"begins has shape {begins.shape}, but ends {ends.shape}; both must be equal",
+                clause="begins and ends have the same shape",
             )
         first, last, most = begins.known(), ends.known(), symbols.count.max
         if first is not None and last is not None:
@@ -230,7 +234,8 @@ class StringTensorPack(Op):
                 begin, end = first[wrong][0], last[wrong][0]
                 raise InferenceError(
                     f"begins and ends hold {begin} and {end} for one string; it must be within the {symbols.count} bytes of "
-                    f"symbols, and end after its begin"
+                    f"symbols, and end after its begin",
+                    clause="each string is within symbols, and ends after its begin",
                 )
         return shape
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
+from ..errors import ValidationError
 from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ._define.operation import InferenceError, Op, attr
@@ -60,9 +61,10 @@ class SlidingWindow(Op):
 
     def _per_axis(self, name: str, numbers: Sequence[int]) -> None:
         if len(numbers) != len(self.strides):
-            raise ValueError(
+            raise ValidationError(
                 f"attributes 'strides' {list(self.strides)} and {name!r} {list(numbers)} differ in length; each "
-                f"must have one number for each spatial axis"
+                f"must have one number for each spatial axis",
+                clause=f"attributes 'strides' and {name!r} are equally long",
             )
 
     def spread(self) -> tuple[int, ...]:
@@ -144,6 +146,7 @@ class SlidingWindow(Op):
         return InferenceError(
             f"dim {axis + 2} of data is {length}{around}, but the kernel covers{gaps} {extent} elements there",
             hint=f"{extent - padded} more of padding, or a kernel that covers at most {padded}, would fit",
+            clause="windows are not larger than data with pads",
         )
 
     def slide(self, lengths: Sequence[Dimension], kernel: Sequence[Dimension]) -> list[Dimension]:
@@ -153,7 +156,8 @@ class SlidingWindow(Op):
     def _fit(self, axis: int, length: Dimension, kernel: Dimension) -> Dimension:
         if kernel == 0:
             raise InferenceError(
-                f"filters have a kernel of length 0 along spatial axis {axis}; at least 1 is expected"
+                f"filters have a kernel of length 0 along spatial axis {axis}; at least 1 is expected",
+                clause="filters have a kernel of length at least 1 along each spatial axis",
             )
         least = max(kernel.min, 1)
         if length.is_static and kernel.is_static:
@@ -196,10 +200,14 @@ def data_dims(shape: PartialShape, spatial: int) -> PartialShape:
     if shape.rank is None:
         return PartialShape.dynamic(spatial + 2)
     if not 3 <= shape.rank <= 5:
-        raise InferenceError(f"data must have rank 3, 4 or 5, [N, C, spatial...], found {shape}")
+        raise InferenceError(
+            f"data must have rank 3, 4 or 5, [N, C, spatial...], found {shape}",
+            clause="data has rank 3, 4 or 5, [N, C, spatial...]",
+        )
     if shape.rank != spatial + 2:
         raise InferenceError(
             f"data must have rank {spatial + 2}, N, C and one axis for each of 'strides', found {shape}",
             hint="strides, pads and similar attributes have one number for each spatial axis",
+            clause="data has one axis for each of 'strides', and N and C",
         )
     return shape

@@ -144,6 +144,7 @@ def test_json_is_a_list_of_files(folder: Path, invoke: Invoke) -> None:
         "line": 12,
         "layer": "plus",
         "operation": "Adds",
+        "clause": None,
         "column": None,
         "excerpt": '<layer id="2" name="plus" type="Adds" version="opset1">',
         "causes": [],

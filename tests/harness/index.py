@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 import ir_runtime.ops
+from harness.clauses import clauses
 from harness.examples import examples
 from harness.factories import written
 from ir_runtime import backends, cli
@@ -145,6 +146,6 @@ def _by_type(registered: Mapping[Any, Sequence[Any]]) -> str:
 
 
 if __name__ == "__main__":
-    for file, text in (*indexes(), examples()):
+    for file, text in (*indexes(), examples(), clauses()):
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")

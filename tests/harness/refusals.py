@@ -62,13 +62,14 @@ class Refusal:
 
     def feeds(self) -> list[Array]:
         """What is fed where the model runs."""
-        return [np.asarray(x) for i, x in enumerate(self.inputs) if self._is_fed(i)]
+        return [np.asarray(x) for i, x in enumerate(self.inputs) if self.is_fed(i)]
 
     def said(self) -> str:
         """What a user reads."""
         return said_when_run(self.net(), self.feeds(), self.backend) if self.run else said_of(self.net())
 
-    def _is_fed(self, index: int) -> bool:
+    def is_fed(self, index: int) -> bool:
+        """Whether an input is a Parameter in the file."""
         if value(self.inputs[index]).known() is None:
             return True
         return self.run if self.fed is None else index in self.fed
@@ -77,7 +78,7 @@ class Refusal:
         """A Parameter or a constant for an input, and what the port that it feeds says."""
         port, element = self._port(index), known.element.label
         says = " ".join([precision(known.element), *_dims(known)])
-        if not self._is_fed(index):
+        if not self.is_fed(index):
             return net.constant(known.known(), element, name=port), says
         ranked = known.shape.rank is not None
         shape = ",".join(map(str, known.shape)) if ranked else "..."

@@ -275,7 +275,10 @@ class Probe:
         if reason.code == Code.LIMIT:
             return Answer(steps, inconclusive=True)
         severity = Severity.WARNING if isinstance(reason, SuspiciousValuesError) else Severity.ERROR
-        refusal = Diagnostic(reason.code, reason.message, reason.where or layer.where, severity, reason.hint)
+        clause = "" if layer.op is None else layer.op.cite(reason.clause)
+        refusal = Diagnostic(
+            reason.code, reason.message, reason.where or layer.where, severity, reason.hint, clause=clause
+        )
         inputs = (values.get(s) for s in self.graph.sources(layer) if s is not None)
         return Answer(
             steps, refusal, layer, tuple(dict.fromkeys(n for v in inputs if v for n in _lengths(v)))

@@ -336,7 +336,7 @@ class LayerReader:
             raise
         except ValidationError as problem:
             for finding in problem.diagnostics or (problem.diagnostic,):
-                self.report.error(finding.code, finding.message, where, finding.hint)
+                self.report.error(finding.code, finding.message, where, finding.hint, clause=finding.clause)
         except IRError as problem:
             report_problem(self.report, problem, where)
         return None

@@ -70,6 +70,11 @@ class Attribute:
         """True if layers must have it."""
         return self.default is MISSING and not self.external
 
+    @property
+    def clause(self) -> str:
+        """The clause that its values fulfil."""
+        return f"attribute {self.xml!r} is {self.allows().removeprefix('must be ')}"
+
     def parse(self, text: str) -> object:
         """Parse a string from a file; `ValueError` lists the allowed values."""
         try:
@@ -149,11 +154,14 @@ def body_field(*, doc: str = "") -> Any:
     return Attribute("", None, doc=doc, external=True)
 
 
-def raise_invalid(problems: Collection[str]) -> None:
-    """Raise one `ValidationError` for all problems, if there are any."""
+def raise_invalid(problems: Collection[str], clauses: Iterable[str] = ()) -> None:
+    """Raise one `ValidationError` for all problems, if there are any; ``clauses`` are those that they violate."""
     if not problems:
         return
-    diagnostics = tuple(Diagnostic(Code.BAD_ATTRIBUTE, problem) for problem in problems)
+    cited = iter(clauses)
+    diagnostics = tuple(
+        Diagnostic(Code.BAD_ATTRIBUTE, problem, clause=next(cited, "")) for problem in problems
+    )
     text = "; ".join(d.message for d in diagnostics)
     raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=diagnostics)
 

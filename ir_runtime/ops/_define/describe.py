@@ -13,6 +13,7 @@ from typing import Literal, Union, get_args, get_origin
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from .attributes import Attribute
+from .clauses import clauses
 from .examples import Described, recorded
 from .operation import Element, Input, Op, Output
 
@@ -74,6 +75,7 @@ def record(cls: type[Op]) -> Described:
         "types": [
             {"name": e.name, "allowed": [t.label for t in e.allowed], "doc": e.doc} for e in _elements(cls)
         ],
+        "clauses": list(clauses(cls.versioned_name())) if group(cls) else [],
         "spec": link(cls),
         "tested_against": TESTED_AGAINST if group(cls) else None,
         "source": source(cls),

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._util.forks import cached_by_class
 from ..._util.nearest import nearest
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.element import ElementType
 from ...ir.formula import Count, total
 from ...ir.graph import Body, bodies_of
@@ -27,6 +27,7 @@ from ...ir.tensor import Array, Bounds, TensorType, Value, empty_results, object
 from .._index import MODULES
 from .attributes import Attribute, attr, blob_field, body_field, raise_invalid, read_schema
 from .bounds import fit
+from .clauses import cite
 
 __all__ = [
     "Contents",
@@ -83,7 +84,10 @@ def check_index_types(**attributes: E) -> None:
     """Require that index type attributes are i64 or i32; for `Op.verify`."""
     for name, element in attributes.items():
         if element not in (E.i64, E.i32):
-            raise ValueError(f"attribute {name!r} must be i64 or i32, not {element.label}")
+            raise ValidationError(
+                f"attribute {name!r} must be i64 or i32, not {element.label}",
+                clause=f"attribute {name!r} is i64 or i32",
+            )
 
 
 @dataclass_transform(
@@ -143,16 +147,18 @@ class Op:
         cls._needs = keywords_of(cls.evaluate)
 
     def __init__(self, **values: object) -> None:
-        problems = []
+        problems: list[str] = []
+        clauses: list[str] = []
         for name, attribute in self.schema().items():
             value = values.pop(name, attribute.default)
             try:
                 vars(self)[name] = attribute.check(value)
             except ValueError as problem:
                 problems.append(f"attribute {attribute.xml!r} {problem}")
+                clauses.append(self.cite(attribute.clause))
         if values:
             raise TypeError(f"{type(self).__name__} has no attribute {', '.join(values)}")
-        raise_invalid(problems)
+        raise_invalid(problems, clauses)
         self._verify()
 
     def _set(self, fields: Mapping[str, object]) -> Self:
@@ -174,6 +180,11 @@ class Op:
         return f"{cls.name}-{cls.since}"
 
     @classmethod
+    def cite(cls, clause: str) -> str:
+        """Return a clause with its number, as messages cite it: ``ReduceL2-4 C5: axes is a scalar or 1-D``."""
+        return cite(cls.versioned_name(), clause)
+
+    @classmethod
     def schema(cls) -> Mapping[str, Attribute]:
         """Return the attributes in declaration order; read from the annotations on first use."""
         if "_schema" not in vars(cls):
@@ -187,7 +198,11 @@ class Op:
         Raises:
             ValidationError: if attributes are missing or not allowed; the error names all of them.
         """
-        fields, missing, problems = {}, [], []
+        fields: dict[str, object] = {}
+        missing: list[str] = []
+        problems: list[str] = []
+        clauses: list[str] = []
+        without: list[str] = []
         for name, attribute in cls.schema().items():
             text = None if attribute.external else data.get(attribute.xml)
             try:
@@ -195,13 +210,15 @@ class Op:
                     fields[name] = attribute.parse(text)
                 elif attribute.required and name not in payloads:
                     missing.append(f"attribute {attribute.xml!r} is missing; it {attribute.allows()}")
+                    without.append(cls.cite(attribute.clause))
                 else:
                     fields[name] = attribute.check(payloads.pop(name, attribute.default))
             except ValueError as problem:
                 problems.append(f"attribute {attribute.xml!r} {problem}")
+                clauses.append(cls.cite(attribute.clause))
         if payloads:
             raise TypeError(f"{cls.__name__} has no attribute {', '.join(payloads)}")
-        raise_invalid((*problems, *missing))
+        raise_invalid((*problems, *missing), (*clauses, *without))
         return cls.__new__(cls)._set(fields)
 
     @classmethod
@@ -380,6 +397,8 @@ class Op:
     def _verify(self) -> None:
         try:
             self.verify()
+        except ValidationError as problem:
+            raise_invalid([problem.message], [self.cite(problem.clause)])
         except ValueError as problem:
             raise_invalid([str(problem)])
 

@@ -27,6 +27,7 @@ def _page(description: Described) -> Iterator[str]:
     yield from _section("Outputs", map(_output, description["outputs"]))
     yield from _section("Attributes", map(_attribute, description["attributes"]))
     yield from _section("Types", map(_element, description["types"]))
+    yield from _section("Clauses", map(_clause, enumerate(description["clauses"], 1)))
     if description["tests"]:
         yield from _example(description["tests"])
         yield from _flops(description["tests"], description["flops_per_element"])
@@ -87,6 +88,11 @@ def _default(value: object) -> str:
 
 def _element(element: Described) -> str:
     return _entry(element["name"], element["allowed"], "")
+
+
+def _clause(numbered: tuple[int, str]) -> str:
+    number, clause = numbered
+    return f"C{number}: {clause}"
 
 
 def _entry(name: str, qualifiers: Sequence[str], doc: str) -> str:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..._util.arrays import DType
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
@@ -52,8 +52,9 @@ class Clamp(Pointwise):
 
     def verify(self) -> None:
         if not self.min <= self.max:
-            raise ValueError(
-                f"attribute 'min' is {self.min:g}; it must be at most 'max', which is {self.max:g}"
+            raise ValidationError(
+                f"attribute 'min' is {self.min:g}; it must be at most 'max', which is {self.max:g}",
+                clause="attribute 'min' is at most 'max'",
             )
 
     def apply(self, x: Array) -> Array:
@@ -142,7 +143,8 @@ class PReLU(Op):
         if not inside or not _stretches(PartialShape(s[extra:]), x):
             raise InferenceError(
                 f"slope has shape {s}, which does not fit data {x}: one number for each of the {_channels(x)} channels "
-                f"is expected, or a shape that broadcasts to that of data"
+                f"is expected, or a shape that broadcasts to that of data",
+                clause="slope is one number, one for each channel, or broadcasts to data",
             )
         return x
 

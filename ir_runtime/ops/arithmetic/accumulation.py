@@ -38,7 +38,9 @@ class CumSum(Op):
 
     def infer(self, data: Value, axis: Value | None = None) -> PartialShape:
         if axis is not None and not axis.count.contains(1):
-            raise InferenceError(f"axis must be one number, not of shape {axis.shape}")
+            raise InferenceError(
+                f"axis must be one number, not of shape {axis.shape}", clause="axis is one number"
+            )
         axes = (0,) if axis is None else axis.ints()
         if data.shape.rank is not None and axes is not None:
             normalize_axis(axes[0], data.shape.rank, least=1)
@@ -78,7 +80,9 @@ class SegmentMax(Op):
 
     def infer(self, data: Value, segment_ids: Value, num_segments: Value | None = None) -> PartialShape:
         if data.shape.rank == 0:
-            raise InferenceError("data is a scalar; at least one axis is expected")
+            raise InferenceError(
+                "data is a scalar; at least one axis is expected", clause="data has at least one axis"
+            )
         check_vector(segment_ids, "segment_ids")
         if num_segments is not None:
             check_scalar(num_segments, "num_segments")
@@ -86,14 +90,16 @@ class SegmentMax(Op):
         if segments is not None and list(segments) != sorted(segments):
             drop = next(i for i in range(1, len(segments)) if segments[i] < segments[i - 1])
             raise InferenceError(
-                f"segment_ids must be in ascending order, but element {drop} is {segments[drop]}, after {segments[drop - 1]}"
+                f"segment_ids must be in ascending order, but element {drop} is {segments[drop]}, after {segments[drop - 1]}",
+                clause="segment_ids are in ascending order",
             )
         if data.shape.rank is None:
             return PartialShape.dynamic()
         if segment_ids.shape.rank is not None and not data.shape[0].compatible(segment_ids.shape[0]):
             raise InferenceError(
                 f"segment_ids has length {segment_ids.shape[0]}, but axis 0 of data {data.shape} has length "
-                f"{data.shape[0]}"
+                f"{data.shape[0]}",
+                clause="segment_ids has one number for each entry of axis 0 of data",
             )
         return data.shape.replace({0: _count(segment_ids, num_segments)})
 

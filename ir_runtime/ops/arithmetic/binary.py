@@ -34,7 +34,7 @@ class Division(Binary):
 
     def evaluate(self, a: Array, b: Array) -> Array:
         if b.dtype.kind in "iu" and not b.all() and a.size:
-            raise ExecutionError(_BY_ZERO)
+            raise ExecutionError(_BY_ZERO, clause="integers are not divided by 0")
         return super().evaluate(a, b)
 
     def propagate(self, *inputs: Value) -> Propagated:

@@ -40,7 +40,8 @@ class TransposedConvolution(ConvolutionBase):
         if 0 in kernel:
             axis = next(axis for axis, length in enumerate(kernel) if length == 0)
             raise InferenceError(
-                f"filters have a kernel of length 0 along spatial axis {axis}; at least 1 is expected"
+                f"filters have a kernel of length 0 along spatial axis {axis}; at least 1 is expected",
+                clause="filters have a kernel of length at least 1 along each spatial axis",
             )
         if wanted is not None:
             return self._requested_lengths(wanted)
@@ -58,6 +59,7 @@ class TransposedConvolution(ConvolutionBase):
             raise InferenceError(
                 f"output_shape must hold one length for each spatial axis, {axes} in all, found {len(lengths)}",
                 hint="output_shape has no lengths for N and C" if len(lengths) == axes + 2 else "",
+                clause="output_shape has one length for each spatial axis",
             )
         return list(lengths)
 
@@ -74,7 +76,8 @@ class TransposedConvolution(ConvolutionBase):
         if left.max is not None and left.max < 0:
             raise InferenceError(
                 f"attributes 'pads_begin' and 'pads_end' cut {cut[0]} and {cut[1]} elements off spatial axis "
-                f"{axis} of the output, which has {reach}"
+                f"{axis} of the output, which has {reach}",
+                clause="pads_begin and pads_end leave an output that is not of negative length",
             )
         return Dimension.of(left)
 

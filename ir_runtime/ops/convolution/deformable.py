@@ -54,7 +54,8 @@ class DeformableConvolutionBase(Conv2D):
         ):
             if channels.is_static and channels.min % count:
                 raise InferenceError(
-                    f"{name} has {channels} channels, which attribute {attribute!r}, {count}, does not divide"
+                    f"{name} has {channels} channels, which attribute {attribute!r}, {count}, does not divide",
+                    clause=f"attribute {attribute!r} divides the channels of {name}",
                 )
         elements = product(w[2:]) * self.deformable_group
         result = PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
@@ -71,17 +72,19 @@ class DeformableConvolutionBase(Conv2D):
         if shape.rank is None:
             return result
         if shape.rank != 4:
-            raise InferenceError(f"{name} must have rank 4, found {shape}")
+            raise InferenceError(f"{name} must have rank 4, found {shape}", clause=f"{name} has rank 4")
         if not shape[1].compatible(channels):
             raise InferenceError(
                 f"{name} {shape} has {shape[1]} channels, {channels} are expected",
                 hint=f"{'two numbers' if name == 'offsets' else 'one number'} for each element of the kernel, "
                 f"times attribute 'deformable_group', {self.deformable_group}",
+                clause=f"{name} has as many channels as deformable_group and the kernel ask for",
             )
         merged = result.merge(PartialShape([shape[0], result[1], *shape[2:]]))
         if merged is None:
             raise InferenceError(
-                f"{name} {shape} must have the batch size, height and width of the output, which is {result}"
+                f"{name} {shape} must have the batch size, height and width of the output, which is {result}",
+                clause=f"{name} has the batch size, height and width of the output",
             )
         return merged
 

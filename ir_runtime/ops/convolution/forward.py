@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension
 from ...ir.formula import Count
 from ...ir.operands import Lengths, Operands, size
@@ -31,6 +31,7 @@ class ConvolutionBase(DilatedWindow):
             raise InferenceError(
                 f"filters must have rank {rank}, {layout}, found {shape}",
                 hint=_GROUPS if shape.rank == rank + 1 and leading == 2 else "",
+                clause=f"filters has as many spatial axes as data, {layout}",
             )
         return shape
 
@@ -38,7 +39,9 @@ class ConvolutionBase(DilatedWindow):
         """Require that the channels of the data match those of the filters."""
         if not x[1].compatible(expected):
             raise InferenceError(
-                f"data {x} has {x[1]} channels, but filters {w} are made for {expected}", hint=hint
+                f"data {x} has {x[1]} channels, but filters {w} are made for {expected}",
+                hint=hint,
+                clause="filters are made for the channels of data",
             )
 
     def groups_of(self, x: PartialShape, w: PartialShape, each: Dimension) -> Dimension:
@@ -53,7 +56,8 @@ class ConvolutionBase(DilatedWindow):
         fitting = None if most is not None and least > most else groups.merge(Dimension.between(least, most))
         if fitting is None:
             raise InferenceError(
-                f"data {x} has {channels} channels, but filters {w} are made for a multiple of {each}"
+                f"data {x} has {channels} channels, but filters {w} are made for a multiple of {each}",
+                clause="the channels of data are a multiple of those that a filter reads",
             )
         return fitting
 
@@ -80,8 +84,9 @@ class Conv2D(ConvolutionBase):
         """Require two spatial axes."""
         super().verify()
         if len(self.strides) != 2:
-            raise ValueError(
-                f"attribute 'strides' must have a number for Y and one for X, not {list(self.strides)}"
+            raise ValidationError(
+                f"attribute 'strides' must have a number for Y and one for X, not {list(self.strides)}",
+                clause="attribute 'strides' has two numbers, for Y and X",
             )
 
 

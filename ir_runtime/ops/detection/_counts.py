@@ -27,6 +27,7 @@ def common_quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dim
                 f"the last dim of {name} is {length}, not a multiple of {each}, as it holds {each} numbers for each of "
                 f"the {what}",
                 hint=_HINTS[name],
+                clause=f"the last dim of {name} is a multiple of {each}, the numbers for each of the {what}",
             )
         merged = quotient.merge(Dimension(count))
         if merged is None:
@@ -34,6 +35,7 @@ def common_quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dim
                 f"the last dim of {name} is {length}, {each} numbers for each of {count} {what}, but the inputs before "
                 f"are for {quotient}",
                 hint=_HINTS[name],
+                clause=f"{name} is for as many {what} as the inputs before it",
             )
         quotient = merged
     return quotient

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from ...codes import Code
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.computable import refuse_to_compute
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
@@ -73,7 +73,10 @@ class DetectionOutputBase(Op):
     def verify(self) -> None:
         """Require a limit."""
         if not self.keep_top_k:
-            raise ValueError("attribute 'keep_top_k' must be one number, but is empty")
+            raise ValidationError(
+                "attribute 'keep_top_k' must be one number, but is empty",
+                clause="attribute 'keep_top_k' is not empty",
+            )
 
     def known_classes(self) -> int | None:
         """Return the number of classes, if an attribute gives it."""
@@ -92,6 +95,7 @@ class DetectionOutputBase(Op):
                 "takes 3 inputs (box_logits, class_preds, proposals) or 5, with aux_class_preds and aux_box_preds, "
                 "got 4",
                 code=Code.PORT_COUNT,
+                clause="aux_class_preds and aux_box_preds come together",
             )
         if self.decrease_label_id and self.background_label_id != 0:
             refuse_to_compute(
@@ -99,6 +103,7 @@ class DetectionOutputBase(Op):
                     f"attribute 'decrease_label_id' is true, for which 'background_label_id' must be 0, not "
                     f"{self.background_label_id}",
                     code=Code.BAD_ATTRIBUTE,
+                    clause="attribute 'background_label_id' is 0 if 'decrease_label_id' is true",
                 )
             )
         logits = of_rank(box_logits, "box_logits", "[N, priors * classes * 4]")
@@ -106,22 +111,32 @@ class DetectionOutputBase(Op):
         boxes = of_rank(proposals, "proposals", "[N or 1, 2 or 1, priors * 4 or 5]")
         images = logits[0].merge(predictions[0])
         if images is None:
-            raise InferenceError(f"box_logits {logits} and class_preds {predictions} differ in batch size")
+            raise InferenceError(
+                f"box_logits {logits} and class_preds {predictions} differ in batch size",
+                clause="box_logits and class_preds have the same batch size",
+            )
         self._check_proposals(boxes, images)
         lengths = [(boxes[2], self._prior_size(), "proposals")]
         if aux_class_preds is not None and aux_box_preds is not None:
             more = of_rank(aux_class_preds, "aux_class_preds", "[N, priors * 2]")
             if not more[0].compatible(images):
-                raise InferenceError(f"aux_class_preds {more} and box_logits {logits} differ in batch size")
+                raise InferenceError(
+                    f"aux_class_preds {more} and box_logits {logits} differ in batch size",
+                    clause="aux_class_preds has the batch size of box_logits",
+                )
             lengths.append((more[1], 2, "aux_class_preds"))
             if not aux_box_preds.shape.compatible(logits):
                 raise InferenceError(
-                    f"aux_box_preds {aux_box_preds.shape} must be of the shape of box_logits, {logits}"
+                    f"aux_box_preds {aux_box_preds.shape} must be of the shape of box_logits, {logits}",
+                    clause="aux_box_preds has the shape of box_logits",
                 )
         priors = common_quotient([*lengths, *self._per_prior(logits, predictions)], "priors")
         for name, value in (("box_logits", logits), ("class_preds", predictions)):
             if priors == 0 and not value[1].contains(0):
-                raise InferenceError(f"{name} is {value}, but proposals {boxes} holds no priors")
+                raise InferenceError(
+                    f"{name} is {value}, but proposals {boxes} holds no priors",
+                    clause="proposals has priors if box_logits and class_preds are not empty",
+                )
         return PartialShape([1, 1, self._most(images, self._classes(logits, predictions, priors), priors), 7])
 
     def _check_proposals(self, boxes: PartialShape, images: Dimension) -> None:
@@ -133,6 +148,7 @@ class DetectionOutputBase(Op):
             f"proposals must be of shape [{images} or 1, {rows}, ...], found {boxes}",
             hint=f"attribute 'variance_encoded_in_target' is {encoded}, so there {'is no row' if rows == 1 else 'must be a row'} "
             f"of variances",
+            clause="proposals is [batch or 1, 1 or 2, ...], with variances in the second row unless they are encoded in the target",
         )
 
     def _per_prior(self, logits: PartialShape, predictions: PartialShape) -> list[tuple[Dimension, int, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...codes import Code
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.formula import Count
@@ -54,9 +54,10 @@ class DetectionOutput(Op):
     def verify(self) -> None:
         """Require a weight for each delta."""
         if len(self.deltas_weights) != 4:
-            raise ValueError(
+            raise ValidationError(
                 f"attribute 'deltas_weights' must be 4 numbers, not {len(self.deltas_weights)}: "
-                f"{', '.join(f'{w:g}' for w in self.deltas_weights)}"
+                f"{', '.join(f'{w:g}' for w in self.deltas_weights)}",
+                clause="attribute 'deltas_weights' has 4 numbers",
             )
 
     def infer(self, rois: Value, deltas: Value, scores: Value, im_info: Value) -> tuple[PartialShape, ...]:
@@ -69,11 +70,14 @@ class DetectionOutput(Op):
             if merged is None:
                 times = "4 * " if name == "deltas" else ""
                 raise InferenceError(
-                    f"{name} must be [regions, {times}num_classes], {PartialShape([regions, length])}, found {value.shape}"
+                    f"{name} must be [regions, {times}num_classes], {PartialShape([regions, length])}, found {value.shape}",
+                    clause=f"{name} is [regions, {times}num_classes]",
                 )
             regions = merged[0]
         if not im_info.shape.compatible(PartialShape([1, 3])):
-            raise InferenceError(f"im_info must be of shape [1,3], found {im_info.shape}")
+            raise InferenceError(
+                f"im_info must be of shape [1,3], found {im_info.shape}", clause="im_info is of shape [1, 3]"
+            )
         most = self.max_detections_per_image
         return PartialShape([most, 4]), PartialShape([most]), PartialShape([most])
 
@@ -127,7 +131,10 @@ class PriorGridGenerator(Op):
             channels(value, name)
         maps, images = feature_map.shape, im_data.shape
         if maps.rank is not None and images.rank is not None and not maps[0].compatible(images[0]):
-            raise InferenceError(f"feature_map {maps} and im_data {images} differ in batch size")
+            raise InferenceError(
+                f"feature_map {maps} and im_data {images} differ in batch size",
+                clause="feature_map and im_data have the same batch size",
+            )
         grid = [Dimension(), Dimension()] if maps.rank is None else list(maps[2:])
         height, width = (Dimension(n) if n else d for n, d in zip((self.h, self.w), grid, strict=True))
         if not self.flatten:
@@ -173,18 +180,23 @@ class ROIFeatureExtractor(Op):
             raise InferenceError(
                 "takes at least 2 inputs (rois, one or more levels of the pyramid), got 1",
                 code=Code.PORT_COUNT,
+                clause="there is at least one level of the pyramid",
             )
         if len(pyramid) > len(self.pyramid_scales):
             raise InferenceError(
                 f"the pyramid has {len(pyramid)} levels, the inputs after rois, but attribute 'pyramid_scales' has "
-                f"{list(self.pyramid_scales)}; one for each is expected"
+                f"{list(self.pyramid_scales)}; one for each is expected",
+                clause="attribute 'pyramid_scales' has a number for each level of the pyramid",
             )
         regions, depth = region_count(rois, 4), Dimension()
         for index, level in enumerate(pyramid):
             name = f"level {index} of the pyramid"
             merged = depth.merge(channels(level, name))
             if merged is None or (level.shape.rank is not None and not level.shape[0].contains(1)):
-                raise InferenceError(f"{name} must be of shape [1,{depth},H,W], found {level.shape}")
+                raise InferenceError(
+                    f"{name} must be of shape [1,{depth},H,W], found {level.shape}",
+                    clause="each level of the pyramid is [1, C, H, W], with the same C",
+                )
             depth = merged
         return (
             PartialShape([regions, depth, self.output_size, self.output_size]),

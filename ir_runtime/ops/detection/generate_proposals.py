@@ -87,7 +87,9 @@ class GenerateProposals(GenerateProposalsBase):
         info = of_rank(im_info, "im_info", "[N, 3 or 4]")
         grid = of_rank(anchors, "anchors", "[H, W, anchors, 4]")
         if not info[1].compatible(Dimension(3, 4)):
-            raise InferenceError(f"im_info must be [N, 3] or [N, 4], found {info}")
+            raise InferenceError(
+                f"im_info must be [N, 3] or [N, 4], found {info}", clause="im_info is [N, 3] or [N, 4]"
+            )
         values = _merge(
             scores,
             PartialShape([info[0], grid[2], grid[0], grid[1]]),
@@ -98,7 +100,10 @@ class GenerateProposals(GenerateProposalsBase):
             deltas, PartialShape([values[0], values[1] * 4, *values[2:]]), "deltas", f"scores {values}"
         )
         if not grid[3].contains(4):
-            raise InferenceError(f"anchors must be [H, W, anchors, 4], 4 numbers each, found {grid}")
+            raise InferenceError(
+                f"anchors must be [H, W, anchors, 4], 4 numbers each, found {grid}",
+                clause="anchors is [H, W, anchors, 4]",
+            )
         images = moved[0]
         most = Dimension.of(images * self.post_nms_count).max
         rows = Dimension.between(0, most)
@@ -146,7 +151,8 @@ class GenerateProposalsSingleImage(GenerateProposalsBase):
         count = product(values)
         if not boxes.compatible(count):
             raise InferenceError(
-                f"anchors are {boxes}, but scores {values} are {count}, one for each of H * W * anchors"
+                f"anchors are {boxes}, but scores {values} are {count}, one for each of H * W * anchors",
+                clause="anchors and scores are equally many, H * W * anchors",
             )
         _merge(deltas, PartialShape([values[0] * 4, *values[1:]]), "deltas", f"scores {values}")
         return PartialShape([self.post_nms_count, 4]), PartialShape([self.post_nms_count])
@@ -169,5 +175,8 @@ def _merge(value: Value, expected: PartialShape, name: str, others: str = "") ->
     merged = value.shape.merge(expected)
     if merged is None:
         by = f" to go with {others}" if others else ""
-        raise InferenceError(f"{name} must be of shape {expected}{by}, found {value.shape}")
+        raise InferenceError(
+            f"{name} must be of shape {expected}{by}, found {value.shape}",
+            clause=f"{name} has the shape that its layout and the other inputs ask for",
+        )
     return merged

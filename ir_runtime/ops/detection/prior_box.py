@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._util.arrays import Float
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
@@ -51,13 +51,17 @@ class PriorBoxes(Op):
     def verify(self) -> None:
         """Require a valid number of variances."""
         if len(self.variance) not in (0, 1, 4):
-            raise ValueError(f"attribute 'variance' must be none, 1 or 4 numbers, not {len(self.variance)}")
+            raise ValidationError(
+                f"attribute 'variance' must be none, 1 or 4 numbers, not {len(self.variance)}",
+                clause="attribute 'variance' has 0, 1 or 4 numbers",
+            )
 
     def infer(self, output_size: Value, image_size: Value) -> PartialShape:
         for name, value in (("output_size", output_size), ("image_size", image_size)):
             if not value.shape.compatible(PartialShape([2])):
                 raise InferenceError(
-                    f"{name} must be of shape [2], a height and a width, found {value.shape}"
+                    f"{name} must be of shape [2], a height and a width, found {value.shape}",
+                    clause=f"{name} is of shape [2]",
                 )
         grid = lengths_of(output_size, "output_size")
         if grid is None:
@@ -65,7 +69,8 @@ class PriorBoxes(Op):
         least = grid[0].min * grid[1].min * self.count()
         if least > MOST_BOXES:
             raise InferenceError(
-                f"output_size, a grid of {grid[0]} by {grid[1]}, makes {least} boxes; at most {MOST_BOXES} are allowed"
+                f"output_size, a grid of {grid[0]} by {grid[1]}, makes {least} boxes; at most {MOST_BOXES} are allowed",
+                clause=f"the grid has at most {MOST_BOXES} boxes",
             )
         numbers: Interval = grid[0] * grid[1] * (self.count() * 4)
         return PartialShape([2, numbers])
@@ -142,16 +147,21 @@ class PriorBoxBase(PriorBoxes):
         """Require attributes for which both counts agree."""
         super().verify()
         if any(d > 1024 for d in self.density):
-            raise ValueError(f"attribute 'density' must be at most 1024, not {max(self.density):g}")
+            raise ValidationError(
+                f"attribute 'density' must be at most 1024, not {max(self.density):g}",
+                clause="attribute 'density' is at most 1024",
+            )
         if len(self.density) != len(self.fixed_size):
-            raise ValueError(
-                f"attributes 'density' and 'fixed_size' differ in length: {len(self.density)} and {len(self.fixed_size)}"
+            raise ValidationError(
+                f"attributes 'density' and 'fixed_size' differ in length: {len(self.density)} and {len(self.fixed_size)}",
+                clause="attributes 'density' and 'fixed_size' are equally long",
             )
         created = len(self.priors(np.ones(2, np.float32)))
         if created != self.count():
-            raise ValueError(
+            raise ValidationError(
                 f"the attributes make {created} boxes at each place, but the output would have room for {self.count()}, "
-                f"as there are {self._sizes()}"
+                f"as there are {self._sizes()}",
+                clause="the attributes make as many boxes at each place as the output has room for",
             )
 
     def _sizes(self) -> str:
@@ -259,8 +269,9 @@ class PriorBoxClustered(PriorBoxes):
         """Require a height for each width."""
         super().verify()
         if len(self.width) != len(self.height):
-            raise ValueError(
-                f"attributes 'width' and 'height' differ in length: {len(self.width)} and {len(self.height)}"
+            raise ValidationError(
+                f"attributes 'width' and 'height' differ in length: {len(self.width)} and {len(self.height)}",
+                clause="attributes 'width' and 'height' are equally long",
             )
 
     def count(self) -> int:

@@ -61,13 +61,17 @@ class ProposalBase(Op):
         probs = of_rank(class_probs, "class_probs", "[N, 2 * anchors, H, W]")
         deltas = of_rank(bbox_deltas, "bbox_deltas", "[N, 4 * anchors, H, W]")
         if not of_rank(image_shape, "image_shape", "[3 or 4]")[0].compatible(Dimension(3, 4)):
-            raise InferenceError(f"image_shape must be of shape [3] or [4], found {image_shape.shape}")
+            raise InferenceError(
+                f"image_shape must be of shape [3] or [4], found {image_shape.shape}",
+                clause="image_shape has 3 or 4 numbers",
+            )
         expected = PartialShape([probs[0], probs[1] * 2, *probs[2:]])
         images = probs[0].merge(deltas[0])
         if images is None or not deltas.compatible(expected):
             raise InferenceError(
                 f"bbox_deltas must be of shape {expected}, as class_probs {probs} with twice the channels, found "
-                f"{deltas}"
+                f"{deltas}",
+                clause="bbox_deltas has the shape of class_probs, with twice the channels",
             )
         anchors = len(self.ratio) * len(self.scale)
         if not probs[1].contains(2 * anchors):
@@ -76,6 +80,7 @@ class ProposalBase(Op):
                     f"class_probs {probs} must have {2 * anchors} channels, 2 for each of {anchors} anchors, found "
                     f"{probs[1]}",
                     hint=f"there is an anchor for each of {len(self.ratio)} 'ratio' and each of {len(self.scale)} 'scale'",
+                    clause="class_probs has 2 channels for each anchor",
                 )
             )
         if self.framework not in ("", "tensorflow"):
@@ -83,6 +88,7 @@ class ProposalBase(Op):
                 InferenceError(
                     f"attribute 'framework' must be '' or 'tensorflow', not {self.framework!r}",
                     code=Code.BAD_ATTRIBUTE,
+                    clause="attribute 'framework' is empty or tensorflow",
                 )
             )
         return Dimension.of(images * self.post_nms_topn)

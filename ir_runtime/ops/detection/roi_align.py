@@ -51,7 +51,8 @@ class ROIAlignBase(Op):
             merged = regions.merge(batch_indices.shape[0])
             if merged is None:
                 raise InferenceError(
-                    f"rois {rois.shape} and batch_indices {batch_indices.shape} must be equally many"
+                    f"rois {rois.shape} and batch_indices {batch_indices.shape} must be equally many",
+                    clause="rois and batch_indices are equally many",
                 )
             regions = merged
         check_entries(batch_indices, data)
@@ -172,13 +173,17 @@ class ROIAlignRotated(ROIAlignBase):
 def samples_of(height: Float, width: Float, down: int, across: int, ratio: int) -> tuple[int, int]:
     """Return the number of sampling points along each axis of a bin."""
     if not (math.isfinite(height) and math.isfinite(width)):
-        raise InferenceError(f"rois hold a region of {height:g} by {width:g}; a finite size is expected")
+        raise InferenceError(
+            f"rois hold a region of {height:g} by {width:g}; a finite size is expected",
+            clause="regions are of finite size",
+        )
     counts = (ratio or max(math.ceil(height / down), 0), ratio or max(math.ceil(width / across), 0))
     if counts[0] * down * counts[1] * across > MOST_POINTS:
         raise InferenceError(
             f"rois hold a region of {height:g} by {width:g}, which takes {counts[0] * down * counts[1] * across} points; "
             f"at most {MOST_POINTS} are allowed",
             hint="a 'sampling_ratio' above 0 takes as many points of a large region as of a small one",
+            clause=f"a region takes at most {MOST_POINTS} points",
         )
     return counts
 
@@ -188,7 +193,10 @@ def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "reg
     if rois.shape.rank is None:
         return Dimension()
     if rois.shape.rank != 2 or not rois.shape[1].contains(numbers):
-        raise InferenceError(f"{name} must be of shape [{what}, {numbers}], found {rois.shape}")
+        raise InferenceError(
+            f"{name} must be of shape [{what}, {numbers}], found {rois.shape}",
+            clause=f"{name} is [{what}, {numbers}]",
+        )
     return rois.shape[0]
 
 
@@ -209,7 +217,8 @@ def check_entry(index: int, count: int) -> None:
     """Require a valid batch entry."""
     if not 0 <= index < count:
         raise InferenceError(
-            f"a region is of batch entry {index}, but data has {count} of them, counted from 0"
+            f"a region is of batch entry {index}, but data has {count} of them, counted from 0",
+            clause="the batch entry of each region is one of data",
         )
 
 

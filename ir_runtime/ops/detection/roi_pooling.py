@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension
 from ...ir.formula import Count
 from ...ir.operands import Operands
@@ -52,7 +52,10 @@ class ROIPoolingBase(Op):
         """Yield the regions to pool with their batch entries; ``count`` is the number of batch entries."""
         for index, region in enumerate(regions):
             if not np.isfinite(region).all():
-                raise InferenceError(f"rois hold a region {region.tolist()}; finite numbers are expected")
+                raise InferenceError(
+                    f"rois hold a region {region.tolist()}; finite numbers are expected",
+                    clause="rois are finite",
+                )
             entry = int(region[0])
             if entry == -1 and self.ends:
                 return
@@ -101,8 +104,9 @@ class ROIPooling(ROIPoolingBase):
         """Require a consistent size."""
         for name, size in (("output_size", self.output_size), ("output_roi", self.output_roi)):
             if size not in ((), (self.pooled_h, self.pooled_w)):
-                raise ValueError(
-                    f"attributes 'pooled_h' {self.pooled_h} and 'pooled_w' {self.pooled_w} contradict {name!r} {list(size)}"
+                raise ValidationError(
+                    f"attributes 'pooled_h' {self.pooled_h} and 'pooled_w' {self.pooled_w} contradict {name!r} {list(size)}",
+                    clause="attributes 'pooled_h' and 'pooled_w' agree with 'output_size'",
                 )
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
@@ -162,7 +166,10 @@ class PSROIPooling(ROIPoolingBase):
         """Require the spatial bins if they are used."""
         for name in ("spatial_bins_x", "spatial_bins_y"):
             if self.mode == "bilinear" and not vars(self)[name]:
-                raise ValueError(f"attribute {name!r} must be above 0 in mode 'bilinear'")
+                raise ValidationError(
+                    f"attribute {name!r} must be above 0 in mode 'bilinear'",
+                    clause="attributes 'spatial_bins_x' and 'spatial_bins_y' are greater than 0 in mode bilinear",
+                )
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
         parts = self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else self.group_size**2
@@ -173,6 +180,7 @@ class PSROIPooling(ROIPoolingBase):
             raise InferenceError(
                 f"data must have {parts * self.output_dim} channels, found {data.shape[1]} in {data.shape}",
                 hint=f"in mode {self.mode!r}, that is output_dim * {which}",
+                clause="data has output_dim channels for each part",
             )
         return PartialShape(
             [self.checked_region_count(data, rois), self.output_dim, self.group_size, self.group_size]
@@ -253,12 +261,14 @@ class DeformablePSROIPooling(ROIPoolingBase):
             raise InferenceError(
                 f"data must have at least {least} channels, found {depth} in {data.shape}",
                 hint="that is output_dim * group_size * group_size",
+                clause="data has at least output_dim channels for each group",
             )
         if offsets is not None:
             expected = PartialShape([regions, -1, self.part_size, self.part_size])
             if not offsets.shape.compatible(expected):
                 raise InferenceError(
-                    f"offsets must be [regions, 2 * classes, part_size, part_size], {expected}, found {offsets.shape}"
+                    f"offsets must be [regions, 2 * classes, part_size, part_size], {expected}, found {offsets.shape}",
+                    clause="offsets is [regions, 2 * classes, part_size, part_size]",
                 )
             self._check_classes(offsets.shape)
         return PartialShape([regions, self.output_dim, self.group_size, self.group_size])
@@ -282,7 +292,8 @@ class DeformablePSROIPooling(ROIPoolingBase):
         if numbers < 2 or numbers % 2 or self.output_dim % (numbers // 2):
             raise InferenceError(
                 f"offsets {offsets} must have 2 channels for each of some classes into which attribute 'output_dim' "
-                f"{self.output_dim} divides, found {numbers}"
+                f"{self.output_dim} divides, found {numbers}",
+                clause="offsets has 2 channels for each class, and output_dim is a multiple of the classes",
             )
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:

@@ -53,6 +53,7 @@ class RegionYolo(Op):
                     f"data must have {least}{self._channels()} channels, found {x[1]} in {x}",
                     hint=f"that is {regions} * (coords + 1 + classes), "
                     f"{self._channels() // self._channels_per_region()} * ({self.coords} + 1 + {self.classes})",
+                    clause="data has coords + 1 + classes channels for each region",
                 )
             )
         if not self.do_softmax:
@@ -114,13 +115,15 @@ class ReorgYolo(Op):
         if x[1].max is not None and x[1].max < self.stride**2:
             raise InferenceError(
                 f"data must have at least {self.stride**2} channels, the square of attribute 'stride', found {x[1]} "
-                f"in {x}"
+                f"in {x}",
+                clause="data has at least stride * stride channels",
             )
         sides = []
         for dim in x[2:]:
             if (side := multiples(dim, self.stride)) is None:
                 raise InferenceError(
-                    f"height and width of data must be multiples of attribute 'stride', {self.stride}, found {x}"
+                    f"height and width of data must be multiples of attribute 'stride', {self.stride}, found {x}",
+                    clause="height and width of data are multiples of attribute 'stride'",
                 )
             sides.append(side // self.stride)
         return PartialShape([x[0], x[1] * self.stride**2, *sides])

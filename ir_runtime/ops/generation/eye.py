@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...errors import ValidationError
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
@@ -38,7 +39,10 @@ class Eye(Op):
     def verify(self) -> None:
         """Require a numeric type."""
         if self.output_type not in NUMBERS:
-            raise ValueError(f"attribute 'output_type' must be a numeric type, not {self.output_type.label}")
+            raise ValidationError(
+                f"attribute 'output_type' must be a numeric type, not {self.output_type.label}",
+                clause="attribute 'output_type' is a numeric type",
+            )
 
     def infer(
         self, num_rows: Value, num_columns: Value, diagonal_index: Value, batch_shape: Value | None = None

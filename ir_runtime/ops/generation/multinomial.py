@@ -40,13 +40,15 @@ class Multinomial(RandomOp):
         batch, classes = of_rank(probs, "probs", "[batch, classes]")
         if classes == 0 and count.min:
             raise InferenceError(
-                f"probs {probs.shape} has no classes to draw from, but num_samples is {count}"
+                f"probs {probs.shape} has no classes to draw from, but num_samples is {count}",
+                clause="probs has classes to draw from, unless num_samples is 0",
             )
         if not self.with_replacement and classes.max is not None and count.min > classes.max:
             raise InferenceError(
                 f"num_samples is {count}, but probs {probs.shape} has {classes} classes, each of which can be drawn "
                 f"once",
                 hint="attribute 'with_replacement' true lets a class be drawn again",
+                clause="num_samples is at most the number of classes, without replacement",
             )
         return PartialShape([batch, count])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS
@@ -39,8 +39,9 @@ class RandomUniform(RandomOp):
     def verify(self) -> None:
         """Require a supported element type."""
         if self.output_type not in TYPES:
-            raise ValueError(
-                f"attribute 'output_type' must be one of {', '.join(element.label for element in TYPES)}, not {self.output_type.label}"
+            raise ValidationError(
+                f"attribute 'output_type' must be one of {', '.join(element.label for element in TYPES)}, not {self.output_type.label}",
+                clause="attribute 'output_type' is a numeric type",
             )
 
     def infer(self, shape: Value, minval: Value, maxval: Value) -> PartialShape:
@@ -48,11 +49,15 @@ class RandomUniform(RandomOp):
             check_one_number(limit, name)
             if limit.element not in (self.output_type, E.dynamic):
                 raise InferenceError(
-                    f"{name} is {limit.element.label}; {self.output_type.label}, the attribute 'output_type', is expected"
+                    f"{name} is {limit.element.label}; {self.output_type.label}, the attribute 'output_type', is expected",
+                    clause=f"{name} is of the type that attribute 'output_type' names",
                 )
         low, high = minval.known(), maxval.known()
         if low is not None and high is not None and not low.item() < high.item():
-            raise InferenceError(f"minval is {low.item()}; a number below maxval, {high.item()}, is expected")
+            raise InferenceError(
+                f"minval is {low.item()}; a number below maxval, {high.item()}, is expected",
+                clause="minval is less than maxval",
+            )
         # For a list of at most n lengths, OpenVINO infers exactly n, although there may be fewer.
         return PartialShape(lengths_of(shape, "shape"))
 

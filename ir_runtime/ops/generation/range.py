@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ...errors import ValidationError
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
@@ -60,7 +61,7 @@ def _number(name: str, value: Value, element: ElementType) -> Number | None:
         return numbers[0] if numbers else None
     number: int | float = contents.astype(np.float64).item() if value.element.real else int(contents)
     if not math.isfinite(number):
-        raise InferenceError(f"{name} is {number}; a finite number is expected")
+        raise InferenceError(f"{name} is {number}; a finite number is expected", clause=f"{name} is finite")
     if element.integral:
         number = math.trunc(number)
     if name == "step" and number == 0:
@@ -69,6 +70,7 @@ def _number(name: str, value: Value, element: ElementType) -> Number | None:
             hint="an attribute 'output_type' of floating-point numbers keeps the fraction"
             if contents != 0
             else "",
+            clause="step is not 0",
         )
     return number
 
@@ -125,7 +127,10 @@ class Range4(RangeBase):
     def verify(self) -> None:
         """Require a numeric type."""
         if self.output_type not in NUMBERS:
-            raise ValueError(f"attribute 'output_type' must be a numeric type, not {self.output_type.label}")
+            raise ValidationError(
+                f"attribute 'output_type' must be a numeric type, not {self.output_type.label}",
+                clause="attribute 'output_type' is a numeric type",
+            )
 
     def infer(self, start: Value, stop: Value, step: Value) -> PartialShape:
         return self.count(start, stop, step, self.output_type)

@@ -48,4 +48,7 @@ class InterpolateBase(Op):
 def check_source(old: Dimension, new: Dimension, axis: int) -> None:
     """Require a non-empty axis to sample from."""
     if old == 0 and new.min:
-        raise InferenceError(f"data has length 0 along axis {axis}, so it cannot be resized to {new}")
+        raise InferenceError(
+            f"data has length 0 along axis {axis}, so it cannot be resized to {new}",
+            clause="data is not empty along an axis that is enlarged",
+        )

@@ -30,7 +30,9 @@ def image_dims(value: Value, name: str, channels: int) -> PartialShape:
     if shape.rank is None:
         shape = PartialShape.dynamic(4)
     if shape.rank != 4 or not shape[3].compatible(Dimension(channels)):
-        raise InferenceError(f"{name} must be [N, H, W, {channels}], found {shape}")
+        raise InferenceError(
+            f"{name} must be [N, H, W, {channels}], found {shape}", clause=f"{name} is [N, H, W, {channels}]"
+        )
     return shape
 
 
@@ -43,6 +45,7 @@ def common(lengths: Mapping[str, Dimension], what: str) -> Dimension:
         raise InferenceError(
             f"the planes stand for images that differ in {what}: {', '.join(f'{name} for {length}' for name, length in lengths.items())}",
             hint="planes of U and V have half the height and width of Y" if what != "batch size" else "",
+            clause=f"the planes are of images of the same {what}",
         )
     return merged
 
@@ -50,7 +53,9 @@ def common(lengths: Mapping[str, Dimension], what: str) -> Dimension:
 def even(length: Dimension, what: str, shape: PartialShape) -> Dimension:
     """Restrict a length to even numbers."""
     if (halved := multiples(length, 2)) is None:
-        raise InferenceError(f"the {what} must be even, found {length} in {shape}")
+        raise InferenceError(
+            f"the {what} must be even, found {length} in {shape}", clause=f"the {what} is even"
+        )
     return halved
 
 
@@ -82,6 +87,7 @@ class YUVToRGB(Op):
             raise InferenceError(
                 f"y {image} alone must hold all planes, and so be of three halves of an even height, found {height}",
                 hint="planes that come apart need an input each",
+                clause="a single plane has a height that is a multiple of 3",
             )
         # A dynamic height is restricted to multiples of 3.
         longest = None if height.max is None else height.max * 2 // 3
@@ -149,7 +155,9 @@ class I420ToRGBBase(YUVToRGB):
             return self.whole(y)
         if v is None:
             raise InferenceError(
-                "takes 1 input (y, with all planes) or 3 inputs (y, u, v), got 2", code=Code.PORT_COUNT
+                "takes 1 input (y, with all planes) or 3 inputs (y, u, v), got 2",
+                code=Code.PORT_COUNT,
+                clause="u and v come together",
             )
         return self.split(image_dims(y, "y", 1), u=image_dims(u, "u", 1), v=image_dims(v, "v", 1))
 

@@ -55,11 +55,20 @@ class GridSample(Op):
         batch, channels, *pixels = of_rank(data, "data", "[N, C, H, W]")
         entries, rows, columns, pair = of_rank(grid, "grid", "[N, rows, columns, 2]")
         if not pair.compatible(Dimension(2)):
-            raise InferenceError(f"grid must be [N, rows, columns, 2], x and y last, found {grid.shape}")
+            raise InferenceError(
+                f"grid must be [N, rows, columns, 2], x and y last, found {grid.shape}",
+                clause="grid is [N, rows, columns, 2]",
+            )
         if (common := batch.merge(entries)) is None:
-            raise InferenceError(f"data {data.shape} and grid {grid.shape} differ in batch size")
+            raise InferenceError(
+                f"data {data.shape} and grid {grid.shape} differ in batch size",
+                clause="data and grid have the same batch size",
+            )
         if 0 in pixels and all(d.min for d in (common, channels, rows, columns)):
-            raise InferenceError(f"data {data.shape} has no pixels to sample")
+            raise InferenceError(
+                f"data {data.shape} has no pixels to sample",
+                clause="data has pixels to sample, unless nothing is sampled",
+            )
         return PartialShape([common, channels, rows, columns])
 
     def evaluate(self, data: Array, grid: Array) -> Array:

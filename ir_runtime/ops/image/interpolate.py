@@ -73,7 +73,8 @@ class Resize(InterpolateBase):
             kind = "floating-point numbers" if name == "scales" else "integers"
             raise InferenceError(
                 f"{port} is {target.element.label}, but attribute 'shape_calculation_mode' is {name!r}, for which "
-                f"{kind} are expected"
+                f"{kind} are expected",
+                clause="sizes are integers in mode sizes, and scales are floating-point numbers in mode scales",
             )
         if axes is not None:
             check_vector(axes, "axes")
@@ -86,6 +87,7 @@ class Resize(InterpolateBase):
             raise InferenceError(
                 f"{port} holds {target.count} {name} for {len(where)} axes {list(where)}; one for each is expected",
                 hint="without input axes, all axes of the data are resized" if axes is None else "",
+                clause="there is one size or scale for each axis",
             )
         lengths = [
             Dimension.of(d + (b + e))
@@ -109,10 +111,12 @@ class Resize(InterpolateBase):
             raise InferenceError(
                 f"axes {list(selected)} must count from 0",
                 hint=f"axes of rank {rank} from the front: {[a % rank for a in selected]}" if rank else "",
+                clause="axes are at least 0",
             )
         if self.mode.endswith("_pillow") and len(selected) != 2:
             raise InferenceError(
-                f"attribute 'mode' {self.mode!r} resizes exactly 2 axes, found {len(selected)}: {list(selected)}"
+                f"attribute 'mode' {self.mode!r} resizes exactly 2 axes, found {len(selected)}: {list(selected)}",
+                clause="the pillow modes resize exactly two axes",
             )
         return normalize_axes(selected, rank)
 
@@ -158,7 +162,10 @@ class Resize(InterpolateBase):
 def scale_length(length: Dimension, factor: float) -> Dimension:
     """Scale a length, rounding as OpenVINO: the factor is increased by a millionth, in f32."""
     if not 0 <= factor < np.inf:
-        raise InferenceError(f"scales hold {factor}; finite numbers of at least 0 are expected")
+        raise InferenceError(
+            f"scales hold {factor}; finite numbers of at least 0 are expected",
+            clause="scales are finite and at least 0",
+        )
     if factor == 1:
         return length
     more = np.float32(factor) + np.float32(1e-6)
@@ -231,7 +238,8 @@ class Interpolate1(InterpolateBase):
         check_vector(target, "target")
         if target.count.max is not None and target.count.max < len(self.axes):
             raise InferenceError(
-                f"target holds {target.count} lengths for attribute 'axes' {list(self.axes)}; one for each is expected"
+                f"target holds {target.count} lengths for attribute 'axes' {list(self.axes)}; one for each is expected",
+                clause="target has one length for each axis",
             )
         if data.shape.rank is None:
             return PartialShape.dynamic()

@@ -110,7 +110,11 @@ class Loop(_LoopBase):
     ) -> tuple[TensorType, ...]:
         check_ties(self.body)
         if self.body.condition is None:
-            raise InferenceError(_NO_CONDITION, code=Code.PORT_COUNT)
+            raise InferenceError(
+                _NO_CONDITION,
+                code=Code.PORT_COUNT,
+                clause="the port map has an <output> with the purpose execution_condition",
+            )
         check_one(trip_count, "trip_count")
         check_one(condition, "condition")
         results = infer_iterations(self.body, (trip_count, condition, *values), visit, {})

@@ -41,6 +41,7 @@ class _ReadValueBase(_Stateful):
             raise ExecutionError(
                 f"variable {self.variable_id!r} is read before it has a value",
                 hint="set it before the run, or give the ReadValue layer an input to start from",
+                clause="a variable without initial value has a static shape, or is assigned before it is read",
             )
         return np.zeros([d.min for d in type.shape], type.element.dtype)
 
@@ -82,6 +83,7 @@ class ReadValue(_ReadValueBase):
             raise InferenceError(
                 f"initial_value has shape {initial_value.shape}, but attribute 'variable_shape' is {self.variable_shape}",
                 hint="variable_shape must allow every shape that initial_value can have",
+                clause="initial_value fits attribute 'variable_shape'",
             )
         return initial_value.type if self.variable_type is ElementType.dynamic else self.declared
 

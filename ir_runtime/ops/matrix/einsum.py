@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...codes import Code
+from ...errors import ValidationError
 from ...ir.dimension import Dimension
 from ...ir.formula import Count, product
 from ...ir.operands import Operands, size
@@ -57,6 +58,7 @@ class Einsum(Op):
             raise InferenceError(
                 f"equation {self.equation!r} is for {len(equation.operands)} inputs, got {len(operands)}",
                 code=Code.PORT_COUNT,
+                clause="equation has a subscript for each input",
             )
         sizes: dict[str, Dimension] = {}
         covered: PartialShape = PartialShape()
@@ -67,7 +69,8 @@ class Einsum(Op):
                 if merged is None:
                     raise InferenceError(
                         f"label {label!r} of equation {self.equation!r} has length {dim} in input {index} "
-                        f"{operand.shape}, but {sizes[label]} in an input before it"
+                        f"{operand.shape}, but {sizes[label]} in an input before it",
+                        clause="equal labels of different inputs have equal lengths, or one of them is 1",
                     )
                 sizes[label] = merged
             names = ("the axes that ellipses cover so far", f"those of input {index}")
@@ -88,7 +91,8 @@ class Einsum(Op):
         if hidden < 0 or (hidden and ELLIPSIS not in labels):
             raise InferenceError(
                 f"input {index} {shape} has rank {shape.rank}, but its subscript {''.join(labels)!r} in equation "
-                f"{self.equation!r} names {len(letters)} axes"
+                f"{self.equation!r} names {len(letters)} axes",
+                clause="a subscript has a label for each axis, or an ellipsis",
             )
         place = labels.index(ELLIPSIS) if ELLIPSIS in labels else shape.rank
         sizes: dict[str, Dimension] = {}
@@ -97,7 +101,8 @@ class Einsum(Op):
             if merged is None:
                 raise InferenceError(
                     f"label {label!r} occurs twice for input {index} {shape}, but its axes have lengths "
-                    f"{sizes[label]} and {dim}"
+                    f"{sizes[label]} and {dim}",
+                    clause="equal labels of one input have equal lengths",
                 )
             sizes[label] = merged
         return sizes, PartialShape(shape[place : place + hidden])
@@ -169,12 +174,14 @@ def parse(equation: str) -> Equation:
     output = _labels(right, equation)
     for label in output:
         if label not in (*given, ELLIPSIS):
-            raise ValueError(
-                f"attribute 'equation' is {equation!r}: label {label!r} behind the arrow is not before it"
+            raise ValidationError(
+                f"attribute 'equation' is {equation!r}: label {label!r} behind the arrow is not before it",
+                clause="labels after the arrow are before it, too",
             )
         if output.count(label) > 1:
-            raise ValueError(
-                f"attribute 'equation' is {equation!r}: label {label!r} is twice behind the arrow"
+            raise ValidationError(
+                f"attribute 'equation' is {equation!r}: label {label!r} is twice behind the arrow",
+                clause="labels after the arrow are different",
             )
     return Equation(operands, output)
 
@@ -183,8 +190,9 @@ def _labels(subscript: str, equation: str) -> tuple[str, ...]:
     before, dots, after = subscript.partition(ELLIPSIS)
     for letter in before + after:
         if not (letter.isascii() and letter.isalpha()):
-            raise ValueError(
+            raise ValidationError(
                 f"attribute 'equation' is {equation!r}: subscript {subscript!r} may hold letters from a to z and A to "
-                f"Z, and one ellipsis"
+                f"Z, and one ellipsis",
+                clause="a subscript has letters from a to z and A to Z, and at most one ellipsis",
             )
     return (*before, *((ELLIPSIS,) if dots else ()), *after)

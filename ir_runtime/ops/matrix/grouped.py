@@ -35,15 +35,19 @@ class GroupedMatMul(Op):
         rank = 3 if offsets is None else 2
         if a.rank not in (None, rank):
             form = "[G, M, K]" if offsets is None else "[rows, K]"
-            raise InferenceError(f"mat_a has shape {a}; {form} is expected {_with(offsets)} offsets")
+            raise InferenceError(
+                f"mat_a has shape {a}; {form} is expected {_with(offsets)} offsets",
+                clause="mat_a has rank 2 with offsets, and 3 without",
+            )
         if b.rank not in (None, 3):
-            raise InferenceError(f"mat_b has shape {b}; [G, N, K] is expected")
+            raise InferenceError(f"mat_b has shape {b}; [G, N, K] is expected", clause="mat_b is [G, N, K]")
         a = PartialShape.dynamic(rank) if a.rank is None else a
         b = PartialShape.dynamic(3) if b.rank is None else b
         if not a[-1].compatible(b[-1]):
             raise InferenceError(
                 f"mat_a {a} and mat_b {b} differ in length along their last axis, K",
                 hint="mat_b is [G, N, K], with its matrices transposed" if a[-1].compatible(b[-2]) else "",
+                clause="mat_a and mat_b have equal lengths along their last axis, K",
             )
         if offsets is None:
             return PartialShape([_groups(a[0], b[0], "mat_a"), a[1], b[1]])
@@ -60,7 +64,8 @@ class GroupedMatMul(Op):
         starts = [0, *ends][: len(ends)]
         if sorted([0, *ends, len(mat_a)]) != [0, *ends, len(mat_a)]:
             raise InferenceError(
-                f"offsets is {listed(ends)}; it must rise from 0 to {len(mat_a)}, the rows of mat_a, at most"
+                f"offsets is {listed(ends)}; it must rise from 0 to {len(mat_a)}, the rows of mat_a, at most",
+                clause="offsets rises from 0 to the rows of mat_a at most",
             )
         output = np.zeros((len(mat_a), columns.shape[-1]), mat_a.dtype)
         for matrix, start, end in zip(columns, starts, ends, strict=True):
@@ -79,5 +84,7 @@ def _with(offsets: Value | None) -> str:
 def _groups(groups: Dimension, expected: Dimension, name: str) -> Dimension:
     merged = groups.merge(expected)
     if merged is None:
-        raise InferenceError(f"{name} has {groups} groups, mat_b has {expected}")
+        raise InferenceError(
+            f"{name} has {groups} groups, mat_b has {expected}", clause=f"{name} has as many groups as mat_b"
+        )
     return merged

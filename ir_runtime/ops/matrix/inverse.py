@@ -30,11 +30,15 @@ class Inverse(Op):
         if shape.rank is None:
             return shape
         if shape.rank < 2:
-            raise InferenceError(f"data has shape {shape}; at least two axes are expected, [..., N, N]")
+            raise InferenceError(
+                f"data has shape {shape}; at least two axes are expected, [..., N, N]",
+                clause="data has at least two axes, [..., N, N]",
+            )
         side = shape[-1].merge(shape[-2])
         if side is None:
             raise InferenceError(
-                f"data has shape {shape}; its last two axes, the matrices, must be equally long"
+                f"data has shape {shape}; its last two axes, the matrices, must be equally long",
+                clause="the matrices in data are square",
             )
         return PartialShape([*shape[:-2], side, side])
 
@@ -42,7 +46,10 @@ class Inverse(Op):
         try:
             inverse = np.linalg.inv(data.astype(np.float32))
         except np.linalg.LinAlgError:
-            raise InferenceError("a matrix in data has no inverse: its determinant is 0") from None
+            raise InferenceError(
+                "a matrix in data has no inverse: its determinant is 0",
+                clause="the matrices in data have an inverse",
+            ) from None
         if self.adjoint:
             inverse = np.swapaxes(inverse, -1, -2)
         return np.ascontiguousarray(inverse, data.dtype)

@@ -37,7 +37,10 @@ class MatMul(Op):
     def infer(self, a: Value, b: Value) -> PartialShape:
         for name, shape in (("a", a.shape), ("b", b.shape)):
             if shape.rank == 0:
-                raise InferenceError(f"{name} is a scalar; at least one axis is expected")
+                raise InferenceError(
+                    f"{name} is a scalar; at least one axis is expected",
+                    clause=f"{name} has at least one axis",
+                )
         if a.shape.rank is None or b.shape.rank is None:
             return PartialShape.dynamic()
         left, right = _matrices(a.shape, self.transpose_a), _matrices(b.shape, self.transpose_b)
@@ -47,6 +50,7 @@ class MatMul(Op):
                 f"a {_describe(a.shape, self.transpose_a)} has {columns} columns, "
                 f"b {_describe(b.shape, self.transpose_b)} has {rows} rows; both must be equal",
                 hint=self._way_out(left, right),
+                clause="the columns of a are as many as the rows of b",
             )
         batch = broadcast_shapes(PartialShape(left[:-2]), PartialShape(right[:-2]), names=_BATCHES)
         return PartialShape([*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else [])])

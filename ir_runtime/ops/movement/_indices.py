@@ -37,7 +37,10 @@ def check_inside(indices: Array | None, length: Dimension, axis: int, negative: 
         InferenceError: if one is known to be outside ``[-length, length - 1]``, or ``[0, length - 1]``.
     """
     if problem := outside(indices, length, axis, negative):
-        raise InferenceError(problem)
+        raise InferenceError(
+            problem,
+            clause=f"each of the indices is inside its axis of data{', counted from the end if negative' if negative else ''}",
+        )
 
 
 def check_tuples(indices: Array | None, lengths: Sequence[Dimension], first: int = 0) -> None:
@@ -79,4 +82,7 @@ def axis_input(axis: Value, rank: int | None) -> int | None:
 def one_axis(axis: Value) -> None:
     """Require a scalar or a 1-D tensor of one number."""
     if axis.shape.rank is not None and (axis.shape.rank > 1 or not axis.count.contains(1)):
-        raise InferenceError(f"axis must be a scalar or one number, not of shape {axis.shape}")
+        raise InferenceError(
+            f"axis must be a scalar or one number, not of shape {axis.shape}",
+            clause="axis is a scalar or one number",
+        )

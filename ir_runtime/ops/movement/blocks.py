@@ -35,9 +35,15 @@ class BatchSpaceBase(Op):
         if rank is None:
             return None
         if rank < 2:
-            raise InferenceError(f"data has shape {data.shape}; a batch and a spatial axis are expected")
+            raise InferenceError(
+                f"data has shape {data.shape}; a batch and a spatial axis are expected",
+                clause="data has a batch and at least one spatial axis",
+            )
         if count not in (None, rank):
-            raise InferenceError(f"block_shape has length {count}, but data {data.shape} has rank {rank}")
+            raise InferenceError(
+                f"block_shape has length {count}, but data {data.shape} has rank {rank}",
+                clause="block_shape has a number for each axis of data",
+            )
         blocks = _at_least(1, block_shape, rank, "block_shape")
         begins, ends = (_at_least(0, value, rank, name) for name, value in margins.items())
         total = [begin + end for begin, end in zip(begins, ends, strict=True)]
@@ -45,7 +51,8 @@ class BatchSpaceBase(Op):
         for name, number, expected in firsts:
             if number.is_static and number != expected:
                 raise InferenceError(
-                    f"element 0 of {name}, for the batch, is {int(number)}; {expected} is expected"
+                    f"element 0 of {name}, for the batch, is {int(number)}; {expected} is expected",
+                    clause=f"element 0 of {name}, for the batch, is {expected}",
                 )
         return blocks, total
 
@@ -69,7 +76,8 @@ class BatchToSpace(BatchSpaceBase):
             left = dim * block - crop
             if left.max is not None and left.max < 0:
                 raise InferenceError(
-                    f"crops_begin and crops_end cut {crop} elements from axis {axis}, which has only {dim * block}"
+                    f"crops_begin and crops_end cut {crop} elements from axis {axis}, which has only {dim * block}",
+                    clause="crops_begin and crops_end leave a length that is not negative",
                 )
             dims.append(Dimension.of(left))
         return PartialShape(dims)
@@ -134,7 +142,10 @@ class DepthSpaceBase(Op):
     def block(self, rank: int | None) -> int:
         """Return the number of elements of a block."""
         if rank is not None and rank < 3:
-            raise InferenceError(f"data has rank {rank}; a batch, channels and a spatial axis are expected")
+            raise InferenceError(
+                f"data has rank {rank}; a batch, channels and a spatial axis are expected",
+                clause="data has at least 3 axes, [N, C, ...]",
+            )
         return 1 if rank is None else int(self.block_size ** (rank - 2))
 
 
@@ -215,7 +226,10 @@ def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
     low = min(length.min, 1) if most is None else -(-length.min // most)
     high = None if length.max is None else length.max // least
     if high is not None and low > high:
-        raise InferenceError(f"{name} has length {length}, which does not divide into blocks of {by}")
+        raise InferenceError(
+            f"{name} has length {length}, which does not divide into blocks of {by}",
+            clause=f"blocks divide {name}",
+        )
     return Dimension.between(low, high)
 
 
@@ -228,7 +242,10 @@ def _at_least(least: int, value: Value, rank: int, name: str) -> list[Interval]:
     for place, number in enumerate(numbers):
         low, high = (number.min, number.max) if isinstance(number, Interval) else (number, number)
         if high is not None and high < least:
-            raise InferenceError(f"element {place} of {name} is {high}; at least {least} is expected")
+            raise InferenceError(
+                f"element {place} of {name} is {high}; at least {least} is expected",
+                clause=f"each number in {name} is at least {least}",
+            )
         found.append(Dimension.between(max(low or 0, least), high))
     return found
 

@@ -52,7 +52,8 @@ class BroadcastBase(Op):
                 shape = PartialShape([1])  # as OpenVINO treats a scalar
             if shape.rank is not None and count_of(mapping, "axes_mapping") not in (None, shape.rank):
                 raise InferenceError(
-                    f"axes_mapping has length {mapping.count}, but data {shape} has rank {shape.rank}"
+                    f"axes_mapping has length {mapping.count}, but data {shape} has rank {shape.rank}",
+                    clause="axes_mapping has a number for each axis of data",
                 )
         if target is None:
             return PartialShape.dynamic()
@@ -63,7 +64,10 @@ class BroadcastBase(Op):
         if self.mode == "bidirectional":
             return broadcast_shapes(shape, goal, names=_NAMES)
         if shape.rank > len(goal):
-            raise InferenceError(f"data {shape} has more axes than target_shape {goal} asks for")
+            raise InferenceError(
+                f"data {shape} has more axes than target_shape {goal} asks for",
+                clause="data has at most as many axes as target_shape",
+            )
         if self.mode == "pdpd":
             added = PartialShape([*shape, *[1] * (len(goal) - shape.rank)])
             return broadcast_shapes(added, goal, names=("data with axes added at its end", _NAMES[1]))
@@ -96,7 +100,8 @@ def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> Part
     if list(places) != sorted(set(places)) or any(not 0 <= i < len(goal) for i in places):
         raise InferenceError(
             f"axes_mapping is {list(places)}; it must name axes of target_shape {goal}, 0 to {len(goal) - 1}, in "
-            f"ascending order"
+            f"ascending order",
+            clause="axes_mapping names axes of target_shape in ascending order",
         )
     lengths = {}
     for axis, (length, place) in enumerate(zip(shape, places, strict=True)):
@@ -104,7 +109,8 @@ def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> Part
         if fits is None:
             raise InferenceError(
                 f"data {shape} does not broadcast to target_shape {goal}: axis {axis} of data has length {length}, "
-                f"which is neither 1 nor {goal[place]}"
+                f"which is neither 1 nor {goal[place]}",
+                clause="each length of data is 1 or that of target_shape",
             )
         lengths[place] = fits
     return goal.replace(lengths)
@@ -128,6 +134,7 @@ class Broadcast(BroadcastBase):
             raise InferenceError(
                 f"mode {self.mode} {'needs' if is_explicit else 'takes no'} input 'axes_mapping'",
                 code=Code.PORT_COUNT,
+                clause="axes_mapping comes with mode explicit, and with no other",
             )
         return super().infer(data, target_shape, axes_mapping)
 

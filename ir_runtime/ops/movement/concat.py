@@ -31,7 +31,9 @@ class Concat(Op):
 
     def infer(self, *parts: Value) -> PartialShape:
         if not parts:
-            raise InferenceError("no inputs, expected at least one", code=Code.PORT_COUNT)
+            raise InferenceError(
+                "no inputs, expected at least one", code=Code.PORT_COUNT, clause="there is at least one input"
+            )
         first = next((i for i, v in enumerate(parts) if v.shape.rank is not None), None)
         if first is None:
             return PartialShape.dynamic()
@@ -43,7 +45,8 @@ class Concat(Op):
             if len(shape) != rank:
                 raise InferenceError(
                     f"input {place} has shape {shape}, but input {first} {parts[first].shape}; all must have as "
-                    f"many axes"
+                    f"many axes",
+                    clause="all inputs have the same rank",
                 )
             merged = whole.merge(shape.replace({axis: whole[axis]}))
             if merged is None:
@@ -83,5 +86,6 @@ def _differs(place: int, shape: PartialShape, before: PartialShape, axis: int) -
     wrong = next(i for i, d in enumerate(shape) if i != axis and not d.compatible(before[i]))
     return InferenceError(
         f"input {place} has shape {shape}, but along axis {wrong} the inputs before it have length "
-        f"{before[wrong]}; only along axis {axis}, where they are joined, may lengths differ"
+        f"{before[wrong]}; only along axis {axis}, where they are joined, may lengths differ",
+        clause="inputs differ in length along the axis only",
     )

@@ -49,12 +49,14 @@ class GatherBase(Op):
         if batch > last:
             raise InferenceError(
                 f"batch_dims {self.batch} is out of range for data {x} and axis {last}: the axes of the "
-                f"batch come before that axis"
+                f"batch come before that axis",
+                clause="batch_dims is at most axis",
             )
         shared = PartialShape(x[:batch]).merge(PartialShape(i[:batch]))
         if shared is None:
             raise InferenceError(
-                f"data {x} and indices {i} differ in the axes of the batch, which batch_dims {batch} says they share"
+                f"data {x} and indices {i} differ in the axes of the batch, which batch_dims {batch} says they share",
+                clause="data and indices have equal lengths along the axes of the batch",
             )
         if place is None:
             return PartialShape([*shared, *[-1] * (x.rank + i.rank - 1 - 2 * batch)])
@@ -99,7 +101,8 @@ class GatherBase(Op):
     def _batch(self, rank: int) -> int:
         if not -rank <= self.batch <= rank:
             raise InferenceError(
-                f"batch_dims {self.batch} is out of range for indices of rank {rank}: {-rank} to {rank} are allowed"
+                f"batch_dims {self.batch} is out of range for indices of rank {rank}: {-rank} to {rank} are allowed",
+                clause="batch_dims is in [-r, r], where r is the rank of indices",
             )
         return self.batch if self.batch >= 0 else self.batch + rank
 

@@ -40,7 +40,10 @@ class GatherElements(Op):
     def infer(self, data: Value, indices: Value) -> PartialShape:
         for name, shape in (("data", data.shape), ("indices", indices.shape)):
             if shape.rank == 0:
-                raise InferenceError(f"{name} is a scalar; at least one axis is expected")
+                raise InferenceError(
+                    f"{name} is a scalar; at least one axis is expected",
+                    clause=f"{name} has at least one axis",
+                )
         if data.shape.rank is None:
             return indices.shape
         axis = normalize_axis(self.axis, data.shape.rank)
@@ -50,7 +53,8 @@ class GatherElements(Op):
         if merged is None:
             raise InferenceError(
                 f"indices has shape {indices.shape}; data {data.shape} asks for {expected}, which may differ "
-                f"from it along axis {axis} only"
+                f"from it along axis {axis} only",
+                clause="indices has the shape of data, but for the axis",
             )
         return merged
 
@@ -78,7 +82,8 @@ class GatherNDBase(Op):
         for name, value in (("data", data), ("indices", indices)):
             if value.shape.rank is not None and value.shape.rank <= batch:
                 raise InferenceError(
-                    f"{name} has shape {value.shape}, with batch_dims {batch}; at least {batch + 1} axes are expected"
+                    f"{name} has shape {value.shape}, with batch_dims {batch}; at least {batch + 1} axes are expected",
+                    clause=f"{name} has more axes than batch_dims",
                 )
         if data.shape.rank is None or indices.shape.rank is None or indices.shape[-1].is_dynamic:
             return PartialShape.dynamic()
@@ -86,7 +91,8 @@ class GatherNDBase(Op):
         if selected > data.shape.rank:
             raise InferenceError(
                 f"indices {indices.shape} has length {selected - batch} along its last axis, and so names {selected - batch} axes of "
-                f"data {data.shape}{f' after the first {batch} of batch_dims' if batch else ''}, which has rank {data.shape.rank}"
+                f"data {data.shape}{f' after the first {batch} of batch_dims' if batch else ''}, which has rank {data.shape.rank}",
+                clause="the last axis of indices names at most all axes of data after the batch",
             )
         check_tuples(indices.known(), data.shape[batch:selected], batch)
         common = []
@@ -94,7 +100,8 @@ class GatherNDBase(Op):
             if (dim := broadcast_dims(x, y)) is None:
                 raise InferenceError(
                     f"data {data.shape} and indices {indices.shape} differ in the axes of the batch, which "
-                    f"batch_dims {batch} says they share: {x} meets {y}"
+                    f"batch_dims {batch} says they share: {x} meets {y}",
+                    clause="data and indices have equal lengths along the axes of the batch",
                 )
             common.append(dim)
         return PartialShape([*self.arrange(common), *indices.shape[batch:-1], *data.shape[selected:]])
@@ -150,13 +157,15 @@ class GatherTree(Op):
         if shape is None or shape.rank not in (None, 3):
             raise InferenceError(
                 f"step_ids has shape {step_ids.shape}, parent_ids {parent_ids.shape}; both must be "
-                f"[time, batch, beam], of equal lengths"
+                f"[time, batch, beam], of equal lengths",
+                clause="step_ids and parent_ids are [time, batch, beam], of equal lengths",
             )
         if shape.rank is None:
             return shape
         if (batch := shape[1].merge(max_seq_len.count)) is None:
             raise InferenceError(
-                f"max_seq_len has length {max_seq_len.count}, but step_ids {shape} has a batch of {shape[1]}"
+                f"max_seq_len has length {max_seq_len.count}, but step_ids {shape} has a batch of {shape[1]}",
+                clause="max_seq_len has a number for each batch entry",
             )
         return shape.replace({1: batch})
 
@@ -182,7 +191,7 @@ class GatherTree(Op):
             reached = np.broadcast_to(step < lengths, beam.shape)
             wrong = reached & ((beam < 0) | (beam >= beams))
             if wrong.any():
-                raise InferenceError(_no_beam(beam[wrong][0], beams))
+                raise InferenceError(_no_beam(beam[wrong][0], beams), clause="parent_ids are beams")
             source = np.where(reached, beam, 0)
             final[step] = np.where(reached, step_ids[step][entry, source], end_token)
             beam = np.where(reached, parent_ids[step].astype(np.int64)[entry, source], beam)

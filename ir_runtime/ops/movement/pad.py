@@ -49,7 +49,8 @@ class PadBase(Op):
             check_vector(value, name)
             if None not in (value.shape.rank, data.shape.rank) and not value.count.contains(len(data.shape)):
                 raise InferenceError(
-                    f"{name} has length {value.count}, but data {data.shape} has rank {data.shape.rank}"
+                    f"{name} has length {value.count}, but data {data.shape} has rank {data.shape.rank}",
+                    clause=f"{name} has a number for each axis of data",
                 )
             pads.append(value.numbers())
         begins, ends = pads
@@ -71,12 +72,14 @@ class PadBase(Op):
         needed = {"reflect": pad + 1, "symmetric": pad}.get(self.pad_mode, 1)
         if dim.max == 0:
             raise InferenceError(
-                f"axis {axis} of data has length 0, and pad_mode {self.pad_mode} pads with its elements"
+                f"axis {axis} of data has length 0, and pad_mode {self.pad_mode} pads with its elements",
+                clause="data is not empty along an axis that is padded with its elements",
             )
         if dim.max is not None and dim.max < needed:
             raise InferenceError(
                 f"element {axis} of {name} is {pad}, but axis {axis} of data has length {dim}, and pad_mode "
-                f"{self.pad_mode} finds at most {dim.max - needed + pad} elements to mirror there"
+                f"{self.pad_mode} finds at most {dim.max - needed + pad} elements to mirror there",
+                clause=f"{name} is at most what pad_mode finds in data",
             )
         return dim if dim.min >= needed else Dimension.between(needed, dim.max, dim.symbol)
 

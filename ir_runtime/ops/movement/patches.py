@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
@@ -26,8 +26,9 @@ class ImagePatches(Op):
         """Require two numbers of each list."""
         for name, numbers in self.attributes().items():
             if isinstance(numbers, tuple) and len(numbers) != 2:
-                raise ValueError(
-                    f"attribute {name!r} must have a number for rows and one for columns, not {listed(numbers)}"
+                raise ValidationError(
+                    f"attribute {name!r} must have a number for rows and one for columns, not {listed(numbers)}",
+                    clause=f"attribute {name!r} has two numbers, for rows and columns",
                 )
 
 
@@ -51,7 +52,10 @@ class ExtractImagePatches(ImagePatches):
         if data.shape.rank is None:
             return PartialShape.dynamic(4)
         if data.shape.rank != 4:
-            raise InferenceError(f"data has shape {data.shape}; [batch, channels, rows, columns] is expected")
+            raise InferenceError(
+                f"data has shape {data.shape}; [batch, channels, rows, columns] is expected",
+                clause="data is [batch, channels, rows, columns]",
+            )
         batch, channels, *lengths = data.shape
         counts = [self._count(axis, length) for axis, length in enumerate(lengths)]
         return PartialShape([batch, channels * math.prod(self.sizes), *counts])
@@ -108,12 +112,14 @@ class Col2Im(ImagePatches):
             check_vector(value, name)
             if count_of(value, name) not in (None, 2):
                 raise InferenceError(
-                    f"{name} has length {value.count}; a number for rows and one for columns are expected"
+                    f"{name} has length {value.count}; a number for rows and one for columns are expected",
+                    clause=f"{name} has two numbers, for rows and columns",
                 )
         if data.shape.rank not in (None, 2, 3):
             raise InferenceError(
                 f"data has shape {data.shape}; [batch, channels * patch elements, patches] is expected, or without "
-                f"batch"
+                f"batch",
+                clause="data is [batch, channels * patch elements, patches], or without batch",
             )
         if data.shape.rank is None:
             return PartialShape.dynamic()
@@ -121,13 +127,17 @@ class Col2Im(ImagePatches):
         size = lengths_of(output_size, "output_size") or (Dimension(), Dimension())
         kernel = lengths_of(kernel_size, "kernel_size") or (Dimension(), Dimension())
         if 0 in kernel:
-            raise InferenceError(f"kernel_size is {listed(kernel)}; lengths of at least 1 are expected")
+            raise InferenceError(
+                f"kernel_size is {listed(kernel)}; lengths of at least 1 are expected",
+                clause="kernel_size is at least 1",
+            )
         if all(d.is_static for d in (*size, *kernel)):
             expected = math.prod(self._counts([int(d) for d in size], [int(d) for d in kernel]))
             if not patches.contains(expected):
                 raise InferenceError(
                     f"data {data.shape} holds {patches} patches, but an image of {listed(size)} with patches of "
-                    f"{listed(kernel)} has {expected}"
+                    f"{listed(kernel)} has {expected}",
+                    clause="data has as many patches as output_size, kernel_size, strides, dilations and pads ask for",
                 )
         return PartialShape(
             [*batch, divided(columns, product(kernel), "the axis of channels of data"), *size]
@@ -141,7 +151,8 @@ class Col2Im(ImagePatches):
             if extent > length:
                 raise InferenceError(
                     f"patches cover {extent} elements along spatial axis {axis}, but output_size with pads has only "
-                    f"{length}"
+                    f"{length}",
+                    clause="patches are not larger than output_size with pads",
                 )
             counts.append((length - extent) // self.strides[axis] + 1)
         return counts

@@ -43,7 +43,8 @@ class Roll(Op):
         check_list(axes, "axes")
         if shift.shape.rank == 1 and not shift.shape.compatible(axes.shape):
             raise InferenceError(
-                f"shift has shape {shift.shape}, but axes {axes.shape}; there must be one shift for all, or one for each"
+                f"shift has shape {shift.shape}, but axes {axes.shape}; there must be one shift for all, or one for each",
+                clause="shift is one number, or one for each of axes",
             )
         values = axes.ints()
         if values is not None and data.shape.rank is not None:
@@ -83,13 +84,15 @@ class Reverse(Op):
             raise InferenceError(
                 f"reversed_axes is {reversed_axes.element.label}, but mode {self.mode} takes {expected}",
                 hint=f"mode {other} takes {reversed_axes.element.label}",
+                clause="reversed_axes is boolean in mode mask, and of integers in mode index",
             )
         if data.shape.rank is None:
             return data.shape
         if is_mask and not reversed_axes.count.contains(data.shape.rank):
             raise InferenceError(
                 f"reversed_axes has length {reversed_axes.count}, but data {data.shape} has rank "
-                f"{data.shape.rank}"
+                f"{data.shape.rank}",
+                clause="reversed_axes has a boolean for each axis of data in mode mask",
             )
         if not is_mask and (values := reversed_axes.ints()) is not None:
             normalize_axes(values, data.shape.rank)
@@ -119,17 +122,22 @@ class ReverseSequence(Op):
         if rank is None:
             return data.shape
         if rank < 2:
-            raise InferenceError(f"data has shape {data.shape}; a batch and a sequence axis are expected")
+            raise InferenceError(
+                f"data has shape {data.shape}; a batch and a sequence axis are expected",
+                clause="data has at least two axes",
+            )
         batch, axis = self._axes(rank)
         if batch == axis:
             raise InferenceError(
-                f"batch_axis {self.batch_axis} and seq_axis {self.seq_axis} are the same axis of data {data.shape}"
+                f"batch_axis {self.batch_axis} and seq_axis {self.seq_axis} are the same axis of data {data.shape}",
+                clause="batch_axis and seq_axis are different axes",
             )
         entries = data.shape[batch].merge(seq_lengths.count)
         if entries is None:
             raise InferenceError(
                 f"seq_lengths has length {seq_lengths.count}, but axis {batch} of data {data.shape}, the batch, "
-                f"has length {data.shape[batch]}"
+                f"has length {data.shape[batch]}",
+                clause="seq_lengths has a number for each batch entry",
             )
         self._check(seq_lengths, data.shape[axis], axis)
         return data.shape.replace({batch: entries})
@@ -170,7 +178,8 @@ class ShuffleChannels(Op):
             channels = data.shape[axis]
             if channels.is_static and int(channels) % self.group:
                 raise InferenceError(
-                    f"axis {axis} of data {data.shape} has length {channels}, which group {self.group} does not divide"
+                    f"axis {axis} of data {data.shape} has length {channels}, which group {self.group} does not divide",
+                    clause="group divides the length of the axis",
                 )
         return data.shape
 

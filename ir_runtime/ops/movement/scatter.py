@@ -37,21 +37,25 @@ class ScatterNDUpdateBase(Op):
     def infer(self, data: Value, indices: Value, updates: Value) -> PartialShape:
         if 0 in (data.shape.rank, indices.shape.rank):
             name = "data" if data.shape.rank == 0 else "indices"
-            raise InferenceError(f"{name} is a scalar; at least one axis is expected")
+            raise InferenceError(
+                f"{name} is a scalar; at least one axis is expected", clause=f"{name} has at least one axis"
+            )
         if data.shape.rank is None or indices.shape.rank is None or indices.shape[-1].is_dynamic:
             return data.shape
         selected = int(indices.shape[-1])
         if selected > data.shape.rank:
             raise InferenceError(
                 f"indices {indices.shape} has length {selected} along its last axis, and so names {selected} axes of data "
-                f"{data.shape}, which has rank {data.shape.rank}"
+                f"{data.shape}, which has rank {data.shape.rank}",
+                clause="the last axis of indices names at most all axes of data",
             )
         expected = PartialShape([*indices.shape[:-1], *data.shape[selected:]])
         check_tuples(indices.known(), data.shape[:selected])
         fits = updates.shape.compatible(expected) or (not expected and updates.count.contains(1))
         if not fits:
             raise InferenceError(
-                f"updates has shape {updates.shape}; data {data.shape} and indices {indices.shape} ask for {expected}"
+                f"updates has shape {updates.shape}; data {data.shape} and indices {indices.shape} ask for {expected}",
+                clause="updates has the axes of indices but the last, and those of data that indices do not name",
             )
         return data.shape
 
@@ -136,7 +140,8 @@ class ScatterUpdate(Op):
             expected = PartialShape.dynamic(max(data.shape.rank + indices.shape.rank - 1, 0))
         if not updates.shape.compatible(expected):
             raise InferenceError(
-                f"updates has shape {updates.shape}; data {data.shape} and indices {indices.shape} ask for {expected}"
+                f"updates has shape {updates.shape}; data {data.shape} and indices {indices.shape} ask for {expected}",
+                clause="updates has the shape of data, with the axes of indices in place of the axis",
             )
         return data.shape
 
@@ -166,13 +171,15 @@ class ScatterElementsUpdateBase(Op):
         along = axis_input(axis, data.shape.rank)
         if not indices.shape.compatible(updates.shape):
             raise InferenceError(
-                f"updates has shape {updates.shape}, but indices {indices.shape}; both must be equal"
+                f"updates has shape {updates.shape}, but indices {indices.shape}; both must be equal",
+                clause="updates has the shape of indices",
             )
         if data.shape.rank is None or indices.shape.rank is None:
             return data.shape
         if data.shape.rank != indices.shape.rank:
             raise InferenceError(
-                f"indices has shape {indices.shape}, but data {data.shape}; both must have as many axes"
+                f"indices has shape {indices.shape}, but data {data.shape}; both must have as many axes",
+                clause="indices has the rank of data",
             )
         if along is not None:
             check_inside(indices.known(), data.shape[along], along)
@@ -180,7 +187,8 @@ class ScatterElementsUpdateBase(Op):
             if along is not None and i != along and have.max is not None and want.min > have.max:
                 raise InferenceError(
                     f"indices {indices.shape} has length {want} along axis {i}, but data {data.shape} only {have}; "
-                    f"only along axis {along} may it be longer"
+                    f"only along axis {along} may it be longer",
+                    clause="indices is not longer than data, but along the axis",
                 )
         return data.shape
 
@@ -219,7 +227,10 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
 
     def infer(self, data: Value, indices: Value, updates: Value, axis: Value) -> PartialShape:
         if self.reduction == "mean" and data.element is ElementType.boolean:
-            raise InferenceError("data is boolean, for which reduction mean is not defined")
+            raise InferenceError(
+                "data is boolean, for which reduction mean is not defined",
+                clause="data is not boolean with reduction mean",
+            )
         return super().infer(data, indices, updates, axis)
 
     def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:

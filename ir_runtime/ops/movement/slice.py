@@ -30,16 +30,22 @@ class SliceBase(Op):
         if shape.rank is None:
             return shape
         if shape.rank == 0:
-            raise InferenceError("data is a scalar; at least one axis is expected")
+            raise InferenceError(
+                "data is a scalar; at least one axis is expected", clause="data has at least one axis"
+            )
         if count is not None and count > shape.rank:
-            raise InferenceError(f"start has length {count}, but data {shape} has rank {shape.rank}")
+            raise InferenceError(
+                f"start has length {count}, but data {shape} has rank {shape.rank}",
+                clause="start has at most as many numbers as data has axes",
+            )
         chosen = tuple(range(count or 0)) if axes is None else axes.ints()
         if count is None or chosen is None:
             return PartialShape([Dimension.between(0, d.max) for d in shape])
         steps = step.ints() or (None,) * count
         if 0 in steps:
             raise InferenceError(
-                f"element {steps.index(0)} of step is 0; a slice needs steps forwards or backwards"
+                f"element {steps.index(0)} of step is 0; a slice needs steps forwards or backwards",
+                clause="step is not 0",
             )
         places = normalize_axes(chosen, shape.rank)
         parts = zip(places, bounds_of(start, count), bounds_of(stop, count), steps, strict=True)
@@ -110,7 +116,8 @@ class SliceScatter(SliceBase):
         region = self.region(shape, start, stop, step, axes)
         if not region.compatible(new):
             raise InferenceError(
-                f"updates has shape {new}, but the slices of data {shape} have shape {region}"
+                f"updates has shape {new}, but the slices of data {shape} have shape {region}",
+                clause="updates has the shape of the slices",
             )
         return shape
 

@@ -53,7 +53,10 @@ class Split(Op):
     def _repeat(self, part: PartialShape) -> tuple[PartialShape, ...]:
         """Return the shapes of all parts, bounding their number."""
         if self.num_splits > MOST_PARTS:
-            raise InferenceError(f"num_splits is {self.num_splits}; at most {MOST_PARTS} are allowed")
+            raise InferenceError(
+                f"num_splits is {self.num_splits}; at most {MOST_PARTS} are allowed",
+                clause=f"num_splits is at most {MOST_PARTS}",
+            )
         return (part,) * self.num_splits
 
     def _part(self, shape: PartialShape, axis: int) -> Dimension:
@@ -66,6 +69,7 @@ class Split(Op):
             raise InferenceError(
                 f"axis {axis} of data {shape} has length {length}, which num_splits {self.num_splits} does not divide",
                 hint="VariadicSplit cuts into parts of different lengths",
+                clause="num_splits divides the length of the axis",
             )
         return Dimension.between(low, high)
 
@@ -109,7 +113,10 @@ def _shares(shape: PartialShape, axis: int, requested: Sequence[int | Interval])
     """Return the lengths of the parts: requested ones as far as known, and the remainder."""
     length = shape[axis]
     if any(isinstance(n, int) and n < -1 for n in requested) or list(requested).count(-1) > 1:
-        raise InferenceError(f"split_lengths is {listed(requested)}; it may hold lengths from 0, and one -1")
+        raise InferenceError(
+            f"split_lengths is {listed(requested)}; it may hold lengths from 0, and one -1",
+            clause="split_lengths has lengths from 0, and at most one -1",
+        )
     parts = [Dimension() if _maybe_negative(n) else Dimension.of(n) for n in requested]
     lengths = []
     for i, part in enumerate(parts):
@@ -127,6 +134,7 @@ def _wrong_sum(shape: PartialShape, axis: int, requested: Sequence[int | Interva
     return InferenceError(
         f"split_lengths is {listed(requested)}, but axis {axis} of data {shape} has length {shape[axis]}",
         hint="" if -1 in requested else "a -1 in one place takes what the others leave",
+        clause="split_lengths add up to the length of the axis",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from types import EllipsisType
 from typing import Any
 
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
@@ -48,7 +48,10 @@ class StridedSlice(Op):
 
     def verify(self) -> None:
         if sum(self.ellipsis_mask) > 1:
-            raise ValueError(f"attribute 'ellipsis_mask' is {listed(self.ellipsis_mask)}; it may hold one 1")
+            raise ValidationError(
+                f"attribute 'ellipsis_mask' is {listed(self.ellipsis_mask)}; it may hold one 1",
+                clause="attribute 'ellipsis_mask' has at most one 1",
+            )
 
     def infer(self, data: Value, begin: Value, end: Value, strides: Value | None = None) -> PartialShape:
         count, shape = common_count(begin=begin, end=end, strides=strides), data.shape
@@ -113,7 +116,8 @@ class StridedSlice(Op):
         hidden = rank - special.count(False)
         if hidden < 0:
             raise InferenceError(
-                f"begin has length {count}, and {special.count(False)} of its elements slice axes of data, which has rank {rank}"
+                f"begin has length {count}, and {special.count(False)} of its elements slice axes of data, which has rank {rank}",
+                clause="begin slices at most as many axes as data has",
             )
         axis = 0
         for entry in [*range(count), None]:
@@ -130,7 +134,8 @@ class StridedSlice(Op):
         """Return the start and stop of a slice, applying masks."""
         if step == 0:
             raise InferenceError(
-                f"element {entry} of strides is 0; a slice needs steps forwards or backwards"
+                f"element {entry} of strides is 0; a slice needs steps forwards or backwards",
+                clause="strides is not 0",
             )
         far = -FAR if step is not None and step < 0 else FAR
         return (
@@ -157,5 +162,6 @@ def _check_inside(entry: int, index: int, length: Dimension, axis: int) -> None:
     if length.max is not None and not -length.max <= index < length.max:
         raise InferenceError(
             f"element {entry} of begin is {index}, and shrink_axis_mask takes that element alone, but axis {axis} of "
-            f"data has length {length}"
+            f"data has length {length}",
+            clause="an element of begin that shrink_axis_mask takes alone is inside its axis",
         )

@@ -35,7 +35,10 @@ class Transpose(Op):
             return PartialShape.dynamic()
         if axes is None:
             if not (order.count.contains(rank) or order.count.contains(0)):
-                raise InferenceError(f"order has length {order.count}, but data {shape} has rank {rank}")
+                raise InferenceError(
+                    f"order has length {order.count}, but data {shape} has rank {rank}",
+                    clause="order has a number for each axis of data, or none",
+                )
             if shape.rank is None:
                 return PartialShape.dynamic(rank)
             return PartialShape([reduce(Dimension.join, shape)] * rank if rank else [])
@@ -45,7 +48,8 @@ class Transpose(Op):
                 f"order is {list(axes)}{'' if shape.rank is None else f', and data {shape}'}; it must hold each "
                 f"of the numbers from 0 to {rank - 1} once"
                 if rank
-                else f"order is {list(axes)}, but data is a scalar, which has no axes"
+                else f"order is {list(axes)}, but data is a scalar, which has no axes",
+                clause="order has each of the numbers from 0 to r-1 once, where r is the rank of data",
             )
         return PartialShape.dynamic(rank) if shape.rank is None else PartialShape([shape[i] for i in axes])
 

@@ -44,7 +44,10 @@ class Unique(Op):
             total = data.count
             shape = PartialShape([_some(total)])
         elif data.shape.rank == 0:
-            raise InferenceError("data is a scalar, which has no axis for input 'axis' to name")
+            raise InferenceError(
+                "data is a scalar, which has no axis for input 'axis' to name",
+                clause="data has at least one axis if there is an axis",
+            )
         elif data.shape.rank is None or along is None:
             total = Dimension()
             shape = (

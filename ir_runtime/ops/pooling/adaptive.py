@@ -39,18 +39,23 @@ class AdaptivePooling(Op):
                 return PartialShape.dynamic()
             shape = PartialShape.dynamic(spatial + 2)
         if not 3 <= len(shape) <= 5:
-            raise InferenceError(f"data must have rank 3, 4 or 5, [N, C, spatial...], found {shape}")
+            raise InferenceError(
+                f"data must have rank 3, 4 or 5, [N, C, spatial...], found {shape}",
+                clause="data has rank 3, 4 or 5, [N, C, spatial...]",
+            )
         if spatial not in (None, len(shape) - 2):
             raise InferenceError(
                 f"output_size must hold a number for each spatial axis of data {shape}, {len(shape) - 2} in all, found {spatial}",
                 hint="output_size has no numbers for N and C" if spatial == len(shape) else "",
+                clause="output_size has a number for each spatial axis",
             )
         counts = counts or (Dimension(),) * (len(shape) - 2)
         for axis, (length, count) in enumerate(zip(shape[2:], counts, strict=True)):
             if length == 0 and count.min:
                 raise InferenceError(
                     f"dim {axis + 2} of data {shape} is 0, so there is nothing to pool into the {count} that "
-                    f"output_size asks for"
+                    f"output_size asks for",
+                    clause="data is not empty along spatial axes, unless the output is",
                 )
         return PartialShape([*shape[:2], *counts])
 

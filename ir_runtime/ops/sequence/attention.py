@@ -56,11 +56,14 @@ class ScaledDotProductAttention(Op):
         scale: Value | None = None,
     ) -> PartialShape:
         if scale is not None and not (scale.count.contains(1) and scale.shape.rank in (None, 0, 1)):
-            raise InferenceError(f"scale must be one number, found {scale.shape}")
+            raise InferenceError(
+                f"scale must be one number, found {scale.shape}", clause="scale is one number"
+            )
         for name, given in (("query", query), ("key", key), ("value", value)):
             if given.shape.rank is not None and given.shape.rank < 3:
                 raise InferenceError(
-                    f"{name} must have rank 3 or more, [batch, ..., length, features], found {given.shape}"
+                    f"{name} must have rank 3 or more, [batch, ..., length, features], found {given.shape}",
+                    clause=f"{name} has at least 3 axes, [batch, ..., length, features]",
                 )
         mask = None if self.causal else _masking(attention_mask, query.element)
         if query.shape.rank is None or key.shape.rank is None:
@@ -73,7 +76,8 @@ class ScaledDotProductAttention(Op):
         if not columns.compatible(value.shape[-2]):
             raise InferenceError(
                 f"key {key.shape} holds {key.shape[-2]} keys, but value {value.shape} {value.shape[-2]} values; as "
-                f"many are expected, in the last dimension but one"
+                f"many are expected, in the last dimension but one",
+                clause="key and value have equal lengths along the last axis but one",
             )
         batch = _batch(batch, value.shape, "value")
         return PartialShape([*batch, rows, value.shape[-1]])
@@ -85,6 +89,7 @@ class ScaledDotProductAttention(Op):
                 hint="key must be [batch, ..., length, features]; it is transposed here"
                 if query[-1] == key[-2]
                 else "",
+                clause="query and key have equal lengths along the last axis",
             )
         batch = _batch(PartialShape(query[:-2]), key, "key")
         return batch, query[-2], key[-2]
@@ -133,11 +138,15 @@ def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
         raise InferenceError(
             f"attention_mask is {mask.element.label}; {element.label}, as query, or boolean is expected",
             code=Code.ELEMENT_TYPE,
+            clause="attention_mask is boolean or of the type of query",
         )
     if mask.shape.rank == 0:
         return None
     if mask.shape.rank == 1:
-        raise InferenceError(f"attention_mask must be a scalar or have rank 2 or more, found {mask.shape}")
+        raise InferenceError(
+            f"attention_mask must be a scalar or have rank 2 or more, found {mask.shape}",
+            clause="attention_mask is a scalar or has at least 2 axes",
+        )
     return mask.shape
 
 
@@ -150,7 +159,8 @@ def _broadcast_mask(
     if wider is None or longer is None:
         raise InferenceError(
             f"attention_mask {mask} must end in dimensions that broadcast with [{rows},{columns}], the lengths of "
-            f"query and key"
+            f"query and key",
+            clause="attention_mask broadcasts to the lengths of query and key",
         )
     return _batch(batch, mask, "attention_mask"), wider, longer
 
@@ -163,4 +173,5 @@ def _batch(batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
             f"{name} {other} has the batch {PartialShape(other[:-2])}, which does not broadcast with {batch} of the "
             f"inputs before it",
             hint="dimensions must be equal, or one of them 1",
+            clause=f"the batch of {name} broadcasts with those of the inputs before it",
         ) from None

@@ -184,14 +184,19 @@ class CTCLoss(Op):
 
 def _some_classes(lengths: dict[str, Dimension], name: str) -> None:
     if lengths.get("classes", Dimension()) == 0:
-        raise InferenceError(f"{name} has 0 classes, its last dimension; 1 or more are expected")
+        raise InferenceError(
+            f"{name} has 0 classes, its last dimension; 1 or more are expected",
+            clause=f"{name} has at least one class",
+        )
 
 
 def _one_number(blank_index: Value | None) -> None:
     if blank_index is not None and not (
         blank_index.shape.rank in (None, 0, 1) and blank_index.count.contains(1)
     ):
-        raise InferenceError(f"blank_index must be one number, found {blank_index.shape}")
+        raise InferenceError(
+            f"blank_index must be one number, found {blank_index.shape}", clause="blank_index is one number"
+        )
 
 
 def _check_fewer(label_length: Value, logit_length: Value) -> None:
@@ -199,5 +204,6 @@ def _check_fewer(label_length: Value, logit_length: Value) -> None:
         if labels > steps:
             raise InferenceError(
                 f"label_length holds {labels} where logit_length holds {steps}; at most as many labels as steps are "
-                f"expected"
+                f"expected",
+                clause="label_length is at most logit_length",
             )

@@ -37,7 +37,7 @@ class OneHotBase(Op):
         for name, scalar in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
             check_scalar(scalar, name)
         if (depths := depth.ints()) is not None and depths[0] < 0:
-            raise InferenceError(f"depth is {depths[0]}; 0 or more is expected")
+            raise InferenceError(f"depth is {depths[0]}; 0 or more is expected", clause="depth is at least 0")
         if indices.shape.rank is None:
             return PartialShape.dynamic()
         axis = normalize_axis(self.axis, indices.shape.rank + 1, "attribute 'axis'")

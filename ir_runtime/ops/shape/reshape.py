@@ -45,7 +45,10 @@ class Reshape(Op):
         copied = [i for i, n in enumerate(lengths) if n == 0] if self.special_zero else []
         for axis in copied:
             if axis >= data.ndim:
-                raise InferenceError(_beyond(axis, data.shape))
+                raise InferenceError(
+                    _beyond(axis, data.shape),
+                    clause="a 0 in shape that copies a length is at an axis of data",
+                )
             lengths[axis] = data.shape[axis]
         if -1 in lengths:
             place = lengths.index(-1)
@@ -87,7 +90,11 @@ def _impossible(
         )
     else:
         message = f"data {source} holds {available} elements, but shape {shown} asks for {requested}"
-    return InferenceError(message, hint=_way_out(source, pattern, special_zero))
+    return InferenceError(
+        message,
+        hint=_way_out(source, pattern, special_zero),
+        clause="the lengths multiply to the number of elements of data",
+    )
 
 
 def _way_out(source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool) -> str:
@@ -119,7 +126,10 @@ class _Target:
         self.source, self.pattern, self.special_zero = source, pattern, special_zero
         negative = [n for n in pattern if isinstance(n, int) and n < -1]
         if negative or list(pattern).count(-1) > 1:
-            raise InferenceError(f"shape is {listed(pattern)}; it may hold lengths from 0, and one -1")
+            raise InferenceError(
+                f"shape is {listed(pattern)}; it may hold lengths from 0, and one -1",
+                clause="shape has lengths from 0, and at most one -1",
+            )
 
     def lengths(self) -> list[Dimension]:
         """Return the lengths as far as known."""
@@ -160,7 +170,9 @@ class _Target:
         if self.source.rank is None:
             return Dimension()
         if axis >= self.source.rank:
-            raise InferenceError(_beyond(axis, self.source))
+            raise InferenceError(
+                _beyond(axis, self.source), clause="a 0 in shape that copies a length is at an axis of data"
+            )
         return self.source[axis]
 
     def _if_left(self, axis: int) -> Dimension:

@@ -105,7 +105,9 @@ class Unsqueeze(Op):
         places, shape = axes.ints(), data.shape
         if places is not None:
             if not places:
-                raise InferenceError("axes is empty; at least one number is expected")
+                raise InferenceError(
+                    "axes is empty; at least one number is expected", clause="axes is not empty"
+                )
             return PartialShape.dynamic() if shape.rank is None else PartialShape(_with(shape, places))
         if shape.rank is None or axes.count != 1:
             return PartialShape.dynamic()

@@ -89,12 +89,16 @@ class FourierTransform(Op):
             expected = (
                 f"rank 2 or more, and 2 as its last dimension, {PAIRS}" if self.parts else "rank 1 or more"
             )
-            raise InferenceError(f"data must have {expected}, found {data.shape}")
+            raise InferenceError(
+                f"data must have {expected}, found {data.shape}",
+                clause="data has at least one axis to transform, and a last axis of length 2 if it is complex",
+            )
         rank = data.shape.rank - self.parts
         if axes.count.min > rank:
             rest = ", without the last one" if self.parts else ""
             raise InferenceError(
-                f"axes holds {axes.count} numbers, but data {data.shape} has {rank} axes to transform{rest}"
+                f"axes holds {axes.count} numbers, but data {data.shape} has {rank} axes to transform{rest}",
+                clause="there are no more axes than data has to transform",
             )
         return rank
 
@@ -164,7 +168,8 @@ def _sizes(signal_size: Value) -> list[int | Interval] | None:
         highest = n.max if isinstance(n, Interval) else n
         if highest is not None and highest < -1:
             raise InferenceError(
-                f"signal_size holds {highest}; a length is expected, or -1 for that of the data"
+                f"signal_size holds {highest}; a length is expected, or -1 for that of the data",
+                clause="each of signal_size is at least -1",
             )
     return None if numbers is None else list(numbers)
 
@@ -191,7 +196,7 @@ class RealFourierTransform(FourierTransform):
     def _rank(self, data: Value, axes: Value) -> int | None:
         rank = super()._rank(data, axes)
         if axes.count == 0:
-            raise InferenceError("axes is empty; at least one axis is expected")
+            raise InferenceError("axes is empty; at least one axis is expected", clause="axes is not empty")
         return rank
 
 

@@ -35,10 +35,13 @@ class STFTBase(Op):
         """Require that a window fits into a frame."""
         check_vector(window, "window")
         if window.count == 0:
-            raise InferenceError("window is empty; at least one element is expected")
+            raise InferenceError(
+                "window is empty; at least one element is expected", clause="window is not empty"
+            )
         if size.max is not None and window.count.min > size.max:
             raise InferenceError(
-                f"window has {window.count} elements; at most frame_size, {size}, is expected"
+                f"window has {window.count} elements; at most frame_size, {size}, is expected",
+                clause="window has at most frame_size elements",
             )
 
     def flops(self, operands: Operands) -> Count:
@@ -74,13 +77,17 @@ class STFT(STFTBase):
         size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
         self.check_window(window, size)
         if signal.shape.rank not in (None, 1, 2):
-            raise InferenceError(f"signal must be [length] or [batch, length], found {signal.shape}")
+            raise InferenceError(
+                f"signal must be [length] or [batch, length], found {signal.shape}",
+                clause="signal is [length] or [batch, length]",
+            )
         if signal.shape.rank is None:
             return PartialShape.dynamic()
         *batch, length = signal.shape
         if length.max is not None and length.max < size.min:
             raise InferenceError(
-                f"frame_size is {size}, but signal {signal.shape} has length {length}, less than one frame"
+                f"frame_size is {size}, but signal {signal.shape} has length {length}, less than one frame",
+                clause="signal has at least frame_size elements",
             )
         plane = [_frames(length, size, step), size.map(lambda n: n // 2 + 1)]
         return PartialShape([*batch, *(plane[::-1] if self.transpose_frames else plane), 2])
@@ -138,15 +145,22 @@ class ISTFT(STFTBase):
         requested = None if signal_length is None else length_of(signal_length, "signal_length")
         if data.shape.rank not in (None, 3, 4):
             raise InferenceError(
-                f"data must be [frequencies, frames, 2], or with a batch in front, found {data.shape}"
+                f"data must be [frequencies, frames, 2], or with a batch in front, found {data.shape}",
+                clause="data is [frequencies, frames, 2], or with a batch in front",
             )
         if data.shape.rank is None:
             return PartialShape.dynamic()
         *batch, bins, frames, pair = data.shape
         if not pair.contains(2):
-            raise InferenceError(f"data must have 2 as its last dimension, as {PAIRS}, found {data.shape}")
+            raise InferenceError(
+                f"data must have 2 as its last dimension, as {PAIRS}, found {data.shape}",
+                clause="the last axis of data has length 2",
+            )
         if frames == 0:
-            raise InferenceError(f"data {data.shape} holds no frames; at least one is expected")
+            raise InferenceError(
+                f"data {data.shape} holds no frames; at least one is expected",
+                clause="data has at least one frame",
+            )
         fitting = size.merge(_sizes(bins))
         if fitting is None:
             expected = size.map(lambda n: n // 2 + 1)
@@ -154,6 +168,7 @@ class ISTFT(STFTBase):
                 f"data {data.shape} holds {bins} frequencies; frame_size // 2 + 1, {expected}, are expected for "
                 f"frame_size {size}",
                 hint="frequencies come before frames" if expected == frames else "",
+                clause="data has frame_size // 2 + 1 frequencies",
             )
         before_last = Dimension.between(max(frames.min, 1), frames.max) - 1
         # For frames of odd length, the page has one element less than OpenVINO.

@@ -216,17 +216,19 @@ class MulticlassNms9(MulticlassNmsBase):
         merged = boxes.shape.merge(expected)
         if merged is None:
             raise InferenceError(
-                f"boxes must be [classes, boxes, 4], as there is roisnum, found {boxes.shape}"
+                f"boxes must be [classes, boxes, 4], as there is roisnum, found {boxes.shape}",
+                clause="boxes is [classes, boxes, 4] with roisnum",
             )
         of_scores = scores.shape.merge(PartialShape(merged[:2]))
         if of_scores is None:
             raise InferenceError(
                 f"scores must be {PartialShape(merged[:2])}, the [classes, boxes] of boxes {boxes.shape}, as there "
-                f"is roisnum, found {scores.shape}"
+                f"is roisnum, found {scores.shape}",
+                clause="scores is [classes, boxes] with roisnum",
             )
         images = roisnum.shape.merge(PartialShape([-1]))
         if images is None:
-            raise InferenceError(f"roisnum must be 1-D, found {roisnum.shape}")
+            raise InferenceError(f"roisnum must be 1-D, found {roisnum.shape}", clause="roisnum is 1-D")
         check_total(roisnum, of_scores[1])
         return self.shapes(images[0], of_scores[0], of_scores[1])
 
@@ -256,7 +258,10 @@ def check_total(roisnum: Value, boxes: Dimension) -> None:
     """Require that the image counts do not exceed the number of boxes."""
     total = sum(max(n, 0) for n in roisnum.ints() or ())
     if boxes.max is not None and total > boxes.max:
-        raise InferenceError(f"roisnum adds up to {total} boxes of all images, but there are {boxes}")
+        raise InferenceError(
+            f"roisnum adds up to {total} boxes of all images, but there are {boxes}",
+            clause="roisnum adds up to at most the number of boxes",
+        )
 
 
 def _least(a: int | None, b: int) -> int:

@@ -37,7 +37,10 @@ class SearchSorted(Op):
     def infer(self, sorted_sequence: Value, values: Value) -> PartialShape:
         sequence, shape = sorted_sequence.shape, values.shape
         if sequence.rank == 0:
-            raise InferenceError("sorted_sequence must have rank 1 or more, found a scalar")
+            raise InferenceError(
+                "sorted_sequence must have rank 1 or more, found a scalar",
+                clause="sorted_sequence has at least one axis",
+            )
         if sequence.rank is None or sequence.rank == 1:
             return shape
         expected = sequence.replace({sequence.rank - 1: -1})
@@ -46,6 +49,7 @@ class SearchSorted(Op):
             raise InferenceError(
                 f"values {shape} must be of shape {expected}, as sorted_sequence {sequence} but for the last axis",
                 hint="one sorted_sequence for all values must be 1-D",
+                clause="values has the shape of sorted_sequence, but for the last axis, or any if that is 1-D",
             )
         return merged
 

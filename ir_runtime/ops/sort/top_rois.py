@@ -26,12 +26,15 @@ class TopKROIs(Op):
 
     def infer(self, rois: Value, probs: Value) -> PartialShape:
         if not rois.shape.compatible(PartialShape([-1, 4])):
-            raise InferenceError(f"rois must be of shape [regions, 4], found {rois.shape}")
+            raise InferenceError(
+                f"rois must be of shape [regions, 4], found {rois.shape}", clause="rois is [regions, 4]"
+            )
         regions = -1 if rois.shape.rank is None else rois.shape[0]
         one_each = PartialShape([regions])
         if not probs.shape.compatible(one_each):
             raise InferenceError(
-                f"probs must be of shape {one_each}, a score for each of rois, found {probs.shape}"
+                f"probs must be of shape {one_each}, a score for each of rois, found {probs.shape}",
+                clause="probs has a score for each region",
             )
         return PartialShape([self.max_rois, 4])
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...errors import InferenceError
+from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
@@ -84,7 +84,10 @@ class TopK11(TopKBase):
         """Require an index type, and an order that can be stable."""
         super().verify()
         if self.stable and self.sort == "none":
-            raise ValueError("attribute 'stable' asks for an order, but 'sort' is none")
+            raise ValidationError(
+                "attribute 'stable' asks for an order, but 'sort' is none",
+                clause="attribute 'stable' is not true if 'sort' is none",
+            )
 
 
 def _chosen(data: PartialShape, axis: int, k: int | Interval) -> Dimension:
@@ -92,11 +95,12 @@ def _chosen(data: PartialShape, axis: int, k: int | Interval) -> Dimension:
     low, high = (k.min, k.max) if isinstance(k, Interval) else (k, k)
     if high is not None and high < 1:
         most_of = "at most " if isinstance(k, Interval) else ""
-        raise InferenceError(f"k is {most_of}{high}; at least 1 is expected")
+        raise InferenceError(f"k is {most_of}{high}; at least 1 is expected", clause="k is at least 1")
     if low is not None and length.max is not None and low > length.max:
         raise InferenceError(
             f"k asks for {low} elements along axis {axis}, but data {data} has {length} there",
             hint="attribute 'axis' may be wrong" if _fits_elsewhere(data, low) else "",
+            clause="k is at most the length of the axis",
         )
     most = min((n for n in (high, length.max) if n is not None), default=None)
     return Dimension.between(max(low or 0, 1) if length.min or low else 0, most)

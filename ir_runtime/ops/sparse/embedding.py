@@ -42,16 +42,21 @@ class EmbeddingBagBase(Op):
             if self.reduction != "sum":
                 raise InferenceError(
                     f"per_sample_weights are given, but attribute 'reduction' is {self.reduction}; only sum takes "
-                    f"weights"
+                    f"weights",
+                    clause="per_sample_weights come with reduction sum only",
                 )
             if not per_sample_weights.shape.compatible(indices.shape):
                 raise InferenceError(
-                    f"per_sample_weights {per_sample_weights.shape} must be of the shape of indices, {indices.shape}"
+                    f"per_sample_weights {per_sample_weights.shape} must be of the shape of indices, {indices.shape}",
+                    clause="per_sample_weights has the shape of indices",
                 )
         if emb_table.shape.rank is None:
             return PartialShape.dynamic()
         if emb_table.shape.rank == 0:
-            raise InferenceError("emb_table must have rank 1 or more, [rows, ...], found a scalar")
+            raise InferenceError(
+                "emb_table must have rank 1 or more, [rows, ...], found a scalar",
+                clause="emb_table has at least one axis",
+            )
         check_below(indices, "indices", emb_table.shape[0], "rows in emb_table")
         if default_index is not None and min(default_index.ints() or (0,)) >= 0:
             check_below(default_index, "default_index", emb_table.shape[0], "rows in emb_table")
@@ -213,7 +218,8 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
         check_vector(indices, "indices")
         if not segment_ids.shape.compatible(indices.shape):
             raise InferenceError(
-                f"segment_ids {segment_ids.shape} must be of the shape of indices, {indices.shape}"
+                f"segment_ids {segment_ids.shape} must be of the shape of indices, {indices.shape}",
+                clause="segment_ids has the shape of indices",
             )
         check_scalar(num_segments, "num_segments")
         if default_index is not None:
@@ -242,4 +248,7 @@ def _check_ascending(offsets: Value, count: Dimension) -> None:
     values = offsets.ints() or ()
     for before, after in pairwise(values):
         if after < before:
-            raise InferenceError(f"offsets must be in ascending order, but {after} comes after {before}")
+            raise InferenceError(
+                f"offsets must be in ascending order, but {after} comes after {before}",
+                clause="offsets are in ascending order",
+            )

@@ -39,12 +39,14 @@ class SparseFillEmptyRows(Op):
         lengths = (Dimension(), Dimension()) if lengths is None else lengths
         if len(lengths) != 2:
             raise InferenceError(
-                f"dense_shape must hold 2 numbers, of rows and of columns, found {len(lengths)}"
+                f"dense_shape must hold 2 numbers, of rows and of columns, found {len(lengths)}",
+                clause="dense_shape has 2 numbers",
             )
         places = indices.shape.merge(PartialShape([values.count, 2]))
         if places is None:
             raise InferenceError(
-                f"indices must be {PartialShape([values.count, 2])}, a row and a column for each of values, found {indices.shape}"
+                f"indices must be {PartialShape([values.count, 2])}, a row and a column for each of values, found {indices.shape}",
+                clause="indices is [values, 2], a row and a column for each of values",
             )
         total = self._total(places[0], *lengths, indices.known())
         return PartialShape([total, 2]), PartialShape([total]), PartialShape([lengths[0]])

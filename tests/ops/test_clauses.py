@@ -1,0 +1,96 @@
+"""The clauses of operations: stated by checks, numbered, cited, each shown by a layer that fulfils it and one that does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from harness.clauses import sites, unrefused, violations
+from harness.sample import named_samples
+
+import ir_runtime as ov
+from ir_runtime.ops import Op, registry
+from ir_runtime.ops._define.clauses import cite, clauses
+from ir_runtime.ops._define.describe import group
+
+OURS = [cls for cls in registry if group(cls)]
+# A model has a violation of each of these only while it runs.
+NOT_SHOWN = {
+    "initial_value fits attribute 'variable_shape'",
+}
+# All are searched for by `make index`; one of each of these families here.
+SOME = (
+    *(
+        "ReduceL2-4",
+        "Add-1",
+        "Gather-8",
+        "Concat-1",
+        "TopK-11",
+        "Range-4",
+        "Reshape-1",
+        "Clamp-1",
+        "MatMul-1",
+    ),
+    *("Einsum-7", "Interpolate-11", "NonMaxSuppression-9", "LSTMSequence-5", "If-8", "Convolution-1"),
+)
+
+
+def numbered() -> list[tuple[str, int, str]]:
+    """Operations, numbers and clauses."""
+    names = [cls.versioned_name() for cls in OURS]
+    return [(name, number, clause) for name in names for number, clause in enumerate(clauses(name), 1)]
+
+
+@pytest.mark.parametrize("operation", SOME)
+def test_the_numbers_are_those_of_the_declaration(operation: str) -> None:
+    """`make index` writes them anew."""
+    assert [violation.clause for violation in violations(operation)] == list(clauses(operation))
+
+
+@pytest.mark.parametrize("operation", SOME)
+def test_each_clause_is_checked_by_a_refused_model(operation: str) -> None:
+    for violation in violations(operation):
+        assert re.match(rf"{re.escape(operation)} C\d+: ", cite(operation, violation.clause))
+        assert violation.clause in violation.cited()
+
+
+def test_each_clause_is_stated_by_one_check() -> None:
+    """In the code of the class or of a helper, in a declaration of a port, or of an attribute."""
+    patterns = [site.pattern for site in sites()]
+    declared = re.compile(r"the operation takes|(each input|input '\w+') (is|has)|attribute '[\w-]+' is")
+    lost = [
+        c for _, _, c in numbered() if not declared.match(c) and not any(p.fullmatch(c) for p in patterns)
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize("cls", OURS, ids=lambda cls: cls.versioned_name())
+def test_each_operation_but_the_ends_has_clauses(cls: type[Op]) -> None:
+    listed: Sequence[str] = clauses(cls.versioned_name())
+    assert len(listed) == len(set(listed))
+    assert bool(listed) == (
+        cls.name not in ("Parameter", "Constant", "Result", "Assign")
+        and cls.versioned_name() != "ReadValue-3"
+    )
+
+
+@pytest.mark.long
+def test_no_check_states_a_clause_that_nothing_violates() -> None:
+    assert {site.text for site in unrefused()} == NOT_SHOWN
+
+
+def test_each_operation_with_clauses_has_a_sample_that_fulfils_them() -> None:
+    """Whole models have layers with bodies."""
+    sampled = {sample.op for sample in named_samples().values()}
+    bodies = {"If-8", "Loop-5", "TensorIterator-1", "ReadValue-6"}
+    assert {name for name, _, _ in numbered()} - sampled == bodies
+
+
+def test_errors_cite_the_clause() -> None:
+    text = '<net name="n" version="11"><layers><layer id="0" name="x" type="Parameter" version="opset1"><data element_type="f32" shape="2,3"/><output><port id="0" precision="FP32"><dim>2</dim><dim>3</dim></port></output></layer><layer id="1" name="y" type="SoftMax" version="opset8"><data axis="2"/><input><port id="0"/></input><output><port id="1"/></output></layer><layer id="2" name="z" type="Result" version="opset1"><input><port id="0"/></input></layer></layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>'  # fmt: skip
+    (finding,) = ov.validate(text.encode()).errors
+    number = list(clauses("SoftMax-8")).index(finding.clause.partition(": ")[2]) + 1
+    assert finding.clause.startswith(f"SoftMax-8 C{number}: ")
+    assert finding.record()["clause"] == finding.clause
+    assert f"\n  clause: {finding.clause}" in str(finding)
