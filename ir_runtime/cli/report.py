@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from .._util.escaping import visible
 from .exits import Exit
 from .fed import data_options, feeds_of
 from .helping import GroupedCommand
-from .limited import limited
+from .limited import limited, parse_size
 from .models import read, weights
 from .render import plain
 from .shaping import reshape
@@ -27,15 +28,20 @@ __all__ = ["report"]
 _EPILOG = """\b
 ir-runtime report net.xml -o report.html
 ir-runtime report net.xml --profile --histograms -i image=cat.npy
-ir-runtime report net.xml --compare openvino:f32 --random
+ir-runtime report net.xml --compare openvino:f32 --pictures --random
+ir-runtime report net.xml --values 1M
 ir-runtime report new.xml --diff old.xml
 
 Ends with 1 if something is wrong: errors in the model, a difference that rounding does not explain, Inf or NaN, or
-changes; else with 0. What is wrong is also printed.
+changes; else with 0, also with warnings. What is wrong is also printed.
 
 The page needs no network and no server: open it in a browser, or attach it to an issue. Where something is
 to be measured, and no input is given, random data is used.
 """
+
+
+def _size_of_values(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else sys.maxsize if text == "all" else parse_size(text)
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Look")
@@ -68,6 +74,17 @@ to be measured, and no input is given, random data is used.
 @click.option(
     "--histograms", is_flag=True, help="Show histograms of weights, and of activations if the model runs."
 )
+@click.option(
+    "--pictures",
+    is_flag=True,
+    help="Show outputs of layers as pictures; with --compare, those of both sides and the difference.",
+)
+@click.option(
+    "--values",
+    callback=_size_of_values,
+    metavar="SIZE",
+    help="Put the values of constants up to SIZE into the page, to look at and to save: 64K, 2M, all.  [default: some small ones]",
+)
 @click.option("--diff", "old", metavar="OLD", help="Show this older model beside MODEL, with what changed.")
 @click.option("--constraints/--no-constraints", default=True, help="Find the constraints on the inputs.")
 @click.option("--backend", metavar="NAME", help="What computes: native, numpy, reference.")
@@ -82,6 +99,8 @@ def report(
     against: str | None,
     precision: str | None,
     histograms: bool,
+    pictures: bool,
+    values: int | None,
     old: str | None,
     constraints: bool,
     backend: str | None,
@@ -96,7 +115,7 @@ def report(
 
     Models with errors are shown as far as they go, with what was found.
     """
-    with_measurements = bool(profile or against or precision or files or random)
+    with_measurements = bool(profile or against or precision or pictures or files or random)
     net = read(model, weights, checked=with_measurements, limits=limits)
     measures = None
     if with_measurements:
@@ -111,6 +130,7 @@ def report(
             against=against,
             precision=precision,
             histograms=histograms,
+            pictures=pictures,
             backend=backend,
         )
         if profile:
@@ -121,13 +141,14 @@ def report(
     elif shapes or histograms:
         measures = _without_measurements(net, shapes, histograms)
     target = None if output == "-" else output
-    page = net.report(target, measures, constraints=constraints, old=_beside(old, net, limits, constraints))
+    beside = _beside(old, net, limits, constraints)
+    page = net.report(target, measures, constraints=constraints, old=beside, values=values)
     if target is None:
         click.echo(page.html, nl=False)
     else:
         show("\n".join(visible(str(problem)) for problem in page.story.problems))
         show(f"{visible(output)}: {plain(len(page.html.encode()))} bytes", err=True)
-    if not (net.report.ok and page.story.is_fine):
+    if not page.story.ok:
         raise SystemExit(Exit.FINDINGS)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._util.escaping import quoted
 from ..executor.step import Step
+from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..openvino.compiled import CompiledModel
 from ..openvino.const_ports import ConstOutput
@@ -19,17 +20,21 @@ from ..openvino.feeding import bind
 from ..openvino.model import Model, source_of
 from ..openvino.profiling import Status
 from ..report import Conclusion, Measures, OldModel
+from ..report.feature_maps import FeatureMaps, feature_maps
 from ..report.weights import histogram, sampled
 from .compare import compare
 from .diff import diff_with_pairs
-from .observation import SideLike
+from .observation import Observation, Repeated, Side, SideLike
+from .recorded_side import Recorded
+from .reference import Reference
 from .report import Comparison
+from .sides import recorded_of, side_of
 from .trace_nan import NanTrace, trace_nan
 
 __all__ = ["measure", "old_model"]
 
 
-def measure(
+def measure(  # noqa: PLR0913 (one for each option of the command)
     model: Model,
     inputs: object,
     *,
@@ -38,6 +43,7 @@ def measure(
     against: SideLike | None = None,
     precision: str | None = None,
     histograms: bool = False,
+    pictures: bool = False,
     backend: str | None = None,
 ) -> Measures:
     """Run a model, and return measurements for its report.
@@ -58,6 +64,7 @@ def measure(
         against: a side to compare with, as for `compare`.
         precision: the type in which to look for Inf and NaN, as for `trace_nan`.
         histograms: count the elements of activations, and of weights, by value.
+        pictures: keep the outputs of layers as pictures, with those of the side and the difference.
         backend: what computes while time is measured.
 
     Raises:
@@ -65,7 +72,8 @@ def measure(
     """
     compiled = compile_model(model, backend=backend, config={"PERF_COUNT": True})
     feeds = bind(compiled.inputs, inputs)
-    seen = _Activations(model, histograms)
+    judged, theirs = _judge(model, feeds, against, pictures)
+    seen = _Activations(model, histograms, pictures, theirs)
     outputs = compiled(feeds, observers=[seen]).to_tuple()
     for layer, feed in zip(model._graph.of_type("Parameter"), feeds, strict=True):
         seen.memory[layer.name] = feed.nbytes
@@ -76,13 +84,13 @@ def measure(
         activations=seen.counts,
         tensors=tensors,
         histograms=histograms,
+        pictures=seen.pictures,
         conclusions=[] if precision is not None else list(_not_finite(compiled.outputs, outputs)),
     )
     if profile:
         times, fused = _times(compiled, feeds, runs)
         measures = replace(measures, times=times, fused=fused)
-    if against is not None:
-        judged = compare(model, feeds, against)
+    if judged is not None:
         measures = replace(
             measures,
             errors=_errors(model, judged),
@@ -98,6 +106,43 @@ def measure(
         conclusions = [*measures.conclusions, _origins(traced)]
         measures = replace(measures, broken=broken, peaks=peaks, conclusions=conclusions)
     return measures
+
+
+class _Watched:
+    """A side whose observations are kept."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self.seen: Observation | None = None
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Run the side."""
+        self.seen = self._side.observe(model, reference, feeds, ports)
+        return self.seen
+
+
+def _judge(
+    model: Model, feeds: Sequence[Array], against: SideLike | None, pictures: bool
+) -> tuple[Comparison | None, Mapping[Port, Array]]:
+    """Compare with a side, if there is one; also return its tensors if they are to be seen."""
+    if against is None:
+        return None, {}
+    side = recorded_of(against)
+    if not pictures or isinstance(side, Recorded | Repeated):
+        return compare(model, feeds, against), {}
+    watched = _Watched(side_of(side))
+    judged = compare(model, feeds, watched)
+    if watched.seen is None:
+        return judged, {}
+    results = [next(iter(model._graph.reads(layer))) for layer in model._graph.of_type("Result")]
+    outputs = {
+        port: array
+        for number, (port, array) in enumerate(zip(results, watched.seen.outputs, strict=True))
+        if number not in watched.seen.absent
+    }
+    return judged, outputs | dict(watched.seen.tensors)
 
 
 def _verdict(judged: Comparison) -> Conclusion:
@@ -153,10 +198,13 @@ def _errors(model: Model, judged: Comparison) -> Mapping[str, float]:
 
 @dataclass
 class _Activations:
-    """An observer of the sizes of layer outputs and the distribution of their values."""
+    """An observer of the sizes of layer outputs, the distribution of their values, and pictures of them."""
 
     model: Model
     wanted: bool
+    pictured: bool = False
+    theirs: Mapping[Port, Array] = field(default_factory=dict)
+    pictures: dict[str, FeatureMaps] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
     counts: dict[str, tuple[Sequence[int], float, float]] = field(default_factory=dict)
 
@@ -170,6 +218,9 @@ class _Activations:
         if outside is None or outside.name != layer.name:
             return
         self.memory[layer.name] = sum(array.nbytes for array in outputs)
+        if self.pictured and outputs:
+            maps = feature_maps(outputs[0], self.theirs.get(Port(layer.id, 0)))
+            self.pictures |= {} if maps is None else {layer.name: maps}
         if self.wanted and outputs and outputs[0].dtype.kind == "f":
             counted = histogram(sampled(outputs[0]))
             if counted is not None:

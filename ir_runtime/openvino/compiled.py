@@ -45,7 +45,7 @@ from .model import Model
 from .names import find_index, find_port, one_key
 from .node import GraphNodes, Output
 from .precision import as_followed, precision_of
-from .results import OVDict, unshare
+from .results import OVDict, described, unshare
 from .state import VariableState
 from .streams import Streams
 from .tensor import Tensor
@@ -458,7 +458,8 @@ class InferRequest(ExplainsAbsent):
     >>> import ir_runtime as ov
     >>> from ir_runtime import opset1
     >>> x = opset1.parameter([2], np.float32, name="x")
-    >>> request = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x])).create_infer_request()
+    >>> powers = ov.Model([opset1.exp(x, name="y")], [x], "powers")
+    >>> request = ov.compile_model(powers).create_infer_request()
     >>> zeros, total = ov.Tensor(np.zeros(2, np.float32)), ov.Tensor(np.zeros(2, np.float32))
     >>> request.set_input_tensor(zeros)
     >>> request.set_output_tensor(0, total)
@@ -480,6 +481,10 @@ class InferRequest(ExplainsAbsent):
     >>> request.wait()
     >>> ended, request.results[0]
     (['first run'], array([1., 1.], dtype=float32))
+    >>> print(request)  # doctest: +ELLIPSIS
+    InferRequest of 'powers', run
+      takes x f32[2]
+      gives ... f32[2]
 
     The entries of a batch may be tensors of their own, where the layout of the input starts with N:
 
@@ -719,6 +724,18 @@ class InferRequest(ExplainsAbsent):
 
     def __repr__(self) -> str:
         return repr(self._compiled).replace("CompiledModel", "InferRequest", 1)
+
+    def __str__(self) -> str:
+        compiled, results = self._compiled, self._results
+        given = [None if tensor is None else tensor.shape for tensor in self._input_values]
+        got = [None] * len(compiled._outputs) if results is None else [a.shape for a in results.to_tuple()]
+        return "\n".join(
+            [
+                f"InferRequest of {compiled._model.friendly_name!r}, {'not run' if results is None else 'run'}",
+                *(f"  takes {described(*each)}" for each in zip(compiled._inputs, given, strict=True)),
+                *(f"  gives {described(*each)}" for each in zip(compiled._outputs, got, strict=True)),
+            ]
+        )
 
     @property
     def model_inputs(self) -> list[ConstOutput]:

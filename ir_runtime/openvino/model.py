@@ -980,6 +980,12 @@ class ModelReport(Diagnostics):
         self.__dict__ = findings.__dict__  # the findings themselves, not a copy, so that more can be added
         self._model = model
 
+    def _repr_html_(self) -> str:
+        from ..report import page
+
+        shown = page(source_of(self._model, constraints=False), quick=True)
+        return shown._repr_html_() + _folded("as a table", super()._repr_html_())
+
     def __call__(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -987,6 +993,7 @@ class ModelReport(Diagnostics):
         *,
         constraints: bool = True,
         old: OldModel | None = None,
+        values: int | None = None,
     ) -> Page:
         """Return an HTML page of the model: one file that needs no network.
 
@@ -995,10 +1002,12 @@ class ModelReport(Diagnostics):
             measures: measurements from `ir_runtime.debug.measure`.
             constraints: find the constraints on the inputs, which may take some seconds.
             old: a model to show beside this one, from `ir_runtime.debug.old_model`.
+            values: the size in bytes up to which the page has the values of a constant, to look at and to save; by default,
+                it has those of a few small ones.
         """
         from ..report import page
 
-        result = page(source_of(self._model, constraints), measures, old)
+        result = page(source_of(self._model, constraints), measures, old, values)
         if path is not None:
             result.save(path)
         return result
@@ -1025,10 +1034,17 @@ def source_of(model: Model, constraints: bool = True) -> Source:
 
 
 def model_html(model: Model) -> str:
-    """Return the HTML that a notebook shows for a model."""
-    from ..report import summary
+    """Return the HTML that a notebook shows for a model: its report, and tables where frames are not shown."""
+    from ..report import page, summary
 
-    return summary(source_of(model, constraints=False))
+    source = source_of(model, constraints=False)
+    return page(source, quick=True)._repr_html_() + _folded("as tables", summary(source))
+
+
+def _folded(title: str, inside: str) -> str:
+    from .._util.markup import element
+
+    return element("details", element("summary", text=title), inside)
 
 
 def _restore(xml: bytes, weights: bytes, limits: Limits) -> Model:

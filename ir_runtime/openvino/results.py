@@ -15,7 +15,7 @@ from .node import Output
 from .shapes import PartialShape
 from .tensor_data import as_text, encoded
 
-__all__ = ["OVDict", "unshare"]
+__all__ = ["OVDict", "described", "unshare"]
 
 
 class OVDict(Mapping[Output, Array]):
@@ -25,13 +25,21 @@ class OVDict(Mapping[Output, Array]):
     >>> import ir_runtime as ov
     >>> from ir_runtime import opset1
     >>> x = opset1.parameter([2], np.float32, name="x")
-    >>> found = ov.compile_model(ov.Model([opset1.exp(x)], [x]))(np.zeros(2, np.float32))
+    >>> powers = opset1.exp(x)
+    >>> powers.output(0).set_names({"powers"})
+    >>> found = ov.compile_model(ov.Model([powers], [x]))(np.zeros(2, np.float32))
     >>> found[0], len(found)
     (array([1., 1.], dtype=float32), 1)
     >>> found.to_tuple()
     (array([1., 1.], dtype=float32),)
     >>> len(found.names()), list(found.to_dict().values())
     (1, [array([1., 1.], dtype=float32)])
+
+    It prints as a person reads it; ``repr`` is OpenVINO's:
+
+    >>> print(found)
+    powers f32[2]
+    [1. 1.]
     """
 
     def __init__(self, ports: Sequence[Output], arrays: Sequence[Array]) -> None:
@@ -83,6 +91,16 @@ class OVDict(Mapping[Output, Array]):
 
     def __repr__(self) -> str:
         return repr(self.to_dict())
+
+    def __str__(self) -> str:
+        pairs = zip(self._ports, self._arrays, strict=True)
+        return "\n".join(f"{described(port, array.shape)}\n{array}" for port, array in pairs)
+
+
+def described(port: Output, shape: Sequence[int] | None = None) -> str:
+    """Return name, type and shape of a port; by default, the declared shape."""
+    lengths = str(port._type.shape) if shape is None else f"[{','.join(map(str, shape))}]"
+    return f"{port.label} {port.element_type.label}{lengths}"
 
 
 def _restore(described: Sequence[tuple[str, TensorType, tuple[str, ...]]], arrays: Sequence[Array]) -> OVDict:

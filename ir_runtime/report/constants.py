@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .._util.escaping import shown
@@ -9,18 +10,30 @@ from ..ir.array import Array
 from ..ir.element import ElementType
 from .items import Item, Items
 from .text import dims, numbers
-from .weights import Statistics, statistics
+from .weights import Statistics, embeddable, statistics
 
 __all__ = ["Constants"]
 
 _SHOWN = 4
+# Without a limit of the caller: the size of constants whose values are in the page, and of all of them together.
+_EMBEDDED, _EMBEDDED_TOGETHER = 1 << 10, 4 << 10
+_QUICK = 64 << 10
+"""The largest constants, in bytes, that a quick report looks at."""
 
 
 class Constants:
-    """Constants, and layers computed from constants alone, with their statistics."""
+    """Constants, and layers computed from constants alone, with their statistics.
 
-    def __init__(self, listing: Items) -> None:
-        self._listing = listing
+    Args:
+        listing: all layers.
+        limit: the size in bytes up to which the values of a constant are recorded; by default, those of a few small ones.
+        quick: leave out the statistics of large constants, which all their numbers are read for.
+    """
+
+    def __init__(self, listing: Items, limit: int | None = None, quick: bool = False) -> None:
+        self._listing, self._limit = listing, limit
+        self._counted = _QUICK if quick else sys.maxsize
+        self._left = _EMBEDDED_TOGETHER
         self.items = [item for item in listing.items if item.is_constant]
         self._numbers = {item.index: number for number, item in enumerate(self.items)}
         self.statistics: dict[int, Statistics] = {}
@@ -76,11 +89,23 @@ class Constants:
         if value is not None:
             record |= {"e": value.element.label, "s": dims(value.shape)}
         if item.layer.type == "Constant" and (array := self._stored(item)) is not None:
-            self.statistics[number] = statistics(
-                array, value.element if value is not None else ElementType.dynamic
-            )
-            record |= {"bytes": self._size(item), "x": self.statistics[number].record}
+            record["bytes"] = self._size(item)
+            if self._size(item) <= self._counted:
+                element = value.element if value is not None else ElementType.dynamic
+                self.statistics[number] = statistics(array, element)
+                record["x"] = self.statistics[number].record
+            if self._is_embedded(self._size(item)) and (values := embeddable(array)) is not None:
+                record["w"] = values
         return record
+
+    def _is_embedded(self, size: int) -> bool:
+        """Return whether the values of a constant are recorded, and count their bytes."""
+        if self._limit is not None:
+            return size <= self._limit
+        if size > min(_EMBEDDED, self._left):
+            return False
+        self._left -= size
+        return True
 
     def _stored(self, item: Item) -> Any:
         return getattr(item.layer.op, "value", None)

@@ -13,9 +13,9 @@ from .charts import Bar, Block, bars, flame, histogram_svg, staircase
 from .images import pictures
 from .memory import memory_of
 from .records import Record, Records
-from .scopes import Scope, Scopes
 from .source import Measures
 from .story import cost_text
+from .tree import Scope, Scopes
 from .weights import BINS, histogram
 
 __all__ = ["figures"]
@@ -68,11 +68,15 @@ def _by_scope(tree: Scopes, records: Records, overlay: Record) -> Iterator[str]:
         if value
     ]
     yield bars(f"{title} by operation", rows)
-    order = sorted(range(len(values)), key=lambda k: -values[k])[:_MOST]
+    sums = [(sum(values[k] for k in copies), copies) for copies in records.copies()]
+    order = sorted((pair for pair in sums if pair[0]), key=lambda pair: -pair[0])[:_MOST]
     yield bars(
         f"{title}: the layers with the most",
-        [Bar(records.title(k), values[k], text(values[k]), ("node", k)) for k in order if values[k]],
-    )  # fmt: skip
+        [
+            Bar(records.title_of_copies(copies), value, text(value), ("node", copies[0]))
+            for value, copies in order
+        ],
+    )
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ class _Blocks:
         return self._block(number, self._owned(scope, sum(block.value for block in inside)), inside), deepest
 
     def _block(self, number: int, total: float, inside: Sequence[Block]) -> Block:
-        label = shown(self.tree.scopes[number].label) or "the model"
+        label = shown(self.tree.scopes[number].title) or "the model"
         return Block(label, total, self.text(total), ("scope", number), inside)
 
     def _owned(self, scope: Scope, inside: float) -> float:

@@ -61,7 +61,9 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
     flops = _overlay(
         records, "flops", "FLOPs", "FLOP", "sum", lambda i: lengths.at(records.cost_of(i)) or None
     )
-    yield flops | {"inclusive": 1, "at": shown(str(lengths))}
+    costs = [cost for item in records.items if (cost := records.cost_of(item)) is not None]
+    unknown = sum(lengths.at(cost) is None for cost in costs)
+    yield flops | {"inclusive": 1, "at": shown(str(lengths)), "unknown": unknown / max(len(costs), 1)}
     yield _overlay(
         records, "weights", "weights", "B", "sum", lambda i: records.constants.bytes_of(i.index) or None
     )

@@ -25,15 +25,16 @@ from .figures import figures
 from .lengths import lengths_of
 from .overlays import notes, overlays
 from .records import Record, Records
-from .scopes import Scopes, fold
+from .scopes import fold
 from .source import Measures, OldModel, Source
 from .story import Story, tell
 from .summary import findings_html, subtitle, summary_html
+from .tree import Scopes
 
 __all__ = ["Page", "page"]
 
 _VENDOR = ("dagrejs-dagre", *(f"d3-{name}" for name in ("dispatch", "color", "ease", "interpolate", "timer", "selection", "transition", "drag", "zoom")))  # fmt: skip
-_OWN = ("model", "overlay", "graph", "details", "layers", "main")
+_OWN = ("model", "overlay", "graph", "values", "details", "layers", "main")
 
 
 # The overlays that colour the graph initially, the first one that was measured.
@@ -63,21 +64,27 @@ class Page:
         return target
 
     def _repr_html_(self) -> str:
+        """Return the page in a frame that cannot reach the notebook around it."""
         inside = html.escape(self.html)
-        return f'<iframe srcdoc="{inside}" sandbox="allow-scripts allow-downloads" width="100%" height="700"></iframe>'
+        frame = (
+            'title="Report of the model" sandbox="allow-scripts allow-downloads" width="100%" height="700"'
+        )
+        return f'<iframe srcdoc="{inside}" {frame} frameborder="0"></iframe>'
 
 
 class _Content:
     """The records of a model that a page shows."""
 
-    def __init__(self, source: Source, measures: Measures) -> None:
+    def __init__(
+        self, source: Source, measures: Measures, limit: int | None = None, quick: bool = False
+    ) -> None:
         self.source, self.measures = source, measures
         self.tree: Scopes = fold(source.graph, source.values)
         self.shapes: Shapes = shapes_in(source.graph, source.values, source.types, source.constraints)
         cost = (
             count(source.graph, source.values, source.types, source.constraints) if source.report.ok else None
         )
-        self.records = Records(self.tree, self.shapes, source.report, cost)
+        self.records = Records(self.tree, self.shapes, source.report, cost, limit, quick)
         self.overlays = overlays(self.records, measures, lengths_of(source, self.shapes, measures))
 
     def data(self) -> Record:
@@ -93,11 +100,28 @@ class _Content:
             "findings": records.findings,
             "overlays": self.overlays,
             "notes": notes(records, self.measures),
+            **self._pictures(),
             "start": next((o["key"] for o in self.overlays if o["key"] in _FIRST), "operation"),
         }
 
+    def _pictures(self) -> Record:
+        """Return the outputs of layers as pictures, by number, and the names of the sides; empty if there are none."""
+        if not self.measures.pictures:
+            return {}
+        numbers = self.records.layers_by_name()
+        records = {
+            numbers[name]: maps.record() for name, maps in self.measures.pictures.items() if name in numbers
+        }
+        return {"pictures": records, "sides": ["this run", shown(self.measures.against)]}
 
-def page(source: Source, measures: Measures | None = None, old: OldModel | None = None) -> Page:
+
+def page(
+    source: Source,
+    measures: Measures | None = None,
+    old: OldModel | None = None,
+    values: int | None = None,
+    quick: bool = False,
+) -> Page:
     """Return the report of a model.
 
     >>> import ir_runtime
@@ -110,14 +134,16 @@ def page(source: Source, measures: Measures | None = None, old: OldModel | None 
         source: the model.
         measures: its measurements.
         old: a model to show beside it.
+        values: the size in bytes up to which the page has the values of a constant; by default, those of a few small ones.
+        quick: leave out the statistics of large constants, for which all numbers are read.
     """
-    content = _Content(source, measures or Measures())
+    content = _Content(source, measures or Measures(), values, quick)
     data = content.data()
     story = tell(
         source, content.tree, content.shapes, content.records, content.overlays, content.measures, old
     )
     if old is not None:
-        older = _Content(old.source, Measures())
+        older = _Content(old.source, Measures(), values, quick)
         data["old"] = older.data()
         mark_changes(data, content.records, data["old"], older.records, old)
     return Page(_filled(content, data, story), story)
@@ -139,6 +165,7 @@ def summary(source: Source) -> str:
 def _filled(content: _Content, data: Record, story: Story) -> str:
     source, records = content.source, content.records
     script, style = _scripts(), _asset("static/page.css")
+    text, arrays = _packed(data)
     errors = source.report.count(Severity.ERROR) + source.report.count(Severity.WARNING)
     title = shown(source.name or Path(source.file).stem or "model")
     if source.file and title.startswith("Model"):  # the name that converters give every model
@@ -151,7 +178,8 @@ def _filled(content: _Content, data: Record, story: Story) -> str:
         "COUNT": f" ({errors})" if errors else "",
         "STYLE": style,
         "SCRIPT": script,
-        "DATA": _packed(data),
+        "DATA": text,
+        "ARRAYS": arrays,
         "STORY": story.html,
         "SUMMARY": summary_html(source, content.shapes, records),
         "CHARTS": figures(content.tree, records, content.overlays, content.measures),
@@ -181,7 +209,14 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _packed(data: Mapping[str, Any]) -> str:
-    """Return compressed JSON in base64, which cannot contain a tag."""
-    text = json_text(data, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+def _packed(data: Mapping[str, Any]) -> tuple[str, str]:
+    """Return JSON, in which bytes are places in one array, and that array; compressed in base64, which has no tags."""
+    arrays = bytearray()
+
+    def place(array: bytes) -> int:
+        arrays.extend(array)
+        return len(arrays) - len(array)
+
+    text = json_text(data, separators=(",", ":"), default=place)
+    parts = (base64.b64encode(gzip.compress(part, 9, mtime=0)).decode() for part in (text.encode(), arrays))
+    return next(parts), next(parts)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from .._util.deadline import check
@@ -16,15 +15,12 @@ from ..ir.graph import IO_TYPES, PortSpec
 from .constants import Constants
 from .items import Edge, Item, body_path
 from .names import module_of
-from .scopes import Scopes
 from .text import dims, plain, tensor_name
+from .tree import PART_LABEL, Scopes
 
 __all__ = ["Record", "Records"]
 
 Record: TypeAlias = dict[str, Any]
-
-# The label of a part of a scope that has too many boxes.
-_PART = re.compile(r"\d+–\d+ of \d+")
 
 
 class Records:
@@ -35,14 +31,24 @@ class Records:
         shapes: names for dynamic lengths.
         report: the findings.
         cost: the arithmetic of the layers, if it was counted.
+        limit: the size in bytes up to which the values of a constant are recorded.
+        quick: leave out the statistics of large constants.
     """
 
-    def __init__(self, tree: Scopes, shapes: Shapes, report: Diagnostics, cost: Cost | None = None) -> None:
+    def __init__(
+        self,
+        tree: Scopes,
+        shapes: Shapes,
+        report: Diagnostics,
+        cost: Cost | None = None,
+        limit: int | None = None,
+        quick: bool = False,
+    ) -> None:
         self._tree, listing = tree, tree.listing
         self.items = [item for item in listing.items if not item.is_constant]
         self.index = {item.index: number for number, item in enumerate(self.items)}
         """The number of each layer, by its place among all."""
-        self.constants = Constants(listing)
+        self.constants = Constants(listing, limit, quick)
         self._sources: dict[tuple[int, int], Edge] = {
             (edge.target, edge.input): edge for edge in listing.edges if not edge.back
         }
@@ -77,8 +83,8 @@ class Records:
         """Return the scopes, the whole model first."""
         return [
             {
-                "l": shown(scope.label), "p": scope.parent, "open": int(scope.open), "n": scope.size,
-                "o": self.index.get(scope.owner, -1),
+                "l": shown(scope.title), "p": scope.parent, "open": int(scope.open), "n": scope.size,
+                "o": self.index.get(scope.owner, -1), "copies": scope.copies,
             }
             for scope in self._tree.scopes
         ]  # fmt: skip
@@ -123,14 +129,32 @@ class Records:
         own = f"{shown(item.layer.name)} ({shown(item.layer.type)})" if named else shown(item.layer.type)
         return " › ".join([*modules, own])
 
+    def title_of_copies(self, numbers: Sequence[int]) -> str:
+        """Return one title for a layer and its copies, with a range in place of the number in which they differ."""
+        first, last = (self.title(numbers[k]).split(" › ") for k in (0, -1))
+        differing = [k for k, (one, other) in enumerate(zip(first, last, strict=False)) if one != other]
+        if len(first) == len(last) and len(differing) == 1:
+            place = differing[0]
+            same = len(first[place].rstrip("0123456789"))
+            first[place] += f"–{last[place].removeprefix(first[place][:same])}"
+            return " › ".join(first)
+        return f"{len(numbers)} × {' › '.join(first)}" if len(numbers) > 1 else " › ".join(first)
+
+    def copies(self) -> list[list[int]]:
+        """Return the numbers of all layers, each layer together with its copies in repeated scopes."""
+        copies: dict[int, list[int]] = {}
+        for number, item in enumerate(self.items):
+            copies.setdefault(self._tree.twins.get(item.index, item.index), []).append(number)
+        return list(copies.values())
+
     def _scopes_around(self, item: Item) -> list[str]:
         """Return the labels of the scopes that a layer is drawn in, the outermost first."""
         labels: list[str] = []
         scope = self._tree.of[item.index]
         while scope > 0:
             label = self._tree.scopes[scope].label
-            repeated = labels and labels[-1].startswith(f"{label}.")
-            if not repeated and not _PART.fullmatch(label):
+            repeated = labels and (labels[-1].startswith(f"{label}.") or self._tree.scopes[scope].copies)
+            if not repeated and not PART_LABEL.fullmatch(label):
                 labels.append(label)
             scope = self._tree.scopes[scope].parent
         return labels[::-1]

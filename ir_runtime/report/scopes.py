@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from .._util.deadline import check
@@ -13,49 +12,25 @@ from ..ir.graph import IO_TYPES, Graph
 from .items import Edge, Item, Items, Part, Path, items_of, visible_edges
 from .kinds import mark_constants, mark_shapes
 from .names import place
+from .repeats import collapse
 from .split import split
+from .tree import Scope, Scopes
 
-__all__ = ["WIDEST", "Scope", "Scopes", "fold"]
+__all__ = ["WIDEST", "fold"]
 
 WIDEST = 150
 """The most boxes in a scope; more are split into parts, which also bounds the time of the layout."""
 OPEN = 32
 """The most boxes of the initial picture."""
-_OPEN_MOST = 46
+_OPEN_MOST = 72
 """The same if otherwise a scope with half of the model would stay closed."""
+_TINY = 8
+"""The fewest boxes of an initial picture in which copies of a scope stay in one box."""
+_SMALL = 20
+"""Scopes with less than this part of the model stay closed in the initial picture."""
 _PART = 40
 _INDICES = "masks and indices"
 _FEWEST_INDICES = 4
-
-
-@dataclass
-class Scope:
-    """A box with layers and other scopes inside."""
-
-    label: str
-    parent: int
-    owner: int = -1
-    """The layer whose bodies this is."""
-    scopes: list[int] = field(default_factory=list)
-    layers: list[int] = field(default_factory=list)
-    size: int = 0
-    """Layers in it and in the scopes inside."""
-    open: bool = False
-
-    @property
-    def width(self) -> int:
-        """The number of boxes inside."""
-        return len(self.scopes) + len(self.layers)
-
-
-@dataclass
-class Scopes:
-    """The layers, and the tree of scopes. The first scope is the whole model."""
-
-    listing: Items
-    scopes: list[Scope]
-    of: dict[int, int]
-    """The scope of each layer that is not a constant."""
 
 
 def fold(graph: Graph, values: Inferred) -> Scopes:
@@ -72,6 +47,7 @@ def fold(graph: Graph, values: Inferred) -> Scopes:
     _simplify(listing)
     _place_shapes(listing)
     tree = _tree(listing)
+    collapse(tree)
     _open(tree.scopes)
     return tree
 
@@ -210,9 +186,20 @@ def _order(edges: Iterable[Edge], ends: Mapping[int, Part | int]) -> list[Part |
 
 
 def _place_indices(listing: Items) -> None:
-    """Group the layers of a scope that compute masks, positions and other integers."""
+    """Group the layers of a scope that compute masks, positions and other integers.
+
+    Those that only refine masks from further out belong to these, so that one of many blocks does not have them alone.
+    """
     inside: dict[Path, list[Item]] = defaultdict(list)
-    for item in filter(_is_index, listing.items):
+    indices: set[int] = set()
+    for item in filter(_is_index, listing.items):  # producers come before their readers
+        above = [listing.items[i] for i in listing.above[item.index] if listing.items[i].is_drawn]
+        if above and all(producer.index in indices for producer in above):
+            innermost = max((producer.path or () for producer in above), key=len)
+            around = [item.path or (), *(producer.path or () for producer in above)]
+            if all(path[: len(innermost)] == innermost[: len(path)] for path in around):
+                item.path = (item.path or ())[: len(innermost)]
+        indices.add(item.index)
         inside[item.path or ()].append(item)
     for path, items in inside.items():
         if len(items) >= _FEWEST_INDICES:
@@ -281,14 +268,20 @@ def _label(scopes: Sequence[Scope]) -> None:
 
 
 def _open(scopes: Sequence[Scope]) -> None:
-    """Open the largest scopes, while the picture stays small."""
+    """Open the largest scopes, while the picture stays small; scopes of copies only if it would stay tiny."""
     shown = scopes[0].width
     closed = [(-scopes[k].size, k) for k in scopes[0].scopes]
+    repeated: list[int] = []
     heapify(closed)
-    while closed:
-        scope = scopes[heappop(closed)[1]]
-        if shown + scope.width <= (OPEN if 2 * scope.size < scopes[0].size else _OPEN_MOST):
+    while closed or (repeated and shown < _TINY):
+        number = heappop(closed)[1] if closed else repeated.pop(0)
+        scope = scopes[number]
+        if scope.copies and shown >= _TINY:
+            repeated.append(number)
+        elif shown >= _TINY and _SMALL * scope.size < scopes[0].size:
+            continue
+        elif shown + scope.width <= (OPEN if 2 * scope.size < scopes[0].size else _OPEN_MOST):
             scope.open = True
             shown += scope.width
-            for inner in scope.scopes:
+            for inner in scope.scopes[:1] if scope.copies else scope.scopes:
                 heappush(closed, (-scopes[inner].size, inner))

@@ -11,6 +11,7 @@ from ..diagnostics import Diagnostics
 from ..ir.array import Array
 from ..ir.graph import Graph
 from ..ir.tensor import TensorType
+from .feature_maps import FeatureMaps
 
 __all__ = ["Conclusion", "Measures", "OldModel", "Source"]
 
@@ -88,6 +89,7 @@ class Measures:
         activations: histograms of the outputs of layers in a run: counts, the smallest and the largest value.
         tensors: inputs and outputs of a run, by name.
         histograms: whether to draw histograms of the weights.
+        pictures: the outputs of layers as pictures.
         conclusions: conclusions from the measurements, the most serious first.
     """
 
@@ -103,6 +105,7 @@ class Measures:
     activations: Mapping[str, tuple[Sequence[int], float, float]] = field(default_factory=dict)
     tensors: Sequence[tuple[str, Array]] = ()
     histograms: bool = False
+    pictures: Mapping[str, FeatureMaps] = field(default_factory=dict)
     conclusions: Sequence[Conclusion] = ()
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import quote
 
 from .._util.escaping import quoted, shown
 from .._util.markup import element
@@ -17,18 +18,21 @@ from ..diagnostics import Severity, fold
 from ..io.reader.model import version_text
 from .memory import memory_of
 from .records import Record, Records
-from .scopes import Scopes
 from .source import Conclusion, Measures, OldModel, Source
 from .summary import End, ends
+from .tree import Scopes
 
 __all__ = ["Link", "Sentence", "Story", "cost_text", "tell"]
 
+_SEVERE = ("error", "warning")
 SHARE = 0.8
 """The part of a total that the named layers make up."""
 _NAMED = 3
 """The most layers, operations or findings that one sentence names."""
 _NEARLY_ALL = 0.9
 """The share of a module from which on the modules in it are named instead."""
+_UNKNOWN = 0.1
+"""The part of the layers whose arithmetic may be unknown where its distribution is told."""
 _LEAST = 0.005
 """The smallest share that is named."""
 
@@ -44,11 +48,18 @@ class Link:
         text: the text.
         kind: ``node``, ``scope`` or ``tab``.
         target: the number of the layer or scope, or the name of the tab.
+        layer: the name of the layer, which the address of the page can contain.
     """
 
     text: str
     kind: str
     target: int | str
+    layer: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where the link leads without scripts, or in a new tab."""
+        return f"#layer={quote(self.layer)}" if self.layer else "#"
 
     def __str__(self) -> str:
         return self.text
@@ -69,7 +80,7 @@ class Sentence:
     def html(self) -> str:
         """The sentence as an item of a list."""
         inside = [
-            element("button", text=part.text, class_="link", **{f"data_{part.kind}": part.target})
+            element("a", text=part.text, href=part.address, **{f"data_{part.kind}": part.target})
             if isinstance(part, Link)
             else element("span", text=part)
             for part in self.parts
@@ -86,7 +97,7 @@ class Story:
 
     >>> import ir_runtime
     >>> story = ir_runtime.read_model("examples/digits/digits.xml").report().story
-    >>> print(story.about[1], story.is_fine, len(story.advice))
+    >>> print(story.about[1], story.ok, len(story.advice))
     Takes image f32 batch×1×8×8. True 2
 
     Args:
@@ -94,17 +105,20 @@ class Story:
         costs: totals, and where time and memory go.
         problems: the problems, or a sentence that there are none.
         advice: commands to try next.
+        ok: whether the model passes: no errors in the file, nothing wrong in measurements, and no changes. Warnings
+            about the file alone pass, as they do in `Diagnostics.ok`.
     """
 
     about: Sequence[Sentence]
     costs: Sequence[Sentence]
     problems: Sequence[Sentence]
     advice: Sequence[str] = ()
+    ok: bool = True
 
     @property
     def is_fine(self) -> bool:
         """Whether no sentence is an error or a warning."""
-        return not any(sentence.severity in ("error", "warning") for sentence in self.problems)
+        return not any(sentence.severity in _SEVERE for sentence in self.problems)
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.about, *self.costs, *self.problems)))
@@ -152,7 +166,11 @@ def tell(
         source, tree, shapes, records, {overlay["key"]: overlay for overlay in overlays}, measures, old
     )
     return Story(
-        list(teller.about()), list(teller.costs()), list(teller.problems()), list(teller.advice())[:_NAMED]
+        list(teller.about()),
+        list(teller.costs()),
+        list(teller.problems()),
+        list(teller.advice())[:_NAMED],
+        teller.passes(),
     )
 
 
@@ -212,7 +230,10 @@ class _Teller:
             return
         numbers = self.records.layers_by_id()
         parts: list[_Parts] = [
-            [Link(shown(end.name), "node", numbers[end.layer.id]), f" {end.type} {end.shape}".rstrip()]
+            [
+                Link(shown(end.name), "node", numbers[end.layer.id], end.layer.name),
+                f" {end.type} {end.shape}".rstrip(),
+            ]
             for end in ends
         ]
         yield Sentence((f"{verb} ", *_listing(parts)))
@@ -224,7 +245,12 @@ class _Teller:
             for key in ("flops", "time")
             if key in self.overlays
         }
-        said = [cost_text(key, total) for key, total in totals.items() if total]
+        unknown = self.overlays.get("flops", {}).get("unknown", 0)
+        said = [
+            f"{'at least ' if unknown and key == 'flops' else ''}{cost_text(key, total)}"
+            for key, total in totals.items()
+            if total
+        ]
         numbers = sum(
             value.count.min
             for item, size in zip(self.records.constants.items, self.records.constants.sizes(), strict=True)
@@ -241,7 +267,7 @@ class _Teller:
             (main, "the time" if main == "time" else "the arithmetic"),
             ("weights", "the weights"),
         ):
-            if key in self.overlays:
+            if key in self.overlays and not (key == "flops" and unknown > _UNKNOWN):
                 yield from self._shares(key, noun)
         memory = memory_of(self.tree.listing, self.measures.memory)
         if memory is not None and max(memory.used):
@@ -254,17 +280,20 @@ class _Teller:
     def _shares(self, key: str, noun: str) -> Iterator[Sentence]:
         values = self.records.own_values(self.overlays[key])
         total = sum(values)
-        order = sorted((k for k in range(len(values)) if values[k]), key=lambda k: -values[k])
+        sums = [(sum(values[k] for k in copies), copies) for copies in self.records.copies()]
+        order = sorted((pair for pair in sums if pair[0]), key=lambda pair: -pair[0])
         if not order:
             return
         share, count = 0.0, 0
         while count < len(order) and share < SHARE * total:
-            share += values[order[count]]
+            share += order[count][0]
             count += 1
-        parts: _Parts = [f"{share / total:.0%} of {noun} is in {count:,} of {_count(len(order), 'layer')}: "]
-        for place, k in enumerate(order[: min(count, _NAMED)]):
+        layers, all_layers = (sum(len(copies) for _, copies in some) for some in (order[:count], order))
+        parts: _Parts = [f"{share / total:.0%} of {noun} is in {layers:,} of {_count(all_layers, 'layer')}: "]
+        for place, (value, copies) in enumerate(order[: min(count, _NAMED)]):
             parts += [", "] if place else []
-            parts += [self._layer(k), f" ({values[k] / total:.0%})"]
+            title = self.records.title_of_copies(copies)
+            parts += [replace(self._layer(copies[0]), text=title), f" ({value / total:.0%})"]
         parts.append(", …" if count > _NAMED else ".")
         yield Sentence(tuple(parts))
         yield from self._modules(values, total)
@@ -279,19 +308,26 @@ class _Teller:
                 shares[scope] += value / total
                 scope = scopes[scope].parent
         inside = 0
-        while large := [scope for scope in scopes[inside].scopes if shares[scope] > _NEARLY_ALL]:
+        while large := [
+            scope
+            for scope in scopes[inside].scopes
+            if shares[scope] > _NEARLY_ALL and not scopes[scope].copies
+        ]:
             inside = large[0]
         modules = sorted(scopes[inside].scopes, key=lambda scope: -shares[scope])
         modules = [scope for scope in modules if shares[scope] >= _LEAST]
-        if len(modules) < 2:
+        if len(modules) < 2 and not any(scopes[scope].copies for scope in modules):
             return
         parts: list[_Parts] = [
-            [Link(shown(scopes[scope].label), "scope", scope), f" {shares[scope]:.0%}"] for scope in modules
+            [Link(shown(scopes[scope].title), "scope", scope), f" {shares[scope]:.0%}"] for scope in modules
         ]
+        for scope, part in zip(modules, parts, strict=True):
+            if copies := scopes[scope].copies:
+                part.append(f" ({shares[scope] / copies:.1%} each)")
         yield Sentence(("By module: ", *_listing(parts)))
 
     def _layer(self, number: int) -> Link:
-        return Link(self.records.title(number), "node", number)
+        return Link(self.records.title(number), "node", number, self.records.items[number].layer.name)
 
     def problems(self) -> Iterator[Sentence]:
         """Yield errors and warnings, conclusions from measurements, and changes."""
@@ -315,6 +351,12 @@ class _Teller:
             unknown = [] if self.measures.against else ["values were not compared with another runtime"]
             unknown += [] if self.measures.times else ["time was not measured"]
             yield Sentence((f"The file is valid{'; ' * bool(unknown)}{' and '.join(unknown)}.",))
+
+    def passes(self) -> bool:
+        """Return whether the file has no errors, no measurement is bad, and nothing changed."""
+        measured = not any(conclusion.severity in _SEVERE for conclusion in self.measures.conclusions)
+        changed = self.old is not None and bool(self.old.changed or self.old.removed)
+        return self.source.report.ok and measured and not changed
 
     def _conclusion(self, conclusion: Conclusion) -> Sentence:
         parts: _Parts = [conclusion.text]

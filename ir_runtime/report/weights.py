@@ -11,12 +11,31 @@ from ..ir.array import Array, Packed
 from ..ir.element import ElementType
 from .text import numbers
 
-__all__ = ["BINS", "Statistics", "histogram", "sampled", "statistics"]
+__all__ = ["BINS", "Statistics", "embeddable", "histogram", "sampled", "statistics"]
 
 BINS = 32
 _MOST = 1 << 22
 """The most elements that are counted; larger arrays are sampled at equal distances."""
 _SMALL = 64
+
+
+# Types of elements as NumPy's files describe them. Others are written as f32, which holds all their numbers.
+_STORED = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
+
+
+def embeddable(value: Array | Packed) -> list[Any] | None:
+    r"""Return the type, the shape and the bytes of an array, as an ``.npy`` has them; ``None`` for text.
+
+    >>> embeddable(np.int16([[1, 2]]))
+    ['<i2', [1, 2], b'\x01\x00\x02\x00']
+    """
+    array = value.unpack() if isinstance(value, Packed) else value
+    if array.dtype.kind in "OSU":
+        return None
+    if array.dtype.str[1:] not in _STORED:
+        array = array.astype(np.float32)
+    stored = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return [stored.dtype.str, list(stored.shape), stored.tobytes()]
 
 
 @dataclass(frozen=True)

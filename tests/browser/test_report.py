@@ -56,9 +56,8 @@ def test_a_click_opens_a_scope_and_shows_a_layer(opened: Any, plain: str) -> Non
     page.click("#fold")
     before = found.boxes()
     page.locator(".scope", has_text="body").click()
-    assert found.boxes() == before + 12
-    page.locator(".scope[aria-expanded=false]", has_text="block0").click()
-    assert found.boxes() == before + 12 + 4
+    assert found.boxes() == before + 12 + 4, "the twelve copies, and the layers of the first"
+    expect(page.locator(".scope[aria-expanded=true]", has_text="block0")).to_have_count(1)
     page.locator(".box", has_text="Convolution").first.click()
     said = found.details()
     for each in ("body/block0/conv", "Convolution-1", "batch×4×8×8", "pads_begin", "4×4×3×3", "kernel0"):
@@ -140,6 +139,47 @@ def test_narrow_screens_show_the_measured_column(opened: Any, measured: str) -> 
     assert header["x"] + header["width"] <= 400
 
 
+def test_repeated_blocks_are_one_box_until_they_are_opened(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    page = found.page
+    page.click("#fold")
+    box = page.locator(".scope", has_text="12 × body")
+    expect(box).to_have_text(re.compile("48 layers"))
+    page.select_option("#overlay", "weights")
+    expect(box).to_have_text(re.compile("48 layers · 6.8 KiB"))
+    box.click()
+    expect(page.locator("#chosen")).to_contain_text("12, of 4 layers each")
+    expect(page.locator(".scope[aria-expanded=true]", has_text="block0")).to_have_count(1)
+    expect(page.locator(".scope[aria-expanded=false]", has_text="block1").first).to_be_attached()
+
+
+CROSSED = """report.views[0].labels.filter(d => {
+  const r = new DOMRect(d.x, d.y + 1, d.w, d.h - 2);
+  return report.views[0].drawn.some(o => o.e.matches('path.edge') && Array.from({length: 200}, (_, i) =>
+    o.e.getPointAtLength(o.e.getTotalLength() * i / 199)).some(p => p.x > r.left && p.x < r.right && p.y > r.top && p.y < r.bottom));
+}).map(d => d.e.textContent)"""
+
+
+def crossing() -> ov.Model:
+    """A graph whose edges have long labels, and cross."""
+    x = ops.parameter([-1, -1, 768, 1024], np.float32, "x")
+    y = ops.parameter([-1, -1, 768, 1024], np.float32, "a_long_name")
+    tops = [ops.relu(x), ops.exp(y), ops.tanh(x), ops.sigmoid(y)]
+    sums = [ops.add(tops[k], tops[(k + 2) % 4]) for k in range(4)]
+    return ov.Model([ops.multiply(sums[k], sums[3 - k]) for k in range(2)], [x, y])
+
+
+def test_no_edge_crosses_a_label_and_shapes_are_whole_where_there_is_room(opened: Any, plain: str) -> None:
+    page = opened(crossing().report(constraints=False).html).page
+    assert page.evaluate(CROSSED) == []
+    texts = page.evaluate("report.views[0].labels.map(d => d.e.textContent)")
+    assert len(texts) >= 14, "nearly all edges have one"
+    assert len([text for text in texts if len(text) > 30]) >= 4, "longer than the layout keeps room for"
+    page = opened(plain).page
+    page.click("#unfold")
+    assert page.evaluate(CROSSED) == []
+
+
 def test_every_edge_says_its_shape(opened: Any, plain: str) -> None:
     found = opened(plain)
     titles = found.page.evaluate(
@@ -171,7 +211,7 @@ def test_the_keyboard_reaches_everything(opened: Any, plain: str) -> None:
     assert "Parameter" in found.details()
     key(found, "ArrowDown")
     label = "document.activeElement.querySelector('title').textContent"
-    assert page.evaluate(label).startswith("body, scope of")
+    assert page.evaluate(label).startswith("12 × body, scope of")
     before = found.boxes()
     key(found, "Enter")
     assert found.boxes() < before, "folded"
@@ -419,3 +459,74 @@ def test_a_model_with_errors_is_shown_with_them(opened: Any) -> None:
     page.locator("#view-findings button").click()
     assert "it is wrong" in found.details()
     assert "Convolution" in found.details()
+
+
+def test_weights_are_drawn_and_saved_exactly(opened: Any, tmp_path: Path) -> None:
+    kernel = np.linspace(-2, 1, 48 * 4 * 9, dtype=np.float16).reshape(48, 4, 3, 3)
+    x = ops.parameter([1, 4, 8, 8], np.float32, "image")
+    filters = ops.convert(ops.constant(kernel, name="some/kernel 1"), "f32")
+    ints = ops.constant(np.int64([[2**62, -1], [3, 4]]), name="ints")
+    y = named(ops.convolution(x, filters, [1, 1], [0, 0], [0, 0], [1, 1]), "conv")
+    total = named(ops.add(y, ops.convert(ops.reduce_sum(ints, np.int64([0, 1])), "f32")), "total")
+    page = opened(ov.Model([total], [x]).report(values=1 << 20).html).page
+    page.locator(".box", has_text="Convolution").click()
+    canvas = page.locator("#chosen canvas")
+    expect(canvas).to_have_attribute("aria-label", "values of some/kernel 1")
+    corner = "[...document.querySelector('#chosen canvas').getContext('2d').getImageData(0, 0, 1, 1).data]"
+    assert page.evaluate(corner) == [33, 102, 172, 255], "the smallest number is blue"
+    canvas.hover(position={"x": 3, "y": 3})
+    expect(page.locator("figure.values .code")).to_have_text("[0, 0, 0, 0] = -2")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Save .npy").click()
+    waiting.value.save_as(tmp_path / "kernel.npy")
+    assert waiting.value.suggested_filename == "kernel_1.npy"
+    saved = np.load(tmp_path / "kernel.npy")
+    assert saved.dtype == np.float16
+    np.testing.assert_array_equal(saved, kernel)
+    page.locator(".box", has_text="Add").click()
+    with page.expect_download() as waiting:
+        page.locator("h3", has_text="Constant").locator("~ button", has_text="Save .npy").first.click()
+    waiting.value.save_as(tmp_path / "ints.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "ints.npy"), [[2**62, -1], [3, 4]])
+
+
+def test_where_values_are_not_in_the_page_it_says_how_they_come_into_it(opened: Any) -> None:
+    x = ops.parameter([1, 512], np.float32, "x")
+    product = ops.matmul(x, np.ones((512, 64), np.float32), False, False)
+    page = opened(ov.Model([product], [x]).report().html).page
+    page.locator(".box", has_text="MatMul").click()
+    expect(page.locator("#chosen")).to_contain_text("report --values SIZE puts them into it")
+    expect(page.locator("#chosen canvas")).to_have_count(0)
+
+
+def test_outputs_of_both_sides_are_beside_each_other(opened: Any) -> None:
+    model = residual(3)
+    image = np.random.default_rng(0).random((1, 4, 8, 8), np.float32)
+    measures = measure(model, [image], against="numpy", pictures=True)
+    html = model.report(measures=measures).html
+    seen = next(name for name, maps in measures.pictures.items() if maps.error is not None)
+    for width in (1280, 400):
+        page = opened(html, width).page
+        page.fill("#find", seen)
+        page.keyboard.press("Enter")
+        titles = page.locator(".sides figcaption")
+        expect(titles).to_have_text(["this run", "numpy", "difference"])
+        one, other = (page.locator(".sides figure").nth(k).bounding_box() for k in (0, 1))
+        assert one["y"] == other["y"]
+        expect(page.locator(".sides .both")).to_have_count(3)
+        page.locator("#chosen select").select_option("absolute")
+        expect(page.locator(".sides .reds")).to_have_count(3)
+
+
+def test_notebooks_show_the_graph_of_every_cell(opened: Any, chromium: Any) -> None:
+    model = residual(3)
+    cells = [model._repr_html_(), model.report._repr_html_(), model.report()._repr_html_()]
+    script = "<script>window.report = {}; window.addEventListener('error', () => { throw 0; })</script>"
+    page = opened("<!doctype html><title>a notebook</title>" + script + "<hr>".join(cells), 1000).page
+    for number in range(len(cells)):
+        frame = page.frame_locator("iframe").nth(number)
+        expect(frame.locator("svg.graph .box", has_text="3 × body")).to_be_attached()
+        frame.locator(".box", has_text="Parameter").click()
+        expect(frame.locator("#chosen")).to_contain_text("Parameter")
+    assert page.evaluate("Object.keys(window.report).length") == 0, "the notebook itself is not touched"
+    expect(page.locator("details")).to_have_count(2)

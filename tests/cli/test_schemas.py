@@ -153,7 +153,7 @@ def test_failures_are_data_and_messages(invoke: Invoke) -> None:
     assert (finding["code"], finding["line"], finding["layer"]) == ("IR201", 12, "plus")
     assert "error[IR201]: unknown operation 'Adds'" in found.stderr
     error = json.loads(invoke("bench chain.xml -nitr 1 --json").stdout)["error"]
-    assert error == {"exit": 2, "message": "No such option '-nitr'; did you mean '-niter'?", "findings": []}
+    assert error == {"exit": 2, "message": "no such option '-nitr'; did you mean '-niter'?", "findings": []}
 
 
 def test_without_json_failures_are_messages_alone(invoke: Invoke) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import ir_runtime as ov
 from ir_runtime import opset13 as ops
 from ir_runtime.report.names import scope_of
-from ir_runtime.report.scopes import WIDEST, Scopes, fold
+from ir_runtime.report.scopes import WIDEST, fold
+from ir_runtime.report.tree import Scopes
 
 
 def named(node: ov.Node, name: str) -> ov.Node:
@@ -205,7 +206,8 @@ def test_the_largest_scopes_are_open_while_the_picture_is_small() -> None:
     y = x
     for block in range(8):
         for number in range(6):
-            y = relu(y, f"net/block{block}/r{number}")
+            operation = ops.relu if number != block else ops.exp  # no block is a copy of another
+            y = named(operation(y), f"net/block{block}/r{number}")
     tree = folded(ov.Model([y], [x]))
     shown = sum(scope.width for scope in tree.scopes if scope.open)
     assert {scope.label for scope in tree.scopes if scope.open} >= {"", "net"}
@@ -243,3 +245,91 @@ def test_arithmetic_of_masks_and_indices_is_one_scope() -> None:
     (scope,) = tree.scopes[1:]
     assert (scope.label, scope.size, scope.open) == ("masks and indices", 4, True)
     assert {tree.listing.items[index].layer.type for index in scope.layers} == {"Add"}
+
+
+def blocks(count: int, odd: int = -1) -> ov.Model:
+    """A residual block several times, which Reshapes by shape arithmetic; one may differ in an attribute."""
+    x = ops.parameter([-1, 8], np.float32, "x")
+    y: ov.Node = ops.exp(x)
+    for block in range(count):
+        weights = ops.constant(np.full((8, 8), block, np.float32))
+        product = named(ops.matmul(y, weights, False, block == odd), f"net/layer/{block}/product")
+        y = named(ops.add(relu(product, f"net/layer/{block}/relu"), y), f"net/layer/{block}/sum")
+        y = named(ops.reshape(y, ops.shape_of(product), False), f"net/layer/{block}/reshape")
+    return ov.Model([relu(relu(y, "net/head/one"), "net/head/two")], [x])
+
+
+def copies(tree: Scopes) -> dict[str, list[str]]:
+    return {
+        scope.title: [tree.scopes[number].title for number in scope.scopes]
+        for scope in tree.scopes
+        if scope.copies
+    }
+
+
+def test_repeated_blocks_are_one_box_with_their_count() -> None:
+    tree = folded(blocks(12))
+    assert copies(tree) == {"12 × layer": [f"layer.{number}" for number in range(12)]}
+    names = [item.layer.name for item in tree.listing.items]
+    twins = {names[index]: names[first] for index, first in tree.twins.items()}
+    assert twins["net/layer/7/product"] == "net/layer/0/product"
+    assert len(twins) == 11 * 4
+    assert all(nx.is_directed_acyclic_graph(graph) for graph in quotients(tree))
+    assert [scope.parent < number for number, scope in enumerate(tree.scopes)] == [True] * len(tree.scopes)
+
+
+def test_copies_stay_in_one_box_unless_the_picture_would_be_tiny() -> None:
+    (repeated,) = [scope for scope in folded(blocks(12)).scopes if scope.copies]
+    assert repeated.open, "else there would be six boxes"
+    x = ops.parameter([2], np.float32, "x")
+    y: ov.Node = x
+    for number in range(10):
+        y = named((ops.relu, ops.exp)[number % 2](y), f"before/{number}")
+    for block in range(4):
+        y = relu(relu(y, f"net/block{block}/one"), f"net/block{block}/two")
+    (repeated,) = [scope for scope in folded(ov.Model([y], [x])).scopes if scope.copies]
+    assert (repeated.title, repeated.open) == ("4 × net", False)
+
+
+def test_a_block_that_differs_in_an_attribute_is_seen_beside_the_copies() -> None:
+    tree = folded(blocks(9, odd=4))
+    assert copies(tree) == {
+        "4 × layer (0–3)": [f"layer.{number}" for number in range(4)],
+        "4 × layer (5–8)": [f"layer.{number}" for number in range(5, 9)],
+    }
+    assert not copies(folded(blocks(2)))
+
+
+def test_blocks_between_which_a_layer_stands_are_no_copies_in_one_box() -> None:
+    """As one box, they would be on a cycle."""
+    x = ops.parameter([2], np.float32, "x")
+    y: ov.Node = x
+    for block in range(6):
+        y = relu(relu(y, f"block{block}/one"), f"block{block}/two")
+        y = named(ops.exp(y), "between") if block == 2 else y
+    tree = folded(ov.Model([y], [x]))
+    assert [len(labels) for labels in copies(tree).values()] == [3, 3]
+    assert all(nx.is_directed_acyclic_graph(graph) for graph in quotients(tree))
+
+
+def test_names_that_tell_more_than_a_number_are_not_collapsed() -> None:
+    x = ops.parameter([2], np.float32, "x")
+    sides = [relu(relu(x, f"{name}/one"), f"{name}/two") for name in ("query", "key", "value")]
+    assert not copies(folded(ov.Model([ops.concat(sides, 0)], [x])))
+
+
+def test_masks_that_one_block_refines_for_all_are_no_part_of_it() -> None:
+    ids = ops.parameter([1, 8], np.int64, "ids")
+    data = ops.parameter([1, 8], np.float32, "data")
+    mask: ov.Node = ids
+    for number in range(4):
+        mask = named(ops.add(mask, np.int64(number)), f"net/mask{number}")
+    mask = named(ops.equal(mask, np.int64(9)), "net/layer/0/equal")
+    y: ov.Node = ops.exp(data)
+    for block in range(3):
+        y = named(ops.select(mask, y, np.float32(0)), f"net/layer/{block}/select")
+        y = relu(y, f"net/layer/{block}/relu")
+    tree = folded(ov.Model([y], [ids, data]))
+    assert list(copies(tree)) == ["3 × layer"]
+    (masks,) = [scope for scope in tree.scopes if scope.label == "masks and indices"]
+    assert masks.size == 5

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser.models import loop
+from click.testing import CliRunner
 from harness.vendor import FOLDER, libraries
 from lxml import etree
 
@@ -24,8 +25,10 @@ from ir_runtime import opset13 as ops
 from ir_runtime._util.markup import table
 from ir_runtime.bench.profiling import profile
 from ir_runtime.bench.reported import with_profile
+from ir_runtime.cli import main
 from ir_runtime.debug import compare, diff, measure, old_model, trace_nan
 from ir_runtime.report.charts import Bar, Block, bars, flame, histogram_svg, staircase
+from ir_runtime.report.feature_maps import feature_maps
 from ir_runtime.report.images import as_picture, png
 from ir_runtime.report.weights import histogram, statistics
 
@@ -98,7 +101,7 @@ def test_nothing_in_the_page_is_loaded_from_elsewhere(digits: str) -> None:
 
 def test_names_of_a_model_are_only_text(hostile: str) -> None:
     tags = Tags(hostile).found
-    assert sum(tag == "script" for tag, _ in tags) == 2
+    assert sum(tag == "script" for tag, _ in tags) == 3
     assert not any(tag == "img" for tag, _ in tags)
     assert "\u202e" not in hostile
     assert hostile.count('id="data"') == 1, "a name that looks like a part of the template stays text"
@@ -225,8 +228,34 @@ def test_it_is_written_to_a_file_and_shown_in_notebooks(tmp_path: Path) -> None:
     page = model.report(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == page.html
     assert page._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
-    assert "batch×10" in model._repr_html_()
-    assert "<script" not in model._repr_html_()
+
+
+def test_models_are_shown_in_notebooks_as_their_graph_in_a_frame_that_reaches_nothing() -> None:
+    model = ov.read_model(DIGITS)
+    model.report.warning("IR000", "something")
+    for html in (model._repr_html_(), model.report._repr_html_()):
+        ((tag, frame), *_) = Tags(html).found
+        assert tag == "iframe"
+        assert frame["sandbox"] == "allow-scripts allow-downloads", "not of the same origin"
+        assert data_of(frame["srcdoc"] or "")["nodes"]
+        assert "<script" not in html
+        assert "<details><summary>as " in html, "for places that show no frames"
+
+
+def test_notebooks_do_not_look_at_all_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ops.parameter([1, 512], np.float32, "x")
+    model = ov.Model([ops.matmul(x, np.ones((512, 64), np.float32), False, False)], [x])
+    sizes: list[int] = []
+
+    def count(array: Any, element: Any) -> Any:
+        sizes.append(array.size)
+        return statistics(array, element)
+
+    monkeypatch.setattr("ir_runtime.report.constants.statistics", count)
+    model._repr_html_()
+    assert sizes == []
+    model.report()
+    assert sizes == [512 * 64]
 
 
 def test_findings_are_shown_in_notebooks() -> None:
@@ -253,6 +282,97 @@ def test_reports_are_shown_in_notebooks() -> None:
         assert shown.startswith("<div>")
         assert "<script" not in shown
     assert "<caption>outputs</caption>" in reports[0]._repr_html_()
+
+
+def arrays_of(html: str) -> bytes:
+    found = re.search(r'<script type="application/gzip" id="arrays">([^<]*)</script>', html)
+    assert found is not None
+    return gzip.decompress(base64.b64decode(found[1]))
+
+
+def test_values_of_constants_are_in_the_page_up_to_a_size() -> None:
+    model = ov.read_model(DIGITS)
+    stored = {layer.name: np.asarray(layer.op.value) for layer in model._graph if layer.type == "Constant"}
+    for values in (None, 100, 10_000, 1 << 30):
+        html = model.report(values=values).html
+        arrays, kept = arrays_of(html), [c for c in data_of(html)["constants"] if "w" in c]
+        for constant in kept:
+            kind, shape, place = constant["w"]
+            count = int(np.prod(shape))
+            read = np.frombuffer(arrays, kind, count, place).reshape(shape)
+            np.testing.assert_array_equal(read, stored[constant["n"]])
+        sizes = [array.nbytes for array in stored.values()]
+        if values is None:
+            assert 0 < len(arrays) <= 4096
+        else:
+            assert len(kept) == sum(size <= values for size in sizes)
+    assert len(kept) == len(stored)
+
+
+def test_values_of_types_that_numpy_has_not_are_in_the_page_as_f32() -> None:
+    x = ops.parameter([3], np.float32, "x")
+    weights = ops.constant([1.5, -2, 3e38], ov.Type.bf16)
+    html = ov.Model([ops.add(x, ops.convert(weights, "f32"))], [x]).report().html
+    ((kind, shape, place),) = [c["w"] for c in data_of(html)["constants"] if "w" in c]
+    assert (kind, shape) == ("<f4", [3])
+    read = np.frombuffer(arrays_of(html), kind, 3, place)
+    np.testing.assert_allclose(read, [1.5, -2, 3e38], rtol=1 / 256)
+
+
+def test_feature_maps_keep_the_largest_difference_and_what_is_not_finite() -> None:
+    ours = np.zeros((2, 40, 64, 64), np.float32)
+    theirs = ours.copy()
+    theirs[0, 33, 5, 5], theirs[0, 7, 63, 63] = 4, np.nan
+    theirs[1] = 100  # the second of the batch is not shown
+    maps = feature_maps(ours, theirs.reshape(-1))
+    assert maps is not None
+    assert {33, 7} <= set(maps.channels)
+    assert len(maps.channels) == 4
+    assert (maps.size, maps.maps[0].shape, maps.error_scale) == ((64, 64), (4, 32, 32), 4.0)
+    assert maps.error is not None
+    assert maps.error[list(maps.channels).index(33)][2, 2] == 127, "one wrong pixel is not lost"
+    assert maps.error[list(maps.channels).index(7)][31, 31] == -128
+    assert feature_maps(np.zeros((1, 3), np.float32)) is None
+    matrix = feature_maps(np.eye(80, dtype=np.float32)[None])
+    assert matrix is not None
+    assert matrix.maps[0].shape == (1, 64, 64)
+
+
+def test_outputs_are_pictures_beside_those_of_the_other_side() -> None:
+    model = ov.read_model(DIGITS)
+    image = np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 1, 8, 8)
+    assert not measure(model, [image], against="numpy").pictures
+    alone = measure(model, [image], pictures=True)
+    assert all(maps.error is None for maps in alone.pictures.values())
+    measures = measure(model, [image], pictures=True, against="numpy")
+    relu = next(layer.name for layer in model._graph if layer.type == "ReLU")
+    maps = measures.pictures[relu]
+    assert (len(maps.maps), maps.size, maps.of) == (2, (8, 8), 24)
+    assert maps.error_scale < 1e-4 < maps.scale
+    html = model.report(measures=measures).html
+    data = data_of(html)
+    record = data["pictures"][str(next(k for k, node in enumerate(data["nodes"]) if node["n"] == relu))]
+    assert data["sides"] == ["this run", "numpy"]
+    count = len(maps.channels) * 64
+    kept = np.frombuffer(arrays_of(html), np.int8, count, record["maps"][0])
+    np.testing.assert_array_equal(kept, maps.maps[0].reshape(-1))
+
+
+def test_a_report_without_options_has_no_pictures_and_few_values(digits: str) -> None:
+    assert "pictures" not in data_of(digits)
+    assert len(arrays_of(digits)) <= 4096
+
+
+def test_the_command_puts_values_and_pictures_into_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ["report", str(DIGITS), "--pictures", "--random", "--values"]
+    assert CliRunner().invoke(main, [*arguments, "all"]).exit_code == 0
+    html = Path("report.html").read_text(encoding="utf-8")
+    assert data_of(html)["pictures"]
+    assert all("w" in constant for constant in data_of(html)["constants"])
+    assert CliRunner().invoke(main, [*arguments, "lots"]).exit_code == 2
 
 
 def test_arithmetic_is_counted_as_a_number_or_a_formula() -> None:

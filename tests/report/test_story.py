@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import ir_runtime as ov
 from ir_runtime import opset13 as ops
 from ir_runtime.cli import main
 from ir_runtime.debug import measure, old_model
-from ir_runtime.report import Link, Measures, Sentence, Story
+from ir_runtime.report import Conclusion, Link, Measures, Sentence, Story
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
 IMAGE = [np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 1, 8, 8)]
@@ -145,6 +146,30 @@ def test_errors_of_the_file_come_first_and_the_rest_is_counted() -> None:
     assert any(link.kind == "tab" for sentence in story.problems for link in links(sentence))
     assert not story.is_fine
     assert story.advice == ["ir-runtime validate model.xml"]
+
+
+def test_warnings_about_the_file_end_no_command_with_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(webbrowser, "open", lambda _: True)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    text = DIGITS.read_text(encoding="utf-8")
+    warned = text.replace('auto_pad="explicit"', 'auto_pad="explicit" colour="red"', 1)
+    Path("warned.xml").write_text(warned, encoding="utf-8")
+    Path("warned.bin").write_bytes(DIGITS.with_suffix(".bin").read_bytes())
+    for command in ("validate warned.xml", "report warned.xml", "open warned.xml"):
+        ended = CliRunner().invoke(main, command.split())
+        assert (command, ended.exit_code, "warning" in ended.output) == (command, 0, True)
+    Path("warned.bin").unlink()
+    for command in ("validate warned.xml", "report warned.xml", "open warned.xml"):
+        assert CliRunner().invoke(main, command.split()).exit_code == 1, command
+
+
+def test_what_is_wrong_in_measurements_fails_whatever_its_severity(model: ov.Model) -> None:
+    for severity, passes in (("error", False), ("warning", False), ("note", True)):
+        measures = Measures(conclusions=[Conclusion(severity, "Something.")])
+        assert model.report(measures=measures).story.ok is passes
 
 
 def test_the_command_prints_problems_and_ends_with_1(

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ..._util.escaping import one_line
 from ..._util.markup import Shown
+from ..._util.quantities import prefixed
 from ...ir.formula import Count, Formula, total
 from ...ir.graph import Layer
 from ..shapes import OpenLength
@@ -14,12 +16,23 @@ from ..shapes import OpenLength
 __all__ = ["Cost", "LayerCount", "OperationCount", "RunLength", "WeightCount", "number_or_text"]
 
 
+# Characters of a formula that are shown.
+_LONGEST = 60
+
+
 def number_or_text(count: Count | None) -> int | str | None:
     """Return a count for JSON: a number, the text of a formula, or ``None`` if it is not known."""
     return count.text() if isinstance(count, Formula) else count
 
 
-@dataclass(frozen=True, slots=True)
+def _exact(count: Count | None) -> str:
+    """Write a count for people: all digits, or the beginning of a formula."""
+    return (
+        "?" if count is None else f"{count:,}" if isinstance(count, int) else one_line(count.text(), _LONGEST)
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class LayerCount:
     """The arithmetic, parameters and memory traffic of one layer, for one run of the graph that it is in.
 
@@ -48,6 +61,12 @@ class LayerCount:
     """
     is_declared: bool = False
     """Whether it uses declared shapes, because inferring them needs the missing weights."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<LayerCount: {self.name!r} ({self.operation}), {_exact(self.flops)} FLOPs, "
+            f"{self.parameters:,} parameters>"
+        )
 
     @property
     def name(self) -> str:
@@ -126,12 +145,27 @@ class RunLength:
         return asdict(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cost(Shown):
     """The cost of one run of a model.
 
     Layers that are computed once, when the model is compiled, are not counted: constants, and layers that
     depend on constants and static shapes alone.
+
+    >>> import ir_runtime as ov
+    >>> cost = ov.cost("examples/digits/digits.xml", [1, 1, 8, 8])
+    >>> cost
+    <Cost: 2,478,490 FLOPs, 1,231,136 MACs, 46,106 parameters, activations of 24,832 bytes>
+    >>> print(cost)
+    2,478,490 FLOPs, 1,231,136 MACs, 46,106 parameters, activations of 24,832 bytes
+      2.46 MFLOPs  99.3 %  Convolution-1, 3 layers
+       5.9 kFLOPs   0.2 %  Add-1, 4 layers
+      5.89 kFLOPs   0.2 %  ReLU-1, 3 layers
+      3.07 kFLOPs   0.1 %  MaxPool-14, 1 layer
+       1.6 kFLOPs   0.1 %  MatMul-1, 1 layer
+      1.36 kFLOPs   0.1 %  ReduceMean-1, 1 layer
+    >>> cost.costliest[0]
+    <LayerCount: 'Multiply_3001' (Convolution-1), 1,327,104 FLOPs, 10,368 parameters>
     """
 
     layers: tuple[LayerCount, ...]
@@ -144,6 +178,28 @@ class Cost(Shown):
     """The other symbols in formulas, as ``n1`` and ``trips1``, with the first layers that have them."""
     peak: int | None
     """The peak memory of inputs and results in bytes, layer by layer; ``None`` with dynamic lengths."""
+
+    def __repr__(self) -> str:
+        return f"<Cost: {self._totals()}>"
+
+    def __str__(self) -> str:
+        rows = [
+            [_short(row.flops), _share(row.flops, self.flops), f"{row.operation}, {_layers(row.layers)}"]
+            for row in self.operations
+            if row.flops
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:2] if rows else []
+        lines = (
+            "  ".join(
+                ["", *(cell.rjust(width) for cell, width in zip(row, widths, strict=False) if width), row[-1]]
+            )
+            for row in rows
+        )
+        return "\n".join([self._totals(), *lines])
+
+    def _totals(self) -> str:
+        peak = "" if self.peak is None else f", activations of {self.peak:,} bytes"
+        return f"{_exact(self.flops)} FLOPs, {_exact(self.macs)} MACs, {self.parameters:,} parameters{peak}"
 
     @property
     def outermost(self) -> tuple[LayerCount, ...]:
@@ -238,6 +294,19 @@ class Cost(Shown):
             "layers": [layer.record() for layer in self.layers],
             "not_counted": list(self.unknown),
         }
+
+
+def _short(count: Count) -> str:
+    return prefixed(count, "FLOPs") if isinstance(count, int) else f"{one_line(count.text(), _LONGEST)} FLOPs"
+
+
+def _share(part: Count, whole: Count) -> str:
+    """Return a percentage, if both are numbers."""
+    return f"{100 * part / whole:.1f} %" if isinstance(part, int) and isinstance(whole, int) and whole else ""
+
+
+def _layers(count: int) -> str:
+    return f"{count} layer{'' if count == 1 else 's'}"
 
 
 def _group_by_operation(layers: Iterable[LayerCount]) -> Mapping[str, list[LayerCount]]:

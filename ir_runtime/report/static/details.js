@@ -39,6 +39,7 @@ class Details {
     this.list([['operation', n.v], ['group', this.model.data.groups[n.g]], ['line in the file', n.line], ['layer id', n.id], ['in', this.scopeLinks(n)]]);
     this.measures(n);
     this.findings(n);
+    this.pictures(n);
     this.inputs(n);
     this.outputs(n);
     this.pairs('Attributes', n.a);
@@ -108,11 +109,18 @@ class Details {
   constants(n) {
     for (const k of n.c || []) {
       const c = this.model.data.constants[k], x = c.x || {};
-      if (!c.x) continue;
+      if (c.bytes === undefined) continue;
       this.section(c.t);
       this.list([['name', c.n], ['line in the file', c.line], ['type', `${c.e} ${c.s}`], ['size', number(c.bytes, 'B')], ['values', x.values], ...['min', 'max', 'mean', 'std'].filter(k => x[k] !== undefined && x.values === undefined).map(k => [k, String(x[k])]), ['zeros', x.zeros ? `${(100 * x.zeros).toFixed(1)} %` : ''], ['not finite', x['not finite']], ['looked at', x.sampled ? `${x.sampled} elements` : '']]);
+      if (c.w) showValues(this.place, c.n, c.w);
+      else if (c.bytes && c.e !== 'string') make(this.place, 'p', { class: 'soft' }, 'The values are not in this page; report --values SIZE puts them into it.');
       this.clone(`histogram-c${k}`);
     }
+  }
+
+  pictures(n) {
+    const maps = this.model.data.pictures?.[n.index];
+    if (maps) { this.section('Output in the run'); showPictures(this.place, maps, this.model.data.sides, this.app); }
   }
 
   histogram(n) { this.clone(`histogram-n${n.index}`, 'Values in the run'); }
@@ -128,7 +136,7 @@ class Details {
     make(this.place, 'h2', {}, s.label);
     const inside = this.model.nodes.filter(n => { for (let p = n.parent; p; p = p.parent) if (p === s) return !n.h && this.model.item(n.index) !== s; return false; }), count = new Map();
     for (const n of inside) count.set(n.t, (count.get(n.t) || 0) + 1);
-    this.list([['layers', String(s.size)], ['in', this.scopeLinks(s)]]);
+    this.list([['layers', String(s.size)], ['copies', s.copies ? `${s.copies}, of ${s.kids[0].size} layers each: ${s.kids[0].label} to ${s.kids.at(-1).label}` : ''], ['in', this.scopeLinks(s)]]);
     this.measures(s);
     this.section('Operations');
     this.list([...count].sort((a, b) => b[1] - a[1]).slice(0, 15));

@@ -2,7 +2,10 @@
 // One graph on the page: layout of every open scope, drawing, zoom, selection.
 
 const NS = 'http://www.w3.org/2000/svg';
-const ROW = 38, TITLE = 24, PILL = { w: 118, h: 18 }, MANY = 6, MANY_READERS = 4, ALL = 1500, NEAR = .35, NARROW = 600, LABEL = 30, COLUMN = 700, CROSSING = 3, GUTTER = 36;
+const ROW = 38, TITLE = 24, PILL = { h: 18, least: 60, most: 28 }, MANY = 6, MANY_READERS = 4, ALL = 1500, NEAR = .35, NARROW = 600, LABEL = 30, SHORT = 16, COLUMN = 700, CROSSING = 3, GUTTER = 36;
+
+const pen = document.createElement('canvas').getContext('2d'), FONTS = { strong: '600 12px system-ui, sans-serif', sub: '10.5px system-ui, sans-serif', label: '10px system-ui, sans-serif' };
+function breadth(text, font) { pen.font = FONTS[font]; return pen.measureText(text).width; }
 
 function el(parent, name, attributes = {}, text) {
   const e = document.createElementNS(NS, name);
@@ -29,20 +32,21 @@ class GraphView {
   }
 
   sizeOf(item) {
-    const [one, two] = this.lines(item), wide = Math.max(one.length * 7.2, two.length * 6) + 30;
-    return { w: Math.max(96, Math.min(210, wide)), h: two ? ROW : 26 };
+    const [one, two] = this.lines(item), wide = Math.max(breadth(one, 'strong'), breadth(two, 'sub')) + 30;
+    return { w: Math.max(96, wide), h: two ? ROW : 26 };
   }
 
   lines(item) { // what a closed box says
     if (item.isScope) {
       const measure = this.app.overlay.kind === 'category' ? '' : this.app.overlay.short(item);
-      return [cut('▸ ' + item.label, 30), `${item.size} layer${item.size === 1 ? '' : 's'}` + (measure ? ' · ' + measure : '')];
+      return [cut('▸ ' + item.label, 30), this.count(item) + (measure ? ' · ' + measure : '')];
     }
     const measure = this.app.overlay.kind === 'category' ? '' : this.app.overlay.short(item);
     return [cut(item.t, 28), measure || cut(item.d || '', 32)];
   }
 
-  titles(scope) { return [`▾ ${scope.label}`, this.app.overlay.short(scope) || `${scope.size} layer${scope.size === 1 ? '' : 's'}`]; }
+  count(scope) { return `${scope.size} layer${scope.size === 1 ? '' : 's'}`; }
+  titles(scope) { return [`▾ ${scope.label}`, this.app.overlay.short(scope) || this.count(scope)]; }
 
   layout(scope) { // each open scope is laid out alone, and kept until something in it changes
     if (scope.box) return scope.box;
@@ -55,13 +59,13 @@ class GraphView {
     this.addPills(g, scope.outs, false);
     dagre.layout(g);
     if (this.direction === 'TB') wrap(g);
-    const title = scope.parent ? TITLE : 0, least = scope.parent ? scope.label.length * 7.4 + 90 : 0;
+    const title = scope.parent ? TITLE : 0, least = scope.parent ? this.titles(scope).reduce((sum, text, i) => sum + breadth(text, i ? 'sub' : 'strong'), 44) : 0;
     return scope.box = { w: Math.max(g.graph().width, least, 120), h: g.graph().height + title, inner: g.graph().width, g };
   }
 
   addEdge(g, a, b, e) {
     if (!g.hasNode(a) || !g.hasNode(b)) return;
-    const label = this.label(g, e), size = label.text ? { width: label.text.length * 5.6 + 6, height: 14 } : { width: 0, height: 0 };
+    const label = this.label(g, e), size = label.text ? { width: breadth(label.text, 'label') + 6, height: 14 } : { width: 0, height: 0 };
     g.setEdge(e.back ? b : a, e.back ? a : b, { ...size, labelpos: 'r', labeloffset: 5, weight: this.isShared(e) ? 1 : 6, label, list: e.list, back: e.back, a, b }, e.back ? 'back' : 'data');
   }
 
@@ -70,7 +74,7 @@ class GraphView {
   label(g, e) { // a tensor with many readers is labelled once
     if (!this.isShared(e)) return this.model.edgeLabel(e.list);
     const seen = g.seen ??= new Set(), tensor = e.list[0][0] + ':' + e.list[0][1];
-    if (seen.has(tensor)) return { text: '', differs: false };
+    if (seen.has(tensor)) return { text: '', full: '', differs: false };
     seen.add(tensor);
     return this.model.edgeLabel(e.list);
   }
@@ -79,7 +83,8 @@ class GraphView {
     const outer = new Set([...ends.values()].map(e => e.outer.key)), many = outer.size > MANY, joined = new Map();
     for (const e of ends.values()) {
       const id = (isInput ? 'i' : 'o') + (many ? '*' : e.outer.key);
-      if (!g.hasNode(id)) g.setNode(id, { width: PILL.w, height: PILL.h, pill: many ? `${outer.size} ${isInput ? 'inputs' : 'outputs'}` : e.outer.isScope ? e.outer.label : e.outer.d && /^(Parameter|Result)$/.test(e.outer.t) ? e.outer.d : e.outer.t, to: e.to, isInput });
+      const pill = many ? `${outer.size} ${isInput ? 'inputs' : 'outputs'}` : e.outer.isScope ? e.outer.label : e.outer.d && /^(Parameter|Result)$/.test(e.outer.t) ? e.outer.d : e.outer.t, text = (isInput ? '↓ ' : '→ ') + cut(pill, PILL.most);
+      if (!g.hasNode(id)) g.setNode(id, { width: Math.max(PILL.least, breadth(text, 'sub') + 22), height: PILL.h, pill, text, to: e.to, isInput });
       const key = id + e.inner.key;
       if (joined.has(key)) joined.get(key).list.push(...e.list);
       else joined.set(key, { a: isInput ? id : e.inner.key, b: isInput ? e.inner.key : id, list: [...e.list], back: false });
@@ -102,18 +107,21 @@ class GraphView {
     const hidden = e.list.every(f => this.model.nodes[f[0]].h), path = el(p, 'path', { class: 'edge' + (e.back ? ' back' : '') + (hidden ? ' shape' : ''), d: e.wraps ? 'M' + points.map(at).join('L') : curve(points), 'marker-end': `url(#${this.tip})`, 'data-a': e.a, 'data-b': e.b });
     el(path, 'title', {}, this.model.edgeTitle(e.list));
     this.drawn.push({ e: path, x, y, w: Math.max(...X) - x, h: Math.max(...Y) - y, on: true, small: false });
+    const line = e.wraps ? points : sampled(points);
+    line.forEach((q, i) => { if (i) this.spots.line(line[i - 1], q); });
     if (!e.label.text) return;
-    const text = el(p, 'text', { class: 'label' + (e.label.differs ? ' differs' : ''), x: e.x + x0 - e.width / 2 + 3, y: e.y + y0 + 3.5 }, e.label.text);
-    this.labels.push({ e: text, x: e.x + x0 - e.width / 2, y: e.y + y0 - 7, w: e.width, h: 14, on: true, small: true });
+    const text = el(p, 'text', { class: 'label' + (e.label.differs ? ' differs' : '') }, e.label.text);
+    this.labels.push({ e: text, label: e.label, line, x: e.x + x0 - e.width / 2 + 3, y: e.y + y0 - 6, w: e.width - 6, h: 12, on: true, small: true });
   }
 
   drawPill(p, b, x, y) {
     const q = el(p, 'g', { class: 'pill', transform: `translate(${x},${y})` });
-    el(q, 'rect', { width: PILL.w, height: PILL.h, rx: 9 });
-    el(q, 'text', { x: PILL.w / 2, y: 12.5, 'text-anchor': 'middle', class: 'sub' }, (b.isInput ? '↓ ' : '↑ ').replace('↑', '→') + cut(b.pill, 15));
+    el(q, 'rect', { width: b.width, height: PILL.h, rx: 9 });
+    el(q, 'text', { x: b.width / 2, y: 12.5, 'text-anchor': 'middle', class: 'sub' }, b.text);
     el(q, 'title', {}, `${b.isInput ? 'from' : 'to'} ${b.pill}`);
     q.addEventListener('click', () => this.app.show(this.model.item(b.to), this));
-    this.drawn.push({ e: q, x, y, w: PILL.w, h: PILL.h, on: true, small: true });
+    this.drawn.push({ e: q, x, y, w: b.width, h: PILL.h, on: true, small: true });
+    this.spots.box(x, y, b.width, PILL.h);
   }
 
   drawBox(p, b, x, y) {
@@ -128,6 +136,7 @@ class GraphView {
     q.item = item;
     if (this.hits.has(item.key)) q.classList.add('hit');
     if (open) return this.drawOpen(p, q, b, x, y);
+    this.spots.box(x, y, b.width, b.height);
     const [one, two] = this.lines(item), middle = b.width / 2 + (family && !colour ? 2 : 0);
     el(q, 'text', { x: middle, y: two ? 16 : 17, 'text-anchor': 'middle', class: 'strong' }, one);
     if (two) el(q, 'text', { x: middle, y: 30, 'text-anchor': 'middle', class: 'sub' }, two);
@@ -138,6 +147,9 @@ class GraphView {
     const item = b.item, [one, two] = this.titles(item);
     el(q, 'text', { x: 12, y: 17, class: 'strong' }, one);
     el(q, 'text', { x: b.width - 12, y: 17, 'text-anchor': 'end', class: 'sub' }, two);
+    this.spots.box(x, y, b.width, TITLE - 4);
+    const corners = [[0, 0], [0, b.height], [b.width, b.height], [b.width, 0]].map(([dx, dy]) => ({ x: x + dx, y: y + dy }));
+    corners.forEach((q, i) => { if (i) this.spots.line(corners[i - 1], q); });
     this.draw(p, item, x + (b.width - item.box.inner) / 2, y + TITLE);
   }
 
@@ -152,15 +164,40 @@ class GraphView {
   }
 
   render() {
-    this.placed = new Map(); this.drawn = []; this.labels = [];
+    this.placed = new Map(); this.drawn = []; this.labels = []; this.spots = new Spots();
     this.model.worst ??= worstFindings(this.model);
     const v = document.createElementNS(NS, 'g');
     this.draw(v, this.model.root, 0, 0);
+    this.labels = this.labels.filter(each => this.placeLabel(each));
     for (const each of this.labels) { v.append(each.e); this.drawn.push(each); }
     this.view.replaceChildren(v);
     this.drawMap();
     this.mark();
     this.cull();
+  }
+
+  placeLabel(d) { // where nothing crosses it, whole if there is room; an edge without room for its label has a tooltip
+    for (const text of new Set([d.label.full, d.label.text, cut(d.label.full, SHORT)])) {
+      const w = breadth(text, 'label');
+      for (const [x, y] of this.labelPlaces(d, w)) {
+        if (this.spots.isTaken(x - 2, y - 1, w + 4, d.h + 2)) continue;
+        Object.assign(d, { x, y, w });
+        d.e.textContent = text;
+        d.e.setAttribute('x', x.toFixed(1)); d.e.setAttribute('y', (y + 9.5).toFixed(1));
+        this.spots.box(x, y, w, d.h);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  labelPlaces(d, w) { // first where the layout has room for it, then beside, above and below points of its edge
+    const places = [[d.x, d.y]];
+    for (const f of [.5, .4, .6, .3, .7, .2, .8, .1, .9]) {
+      const q = along(d.line, f);
+      places.push([q.x + 5, q.y - 6], [q.x - w - 5, q.y - 6], [q.x + 4, q.y - 15], [q.x + 4, q.y + 3], [q.x - w - 4, q.y - 15], [q.x - w - 4, q.y + 3], [q.x - w / 2, q.y - 15], [q.x - w / 2, q.y + 3]);
+    }
+    return places;
   }
 
   drawMap() { // the whole graph, small, where it is larger than the window
@@ -216,6 +253,7 @@ class GraphView {
   toggle(scope) {
     const before = this.placed.get(scope.key), t = d3.zoomTransform(this.svg);
     scope.open = !scope.open;
+    if (scope.open && scope.copies) { scope.kids[0].open = true; this.forget(scope.kids[0]); } // one copy shows what is in all
     this.forget(scope);
     this.render();
     const after = this.placed.get(scope.key);
@@ -342,6 +380,54 @@ function curve(p) { // through the points of the layout, rounded
   for (let i = 1; i < p.length - 1; i++) { const q = p[i], n = p[i + 1], end = i === p.length - 2 ? n : { x: (q.x + n.x) / 2, y: (q.y + n.y) / 2 }; d += `Q${at(q)} ${at(end)}`; }
   return d;
 }
+function sampled(p) { // the same curve as a line
+  if (p.length < 3) return p;
+  const line = [p[0]];
+  let from = p[0];
+  for (let i = 1; i < p.length - 1; i++) {
+    const q = p[i], n = p[i + 1], end = i === p.length - 2 ? n : { x: (q.x + n.x) / 2, y: (q.y + n.y) / 2 };
+    for (const t of [.125, .25, .375, .5, .625, .75, .875, 1]) { const s = 1 - t; line.push({ x: s * s * from.x + 2 * s * t * q.x + t * t * end.x, y: s * s * from.y + 2 * s * t * q.y + t * t * end.y }); }
+    from = end;
+  }
+  return line;
+}
+
+function along(line, fraction) { // the point at a fraction of the length of a line
+  const lengths = line.map((q, i) => i ? Math.hypot(q.x - line[i - 1].x, q.y - line[i - 1].y) : 0);
+  let left = fraction * lengths.reduce((a, b) => a + b, 0), i = 1;
+  while (i < line.length - 1 && left > lengths[i]) left -= lengths[i++];
+  const a = line[i - 1], b = line[i], t = lengths[i] ? left / lengths[i] : 0;
+  return { x: a.x + t * (b.x - a.x), y: a.y + t * (b.y - a.y) };
+}
+
+const CELL = 80;
+class Spots { // the places that boxes, lines and labels take, by cells of a grid
+  constructor() { this.cells = new Map(); }
+
+  *around(x0, y0, x1, y1) {
+    for (let i = Math.floor(x0 / CELL); i <= Math.floor(x1 / CELL); i++) for (let j = Math.floor(y0 / CELL); j <= Math.floor(y1 / CELL); j++) yield i * 65536 + j;
+  }
+
+  add(thing, x0, y0, x1, y1) { for (const key of this.around(x0, y0, x1, y1)) { const cell = this.cells.get(key); if (cell) cell.push(thing); else this.cells.set(key, [thing]); } }
+  box(x, y, w, h) { this.add({ x0: x, y0: y, x1: x + w, y1: y + h }, x, y, x + w, y + h); }
+  line(a, b) { this.add({ a, b }, Math.min(a.x, b.x), Math.min(a.y, b.y), Math.max(a.x, b.x), Math.max(a.y, b.y)); }
+
+  isTaken(x, y, w, h) { // whether something touches a rectangle
+    for (const key of this.around(x, y, x + w, y + h)) for (const thing of this.cells.get(key) || []) if (thing.a ? crosses(thing, x, y, x + w, y + h) : thing.x0 < x + w && thing.x1 > x && thing.y0 < y + h && thing.y1 > y) return true;
+    return false;
+  }
+}
+
+function crosses({ a, b }, x0, y0, x1, y1) { // whether a line goes through a rectangle (Liang and Barsky 1984)
+  let low = 0, high = 1;
+  for (const [from, way, least, most] of [[a.x, b.x - a.x, x0, x1], [a.y, b.y - a.y, y0, y1]]) {
+    if (!way) { if (from < least || from > most) return false; continue; }
+    const s = (least - from) / way, t = (most - from) / way;
+    low = Math.max(low, Math.min(s, t)); high = Math.min(high, Math.max(s, t));
+  }
+  return low <= high;
+}
+
 const at = q => `${q.x.toFixed(1)} ${q.y.toFixed(1)}`;
 
 function worstFindings(model) { // the gravest finding of every layer, and of the scopes around it

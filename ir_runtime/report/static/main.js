@@ -81,7 +81,8 @@ class App {
   }
 
   partner(item, view, other) { // the same layer in the other model
-    if (item.isScope) return other.model.scopes.find(s => s.label === item.label && s.size && s.parent?.label === item.parent?.label) || null;
+    const around = s => { for (let p = s.parent; p; p = p.parent) if (!p.copies) return p.label; return ''; }; // a run of copies may be shorter in the other model
+    if (item.isScope) return other.model.scopes.find(s => s.label === item.label && s.size && around(s) === around(item)) || null;
     return item.m === undefined ? null : other.model.item(item.m);
   }
 
@@ -128,8 +129,7 @@ class App {
     const view = this.views[0], b = view.model.root.box, copy = view.svg.cloneNode(false);
     copy.setAttribute('xmlns', NS); copy.setAttribute('viewBox', `0 0 ${b.w} ${b.h}`); copy.setAttribute('width', b.w); copy.setAttribute('height', b.h);
     copy.append(document.querySelector('style').cloneNode(true), view.svg.querySelector('defs').cloneNode(true), ...view.drawn.map(d => d.e.cloneNode(true)));
-    const a = make(null, 'a', { download: 'graph.svg', href: URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: 'image/svg+xml' })) });
-    a.click(); URL.revokeObjectURL(a.href);
+    download('graph.svg', new Blob([new XMLSerializer().serializeToString(copy)], { type: 'image/svg+xml' }));
   }
 
   wire() {
@@ -154,7 +154,7 @@ class App {
     $('save').addEventListener('click', () => this.save());
     $('view-charts').addEventListener('click', e => this.fromChart(e.target));
     $('view-findings').addEventListener('click', e => this.fromChart(e.target));
-    $('story').addEventListener('click', e => this.fromChart(e.target));
+    $('story').addEventListener('click', e => { if (e.ctrlKey || e.metaKey || e.shiftKey) return; if (e.target.closest('a')) e.preventDefault(); this.fromChart(e.target); });
     for (const e of document.querySelectorAll('#summary [data-node]')) e.addEventListener('click', () => this.fromChart(e));
     window.addEventListener('beforeprint', () => this.print(true)); window.addEventListener('afterprint', () => this.print(false));
     window.addEventListener('hashchange', () => this.follow());
@@ -178,4 +178,4 @@ class App {
   }
 }
 
-(async () => { const began = performance.now(); window.report = new App(await unpack('data'), began); })();
+(async () => { const began = performance.now(); ARRAYS = await (await unpack('arrays')).arrayBuffer(); window.report = new App(await (await unpack('data')).json(), began); })();

@@ -5,7 +5,7 @@ class Model {
   constructor(data) {
     this.data = data;
     this.nodes = data.nodes;
-    this.scopes = data.scopes.map((s, i) => ({ isScope: true, index: i, key: 's' + i, label: s.l, size: s.n, open: !!s.open, node: null, kids: [], leaves: [] }));
+    this.scopes = data.scopes.map((s, i) => ({ isScope: true, index: i, key: 's' + i, label: s.l, copies: s.copies, size: s.n, open: !!s.open, node: null, kids: [], leaves: [] }));
     data.scopes.forEach((s, i) => { const scope = this.scopes[i]; scope.parent = s.p < 0 ? null : this.scopes[s.p]; scope.parent?.kids.push(scope); scope.depth = scope.parent ? scope.parent.depth + 1 : 0; });
     this.root = this.scopes[0];
     this.nodes.forEach((n, i) => { n.index = i; n.key = 'n' + i; n.parent = this.scopes[n.s]; n.label = n.t; n.readers = []; });
@@ -56,10 +56,11 @@ class Model {
 
   edgeLabel(list) { // the shape of a tensor, or how many there are
     const tensors = new Map(list.map(e => [e[0] + ':' + e[1], e]));
-    if (tensors.size > 1) return { text: tensors.size + ' tensors', differs: [...tensors.values()].some(e => this.tensor(e)[4]) };
+    const made = (full, differs) => ({ text: cut(full, LABEL), full, differs });
+    if (tensors.size > 1) return made(tensors.size + ' tensors', [...tensors.values()].some(e => this.tensor(e)[4]));
     const [type, shape, declared, , differs] = this.tensor(list[0]);
-    if (shape === null) return { text: declared ? cut(declared[1], LABEL) : '', differs: false };
-    return { text: cut((type === this.common ? '' : type + ' ') + shape, LABEL), differs: !!differs };
+    if (shape === null) return made(declared ? declared[1] : '', false);
+    return made((type === this.common ? '' : type + ' ') + shape, !!differs);
   }
 
   edgeTitle(list) {
@@ -85,5 +86,5 @@ const cut = (text, most) => text.length <= most ? text : text.slice(0, Math.ceil
 
 async function unpack(id) {
   const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), c => c.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).json();
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip')));
 }
