@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from harness.other_vectors import OTHERS
 
+import ir_runtime as ir
 from ir_runtime.backends.native.codegen.target import TARGET
+from ir_runtime.backends.native.codegen.targets import TARGETS
+from ir_runtime.backends.native.kernels import quantized_network
+from ir_runtime.ir.tensor import Array
 from targets.__main__ import BOUND, compare, difference, run
 from targets.machine import requirements
-from targets.networks import write
+from targets.networks import quantized, write
 
 
 @pytest.mark.oracle
@@ -44,3 +51,32 @@ def test_an_emulated_machine_has_what_the_package_and_its_tests_need() -> None:
     names = {line.partition(">")[0].partition("=")[0] for line in requirements()}
     assert {"numpy", "lxml", "pytest", "openvino"} <= names
     assert not {"ruff", "torch"} & names
+
+
+def test_a_network_of_integers_is_one_kernel_on_every_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where f32 is multiplied as fast: by sums of f32, other levels come out."""
+    model, data = quantized()
+    monkeypatch.setattr(quantized_network, "IS_FAST", False, raising=False)
+    called = []
+
+    def call(_: object, data: Array, *constants: Array) -> Array:
+        called.append(len(constants))
+        return np.zeros((1, 32, 16, 16), np.float32)
+
+    monkeypatch.setattr(quantized_network._Network, "__call__", call)
+    ir.compile_model(model, backend="native")(data)
+    assert len(called) == 1
+
+
+@pytest.mark.parametrize("target", [target.name for target in TARGETS.values() if target.is_arm])
+def test_integers_are_multiplied_and_added_by_one_instruction_of_aarch64(target: str) -> None:
+    code = """
+from ir_runtime.backends.native.build.compiler import optimised, target_machine, text_of
+from ir_runtime.backends.native.codegen.target import TARGET
+from ir_runtime.backends.native.kernels._int8_tile import levels_panel
+machine = target_machine(TARGET, "aarch64-linux-gnu")
+assembly = machine.emit_assembly(optimised(text_of(levels_panel, TARGET), machine))
+assert "smlal" in assembly and "\tmul\tv" not in assembly
+"""
+    environment = os.environ | {"IR_RUNTIME_BUILDING": target}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)

@@ -1,7 +1,7 @@
 """Levels of 8-bit quantization in vectors: how they are stored, and dot products of them with integer weights.
 
 With VNNI (`vpdpbusd`), levels are bytes, and a 32-bit lane adds 4 products of u8 by i8. Without it, levels are stored in 16
-bits, and a lane adds 2 products (`pmaddwd`, whose sums never saturate). Sums are the same integers either way.
+bits, and a lane adds 2 products (`pmaddwd`, whose sums never saturate, or two `smlal`). Sums are the same integers everywhere.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEVEL_SIZE = LEVEL_DTYPE.itemsize
 
 _BITS = 8 * LEVEL_SIZE
 _LEVELS = ir.VectorType(ir.IntType(_BITS), LANES)
-# Bits of a vector that the processor multiplies at a time, and the instruction; other processors have none that is used.
+# Bits of a vector in whose lanes the processor adds two products at a time, and the instruction.
 _MADD = next(
     (
         (bits, name)
@@ -42,16 +42,17 @@ _MADD = next(
     ),
     None,
 )
-
+# AArch64 multiplies four numbers of 16 bits at a time, and adds the products to 32 bits in the same instruction.
+_HAS_SMLAL = TARGET.is_arm and LANES == 4
 
 IS_FAST = GROUP == 4 or _MADD is not None
-"""Whether the processor multiplies levels faster than f32."""
+"""Whether the processor multiplies levels faster than f32, so that numbers are quantized only to multiply them."""
 
 
 def dot(emit: Emit, total: Value, levels: Value, weights: Value) -> Value:
     """Add to each lane the products of its `GROUP` levels and weights; all are vectors of i32."""
     if GROUP == 2:
-        return emit.builder.add(total, _pairs(emit, levels, weights))
+        return _add_pairs(emit, total, levels, weights)
     if _HAS_VNNI:
         function = emit.function(f"llvm.x86.avx512.vpdpbusd.{32 * LANES}", INTS, INTS, INTS, INTS)
         return emit.builder.call(function, [total, levels, weights])
@@ -66,21 +67,35 @@ def dot(emit: Emit, total: Value, levels: Value, weights: Value) -> Value:
 def dot_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
     """Add to each lane the products of its two i16 of ``a`` and ``b``, modulo 2^32; all are vectors of i32."""
     if GROUP == 2 or not _HAS_VNNI:
-        return emit.builder.add(total, _pairs(emit, a, b))
+        return _add_pairs(emit, total, a, b)
     function = emit.function(f"llvm.x86.avx512.vpdpwssd.{32 * LANES}", INTS, INTS, INTS, INTS)
     return emit.builder.call(function, [total, a, b])
 
 
-def _pairs(emit: Emit, levels: Value, weights: Value) -> Value:
-    """Return the sum of two products of 16 bits in each lane."""
+def _add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
+    """Add two products of 16 bits to each lane."""
+    if _MADD is not None:
+        return emit.builder.add(total, _pairs(emit, a, b, *_MADD))
+    for place in range(2):
+        total = emit.builder.add(total, _product(emit, a, b, place))
+    return total
+
+
+def _product(emit: Emit, a: Value, b: Value, place: int) -> Value:
+    """Return the product of one of the two i16 of each lane."""
+    if not _HAS_SMLAL:
+        return emit.builder.mul(*(_field(emit, x, 16, place, True) for x in (a, b)))
+    narrow = ir.VectorType(ir.IntType(16), LANES)
+    numbers = [
+        emit.builder.trunc(emit.builder.lshr(x, splat_bits(16)) if place else x, narrow) for x in (a, b)
+    ]
+    multiply = emit.function("llvm.aarch64.neon.smull.v4i32", INTS, narrow, narrow)
+    return emit.builder.call(multiply, numbers)
+
+
+def _pairs(emit: Emit, levels: Value, weights: Value, bits: int, name: str) -> Value:
+    """Return the sum of two products of 16 bits in each lane, by an instruction for vectors of some bits."""
     builder = emit.builder
-    if _MADD is None:
-        products = [
-            builder.mul(_field(emit, levels, 16, place, True), _field(emit, weights, 16, place, True))
-            for place in range(2)
-        ]
-        return builder.add(*products)
-    bits, name = _MADD
     lanes = bits // 32
     narrow, wide = ir.VectorType(ir.IntType(16), 2 * lanes), ir.VectorType(I32, lanes)
     function, parts = emit.function(name, wide, narrow, narrow), []

@@ -18,7 +18,7 @@ from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelTemplate, MatchContext, Refusal
 from ...patterns.quantized_graph import LayerByLayer, Pooled, Product, Source, find_subgraph, with_deferred
 from .._backend import backend
-from ..codegen.levels import GROUP, IS_FAST
+from ..codegen.levels import GROUP
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -37,7 +37,7 @@ MAX_PICTURE_CHANNELS = 4
 @backend.pattern(FakeQuantize)
 def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Convolutions of quantized data by integer weights, up to a FakeQuantize of the last result."""
-    part = find_subgraph(context, layer, IntegerKernels()) if IS_FAST else None
+    part = find_subgraph(context, layer, IntegerKernels())
     if part is None:
         return None
     layers = with_deferred(context, part.layers)
