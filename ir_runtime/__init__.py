@@ -291,7 +291,10 @@ if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
             explaining_getattr(__name__)(name)
         from importlib import import_module
 
-        module = import_module(f".{_WHERE[name]}", __name__)
+        from ._util.garbage import no_collection
+
+        with no_collection():  # modules stay
+            module = import_module(f".{_WHERE[name]}", __name__)
         found = (
             module if name == _WHERE[name].rpartition(".")[2] else getattr(module, _RENAMED.get(name, name))
         )

@@ -22,11 +22,19 @@ from ir_runtime import _version
 HEAVY = ("networkx", "lxml", "click", "ml_dtypes", "numpy", "openvino")
 
 
-def loaded_by(program: str) -> set[str]:
-    """The top-level modules that a fresh interpreter has loaded after a program."""
-    code = f"{program}\nimport sys; print(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
+DIGITS = Path(__file__).parents[1] / "examples" / "digits"
+
+
+def modules_of(program: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after a program."""
+    code = f"{program}\nimport sys; print(*sys.modules)"
     run = [sys.executable, "-c", code]
     return set(subprocess.run(run, check=True, capture_output=True, text=True).stdout.split())
+
+
+def loaded_by(program: str) -> set[str]:
+    """The top-level modules among them."""
+    return {name.partition(".")[0] for name in modules_of(program)}
 
 
 def test_importing_loads_nothing_heavy() -> None:
@@ -81,6 +89,36 @@ def test_running_does_not_load_what_it_does_not_need() -> None:
     found = loaded_by("import ir_runtime\nir_runtime.Core().read_model")
     assert "lxml" in found
     assert not found & {"click", "networkx", "openvino", "llvmlite", "scipy"}
+
+
+RUN_DIGITS = f"""
+import numpy as np, ir_runtime
+images = np.load({str(DIGITS / "images.npy")!r})
+compiled = ir_runtime.compile_model({str(DIGITS / "digits.xml")!r})
+compiled(images)
+"""
+
+
+def test_the_first_answer_takes_no_module_that_it_does_not_need() -> None:
+    """Graphs are for networkx when asked for, kernels for those who have such layers, and recorders for second runs."""
+    modules = modules_of(RUN_DIGITS)
+    assert {"ir_runtime.ir.graph", "ir_runtime.backends.numpy"} <= modules
+    assert "networkx" not in modules
+    unneeded = ("quantized_matmul", "sdpa", "gathered_matmul", "rotary", "recorder", "part_replay")
+    assert [name for name in modules if name.rpartition(".")[2] in unneeded] == []
+
+
+def test_importing_names_collects_no_garbage() -> None:
+    """Modules stay: hardly any of what the collector looks at is garbage."""
+    code = """
+import gc, ir_runtime
+ir_runtime.Limits
+phases = []
+gc.callbacks.append(lambda phase, info: phases.append(phase))
+ir_runtime.compile_model
+assert len(phases) <= 4, len(phases)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # What the system and other programs have a name for.

@@ -108,4 +108,3 @@ def prepare() -> None:
         for op in registry.versions(type):
             for backend in backends:
                 backend._import(op, backend.kernel_modules)
-                backend._import(op, backend.pattern_modules)

@@ -19,7 +19,6 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.quantized_weights import QuantizedWeights
 from ..ir.tensor import Array, Value
 from ..limits import current
-from ..ops import Op
 from ..ops.conversion import convert
 from ..ops.infrastructure.ends import Constant
 from ..ops.type import Convert
@@ -39,7 +38,7 @@ def keep_quantized(program: Program, options: Options) -> None:
     After: ``packed`` has such weights by the port at which they would be dequantized; the contents of that port, and of
     the layers in between, are dropped.
     """
-    readers = {op for backend in options.backends for op in backend.packed}
+    readers = {op for backend in options.backends for op in backend.packed_readers}
     if not program.fold or not readers:
         return
     values = program.values
@@ -70,7 +69,7 @@ def find_quantized_weights(
     layers: Iterable[Layer],
     types: Mapping[Port, Value],
     outputs: Collection[Port],
-    readers: Collection[type[Op]],
+    readers: Collection[str],
 ) -> dict[Port, StoredWeights]:
     """Return quantized matrices by the port where they are dequantized.
 
@@ -79,7 +78,7 @@ def find_quantized_weights(
         layers: those that are needed.
         types: the `Value` of every port.
         outputs: ports that must be computed as they are.
-        readers: operations that may take them as they are stored; what others read, too, is left out.
+        readers: types of operations that may take them as they are stored; what others read, too, is left out.
     """
     needed = {layer.id: layer for layer in layers}
     search = _Search(graph, needed, types, outputs)
@@ -89,7 +88,7 @@ def find_quantized_weights(
         if layer.type not in _STEPS or port in outputs:
             continue
         reading = [needed[r.layer].op for r in graph.readers(port) if r.layer in needed]
-        supported = reading and all(type(op) in readers for op in reading)
+        supported = reading and all(op is not None and op.name in readers for op in reading)
         if supported and (weights := search.at(port)) is not None:
             found[port] = weights
     return found

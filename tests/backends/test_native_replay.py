@@ -14,7 +14,7 @@ import ir_runtime as ir
 from ir_runtime import opset1, opset3, opset4, opset8, opset12, opset13
 from ir_runtime.backends import available
 from ir_runtime.backends.native.kernels import quantized_network
-from ir_runtime.backends.native.threading import capture
+from ir_runtime.backends.native.threading import recorder
 from ir_runtime.executor import plan
 from ir_runtime.ir.tensor import Array
 
@@ -445,11 +445,11 @@ def test_deep_networks_are_one_replay() -> None:
 
 def test_networks_of_large_constants_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     """An integer network is one step: its calls read packed weights, and not the constants that its definition reads."""
-    monkeypatch.setattr(capture, "MAX_CALL_BYTES", 1 << 12)
+    monkeypatch.setattr(recorder, "MAX_CALL_BYTES", 1 << 12)
     x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
     limits = [opset1.constant(np.float32(limit)) for limit in (-4, 4 * 127 / 128)]
     y = opset1.fake_quantize(x, *limits, *limits, 256)
-    for channels in [3, *[32] * capture.MANY_CALLS]:
+    for channels in [3, *[32] * recorder.MANY_CALLS]:
         levels = opset1.constant(RANDOM.integers(-127, 128, (32, channels, 3, 3)).astype(np.int8))
         w = opset1.multiply(opset1.convert(levels, np.float32), opset1.constant(np.float32([[[[1e-3]]]])))
         y = opset1.convolution(y, w, [1, 1], [1, 1], [1, 1], [1, 1])

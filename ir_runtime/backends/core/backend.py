@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from .precision import Precision
 __all__ = ["Backend", "choose"]
 
 _BACKENDS = __package__.rpartition(".")[0]
-_Function = TypeVar("_Function", bound=Callable[..., object])
+_Function = TypeVar("_Function")
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Backend:
 
     name: str
     offers: dict[type, list[Offer]] = field(default_factory=dict)
-    packed: dict[type, list[Offer]] = field(default_factory=dict)
-    patterns: dict[type, list[Pattern]] = field(default_factory=dict)
+    packed: dict[type[Operation], list[Offer]] = field(default_factory=dict)
+    patterns: dict[type, list[LastLayer]] = field(default_factory=dict)
     around: Scope = NOTHING
     """The context of its kernels during a run, such as a number of threads."""
     flushing: Scope | None = None
@@ -68,11 +68,12 @@ class Backend:
     compiling: Callable[[], AbstractContextManager[object]] = nullcontext
     """The context of a compilation, which ends when its kernels are ready."""
     kernel_modules: Mapping[str, str] = field(default_factory=dict)
-    """Modules of its package that are imported when a model has an operation of that type; spaces between.
-
-    What multiplies compressed weights is looked for before, so it cannot be in one of them."""
-    pattern_modules: Mapping[str, str] = field(default_factory=dict)
-    """Likewise, the modules that may find it to be the last of a `Fusion`."""
+    """Modules of its package that are imported when a model has an operation of that type; spaces between."""
+    pattern_modules: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Likewise, the modules that may find it to be the last of a `Fusion`, each with the types of operations that it must
+    follow, empty for any: modules for others stay unimported."""
+    packed_modules: Mapping[str, str] = field(default_factory=dict)
+    """Likewise, the modules with kernels for compressed weights, when such an operation reads some."""
     products: tuple[str, ...] = ("f32",)
     """The types to which its kernels can round the inputs of products, or weights alone."""
     dynamic_groups: tuple[int, ...] = (0,)
@@ -110,6 +111,11 @@ class Backend:
         """
         return ("f32",) if self.quantized_cache is None else ("f32", "u8")
 
+    @property
+    def packed_readers(self) -> frozenset[str]:
+        """The types of operations that may have kernels for compressed weights."""
+        return frozenset((*self.packed_modules, *(op.name for op in self.packed)))
+
     def accelerates(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.
 
@@ -120,7 +126,8 @@ class Backend:
 
         def register(offer: Offer) -> Offer:
             for cls in ops:
-                _insert(offer, self.offers.setdefault(cls, []), cls, self.kernel_modules)
+                modules = self.kernel_modules.get(getattr(cls, "name", ""), "")
+                _insert(offer, self.offers.setdefault(cls, []), modules.split())
             return offer
 
         return register
@@ -139,13 +146,18 @@ class Backend:
 
         return register
 
-    def pattern(self, *ops: type[Operation]) -> Callable[[Pattern], Pattern]:
-        """Register a function that may find a `Fusion` ending with one of these operations."""
+    def pattern(self, *ops: type[Operation], after: str = "") -> Callable[[Pattern], Pattern]:
+        """Register a function that may find a `Fusion` ending with one of these operations.
 
-        def register(found: Pattern) -> Pattern:
+        ``after`` are types of operations, with spaces between, of which one must produce an input; by default, any may.
+        """
+
+        def register(pattern: Pattern) -> Pattern:
             for cls in ops:
-                _insert(found, self.patterns.setdefault(cls, []), cls, self.pattern_modules)
-            return found
+                modules = self.pattern_modules.get(getattr(cls, "name", ""), {})
+                last = LastLayer(pattern, frozenset(after.split()), pattern.__module__)
+                _insert(last, self.patterns.setdefault(cls, []), list(modules))
+            return pattern
 
         return register
 
@@ -154,9 +166,19 @@ class Backend:
 
     def match(self, context: MatchContext, layer: Layer) -> tuple[Fusion | None, list[Refusal]]:
         """Return the first fusion that ends with a layer, and the refusals of patterns before it."""
-        self._import(type(layer.op), self.pattern_modules)
+
+        def follows(types: Collection[str]) -> bool:
+            return not types or any(
+                context.graph[port.layer].type in types for port in context.sources(layer)
+            )
+
+        for module, after in self.pattern_modules.get(layer.op.name if layer.op else "", {}).items():
+            if follows(after.split()):
+                _import_once(self.name, module)
         refused: list[Refusal] = []
-        for pattern in self.patterns.get(type(layer.op), ()):
+        for pattern, types, _ in self.patterns.get(type(layer.op), ()):
+            if not follows(types):
+                continue
             found, name = pattern(context, layer), f"{self.name}: {pattern.__name__}"
             if isinstance(found, Fusion):
                 return replace(found, pattern=name), refused
@@ -166,6 +188,7 @@ class Backend:
 
     def kernel_packed(self, op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
         """Return the first kernel offered for a layer with compressed inputs, or ``None``."""
+        self._import(type(op), self.packed_modules)
         offers = (offer(op, *inputs) for offer in self.packed.get(type(op), ()))
         return next((kernel for kernel in offers if kernel is not None), None)
 
@@ -183,18 +206,28 @@ class Backend:
             return next((kernel for kernel in offered if kernel is not None), None)
 
 
-def _insert(
-    function: _Function, registered: list[_Function], op: type[Operation], modules: Mapping[str, str]
-) -> None:
-    """Insert a function among those of an operation, in the order of their modules rather than of imports."""
-    names = modules.get(getattr(op, "name", ""), "").split()
+class LastLayer(NamedTuple):
+    """A pattern of an operation, the types of operations that must come before it, empty for any, and its module."""
 
-    def place(each: _Function) -> int:
-        module = getattr(each, "__module__", "").rpartition(".")[2]
-        return names.index(module) if module in names else len(names)
+    match: Pattern
+    after: frozenset[str]
+    module: str
+
+
+def _insert(function: _Function, registered: list[_Function], modules: Sequence[str]) -> None:
+    """Insert a function among those of an operation, in the order of their modules rather than of imports."""
+
+    def place(registered: _Function) -> int:
+        module = _module(registered).rpartition(".")[2]
+        return modules.index(module) if module in modules else len(modules)
 
     registered.append(function)
     registered.sort(key=place)
+
+
+def _module(registered: object) -> str:
+    """Return the name of the module of a function or pattern."""
+    return registered.module if isinstance(registered, LastLayer) else getattr(registered, "__module__", "")
 
 
 @cache

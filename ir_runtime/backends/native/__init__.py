@@ -3,8 +3,7 @@
 The innermost loops are LLVM IR for SIMD vectors, on activations in NHWC layout, as in the backend ``numpy``, to which
 this one falls back.
 
-Kernel modules are imported when a model has their operations: `_index` lists them. The kernels for quantized weights
-are imported at once, as they are tried first.
+Kernel modules are imported when a model has their operations: `_index` lists them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ def __getattr__(name: str) -> object:
     if name != "backend":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ._backend import backend
-    from .kernels import quantized_matmul  # noqa: F401 - it registers its kernels
 
     globals()[name] = backend
     return backend

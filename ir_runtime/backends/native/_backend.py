@@ -11,7 +11,7 @@ from .. import Backend, Precision
 from ..common.dynamic_quantization import GROUP_SIZES
 from ..common.kept_weights import budget
 from ..core.kv_cache import CacheKernels
-from ._index import MODULES, PATTERNS
+from ._index import MODULES, PACKED, PATTERNS
 from .packed_memory import one_compilation
 from .threading.denormals import FLUSHING_BITS, flushing
 from .threading.parallel import running
@@ -55,6 +55,6 @@ def _copy() -> Callable[[Array, Array], bool]:
 
 backend = Backend(
     "native", around=running, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS,
-    products=("f32", "bf16"), dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
+    packed_modules=PACKED, products=("f32", "bf16"), dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
     contiguous=_contiguous, copy=_copy, flushing=flushing if FLUSHING_BITS else None,
 )  # fmt: skip

@@ -4,15 +4,14 @@
 kernel here work unchanged. Kernels pack constants once, when the model is compiled, and apply post-ops (bias, residual,
 activation) to their results in place.
 
-Kernel modules are imported on demand, as listed in `_index`; those for quantized weights are needed earlier.
+Kernel modules are imported on demand, as listed in `_index`.
 """
 
 from __future__ import annotations
 
 from ..common.kept_memory import keep_freed_memory
 from ._backend import backend
-from .kernels import embedding, quantized_matmul
 
-__all__ = ["backend", "embedding", "quantized_matmul"]
+__all__ = ["backend"]
 
 keep_freed_memory()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from .. import Backend
 from ..common.dynamic_quantization import GROUP_SIZES
 from ..common.kept_weights import budget
-from ._index import MODULES, PATTERNS
+from ._index import MODULES, PACKED, PATTERNS
 from .parallel import single_blas
 
 __all__ = ["backend"]
@@ -23,5 +23,5 @@ def _compiling() -> Iterator[None]:
 
 backend = Backend(
     "numpy", around=single_blas, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS,
-    dynamic_groups=(0, *GROUP_SIZES),
+    packed_modules=PACKED, dynamic_groups=(0, *GROUP_SIZES),
 )  # fmt: skip

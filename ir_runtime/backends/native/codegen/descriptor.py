@@ -11,10 +11,11 @@ Job.at(address).rows                   # in a kernel: what is there
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from struct import Struct
-from typing import Annotated, ClassVar, Self, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -45,12 +46,11 @@ class Descriptor(int):
     _select: ClassVar[Callable[[dict[str, object]], tuple[object, ...]]]
     _pack: ClassVar[Callable[..., bytes]]
     _nested: ClassVar[bool]
+    _kinds: ClassVar[Mapping[str, DType]] = {}
 
     def __init_subclass__(cls) -> None:
-        hints = get_type_hints(cls, include_extras=True)
-        fields = [
-            (n, _dtype(hint.__metadata__[0])) for n, hint in hints.items() if hasattr(hint, "__metadata__")
-        ]
+        cls._kinds = {**cls._kinds, **_own_fields(cls)}
+        fields = list(cls._kinds.items())
         cls.dtype = np.dtype(fields, align=True)
         cls.words = cls.dtype.itemsize // 8
         cls._select = itemgetter(*(name for name, _ in fields))
@@ -108,6 +108,16 @@ def keeping(function: _Function, *arrays: object) -> _Function:
     """Let a function hold the arrays that its descriptors point to."""
     vars(function)["kept"] = arrays
     return function
+
+
+def _own_fields(cls: type[Descriptor]) -> dict[str, DType]:
+    """Return the fields that a class adds. `typing.get_type_hints` evaluates those of its bases, too, and takes ten times as long."""
+    names = vars(sys.modules[cls.__module__])
+    fields = {}
+    for name, written in cls.__annotations__.items():
+        hint: Any = names[written] if written in names else eval(written, names)  # noqa: S307 - our own modules
+        fields[name] = _dtype(hint.__metadata__[0])
+    return fields
 
 
 def _dtype(kind: np.typing.DTypeLike | type[Descriptor]) -> DType:

@@ -113,7 +113,7 @@ GATHERED = Task(_gathered)
 """Multiplies A by the matrices at the indices B; C and D are other inputs of the epilogue."""
 
 
-@backend.pattern(MatMul)
+@backend.pattern(MatMul, after="Gather")
 def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Match few rows by chosen matrices."""
     found = match_gathered_matmul(context, layer)

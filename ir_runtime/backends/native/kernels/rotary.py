@@ -181,7 +181,7 @@ ROTARY = nest_task("_rotary", _turn_rows)
 """Turn rows: A is the tensor, B has the cosines, and C the sines."""
 
 
-@backend.pattern(Add)
+@backend.pattern(Add, after="Multiply")
 def rotary(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Match ``x * cos + turned(x) * sin``, f32, with the bits of the reference."""
     found = match_rotary(context, layer)

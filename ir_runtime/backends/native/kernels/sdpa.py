@@ -241,7 +241,7 @@ def _block(rows: int, keys: int, heads: int) -> int:
     return -(-rows // parts)
 
 
-@backend.pattern(MatMul, Einsum)
+@backend.pattern(MatMul, Einsum, after="SoftMax")
 def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in batches of heads."""
     return match_attention(context, layer, _kernel)

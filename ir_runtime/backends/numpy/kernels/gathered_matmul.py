@@ -25,7 +25,7 @@ __all__: list[str] = []
 MOST, LEAST_SIZE = 16, 1 << 10
 
 
-@backend.pattern(MatMul)
+@backend.pattern(MatMul, after="Gather")
 def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Match few rows by chosen matrices that are not small."""
     found = match_gathered_matmul(context, layer)

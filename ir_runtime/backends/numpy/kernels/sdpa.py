@@ -55,7 +55,7 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
     return match_grouped_queries(context, layer, sdpa, attention)
 
 
-@backend.pattern(MatMul, Einsum)
+@backend.pattern(MatMul, Einsum, after="SoftMax")
 def products_with_softmax(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in batches of heads."""
     return match_attention(context, layer, _kernel)
