@@ -10,7 +10,6 @@ import pytest
 import ir_runtime as ir
 from ir_runtime import opset13
 from ir_runtime.compiler.quantized_weights import find_quantized_weights
-from ir_runtime.ops.movement.gather import Gather
 
 
 def stored(kind: Any, rows: int) -> bool:
@@ -19,7 +18,7 @@ def stored(kind: Any, rows: int) -> bool:
     table = opset13.convert(opset13.constant(np.zeros((rows, 64), kind)), "f32")
     model = ir.Model([opset13.gather(table, indices, 0)], [indices])
     graph, types = model._graph, model._values
-    return bool(find_quantized_weights(graph, graph.layers.values(), types, (), {Gather}))
+    return bool(find_quantized_weights(graph, graph.layers.values(), types, (), {"Gather"}))
 
 
 @pytest.mark.parametrize(("kind", "rows"), [(np.int8, 16), (np.float16, 1024)], ids=["i8", "f16"])
