@@ -291,7 +291,7 @@ if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
             explaining_getattr(__name__)(name)
         from importlib import import_module
 
-        from ._util.garbage import no_collection
+        from ._util.scoped import no_collection
 
         with no_collection():  # modules stay
             module = import_module(f".{_WHERE[name]}", __name__)
