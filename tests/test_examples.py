@@ -38,6 +38,27 @@ def test_embed() -> None:
     assert "answers: [7, " in run(EXAMPLES / "embed.py")
 
 
+def test_a_server_answers_and_refuses() -> None:
+    """In this process, without a network; what the model refuses is said to the client."""
+    program = (
+        "import json, sys, warnings\n"
+        "warnings.simplefilter('ignore')\n"  # of the client, about what it uses itself
+        "from fastapi.testclient import TestClient\n"
+        "import numpy as np\n"
+        "from serve import app\n"
+        "picture = np.load(sys.argv[1])[0, 0].tolist()\n"
+        "client = TestClient(app)\n"
+        "for pixels in (picture, picture[:7], [[1.0], []], 'x'):\n"
+        "    answer = client.post('/classify', json={'pixels': pixels})\n"
+        "    said = answer.json()\n"
+        "    print(answer.status_code, said.get('digit', json.dumps(said.get('detail'))[:40]))\n"
+    )
+    lines = run("-c", program, EXAMPLES / "digits" / "images.npy", path=EXAMPLES).splitlines()
+    assert lines[0] == "200 7"
+    assert lines[1].startswith("422 \"error[IR401]: input 'image' has shape")
+    assert [line.split()[0] for line in lines[2:]] == ["422", "422"]
+
+
 def test_trace_layers() -> None:
     lines = run(EXAMPLES / "trace_layers.py").splitlines()
     assert lines[-1] == "answer: 7"
