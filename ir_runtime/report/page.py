@@ -183,7 +183,7 @@ def _filled(content: _Content, data: Record, story: Story) -> str:
         "STORY": story.html,
         "SUMMARY": summary_html(source, content.shapes, records),
         "CHARTS": figures(content.tree, records, content.overlays, content.measures),
-        "FINDINGS": findings_html(source.report, records.layers_by_name()),
+        "FINDINGS": findings_html(source.report, records.all_layers_by_name()),
     }
     return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], _asset("static/page.html"))
 

@@ -95,6 +95,11 @@ class Records:
             item.layer.name: number for number, item in reversed(list(enumerate(self.items))) if not item.base
         }
 
+    def all_layers_by_name(self) -> Mapping[str, int]:
+        """Return the number of each layer by name; where several have it, that of one outside of bodies."""
+        inside = {item.layer.name: number for number, item in reversed(list(enumerate(self.items)))}
+        return {**inside, **self.layers_by_name()}
+
     def layers_by_id(self) -> Mapping[int, int]:
         """Return the number of each layer outside of bodies, by id."""
         return {item.layer.id: number for number, item in enumerate(self.items) if not item.base}

@@ -107,6 +107,7 @@ class Story:
         advice: commands to try next.
         ok: whether the model passes: no errors in the file, nothing wrong in measurements, and no changes. Warnings
             about the file alone pass, as they do in `Diagnostics.ok`.
+        is_timed: whether time was measured, which is then told before what the model is.
     """
 
     about: Sequence[Sentence]
@@ -114,6 +115,7 @@ class Story:
     problems: Sequence[Sentence]
     advice: Sequence[str] = ()
     ok: bool = True
+    is_timed: bool = False
 
     @property
     def is_fine(self) -> bool:
@@ -126,10 +128,11 @@ class Story:
     @property
     def html(self) -> str:
         """The first screen."""
+        about = _section("What it is", self.about)
+        costs = _section("Where time and memory go", self.costs)
         parts = [
             _section("Is it all right?" if self.is_fine else "What is wrong", self.problems),
-            _section("What it is", self.about),
-            _section("Where time and memory go", self.costs),
+            *(costs, about)[:: 1 if self.is_timed else -1],
         ]
         if self.advice:
             commands = [element("li", element("code", text=command)) for command in self.advice]
@@ -171,6 +174,7 @@ def tell(
         list(teller.problems()),
         list(teller.advice())[:_NAMED],
         teller.passes(),
+        bool(measures.times),
     )
 
 
@@ -331,7 +335,7 @@ class _Teller:
 
     def problems(self) -> Iterator[Sentence]:
         """Yield errors and warnings, conclusions from measurements, and changes."""
-        names = self.records.layers_by_name()
+        names = self.records.all_layers_by_name()
         report = self.source.report
         findings = [finding for finding in fold(report) if finding.severity is not Severity.NOTE]
         findings.sort(key=lambda finding: finding.severity is not Severity.ERROR)

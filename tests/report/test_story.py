@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from browser.models import loop
 from click.testing import CliRunner
 
 import ir_runtime as ov
@@ -146,6 +147,26 @@ def test_errors_of_the_file_come_first_and_the_rest_is_counted() -> None:
     assert any(link.kind == "tab" for sentence in story.problems for link in links(sentence))
     assert not story.is_fine
     assert story.advice == ["ir-runtime validate model.xml"]
+
+
+def test_findings_in_bodies_lead_to_their_layers() -> None:
+    model = loop()
+    inner = next(layer for layer in model._graph.everywhere() if layer.type == "Add")
+    model.report.warning("IR000", "it looks odd", inner.where)
+    page = model.report()
+    (link,) = links(page.story.problems[0])
+    assert link.layer == inner.name
+
+
+def test_what_is_known_in_part_is_said_to_be_at_least_so_much() -> None:
+    x, y = ops.parameter([-1, 4], np.float32, "x"), ops.parameter([2, 4], np.float32, "y")
+    weights = ops.constant(np.ones((4, 8), np.float32))
+    rows = ops.squeeze(ops.non_zero(ops.reduce_sum(x, np.int64([1])), "i64"), np.int64([0]))
+    some = ops.matmul(ops.gather(x, rows, np.int64(0)), weights, False, False)
+    model = ov.Model([some, ops.matmul(y, weights, False, False)], [x, y])
+    story = model.report(constraints=False).story
+    assert "at least" in str(told(story, "One run"))
+    assert not any("of the arithmetic" in str(sentence) for sentence in story.costs)
 
 
 def test_warnings_about_the_file_end_no_command_with_1(

@@ -192,7 +192,7 @@ class GraphView {
   }
 
   labelPlaces(d, w) { // first where the layout has room for it, then beside, above and below points of its edge
-    const places = [[d.x, d.y]];
+    const places = Number.isFinite(d.x) ? [[d.x, d.y]] : []; // the layout keeps no room beside an edge between the same boxes as another
     for (const f of [.5, .4, .6, .3, .7, .2, .8, .1, .9]) {
       const q = along(d.line, f);
       places.push([q.x + 5, q.y - 6], [q.x - w - 5, q.y - 6], [q.x + 4, q.y - 15], [q.x + 4, q.y + 3], [q.x - w - 4, q.y - 15], [q.x - w - 4, q.y + 3], [q.x - w / 2, q.y - 15], [q.x - w / 2, q.y + 3]);
