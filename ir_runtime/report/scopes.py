@@ -27,7 +27,7 @@ _OPEN_MOST = 72
 _TINY = 8
 """The fewest boxes of an initial picture in which copies of a scope stay in one box."""
 _SMALL = 20
-"""Scopes with less than this part of the model stay closed in the initial picture."""
+"""Scopes with less than this part of the model stay closed in the initial picture, as masks and indices do."""
 _PART = 40
 _INDICES = "masks and indices"
 _FEWEST_INDICES = 4
@@ -278,7 +278,7 @@ def _open(scopes: Sequence[Scope]) -> None:
         scope = scopes[number]
         if scope.copies and shown >= _TINY:
             repeated.append(number)
-        elif shown >= _TINY and _SMALL * scope.size < scopes[0].size:
+        elif shown >= _TINY and (_SMALL * scope.size < scopes[0].size or scope.label.startswith(_INDICES)):
             continue
         elif shown + scope.width <= (OPEN if 2 * scope.size < scopes[0].size else _OPEN_MOST):
             scope.open = True

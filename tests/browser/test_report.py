@@ -122,8 +122,7 @@ def test_the_small_map_shows_what_is_seen_and_leads_elsewhere(opened: Any) -> No
 def test_the_address_leads_to_a_layer(opened: Any, plain: str) -> None:
     found = opened(plain)
     found.page.evaluate("location.hash = '#layer=' + encodeURIComponent('body/block7/relu')")
-    found.page.wait_for_function("report.chosen")
-    assert "body/block7/relu" in found.details()
+    expect(found.page.locator("#chosen")).to_contain_text("body/block7/relu")
     found.page.get_by_role("button", name="← the model").click()
     assert "#" not in found.page.evaluate("location.href")
     found.page.locator("#find").fill("block3 conv")
@@ -439,7 +438,7 @@ def test_what_is_out_of_sight_is_not_in_the_document(opened: Any) -> None:
     )
     expect(page.locator("#unfold")).to_be_disabled()
     assert found.boxes() > 250
-    page.wait_for_function("document.querySelectorAll('.box').length < report.views[0].placed.size / 2")
+    expect(page.locator(".box").nth(125), "half of them").to_have_count(0)
     for _ in range(5):
         page.mouse.move(400, 500)
         page.mouse.wheel(0, -300)

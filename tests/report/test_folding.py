@@ -247,6 +247,20 @@ def test_arithmetic_of_masks_and_indices_is_one_scope() -> None:
     assert {tree.listing.items[index].layer.type for index in scope.layers} == {"Add"}
 
 
+def test_small_scopes_and_masks_stay_closed_at_first() -> None:
+    ids = ops.parameter([1, 8], np.int64, "ids")
+    data: ov.Node = ops.parameter([1, 8], np.float32, "data")
+    mask: ov.Node = ids
+    for number in range(8):
+        mask = named(ops.add(mask, np.int64(number)), f"masks/{number}")
+    y = named(ops.select(ops.equal(mask, np.int64(9)), data, np.float32(0)), "use/select")
+    for scope, count in (("small", 2), ("large", 20), ("other", 30)):
+        for number in range(count):
+            y = relu(y, f"{scope}/{number}")
+    opened = {scope.label for scope in folded(ov.Model([y], [ids, data])).scopes if scope.open}
+    assert opened == {"", "large"}, "the other one is too large for the picture"
+
+
 def blocks(count: int, odd: int = -1) -> ov.Model:
     """A residual block several times, which Reshapes by shape arithmetic; one may differ in an attribute."""
     x = ops.parameter([-1, 8], np.float32, "x")
