@@ -66,6 +66,23 @@ def _shortened(text: str, width: float) -> str:
     return text[: most * 3 // 5 - 1] + "…" + text[len(text) - most * 2 // 5 :] if most > 4 else ""
 
 
+def _path_end(text: str, width: float) -> str:
+    """Return as much of a path as fits, without its first parts, which many paths have in common.
+
+    >>> _path_end("encoder › layer › 0–11 › output › dense › MatMul", 200)
+    '… › output › dense › MatMul'
+    """
+    most, parts = int(width / _CHARACTER), text.split(" › ")
+    if len(text) <= most:
+        return text
+    while len(parts) > 1:
+        parts.pop(0)
+        shorter = " › ".join(("…", *parts))
+        if len(shorter) <= most:
+            return shorter
+    return _shortened(text, width)
+
+
 def _link(to: tuple[str, int] | None) -> dict[str, Any]:
     return {} if to is None else {f"data_{to[0]}": to[1]}
 
@@ -73,13 +90,13 @@ def _link(to: tuple[str, int] | None) -> dict[str, Any]:
 def bars(title: str, rows: Sequence[Bar]) -> str:
     """Return horizontal bars, the longest as wide as the chart."""
     longest = max((row.value for row in rows), default=0) or 1
-    left, right, step = 300, 130, 22
+    left, right, step = 340, 130, 22
     drawn = []
     for k, row in enumerate(rows):
         y, length = k * step, (_WIDTH - left - right) * row.value / longest
         parts = [
             element("title", text=f"{row.label}: {row.text}"),
-            _text(_shortened(row.label, left - 12), left - 8, y + 15, text_anchor="end"),
+            _text(_path_end(row.label, left - 12), left - 8, y + 15, text_anchor="end"),
             _rect(left, y + 3, length, step - 6, fill=_BLUE, rx=2),
             _text(row.text, left + length + 6, y + 15),
         ]

@@ -73,7 +73,9 @@ def opened(chromium: Any, tmp_path: Path) -> Iterator[Open]:
         page.on("dialog", lambda dialog: (found.said.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda request: found.requests.append(request.url))
         page.goto(path.as_uri())
-        drawn = page.locator("svg.graph .box, iframe").first  # a function would be evaluated, which pages refuse
+        drawn = page.locator(
+            "svg.graph .box, iframe"
+        ).first  # a function would be evaluated, which pages refuse
         expect(drawn).to_be_attached()
         return found
 

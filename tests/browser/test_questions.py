@@ -92,7 +92,9 @@ def test_why_do_these_two_differ(opened: Any, tmp_path: Path) -> None:
     measures = measure(model, [IMAGE], against=str(tmp_path / "other.xml"))
     page = opened(model.report(measures=measures).html).page
     sentence = answer(page, "Unexplained: ")
-    expect(sentence).to_contain_text("reads '__module.parts.1/aten::batch_norm/BatchNormInference' as input 0")
+    expect(sentence).to_contain_text(
+        "reads '__module.parts.1/aten::batch_norm/BatchNormInference' as input 0"
+    )
     expect(sentence).to_contain_text("See average › ReduceMean.")
     leads_to(page, sentence, "__module.average/aten::adaptive_avg_pool2d/AdaptiveAvgPool")
 

@@ -134,6 +134,8 @@ def test_narrow_screens_show_the_measured_column(opened: Any, measured: str) -> 
     found = opened(measured, 400)
     found.page.click("#tab-layers")
     found.page.select_option("#overlay", "time")
+    expect(found.page.locator("#story")).to_be_hidden()
+    assert found.page.locator("#table").bounding_box()["y"] < 400, "what the tab shows comes first"
     header = found.page.locator("#table th", has_text="time").bounding_box()
     assert header["x"] + header["width"] <= 400
 

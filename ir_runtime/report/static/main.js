@@ -101,6 +101,7 @@ class App {
   say(text) { $('said').textContent = text; }
 
   tab(name) {
+    document.body.dataset.tab = name;
     for (const t of TABS) { const on = t === name; $('tab-' + t).setAttribute('aria-selected', on); $('tab-' + t).tabIndex = on ? 0 : -1; $('view-' + t).hidden = !on; }
     if (name === 'layers') this.table.render();
   }
