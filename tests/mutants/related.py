@@ -21,7 +21,7 @@ _SWEEPS = (
     "test_attributes.py",
     "test_building_operations.py",
 )
-"""Tests of all samples, of which those of one operation are run."""
+"""Tests of all samples, of which those of one operation are run, and all if they import what is mutated."""
 _TYPICAL = ("Add", "MatMul", "Concat", "ReduceSum", "Gather", "If")
 """Operations that stand for all, where a module defines none."""
 _OTHERS = ("browser", "clients", "fuzz", "mutants", "scaling", "world", "bench")
@@ -32,11 +32,7 @@ _MOST = 8
 @cache
 def _texts(tests: Path) -> dict[Path, str]:
     files = sorted(tests.rglob("test_*.py"))
-    return {
-        file: file.read_text()
-        for file in files
-        if not {*file.relative_to(tests).parts} & {*_OTHERS, *_SWEEPS}
-    }
+    return {file: file.read_text() for file in files if not {*file.relative_to(tests).parts} & {*_OTHERS}}
 
 
 def related_tests(tests: Path, module: Path, scope: tuple[str, ...]) -> list[Path]:
@@ -53,6 +49,9 @@ def related_tests(tests: Path, module: Path, scope: tuple[str, ...]) -> list[Pat
         file: _score(file.relative_to(tests), text, module, dotted, names)
         for file, text in _texts(tests).items()
     }
+    for file in [file for file in scores if file.name in _SWEEPS]:
+        if not _imports(_texts(tests)[file], dotted):
+            del scores[file]
     ranked = sorted(scores, key=lambda file: (-scores[file], len(_texts(tests)[file])))
     return [file for file in ranked[:_MOST] if scores[file] > 1]
 
@@ -61,20 +60,41 @@ def _score(file: Path, text: str, module: Path, dotted: str, names: list[str]) -
     stem = {*re.split(r"_", file.stem.removeprefix("test_"))}
     score = 2 * (file.parts[0] == module.parts[0])
     score += 3 * bool(stem & {*module.stem.strip("_").split("_"), *module.parts[1:-1]})
-    score += 4 * (re.search(rf"\b{re.escape(dotted)}\b", text) is not None)
+    score += 4 * _imports(text, dotted)
     score += sum(2 for name in names if re.search(rf"\b_*{re.escape(name)}\b", text))
     return score
 
 
+def _imports(text: str, dotted: str) -> bool:
+    return re.search(rf"\b{re.escape(dotted)}\b", text) is not None
+
+
 def samples_of(tests: Path, module: Path, scope: tuple[str, ...]) -> list[str]:
-    """Return arguments of pytest for the samples of an operation, of those of the file if the place is in none."""
-    source = (tests.parent / "ir_runtime" / module).read_text()
-    types = dict.fromkeys(re.findall(r'@op\(\s*"(\w+)-\d+', source))
-    inside = [name for name in types if name in scope]
+    """Return arguments of pytest for the samples of an operation.
+
+    Where the place is in none, those of the operations of its module are run, or else of the modules that import it.
+    """
     if module.parts[0] != "ops":
         return []
-    chosen = " or ".join(f"{name}-" for name in inside or list(types)[:6] or _TYPICAL)
+    package = tests.parent / "ir_runtime"
+    types = _operations((package / module).read_text())
+    inside = [name for name in types if name in scope]
+    chosen = " or ".join(
+        f"{name}-" for name in inside or types[:6] or _served(package, module)[:6] or _TYPICAL
+    )
     return [*(str(file) for name in _SWEEPS for file in tests.rglob(name)), "-k", chosen]
+
+
+def _operations(source: str) -> list[str]:
+    """Return the operations that a module defines."""
+    return list(dict.fromkeys(re.findall(r'@op\(\s*"(\w+)-\d+', source)))
+
+
+def _served(package: Path, module: Path) -> list[str]:
+    """Return the operations of the modules that import one, taking a few of each."""
+    imported = re.compile(rf"^from \.[\w.]*\b{re.escape(module.stem)} import ", re.MULTILINE)
+    texts = (file.read_text() for file in sorted((package / "ops").rglob("*.py")))
+    return [name for text in texts if imported.search(text) for name in _operations(text)[:2]]
 
 
 def other_tests(tests: Path, module: Path) -> list[Path]:

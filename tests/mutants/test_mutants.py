@@ -61,6 +61,7 @@ def test_a_mutant_is_a_program_that_differs_in_its_line() -> None:
     ("module", "scope", "test"),
     [
         ("ops/movement/pad.py", ("PadBase", "_length"), "ops/test_movement_rest.py"),
+        ("ops/_define/registry.py", ("Registry", "add"), "ops/test_contract.py"),
         ("analysis/cost/counting.py", ("_Walk",), "analysis/test_cost.py"),
         ("executor/shape_cache.py", ("ShapeCache",), "executor/test_shape_cache.py"),
         ("compiler/narrow.py", ("_Narrowing",), "compiler/test_narrow.py"),
@@ -81,4 +82,5 @@ def test_samples_of_an_operation_are_run() -> None:
     arguments = samples_of(TESTS, Path("ops/shape/squeeze.py"), ("Unsqueeze", "infer"))
     assert arguments[-1] == "Unsqueeze-"
     assert all(Path(file).exists() for file in arguments[:-2])
+    assert samples_of(TESTS, Path("ops/detection/bins.py"), ("bins",))[-1] == "ROIPooling- or PSROIPooling-"
     assert samples_of(TESTS, Path("executor/plan.py"), ("ExecutionPlan",)) == []
