@@ -9,15 +9,14 @@ from .command_side import Command
 from .compare import compare
 from .diff import Change, Difference, diff
 from .extract import extract
-from .likeness import Likeness
 from .measure import measure, old_model
 from .observation import Observation, Repeated, Side
 from .oracle import Truth, oracle
 from .progress import Interrupted, TimedOut
 from .reduce import reduce
-from .reduced import Reduced
 from .report import Comparison
-from .results import DecisionResult, OutputResult, UnitResult
+from .reproducer import Reduced
+from .results import DecisionResult, Likeness, OutputResult, UnitResult
 from .step import Stepping, Stop, step
 from .trace_nan import NanTrace, Origin, Peak, trace_nan
 

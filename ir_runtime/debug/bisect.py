@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -16,18 +16,18 @@ from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from .caching import Entry, entry_for, remembered
-from .compare import judged
-from .cuts import Cuts
+from .compare import judge
+from .extract import cut
 from .observation import SideLike
 from .progress import STOPS, reached, stage, stopped
 from .reference import Reference
-from .report import Comparison
-from .saved import report_of, saved
+from .report import Comparison, restore_report
 from .sides import parts_side
 from .spilling import tensors, within_budget
-from .steps import step_of
+from .stateless import step_of
+from .tensors import computed_layers
 
-__all__ = ["Bisection", "bisect", "search"]
+__all__ = ["Bisection", "bisect", "search", "Cuts"]
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class Bisection(Shown):
     (True, ['kept', 'layer', 'layers'])
 
     Args:
-        layers: the names of the layers between which it does: one, unless what is wrong needs several; none, so that the
-            result is false, if rounding explains how the side differs.
-        operation: the operation of the last of them.
-        report: how the side differs on these layers alone, from inputs as f64 has them; without layers, on the whole model.
-        runs: how many models were compared.
-        of: how many layers the model has, without constants.
-        kept: the largest number of bytes that were kept from one run for the next.
+        layers: the names of the wrong layers: one, or several that are wrong only together; empty, so that the result is
+            false, if rounding explains all differences.
+        operation: the operation of the last layer.
+        report: the comparison of these layers alone, on inputs from f64; without layers, of the whole model.
+        runs: the number of compared models.
+        of: the number of layers of the model, without constants.
+        kept: the most bytes kept between runs.
         partial: whether the search was interrupted.
     """
 
@@ -127,12 +127,12 @@ def bisect(
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what differs: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
-        states: what variables hold before the step, by their ids; by default what they begin with. What they hold before and
-            after it are inputs and outputs of the parts.
+        side: the judged execution: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
+        states: values of variables before the step, by id; by default their initial values. Their values before and after it
+            become inputs and outputs of the parts.
 
     Returns:
-        the layer; false if there is none, as rounding explains how the side differs.
+        the layer; false if rounding explains all differences.
 
     Raises:
         InputError: if the side cannot run other models.
@@ -152,8 +152,8 @@ def search(model: Model, feeds: list[Array], side: SideLike, entry: Entry | None
     Args:
         model: the model, without variables.
         feeds: an array for each input.
-        side: runs the parts.
-        entry: where finished runs are kept; ``None`` if they are not.
+        side: the side, which must run parts.
+        entry: the cache entry of finished runs, or ``None``.
     """
     reference = Reference(model)
     return _Search(Cuts(model, reference, feeds), reference, side, entry).run()
@@ -166,41 +166,43 @@ class _Search:
     side: SideLike
     entry: Entry | None
     values: MutableMapping[Port, Array] = field(default_factory=tensors)
-    """The tensors that cross the cut before which all is well, as f64 has them."""
+    """The f64 tensors that cross the last cut without an error before it."""
     runs: int = 0
     kept: int = 0
 
     def run(self) -> Bisection:
         """Bisect the layers until one is left."""
         low, high, start = 0, len(self.cuts.layers), 0
-        found, _ = self._compared(low, high)
-        if found.verdict != "unexplained":
+        worst_report, _ = self._compared(low, high)
+        if worst_report.verdict != "unexplained":
             reached(1)
-            return self._result(0, 0, found)
+            return self._result(0, 0, worst_report)
         try:
             while high - low > 1:
                 middle = (low + high) // 2
                 report, truth = self._compared(low, middle)
                 if report.verdict == "unexplained":
-                    high, start, found = middle, low, report
+                    high, start, worst_report = middle, low, report
                 else:
                     self._keep(low, middle, truth)
                     low = middle
             if low != start:  # the rest was run only with those before it
                 report, _ = self._compared(low, high)
-                low, found = (low, report) if report.verdict == "unexplained" else (start, found)
+                low, worst_report = (
+                    (low, report) if report.verdict == "unexplained" else (start, worst_report)
+                )
         except STOPS as reason:
-            place = start, high, found
+            place = start, high, worst_report
             raise stopped(reason, lambda: self._result(*place, partial=True)) from None
         reached(1)
-        return self._result(low, high, found)
+        return self._result(low, high, worst_report)
 
-    def _result(self, low: int, high: int, found: Comparison, partial: bool = False) -> Bisection:
+    def _result(self, low: int, high: int, report: Comparison, partial: bool = False) -> Bisection:
         layers = self.cuts.layers[low:high]
         names = tuple(layer.name for layer in layers)
         of = len(self.cuts.layers)
         operation = layers[-1].operation if layers else ""
-        return Bisection(names, operation, found, self.runs, of, self.kept, partial)
+        return Bisection(names, operation, report, self.runs, of, self.kept, partial)
 
     def _compared(self, low: int, high: int) -> tuple[Comparison, Sequence[Array]]:
         """Compare the outputs of the layers between two cuts; also return them in f64."""
@@ -208,13 +210,13 @@ class _Search:
 
         def compute() -> tuple[Json, Sequence[Array]]:
             part, is_last = self.cuts.part(low, high, self.values), high - low == 1
-            report, truth = judged(*part, self.side, inside=False, names_mistakes=is_last)
-            return saved(report), truth
+            report, truth = judge(*part, self.side, inside=False, names_mistakes=is_last)
+            return asdict(report), truth
 
         with stage(min(self.runs, most - 1) / most, min(self.runs + 1, most) / most):
             self.runs += 1
             record, truth = remembered(self.entry, f"{low}-{high}", compute)
-        return report_of(record), truth
+        return restore_report(record), truth
 
     def _keep(self, low: int, middle: int, truth: Sequence[Array]) -> None:
         """Keep the tensors that cross a cut, in the types of the model."""
@@ -232,3 +234,49 @@ class _Search:
 def _narrowed(array: Array, dtype: DType) -> Array:
     with np.errstate(over="ignore"):
         return array.astype(dtype)
+
+
+class Cuts:
+    """The computing layers of a model in topological order; cut ``n`` is before layer ``n``.
+
+    Args:
+        model: the model.
+        reference: its reference, which has the graph.
+        feeds: an array for each input.
+    """
+
+    def __init__(self, model: Model, reference: Reference, feeds: Sequence[Array]) -> None:
+        self._model, self._graph = model, reference.graph
+        self.layers = computed_layers(self._graph)
+        self._place = {layer.id: index for index, layer in enumerate(self.layers)}
+        self._outputs = {port._port for port in reference.outputs}
+        parameters = self._graph.of_type("Parameter")
+        self._feeds = {layer.name: feed for layer, feed in zip(parameters, feeds, strict=True)}
+
+    def crossing(self, place: int) -> list[Port]:
+        """Return the tensors computed before a cut and read after it."""
+        return [port for port in self._made(0, place) if self._is_read(port, place, len(self.layers))]
+
+    def ends(self, low: int, high: int) -> list[Port]:
+        """Return the tensors computed between two cuts that are read later or are outputs."""
+        computed = self._made(low, high)
+        return [p for p in computed if p in self._outputs or self._is_read(p, high, len(self.layers))]
+
+    def part(self, low: int, high: int, values: Mapping[Port, Array]) -> tuple[Model, list[Array]]:
+        """Return the layers between two cuts as a model, and an array for each of its inputs.
+
+        Args:
+            low: the cut before them.
+            high: the second cut.
+            values: the tensors that cross the first cut.
+        """
+        starts = [port for port in values if self._is_read(port, low, high)]
+        part = cut(self._model, starts, self.ends(low, high))
+        rest = [self._feeds[node.friendly_name] for node in part.parameters[len(starts) :]]
+        return part, [*(values[port] for port in starts), *rest]
+
+    def _made(self, low: int, high: int) -> list[Port]:
+        return [port for layer in self.layers[low:high] for port in layer.output_ports]
+
+    def _is_read(self, port: Port, low: int, high: int) -> bool:
+        return any(low <= self._place.get(reader.layer, -1) < high for reader in self._graph.readers(port))

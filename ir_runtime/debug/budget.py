@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -14,22 +15,21 @@ from .._util.markup import Shown
 from .._util.records import Record
 from ..codes import Code
 from ..errors import InputError
+from ..ir.blocks import blocks
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..openvino.model import Model
+from .body_decisions import BodyDecisions
 from .caching import entry_for, remembered
-from .choosing import choose, difference
 from .decisions import decides, pinned
-from .inside import InsideDecisions
 from .progress import STOPS, reached, stage, stopped
+from .quantized_model import STORED, StoredModel
 from .reference import Change, Reference, chained
-from .schemes import PRECISIONS, Scheme, scheme_of
+from .schemes import BITS, PER_CHANNEL, PRECISIONS, Scheme, scheme_of
 from .spilling import Kept, keep_copy, tensors, within_budget
-from .stored_scheme import STORED, StoredModel
-from .stored_weights import BITS, PER_CHANNEL
 from .tensors import is_float
 
-__all__ = ["Budget", "LayerCost", "Measured", "Metric", "budget"]
+__all__ = ["Budget", "LayerCost", "Measured", "Metric", "budget", "choose", "difference"]
 
 Metric: TypeAlias = "Callable[[list[dict[str, Array]]], float]"
 """Takes the outputs by name, one mapping per set of inputs; returns a number, larger is better."""
@@ -297,7 +297,7 @@ class _Set:
         inside: the decisions inside bodies.
     """
 
-    def __init__(self, feeds: list[Array], inside: InsideDecisions) -> None:
+    def __init__(self, feeds: list[Array], inside: BodyDecisions) -> None:
         self.feeds, self.inside = feeds, inside
         self.decisions = tensors()
         self.outputs: Sequence[Array] = ()
@@ -324,25 +324,25 @@ class _Budgeting:
         self.layers = self._scheme.layers
         self._done = 0
         self._sets = [
-            _Set(reference.feeds(each), InsideDecisions(reference.graph, reference.types))
-            for each in _each_set(inputs)
+            _Set(reference.feeds(inputs_set), BodyDecisions(reference.graph, reference.types))
+            for inputs_set in _each_set(inputs)
         ]
-        for each in self._sets:
-            reference.check_memory(each.feeds)
-        feeds = [feed for each in self._sets for feed in each.feeds]
+        for inputs_set in self._sets:
+            reference.check_memory(inputs_set.feeds)
+        feeds = [feed for inputs_set in self._sets for feed in inputs_set.feeds]
         kind = f"budget {to} {group_size} {len(self._sets)}"
         runs_in = model if stored is None else stored.model  # which has the weights of the original
         self._entry = entry_for(kind, runs_in, feeds, "reference") if metric is None else None
         with stage(0, FIRST):
-            for number, each in enumerate(self._sets):
+            for number, inputs_set in enumerate(self._sets):
                 with stage(number / len(self._sets), (number + 1) / len(self._sets)):
-                    self._run_exactly(each)
+                    self._run_exactly(inputs_set)
         self._sizes = [self._size(index) for index in range(len(reference.outputs))]
-        self.exact = self._measured([each.outputs for each in self._sets])
+        self.exact = self._measured([inputs_set.outputs for inputs_set in self._sets])
         """The caller's metric of the exact outputs."""
 
-    def _run_exactly(self, each: _Set) -> None:
-        batches = {len(feed) for feed in each.feeds if feed.ndim}
+    def _run_exactly(self, inputs_set: _Set) -> None:
+        batches = {len(feed) for feed in inputs_set.feeds if feed.ndim}
         batch = batches.pop() if len(batches) == 1 else 1
         graph, types = self._reference.graph, self._reference.types
         exact = self._scheme.change(())
@@ -352,11 +352,11 @@ class _Budgeting:
             self._scheme.calibrate(layer, inputs, batch)
             if self._metric is None and not self._is_quantizer(layer) and decides(graph, types, layer):
                 for port, array in zip(layer.output_ports, outputs, strict=False):
-                    keep_copy(each.decisions, port, array)
+                    keep_copy(inputs_set.decisions, port, array)
             return outputs
 
-        record = each.inside.record if self._metric is None else None
-        each.outputs = Kept(self._reference.run(each.feeds, note, record))
+        record = inputs_set.inside.record if self._metric is None else None
+        inputs_set.outputs = Kept(self._reference.run(inputs_set.feeds, note, record))
 
     def _is_quantizer(self, layer: Layer) -> bool:
         """Return whether the decisions of a layer are the error being measured."""
@@ -366,7 +366,7 @@ class _Budgeting:
         """Return the RMS of an output over all sets; ``None`` if it is not floating point."""
         if not is_float(self._reference.types, self._reference.outputs[index]._port):
             return None
-        arrays = [each.outputs[index] for each in self._sets]
+        arrays = [inputs_set.outputs[index] for inputs_set in self._sets]
         count = sum(array.size for array in arrays)
         squares = sum(float(np.square(array, dtype=np.float64).sum()) for array in arrays)
         return float(np.sqrt(squares / count)) if count else 0.0
@@ -434,26 +434,26 @@ class _Budgeting:
 
     def _computed(self, layers: Collection[int]) -> tuple[list[float | None], list[Array]]:
         change = self._scheme.change(layers)
-        found = [self._run(each, change) for each in self._sets]
+        outputs_by_set = [self._run(inputs_set, change) for inputs_set in self._sets]
         errors, effects = [0.0], [np.zeros(0)]
         for index, size in enumerate(self._sizes):
             if size is None:
                 continue
             differences = [
-                difference(outputs[index], each.outputs[index])
-                for outputs, each in zip(found, self._sets, strict=True)
+                difference(outputs[index], inputs_set.outputs[index])
+                for outputs, inputs_set in zip(outputs_by_set, self._sets, strict=True)
             ]
-            count = sum(each.outputs[index].size for each in self._sets)
-            if squares := sum(each for each, _ in differences):
+            count = sum(inputs_set.outputs[index].size for inputs_set in self._sets)
+            if squares := sum(inputs_set for inputs_set, _ in differences):
                 errors.append(np.sqrt(squares / count) / size if size else np.inf)
             effects += [effect / ((size or 1) * count**0.5) for _, effect in differences if count]
-        return [float(max(errors)), self._measured(found)], [np.concatenate(effects)]
+        return [float(max(errors)), self._measured(outputs_by_set)], [np.concatenate(effects)]
 
-    def _run(self, each: _Set, change: Change) -> Sequence[Array]:
+    def _run(self, inputs_set: _Set, change: Change) -> Sequence[Array]:
         if self._metric is not None:  # which may rate what is decided
-            return Kept(self._reference.run(each.feeds, change))
-        decided = chained(change, pinned(each.decisions))
-        return Kept(self._reference.run(each.feeds, decided, each.inside.replay()))
+            return Kept(self._reference.run(inputs_set.feeds, change))
+        decided = chained(change, pinned(inputs_set.decisions))
+        return Kept(self._reference.run(inputs_set.feeds, decided, inputs_set.inside.replay()))
 
     def _measured(self, outputs: Sequence[Sequence[Array]]) -> float | None:
         """Apply the caller's metric to outputs.
@@ -464,14 +464,14 @@ class _Budgeting:
         if self._metric is None:
             return None
         names = [port.label for port in self._reference.outputs]
-        found: object = self._metric([dict(zip(names, each, strict=True)) for each in outputs])
+        rating: object = self._metric([dict(zip(names, arrays, strict=True)) for arrays in outputs])
         try:
-            number = float(found)  # type: ignore[arg-type]
+            number = float(rating)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             number = np.nan
         if not np.isfinite(number):
             raise InputError(
-                f"the metric of the outputs is {found!r}",
+                f"the metric of the outputs is {rating!r}",
                 code=Code.BAD_REQUEST,
                 hint="it takes a list with a mapping of names to arrays for each set of inputs, and returns a number",
             )
@@ -499,6 +499,67 @@ def _each_set(inputs: object) -> list[object]:
             )
         return inputs
     several = (
-        isinstance(inputs, list | tuple) and inputs and all(isinstance(each, Mapping) for each in inputs)
+        isinstance(inputs, list | tuple) and inputs and all(isinstance(entry, Mapping) for entry in inputs)
     )
     return list(inputs) if several else [inputs]  # type: ignore[call-overload]
+
+
+NUMBERS = 4096
+"""Size of the sketch of a large output."""
+_SEED = 0
+
+
+def difference(found: Array, exact: Array) -> tuple[float, Array]:
+    """Return the sum of squared differences of two arrays, and a sketch of the differences of at most `NUMBERS` numbers.
+
+    A count sketch: differences are multiplied by random signs, the same for all arrays of a size, and folded. Inner products of
+    sketches estimate those of the differences. NaN in both arrays counts as equal.
+
+    Args:
+        found: an array.
+        exact: the exact array; if its shape differs, the sum is infinite.
+    """
+    if found.shape != exact.shape:
+        return np.inf, np.zeros(min(exact.size, NUMBERS))
+    squares, random = 0.0, np.random.default_rng(_SEED)
+    sums = np.zeros(min(exact.size, NUMBERS))
+    for ours, theirs in blocks(found, exact):
+        with np.errstate(invalid="ignore"):
+            off = ours.astype(np.float64) - theirs.astype(np.float64)
+        off[(ours == theirs) | (np.isnan(ours) & np.isnan(theirs))] = 0
+        squares += float(np.square(off).sum()) if np.isfinite(off).all() else np.inf
+        off[~np.isfinite(off)] = 0
+        if exact.size > NUMBERS:
+            off *= random.choice([-1.0, 1.0], off.size)
+            off = np.pad(off, (0, -off.size % NUMBERS)).reshape(-1, NUMBERS).sum(0)
+        sums += off
+    return squares, sums
+
+
+def choose(effects: Sequence[Array], count: int) -> list[int]:
+    """Return the indices of the effects to remove so that the norm of the sum of the others is small.
+
+    Greedy selection, followed by exchanges as long as they improve it.
+
+    Args:
+        effects: the effect of each layer on the outputs.
+        count: the number of effects to remove, at most.
+    """
+    stacked = np.stack(effects)
+    products, removed = stacked @ stacked.T, list[int]()
+
+    def size(without: Sequence[int]) -> float:
+        rest = [place for place in range(len(effects)) if place not in without]
+        return float(products[np.ix_(rest, rest)].sum())
+
+    while len(removed) < min(count, len(effects)):
+        remaining = [place for place in range(len(effects)) if place not in removed]
+        removed.append(min(remaining, key=lambda place: size([*removed, place])))
+    best, improved = size(removed), True
+    while improved:
+        improved = False
+        for index, other in product(range(len(removed)), range(len(effects))):
+            changed = [*removed[:index], other, *removed[index + 1 :]]
+            if other not in removed and (changed_size := size(changed)) < best * (1 - 1e-9):
+                removed, best, improved = changed, changed_size, True
+    return removed

@@ -28,7 +28,6 @@ from ..ir.graph import Graph
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from .matching import attributes_of
-from .onnx_files import files_of
 from .progress import is_stop, skipped
 
 __all__ = ["Cache", "Entry", "Step", "caching", "entry_for", "remembered", "resumed"]
@@ -51,14 +50,14 @@ class Cache:
 
     def check(self) -> None:
         """Check that the folder is writable only by the user."""
-        found = os.lstat(self.folder)
-        if not stat.S_ISDIR(found.st_mode):
+        status = os.lstat(self.folder)
+        if not stat.S_ISDIR(status.st_mode):
             message = f"{str(self.folder)!r} cannot be used as a cache: it is not a folder"
             raise InputError(message, code=Code.BAD_REQUEST)
-        if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
             message = f"{str(self.folder)!r} cannot be used as a cache: it belongs to another user"
             raise InputError(message, code=Code.BAD_REQUEST)
-        if hasattr(os, "geteuid") and (mode := stat.S_IMODE(found.st_mode)) & 0o022:
+        if hasattr(os, "geteuid") and (mode := stat.S_IMODE(status.st_mode)) & 0o022:
             message = f"{str(self.folder)!r} cannot be used as a cache: others may write it (mode {mode:04o})"
             raise InputError(message, code=Code.BAD_REQUEST, hint=f"chmod go-w {self.folder}")
 
@@ -104,9 +103,9 @@ class Entry:
         with suppress(OSError, ValueError, KeyError, TypeError):
             if self._folder.lstat().st_uid != os.lstat(self._folder.parent).st_uid:
                 return None
-            found = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
-            arrays = [self._array(f"{name}.{i}", *what) for i, what in enumerate(found["arrays"])]
-            return found["record"], arrays
+            saved = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
+            arrays = [self._array(f"{name}.{i}", *what) for i, what in enumerate(saved["arrays"])]
+            return saved["record"], arrays
         return None
 
     def write(self, name: str, record: Json, arrays: Iterable[Array] = ()) -> None:
@@ -143,9 +142,9 @@ def remembered(
     """
     if entry is None:
         return compute()
-    if (known := entry.read(name)) is not None:
+    if (saved := entry.read(name)) is not None:
         skipped()
-        return known
+        return saved
     with entry.cache.ending():  # the entries of its substeps
         record, arrays = compute()
         entry.write(name, record, arrays)
@@ -174,9 +173,9 @@ def resumed(entry: Entry | None, name: str, step: Step) -> None:
         name: the name of the step.
         step: the step.
     """
-    if entry is not None and (known := entry.read(name)) is not None:
+    if entry is not None and (saved := entry.read(name)) is not None:
         skipped()
-        record, arrays = known
+        record, arrays = saved
         step.restore(record, _one_by_one(arrays))
         return
     step.run()
@@ -233,9 +232,11 @@ def _described(side: object) -> tuple[str, ...] | None:
         return None
     path, (name, _, rest) = Path(side), str(side).partition(":")
     if path.suffix == ".xml":
-        return tuple(_digest_of(each) for each in (path, path.with_suffix(".bin")) if each.is_file())
+        return tuple(_digest_of(file) for file in (path, path.with_suffix(".bin")) if file.is_file())
     if name == "onnxruntime":
-        return name, _version_of(name), *map(_digest_of, files_of(rest))
+        from .onnxruntime_side import onnx_files
+
+        return name, _version_of(name), *map(_digest_of, onnx_files(rest))
     return str(side), _version_of(name)
 
 

@@ -55,8 +55,8 @@ class Case:
         """The observed tensors of the side, including deciding outputs."""
         self.seen = replace(seen, tensors={}, outputs=_kept_outputs(seen))
         """The other observations."""
-        found = numerics_of(seen, plain.graph)
-        self.numerics = replace(found, declared=True) if types == "declared" else found
+        numerics = numerics_of(seen, plain.graph)
+        self.numerics = replace(numerics, declared=True) if types == "declared" else numerics
         """How the side computes."""
 
     def computing(self, numerics: Numerics) -> Case:
@@ -78,16 +78,16 @@ class Case:
         return other_numerics(self.numerics, self.seen, has_f16)
 
     def _kept(self, seen: Observation) -> MutableMapping[Port, Array]:
-        kept, waiting = stored(), dict(seen.tensors)
+        tensors, waiting = stored(), dict(seen.tensors)
         while waiting:  # tensors spilled to files leave memory one by one
             port, array = waiting.popitem()
-            kept[port] = array
+            tensors[port] = array
         for index in self.given(seen):
             output, array = self.plain.outputs[index], seen.outputs[index]
             layer = self.deciding.get(output._port.layer)
             if layer is not None and is_elementwise(layer):  # rounding may explain its decisions
-                kept.setdefault(output._port, array)
-        return kept
+                tensors.setdefault(output._port, array)
+        return tensors
 
     @staticmethod
     def given(seen: Observation) -> list[int]:
@@ -99,14 +99,14 @@ class Case:
 
         Tensors of impossible shapes are left out.
         """
-        found = list(outputs)
+        replaced = list(outputs)
         for index, port in enumerate(layer.output_ports[: len(outputs)]):
             if port in self.tensors:
                 self.shape(port, outputs[index].shape)
                 seen = self.tensors[port]
                 if seen.shape == outputs[index].shape or self._shapes[port].shape.contains(seen.shape):
-                    found[index] = seen.astype(outputs[index].dtype, copy=False)
-        return tuple(found)
+                    replaced[index] = seen.astype(outputs[index].dtype, copy=False)
+        return tuple(replaced)
 
     def shape(self, port: Port, shape: tuple[int, ...]) -> None:
         """Reshape a tensor that was observed flat."""

@@ -1,4 +1,4 @@
-"""A command that runs a model on a device, as a side: a folder in between has the model, its inputs and the results."""
+"""A command that runs a model on a device, as a side; model, inputs and results are exchanged in a folder."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ __all__ = ["Command"]
 
 @dataclass(frozen=True)
 class Command:
-    """A command that is called with a folder, and writes a device's results there.
+    """A command that takes a folder, runs its model on a device, and writes the results there.
 
     The folder has ``model.xml`` and ``model.bin``, an array for each input as ``inputs/0.npy`` and so on, and
-    ``names.json``, which lists the inputs, the outputs and the tensors in between with their files, names, types and shapes. The
-    command writes each output, ``outputs/0.npy`` and so on, and those of the tensors that it has, ``tensors/0.npy`` and so on.
+    ``names.json``, which lists inputs, outputs and intermediate tensors with their files, names, types and shapes. The
+    command writes every output, ``outputs/0.npy`` and so on, and any intermediate tensors, ``tensors/0.npy`` and so on.
 
     >>> from ir_runtime import debug
     >>> debug.Command("python device.py --fast").words
     ('python', 'device.py', '--fast')
 
     Args:
-        command: the command, as in a shell, or its words; the folder is added as the last one.
+        command: the command, as in a shell, or its words; the folder is appended.
 
     Raises:
         InputError: if it is empty, or quotes are not closed.
@@ -85,39 +85,39 @@ class Command:
             ports: the tensors to observe.
 
         Raises:
-            InputError: if it cannot be started, fails, or does not write arrays.
+            InputError: if the command cannot be started, fails, or does not write arrays.
             LimitError: when the time is up.
         """
-        with TemporaryDirectory() as made:
-            folder = Path(made)
+        with TemporaryDirectory() as path:
+            folder = Path(path)
             names = _names(reference, feeds, ports)
             _write(folder, model, feeds, names)
-            said = self._run(folder)
+            last_line = self._run(folder)
             arrays: dict[int | str, Array] = {}
             for index, output in enumerate(names["outputs"]):
-                arrays |= _results(folder, output, index, said, self.name)
+                arrays |= _results(folder, output, index, last_line, self.name)
             for tensor in names["tensors"]:
                 if (folder / tensor.file).exists():
-                    arrays |= _results(folder, tensor, tensor.name, said, self.name)
+                    arrays |= _results(folder, tensor, tensor.name, last_line, self.name)
         return Recorded(self.name, arrays).observe(model, reference, feeds, ports)
 
     def _run(self, folder: Path) -> str:
-        """Run the command; return the last line that it printed, for messages."""
+        """Run the command; return its last printed line, for messages."""
         try:
             code, printed = run_command([*self.words, str(folder)])
         except OSError as reason:
             message = f"cannot start {quoted(self.words[0])}: {reason.strerror}"
             raise InputError(message, code=Code.BAD_REQUEST) from None
         last = next(iter(printed.strip().splitlines()[-1:]), "")
-        said = f"it printed last: {shown(one_line(last, 200))}" if last else "it printed nothing"
+        last_line = f"it printed last: {shown(one_line(last, 200))}" if last else "it printed nothing"
         if code:
             message = f"{quoted(self.name)} ended with {ending(code)}"
-            raise InputError(message, code=Code.BAD_REQUEST, hint=said)
-        return said
+            raise InputError(message, code=Code.BAD_REQUEST, hint=last_line)
+        return last_line
 
 
 class _Entry(NamedTuple):
-    """A tensor in ``names.json``: its file, its names, and its type and shape, which may not be known before a run."""
+    """A tensor in ``names.json``; its shape may be unknown before a run."""
 
     file: str
     name: str
@@ -132,7 +132,7 @@ class _Entry(NamedTuple):
 
 
 def _names(reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]) -> dict[str, list[_Entry]]:
-    """Return the inputs, the outputs and the tensors in between."""
+    """Return the inputs, outputs and intermediate tensors."""
     graph, types = reference.graph, reference.with_shapes(feeds).types
     return {
         "inputs": [
@@ -169,26 +169,28 @@ def _write(folder: Path, model: Model, feeds: Sequence[Array], names: Mapping[st
     save_text(folder / "names.json", json.dumps({"schema": 1, **listed}, indent=2))
 
 
-def _results(folder: Path, entry: _Entry, key: int | str, said: str, command: str) -> dict[int | str, Array]:
+def _results(
+    folder: Path, entry: _Entry, key: int | str, last_line: str, command: str
+) -> dict[int | str, Array]:
     """Return an array written by a command, with its scale and zero point if present.
 
     Raises:
-        InputError: if it did not, or wrote something else.
+        InputError: if the file is missing, or no array.
     """
     path = folder / entry.file
     if not path.is_file():
         raise InputError(
             f"{quoted(command)} wrote no {entry.file}, the output {quoted(entry.name)}",
             code=Code.BAD_REQUEST,
-            hint=said,
+            hint=last_line,
         )
-    found: dict[int | str, Array] = {}
+    arrays: dict[int | str, Array] = {}
     for end in ("", ".scale", ".zero_point"):
         file = path.with_suffix(f"{end}.npy")
         if not end or file.is_file():
             try:
-                found[f"{key}{end}" if end else key] = np.asarray(read_array(str(file)))
+                arrays[f"{key}{end}" if end else key] = np.asarray(read_array(str(file)))
             except InputError as reason:
                 message = f"{quoted(command)} wrote {entry.file}: {reason.message.replace(f'{folder}/', '')}"
-                raise InputError(message, code=reason.code, hint=reason.hint or said) from None
-    return found
+                raise InputError(message, code=reason.code, hint=reason.hint or last_line) from None
+    return arrays

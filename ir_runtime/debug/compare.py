@@ -1,36 +1,55 @@
-"""Compare an execution of a model with f64, and find where an unexplained difference starts."""
+"""Compare an execution of a model with f64, and find where an unexplained difference starts.
+
+From the call to the verdict:
+
+1. The side runs, and its tensors are observed (`Side.observe`).
+2. Every layer is judged alone, by its results for the side's own inputs (`LayerErrors`).
+3. The outputs are judged by the errors that rounding makes in the whole model (`OutputErrors`).
+4. What the reported precision does not explain is judged again under other numerics, the most exact first, and with
+   other decisions inside bodies: neither can be observed.
+5. If rounding explains no error, typical mistakes are tried (`likeness_of`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, starmap
 
+import numpy as np
+
+from .._util.escaping import quoted
 from ..codes import Code
 from ..errors import InputError
+from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..openvino.model import Model
-from .caching import entry_for
+from .body_decisions import Alternative, Choices
+from .caching import Entry, entry_for
 from .case import Case
-from .guessing import likeness_of
-from .judging import judged_case
-from .observation import Repeated, SideLike
-from .observed import observed
+from .layer_errors import LayerErrors
+from .mistakes import likeness_of
+from .observation import Observation, Repeated, SideLike, same_bits
+from .output_errors import OutputErrors
 from .precision import ROUNDING
-from .progress import stage
+from .progress import STOPS, skipped, stage, stopped
 from .recorded_side import Recorded, first_rows
 from .reference import Reference, check_types
-from .repeating import judge_each
-from .report import Comparison
+from .report import Comparison, combine
 from .sides import recorded_of, side_of
 from .spilling import within_budget
-from .steps import step_of
-from .tensors import read_ports
+from .stateless import step_of
+from .tensors import name_of, read_ports
 
-__all__ = ["compare", "judged"]
+__all__ = ["compare", "judge"]
 
-SEEN = 0.35
-"""Which part of the time observing the side is taken to need."""
+OBSERVING = 0.35
+"""The estimated share of the time for observing the side."""
+LAYERS = 0.4
+"""The estimated share of the time for judging each layer alone."""
+TRIES = 16
+"""The most decisions inside bodies that are tried otherwise."""
+_WORST_FIRST = ("unexplained", "unknown", "doubtful", "overflow", "explained")
 
 
 def compare(
@@ -57,20 +76,21 @@ def compare(
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what is judged: ``"openvino"`` in f32 without quantizing activations or caches, ``"openvino:bf16"`` with a
-            precision hint, or ``"openvino:default"`` as it comes; ``"onnxruntime:model.onnx"``; the name of a backend (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by
-            name (``layer``, ``layer:output``, or outputs by tensor name or index), or a sequence of the outputs;
-            or a function of the inputs and the names of the tensors that returns such a mapping; or a `Side`, such as a
-            `Command`, or `Repeated` for one whose results change from run to run.
-        types: ``real``, or ``declared`` if what the model declares as f16 or bf16 is to be rounded to that, also in f64.
-        precision: what a side ran in that does not say so itself, such as the arrays of another device: ``"f32"``,
+        side: the judged execution: ``"openvino"`` in f32 without quantizing activations or caches, ``"openvino:bf16"`` with a
+            precision hint, or ``"openvino:default"`` as it comes; ``"onnxruntime:model.onnx"``; the name of a backend
+            (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by name
+            (``layer``, ``layer:output``, or outputs by tensor name or index), or a sequence of the outputs; a function of
+            the inputs and the names of the tensors that returns such a mapping; or a `Side`, such as a `Command`, or
+            `Repeated` for one whose results change from run to run.
+        types: ``real``, or ``declared`` to round tensors that the model declares as f16 or bf16 to that, also in f64.
+        precision: the precision of a side that does not report it, such as arrays of another device: ``"f32"``,
             ``"bf16"`` or ``"f16"``.
-        states: what variables hold before the step that is compared, by their ids. Then what they hold before and after it
-            are further inputs and outputs.
+        states: values of variables before the compared step, by id. Their values before and after it become
+            inputs and outputs.
 
     Returns:
-        A report. Its ``units`` are judged each by what it makes of the side's own inputs, so that the layer
-        stands out in which an error begins.
+        A report. Its ``units`` are each judged by their results for the side's own inputs, so that the layer where an
+        error starts stands out.
 
     Raises:
         InputError: if an input or the side is not as described.
@@ -80,10 +100,10 @@ def compare(
     """
     if states is not None:
         model, inputs = step_of(model, Reference(model).feeds(inputs), states)
-    return judged(model, inputs, side, types=types, precision=precision)[0]
+    return judge(model, inputs, side, types=types, precision=precision)[0]
 
 
-def judged(
+def judge(
     model: Model,
     inputs: object,
     side: SideLike,
@@ -112,26 +132,22 @@ def judged(
     for reference in (wide, plain):  # before a potentially long run of the side
         reference.check_memory(feeds)
     if isinstance(side := recorded_of(side), Recorded) and (rows := side.rows(plain, feeds)):
-        part, few, note = first_rows(side.name, model, plain, feeds, rows)
-        report, truth = judged(part, few, side, inside, types, precision, names_mistakes)
+        part, first_feeds, note = first_rows(side.name, model, plain, feeds, rows)
+        report, truth = judge(part, first_feeds, side, inside, types, precision, names_mistakes)
         return replace(report, notes=(note, *report.notes)), truth
     ports = list(read_ports(plain.graph, {port._port for port in plain.outputs})) if inside else []
     if isinstance(side, Repeated):
-
-        def judge(seen: SideLike) -> tuple[Comparison, Sequence[Array]]:
-            return judged(model, inputs, seen, inside, types, precision, names_mistakes)
-
-        return judge_each(side_of(side), side.times, model, plain, feeds, ports, judge)
+        return _judge_runs(model, plain, feeds, side, ports, types, precision, names_mistakes)
     with within_budget(model.limits):
-        with stage(0, SEEN):
-            seen = observed(model, plain, feeds, side, ports)
+        with stage(0, OBSERVING):
+            seen = _observe(model, plain, feeds, side, ports)
         if not precision and seen.stored:
             note = f"judged as {seen.stored}, the type of its arrays; --precision says otherwise"
             seen = replace(seen, ran=(seen.stored,), notes=(*seen.notes, note))
         elif precision and not seen.ran:
             seen = replace(seen, ran=(precision,))
         # Judging depends only on the observations of the side.
-        ways = (
+        numerics = (
             seen.ran,
             seen.wide,
             seen.held,
@@ -141,11 +157,214 @@ def judged(
             seen.steps,
             seen.absent,
         )
-        kind = f"judging {types} {ways} {list(seen.tensors)}"
+        kind = f"judging {types} {numerics} {list(seen.tensors)}"
         entry = entry_for(kind, model, chain(feeds, seen.outputs, seen.tensors.values()), "reference")
         case = Case(plain, wide, feeds, seen, types)
         del seen  # would keep its tensors in memory
-        with stage(SEEN, 1):
-            report, truth = judged_case(case, entry)
+        with stage(OBSERVING, 1):
+            attempt = _judge_case(case, entry)
+        report, truth = attempt.report, attempt.truth
         with stage(1, 1):
             return replace(report, likeness=likeness_of(case, report) if names_mistakes else None), truth
+
+
+def _observe(
+    model: Model, plain: Reference, feeds: list[Array], side: SideLike, ports: Sequence[Port]
+) -> Observation:
+    """Run a side, or restore its observations from the cache."""
+    entry = entry_for(f"observation {list(ports)}", model, feeds, side)
+    saved = None if entry is None else entry.read("seen")
+    if saved is not None:
+        skipped()
+        record, arrays = saved
+        count = len(plain.outputs)
+        tensors = dict(zip(starmap(Port, record.pop("tensors")), arrays[count:], strict=True))
+        unobserved, ran = tuple(starmap(Port, record.pop("unobserved"))), tuple(record.pop("ran"))
+        wide, held = tuple(record.pop("wide")), tuple(record.pop("held"))
+        seen = Observation(outputs=arrays[:count], tensors=tensors, ran=ran, wide=wide, held=held, **record)
+        return replace(seen, unobserved=unobserved)
+    seen = side_of(side).observe(model, plain, feeds, ports)
+    if entry is not None:
+        record = {
+            "name": seen.name, "asked": seen.asked, "ran": seen.ran, "unobserved": seen.unobserved,
+            "tensors": list(seen.tensors), "wide": seen.wide, "held": seen.held, "f16_in_f32": seen.f16_in_f32,
+            "settings": dict(seen.settings),
+        }  # fmt: skip
+        entry.write("seen", record, chain(seen.outputs, seen.tensors.values()))
+    return seen
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """A side that returns observations made before."""
+
+    seen: Observation
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Return the observations."""
+        return self.seen
+
+
+def _judge_runs(
+    model: Model,
+    plain: Reference,
+    feeds: list[Array],
+    side: Repeated,
+    ports: Sequence[Port],
+    types: str,
+    precision: str,
+    names_mistakes: bool,
+) -> tuple[Comparison, Sequence[Array]]:
+    """Judge each distinct result of a repeated side, until one is unexplained; return the worst report."""
+    single, distinct = side_of(side), list[Observation]()
+    judged: list[tuple[int, Comparison, Sequence[Array]]] = []
+    for run in range(1, side.times + 1):
+        seen = single.observe(model, plain, feeds, ports)
+        if any(_is_same(seen, other) for other in distinct):
+            continue
+        distinct.append(seen)
+        report, truth = judge(model, feeds, _Replayed(seen), bool(ports), types, precision, names_mistakes)
+        judged.append((run, report, truth))
+        if report.verdict == "unexplained":
+            break
+    number, report, truth = min(judged, key=lambda entry: _WORST_FIRST.index(entry[1].verdict))
+    if len(distinct) == 1:
+        notes = [f"{run} runs gave the same result"] if run > 1 else []
+    else:
+        notes = [
+            f"run {number} is judged: the first of its kind among {len(distinct)} different results in {run} runs"
+        ]
+    return replace(report, notes=(*report.notes, *notes)), truth
+
+
+def _is_same(one: Observation, other: Observation) -> bool:
+    """Return whether two runs are bitwise equal."""
+    if one.tensors.keys() != other.tensors.keys() or one.absent != other.absent:
+        return False
+    ours, theirs = ([*seen.outputs, *(seen.tensors[port] for port in one.tensors)] for seen in (one, other))
+    return same_bits(ours, theirs)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A report under some numerics and body decisions."""
+
+    report: Comparison
+    truth: Sequence[Array]
+    choices: Choices
+    alternatives: list[Alternative]
+
+    @property
+    def excess(self) -> float:
+        """The sum of the logarithms of all errors in excess of rounding."""
+        report = self.report
+        excesses = [*(output.excess for output in report.outputs), *(unit.excess for unit in report.units)]
+        return float(np.log(np.clip(excesses, 1, 1e300)).sum())
+
+
+def _judge_case(case: Case, entry: Entry | None) -> _Attempt:
+    """Judge a case under its reported numerics, then under others where these do not explain it."""
+    attempt = _attempt(case, {}, entry)
+    with stage(1, 1):
+        attempt = _with_other_numerics(case, attempt, entry)
+        return _with_other_decisions(case, attempt, entry)
+
+
+def _attempt(case: Case, choices: Choices, entry: Entry | None, before: Comparison | None = None) -> _Attempt:
+    """Judge a case under its numerics.
+
+    Args:
+        case: the case.
+        choices: alternative decisions inside bodies.
+        entry: the cache entry of finished runs, or ``None``.
+        before: the partial report of an interrupt; by default, the results so far.
+    """
+    layers = LayerErrors(case, choices, entry)
+    outputs = OutputErrors(case, layers.exact.tensors, layers.rounded.inside, entry)
+    try:
+        with stage(0, LAYERS):
+            layers.run()
+        with stage(LAYERS, 1):
+            truth = outputs.run()
+    except STOPS as reason:
+
+        def partial() -> Comparison:
+            return replace(_report(case, layers, outputs) if before is None else before, partial=True)
+
+        raise stopped(reason, partial) from None
+    return _Attempt(_report(case, layers, outputs), truth, choices, layers.exact.alternatives)
+
+
+def _report(case: Case, layers: LayerErrors, outputs: OutputErrors) -> Comparison:
+    seen = case.seen
+    return Comparison(
+        side=seen.name,
+        asked=seen.asked,
+        ran=seen.ran,
+        settings=dict(seen.settings),
+        outputs=tuple(outputs.outputs),
+        units=tuple(layers.units(outputs.inherited)),
+        decisions=tuple(layers.exact.decisions),
+        boundaries=len(case.tensors) + len(seen.unobserved),
+        unobserved=tuple(name_of(case.plain.graph, port) for port in seen.unobserved),
+        overflow=next(iter(layers.exact.overflows), None),
+        notes=(*seen.notes, *_note_absent(case)),
+    )
+
+
+def _note_absent(case: Case) -> Iterator[str]:
+    """Yield a note on missing outputs, if any."""
+    names = [quoted(case.plain.outputs[index].label) for index in case.seen.absent]
+    if names:
+        many = "outputs" if len(names) > 1 else "output"
+        yield f"{case.seen.name} lacks the {many} {', '.join(names)}, which {'are' if len(names) > 1 else 'is'} not judged"
+
+
+def _with_other_numerics(case: Case, first: _Attempt, entry: Entry | None) -> _Attempt:
+    """Judge each result by the most exact numerics that explain it."""
+    best = first
+    if first.report.overflow is not None and case.numerics.bounded and first.report.hides_overflow:
+        unbounded = case.computing(replace(case.numerics, bounded=False))
+        other = _attempt(unbounded, {}, _part(entry, "unbounded"), first.report)
+        return replace(first, report=combine(other.report, first.report, overflows=True))
+    tried = [case.numerics]
+    for index, numerics in enumerate(case.others()):
+        if best.report.settled:
+            return best
+        tried.append(numerics)
+        other = _attempt(case.computing(numerics), {}, _part(entry, f"other-{index}"), best.report)
+        best = replace(best, report=combine(best.report, other.report))
+    for index, numerics in enumerate(tried):
+        if best.report.settled or best.report.overflow is None:
+            return best
+        bounded = case.computing(replace(numerics, bounded=True))
+        other = _attempt(bounded, {}, _part(entry, f"bounded-{index}"), best.report)
+        best = replace(best, report=combine(best.report, other.report, overflows=True))
+    return best
+
+
+def _with_other_decisions(case: Case, best: _Attempt, entry: Entry | None) -> _Attempt:
+    """Try the body decisions that rounding leaves open, one after another, keeping improvements."""
+    tries, waiting = 0, _unexplained_alternatives(best)
+    while waiting and tries < TRIES and not best.report.settled:
+        tries, tried = tries + 1, waiting.pop(0)
+        elements = {**best.choices.get(tried.number, {}), tried.element: tried.value}
+        choices = {**best.choices, tried.number: elements}
+        attempt = _attempt(case, choices, _part(entry, f"try-{tries}"), best.report)
+        if attempt.excess < best.excess:
+            best = attempt
+            waiting = [other for other in _unexplained_alternatives(best) if other[:2] > tried[:2]]
+    untried = () if best.report.settled else tuple({alternative.outer: None for alternative in waiting})
+    return replace(best, report=replace(best.report, untried=untried))
+
+
+def _unexplained_alternatives(attempt: _Attempt) -> list[Alternative]:
+    """Return the alternatives in layers that are unexplained or unobserved."""
+    explained = {layer for unit in attempt.report.units if unit.explained for layer in unit.layers}
+    return [alternative for alternative in attempt.alternatives if alternative.outer not in explained]
+
+
+def _part(entry: Entry | None, name: str) -> Entry | None:
+    return None if entry is None else entry.part(name)

@@ -28,7 +28,7 @@ __all__ = [
     "following_decisions",
     "is_elementwise",
     "is_selection",
-    "judge",
+    "judge_decision",
     "keeps_numbers",
     "pinned",
     "taken",
@@ -87,8 +87,10 @@ def following_decisions(graph: Graph, types: Inferred) -> set[int]:
     """
     following: set[int] = set()
     for layer in graph:
-        read = any(port.layer in following and not is_float(types, port) for port in graph.reads(layer))
-        if decides(graph, types, layer) or (read and layer.type not in _EXACT):
+        reads_decided = any(
+            port.layer in following and not is_float(types, port) for port in graph.reads(layer)
+        )
+        if decides(graph, types, layer) or (reads_decided and layer.type not in _EXACT):
             following.add(layer.id)
     return following
 
@@ -229,7 +231,9 @@ class Judged(NamedTuple):
     levels: float | None = None
 
 
-def judge(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float) -> Judged:
+def judge_decision(
+    layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float
+) -> Judged:
     """Judge the decisions of a layer, elementwise if possible.
 
     An elementwise layer that is monotone in each input decides an element correctly if it does so for some
@@ -253,26 +257,28 @@ def judge(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, ro
         differ = max(taken.size, output.size)
         return Judged(differ, differ)
     differ, size = 0, _rms(output)
-    for given, (ours, exact) in _parts(layer, inputs, taken, output):
-        differ += int(np.count_nonzero(_jumps(layer, given, ours, exact, rounding, size)))
+    for operands, (ours, exact) in _parts(layer, inputs, taken, output):
+        differ += int(np.count_nonzero(_jumps(layer, operands, ours, exact, rounding, size)))
     if not is_elementwise(layer):
         return Judged(differ, None if differ else 0)
     unexplained, levels = 0, 0.0
     if differ:
         sizes = [_rms(array) for array in inputs]
-        others = _sizes_within_rounding(layer, inputs, taken, rounding, sizes)
-        for given, (ours, exact) in _parts(layer, inputs, taken, output):
-            off = _jumps(layer, given, ours, exact, rounding, size)
-            wrong = (off != 0) & ~_unspecified(layer, given[0], ours)
-            within = _within_rounding(layer, given, rounding, sizes)
+        sizes_within = _sizes_within_rounding(layer, inputs, taken, rounding, sizes)
+        for operands, (ours, exact) in _parts(layer, inputs, taken, output):
+            off = _jumps(layer, operands, ours, exact, rounding, size)
+            wrong = (off != 0) & ~_unspecified(layer, operands[0], ours)
+            within = _within_rounding(layer, operands, rounding, sizes)
             ends = [
-                (found, rms) for found, rms in zip(within, others, strict=True) if found.shape == ours.shape
+                (moved, rms)
+                for moved, rms in zip(within, sizes_within, strict=True)
+                if moved.shape == ours.shape
             ]
-            for found, rms in ends:
-                wrong &= _jumps(layer, given, ours, found, rounding, rms) != 0
+            for moved, rms in ends:
+                wrong &= _jumps(layer, operands, ours, moved, rounding, rms) != 0
             if ends:  # it is monotone, so results in between are within rounding, too
                 least, most = (
-                    reduce(choose, [found for found, _ in ends]) for choose in (np.minimum, np.maximum)
+                    reduce(choose, [moved for moved, _ in ends]) for choose in (np.minimum, np.maximum)
                 )
                 wrong &= ~((ours >= least) & (ours <= most))
             unexplained += int(np.count_nonzero(wrong))
@@ -307,13 +313,13 @@ def undecided(
         most: the most elements to return.
     """
     sizes = [_rms(array) for array in inputs]
-    others = _sizes_within_rounding(layer, inputs, taken, rounding, sizes)
+    sizes_within = _sizes_within_rounding(layer, inputs, taken, rounding, sizes)
     count, start, first = 0, 0, list[tuple[int, Array]]()
-    for given, (ours,) in _parts(layer, inputs, taken):
+    for operands, (ours,) in _parts(layer, inputs, taken):
         is_open, values = np.zeros(ours.shape, bool), ours.copy()
-        for found, rms in zip(_within_rounding(layer, given, rounding, sizes), others, strict=True):
-            fresh = (_jumps(layer, given, ours, found, rounding, rms) != 0) & ~is_open
-            values[fresh] = found[fresh]
+        for moved, rms in zip(_within_rounding(layer, operands, rounding, sizes), sizes_within, strict=True):
+            fresh = (_jumps(layer, operands, ours, moved, rounding, rms) != 0) & ~is_open
+            values[fresh] = moved[fresh]
             is_open |= fresh
         count += int(np.count_nonzero(is_open))
         values = values.reshape(-1)
@@ -366,7 +372,7 @@ def _jumps(
 
 
 def is_elementwise(layer: Layer) -> bool:
-    """Return whether a layer decides elementwise, so that `judge` can explain its decisions."""
+    """Return whether a layer decides elementwise, so that `judge_decision` can explain its decisions."""
     return layer.type in _ELEMENTWISE
 
 
@@ -399,12 +405,12 @@ def _sizes_within_rounding(
 ) -> list[float]:
     """Return the rms of each of `_within_rounding`; 0 where it is not needed."""
     totals: list[_Squares] = []
-    for given, _ in _parts(layer, inputs, taken):
-        for place, found in enumerate(_within_rounding(layer, given, rounding, sizes)):
+    for operands, _ in _parts(layer, inputs, taken):
+        for place, decided in enumerate(_within_rounding(layer, operands, rounding, sizes)):
             if place == len(totals):
                 totals.append(_Squares())
-            totals[place].add(found)
-        if layer.type == "FakeQuantize" or found.dtype.kind != "f":
+            totals[place].add(decided)
+        if layer.type == "FakeQuantize" or decided.dtype.kind != "f":
             return [0.0] * len(totals)
     return [total.rms for total in totals]
 

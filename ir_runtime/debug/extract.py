@@ -35,8 +35,8 @@ def extract(
 
     Args:
         model: the model; it is not changed.
-        outputs: the tensors that it is to give: layer names, tensor names, globs or (layer name, output).
-        inputs: the tensors that it is to take, likewise; inputs of the model that it needs beside them stay.
+        outputs: the tensors that become outputs: layer names, tensor names, globs or (layer name, output).
+        inputs: the tensors that become inputs, likewise; other inputs of the model are kept if needed.
         feeds: inputs of the whole model, as for a compiled model.
 
     Returns:

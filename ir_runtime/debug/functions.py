@@ -46,7 +46,7 @@ _OF_INPUT = {
 
 
 _ANY = 0.5
-"""That of any other function: rounding its result once, though the results of a sample may need no rounding."""
+"""The error of any other function: one rounding of the result, even if the results of a sample need none."""
 
 
 def of_result(layer: Layer) -> float:

@@ -28,22 +28,23 @@ __all__ = [
     "numbers_of_layer",
     "numbers_of_result",
     "permutations_of_axes",
+    "reversed_channels",
 ]
 
 Changed: TypeAlias = Callable[[Layer, Sequence[Array], Arrays], Arrays]
 """A function from a layer, its inputs and its outputs to the outputs under the mistake."""
 
 EPSILON = 1e-2
-"""A positive constant up to this is taken for one that keeps a division defined."""
+"""The largest constant regarded as an epsilon, which keeps a division defined."""
 EPSILONS = tuple(float(f"1e-{power}") for power in range(1, 16))
 RANK = 5
 """The largest rank whose axes are permuted."""
 SMALL = 1 << 16
-"""Above as many elements, only permutations of axes that layouts of images have are tried of constants."""
+"""The most elements of constants for which permutations other than image layouts are tried."""
 COMBINED = 64
-"""How many combinations of values of enumerations are tried."""
+"""The most combinations of enumeration values that are tried."""
 ELEMENTS = 4
-"""How many elements must share a number that is solved for, at least."""
+"""The fewest elements that must share a fitted number."""
 
 _LAYOUTS = ((0, 2, 3, 1), (0, 3, 1, 2), (2, 3, 1, 0), (3, 2, 0, 1), (1, 0, 2, 3))
 """From NCHW to NHWC and back; from OIHW to HWIO and back; in and out."""
@@ -393,8 +394,7 @@ def _movements(
                 what = f"one {'late' if by > 0 else 'early'} along axis {axis}"
                 yield "shift", what, partial(_shift, axis, by, fill)
             if axis in channels:
-                what = f"channels in reverse order along axis {axis} (BGR for RGB)"
-                yield "channels", what, partial(np.flip, axis=axis)
+                yield "channels", reversed_channels(axis), partial(np.flip, axis=axis)
             else:
                 yield "reversed", f"reversed along axis {axis}", partial(np.flip, axis=axis)
 
@@ -403,6 +403,11 @@ def channel_axes(shape: tuple[int, ...]) -> list[int]:
     """Return the axes that may be the three channels of images."""
     axes = dict.fromkeys([len(shape) - 3, len(shape) - 1]) if len(shape) in (3, 4) else {}
     return [axis for axis in axes if shape[axis] == 3]
+
+
+def reversed_channels(axis: int) -> str:
+    """Describe channels in reverse order."""
+    return f"channels in reverse order along axis {axis} (BGR for RGB)"
 
 
 def permutations_of_axes(shape: tuple[int, ...]) -> Iterator[tuple[str, Callable[[Array], Array]]]:

@@ -60,12 +60,12 @@ def measure(  # noqa: PLR0913 (one for each option of the command)
         model: the model; it is not changed.
         inputs: as for a compiled model.
         profile: measure the time of each layer.
-        runs: how many runs the median of times is taken of, after one that is not counted.
+        runs: the number of timed runs, after an untimed one; their median is reported.
         against: a side to compare with, as for `compare`.
         precision: the type in which to look for Inf and NaN, as for `trace_nan`.
-        histograms: count the elements of activations, and of weights, by value.
+        histograms: compute histograms of activations and weights.
         pictures: keep the outputs of layers as pictures, with those of the side and the difference.
-        backend: what computes while time is measured.
+        backend: the backend that is timed.
 
     Raises:
         InputError: if an input, the side or the precision is not as described.
@@ -73,18 +73,18 @@ def measure(  # noqa: PLR0913 (one for each option of the command)
     compiled = compile_model(model, backend=backend, config={"PERF_COUNT": True})
     feeds = bind(compiled.inputs, inputs)
     judged, theirs = _judge(model, feeds, against, pictures)
-    seen = _Activations(model, histograms, pictures, theirs)
-    outputs = compiled(feeds, observers=[seen]).to_tuple()
+    activations = _Activations(model, histograms, pictures, theirs)
+    outputs = compiled(feeds, observers=[activations]).to_tuple()
     for layer, feed in zip(model._graph.of_type("Parameter"), feeds, strict=True):
-        seen.memory[layer.name] = feed.nbytes
+        activations.memory[layer.name] = feed.nbytes
     names = [port.label for port in (*compiled.inputs, *compiled.outputs)]
     tensors = list(zip(names, [*feeds, *outputs], strict=True))
     measures = Measures(
-        memory=seen.memory,
-        activations=seen.counts,
+        memory=activations.memory,
+        activations=activations.counts,
         tensors=tensors,
         histograms=histograms,
-        pictures=seen.pictures,
+        pictures=activations.pictures,
         conclusions=[] if precision is not None else list(_not_finite(compiled.outputs, outputs)),
     )
     if profile:
@@ -98,7 +98,7 @@ def measure(  # noqa: PLR0913 (one for each option of the command)
             conclusions=[_verdict(judged), *measures.conclusions],
         )
     if precision is not None:
-        traced = trace_nan(model, feeds, precision, peaks=len(seen.memory))
+        traced = trace_nan(model, feeds, precision, peaks=len(activations.memory))
         broken = {
             origin.layer: f"makes {origin.kind} of finite inputs in {precision}" for origin in traced.origins
         }
@@ -187,7 +187,7 @@ def _not_finite(ports: Sequence[ConstOutput], outputs: Sequence[Array]) -> Itera
 
 
 def _errors(model: Model, judged: Comparison) -> Mapping[str, float]:
-    """Return by how much the error of each layer exceeds rounding."""
+    """Return the excess over rounding of each layer, by name."""
     names = {layer.name for layer in model._graph}
     excesses: dict[str, float] = {}
     for unit in judged.units:
@@ -259,8 +259,8 @@ def old_model(old: Model, new: Model, constraints: bool = True) -> OldModel:
 
     Args:
         old: the older model.
-        new: the newer one, whose report is asked for.
-        constraints: find the constraints on the inputs of the older one, which may take some seconds.
+        new: the newer model, whose report shows both.
+        constraints: find the constraints on the inputs of the older model, which may take some seconds.
     """
     changes, pairs = diff_with_pairs(old, new)
     ours = {layer.name: layer.id for layer in reversed(list(old._graph))}

@@ -1,4 +1,4 @@
-"""The observations of a judged execution."""
+"""Judged executions (`Side`), and what is observed of them (`Observation`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .reference import Reference
 if TYPE_CHECKING:
     from ..openvino.model import Model
 
-__all__ = ["NamedArrays", "Observation", "Repeated", "Side", "SideLike"]
+__all__ = ["NamedArrays", "Observation", "Repeated", "Side", "SideLike", "observe_faithfully", "same_bits"]
 
 NamedArrays: TypeAlias = Mapping[Any, Array]
 """Tensors by name (``layer`` or ``layer:output``), and outputs by tensor name or index."""
@@ -36,20 +36,18 @@ class Observation:
     Args:
         name: the name of the side.
         outputs: the outputs of the model, in order.
-        tensors: what was seen inside.
-        asked: the precision that was asked for, if any.
-        ran: the precisions that it ran in, as far as it says.
-        unobserved: tensors that were to be seen, but cannot be without changing the result.
-        wide: the ids of layers that computed in f32 though others computed in a lower precision.
-        held: likewise, of those that gave f32: what others read of it may be rounded.
-        f16_in_f32: whether layers of f16 were computed in f32, and seen before their results were rounded; ``None`` if
-            that is not known.
-        settings: what it ran with, by the names that it has for its properties; empty if that is not known.
-        absent: the numbers of outputs that were not observed; ``outputs`` has any array in their places.
-        stored: the precision that the types of the arrays stand for, of a side that does not say in which it ran; empty if
-            that is f32.
-        steps: by tensor, the step between the numbers that it was rounded to.
-        notes: how the arrays were read.
+        tensors: the observed tensors between layers.
+        asked: the requested precision, if any.
+        ran: the reported precisions.
+        unobserved: tensors that cannot be observed without changing the result.
+        wide: the ids of layers that computed in f32 while others used a lower precision.
+        held: the ids of layers with f32 outputs, which consumers may round.
+        f16_in_f32: whether f16 layers were computed in f32, and observed before rounding; ``None`` if unknown.
+        settings: the values of its properties, by its own names; empty if unknown.
+        absent: the indices of missing outputs; ``outputs`` has arbitrary arrays in their places.
+        stored: the precision implied by the types of the arrays, if the side does not report one; empty for f32.
+        steps: the quantization steps, by tensor.
+        notes: notes on how the arrays were read.
     """
 
     name: str
@@ -95,7 +93,7 @@ class Side(Protocol):
 
         Args:
             model: the model.
-            reference: its reference, which has the graph.
+            reference: its reference, with the graph.
             feeds: an array for each input.
             ports: the tensors to observe.
         """
@@ -104,7 +102,7 @@ class Side(Protocol):
 
 @dataclass(frozen=True)
 class Repeated:
-    """A side that is run several times: it is wrong if one of its results is.
+    """A side that is run several times, and is wrong if any of its results is.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -121,10 +119,10 @@ class Repeated:
 
     Args:
         side: the side.
-        times: how often it is run; no more once a result is not explained.
+        times: the most runs; an unexplained result ends them.
 
     Raises:
-        InputError: if it is not run at all.
+        InputError: if the number of runs is below 1.
     """
 
     side: SideLike
@@ -133,3 +131,34 @@ class Repeated:
     def __post_init__(self) -> None:
         if self.times < 1:
             raise InputError(f"a side is run at least once, not {self.times} times", code=Code.BAD_REQUEST)
+
+
+Look = Callable[[Sequence[Port]], Mapping[Port, Array] | None]
+"""A function from tensors to their values, or ``None`` if observing changes the result."""
+
+
+def observe_faithfully(ports: Sequence[Port], look: Look, tries: int) -> dict[Port, Array]:
+    """Observe all tensors at once; if that changes the result, bisect them.
+
+    Args:
+        ports: the tensors.
+        look: the function that runs the model.
+        tries: the most calls; remaining tensors stay unobserved.
+    """
+    tensors: dict[Port, Array] = {}
+    waiting = [ports] if ports else []
+    while waiting and tries > 0:
+        selection = waiting.pop(0)
+        tries -= 1
+        if (seen := look(selection)) is not None:
+            tensors |= seen
+        elif len(selection) > 1:
+            middle = len(selection) // 2
+            waiting += [selection[:middle], selection[middle:]]
+    return tensors
+
+
+def same_bits(ours: Sequence[Array], theirs: Sequence[Array]) -> bool:
+    """Return whether arrays are bitwise equal."""
+    pairs = zip(ours, theirs, strict=True)
+    return all(a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs)

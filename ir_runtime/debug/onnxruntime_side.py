@@ -7,11 +7,11 @@ fusions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,14 +19,13 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
-from .faithful import observed, same_bits
-from .observation import Observation
+from .observation import Observation, observe_faithfully, same_bits
 from .reference import Reference
 
 if TYPE_CHECKING:
     from ..openvino.model import Model
 
-__all__ = ["OnnxRuntime"]
+__all__ = ["OnnxRuntime", "onnx_files"]
 
 _PROVIDER = "CPUExecutionProvider"
 TRIES = 40
@@ -61,13 +60,13 @@ class OnnxRuntime:
         names = {port: name for port in ports if (name := session.name_of(port)) is not None}
 
         def look(wanted: Sequence[Port]) -> Mapping[Port, Array] | None:
-            outputs, seen = session.run([names[port] for port in wanted])
-            return dict(zip(wanted, seen, strict=True)) if same_bits(outputs, session.outputs) else None
+            outputs, tensors = session.run([names[port] for port in wanted])
+            return dict(zip(wanted, tensors, strict=True)) if same_bits(outputs, session.outputs) else None
 
-        found = observed(list(names), look, TRIES)
-        missing = tuple(port for port in names if port not in found)
+        tensors = observe_faithfully(list(names), look, TRIES)
+        missing = tuple(port for port in names if port not in tensors)
         settings = {"version": session.version, "providers": _PROVIDER, "optimization": "all"}
-        return Observation("onnxruntime", session.outputs, found, unobserved=missing, settings=settings)
+        return Observation("onnxruntime", session.outputs, tensors, unobserved=missing, settings=settings)
 
 
 class _Session:
@@ -106,11 +105,11 @@ class _Session:
             session = self._runtime.InferenceSession(
                 model.SerializeToString(), options, providers=[_PROVIDER]
             )
-            found = session.run([*self._own, *names], self._feeds)
+            results = session.run([*self._own, *names], self._feeds)
         except Exception as reason:  # exceptions of ONNX Runtime have no common base
             line = str(reason).strip().splitlines()[0]
             raise InputError(f"ONNX Runtime does not run the model: {line}", code=Code.BAD_REQUEST) from None
-        arrays = [np.asarray(array) for array in found]
+        arrays = [np.asarray(array) for array in results]
         return [arrays[index] for index in self._order], arrays[len(self._own) :]
 
     def _feeds_by_name(self, feeds: Sequence[Array]) -> dict[str, Array]:
@@ -152,3 +151,33 @@ def _package(name: str) -> ModuleType:
         raise InputError(
             f"{name} is not installed", code=Code.BAD_REQUEST, hint="pip install onnxruntime onnx"
         ) from None
+
+
+def onnx_files(path: str) -> list[Path]:
+    """Return an ONNX file and its weight files, as far as readable.
+
+    Args:
+        path: the path of the ONNX file.
+    """
+    try:
+        model = import_module("onnx").load(path, load_external_data=False)
+    except Exception:  # protobuf raises several kinds of exceptions; running the model reports the error
+        return []
+    names = {
+        entry.value
+        for tensor in _tensors(model.graph)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    files = [Path(path), *(Path(path).parent / name for name in sorted(names))]
+    return [file for file in files if file.is_file()]
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """Yield the tensors of a graph, including graphs of its nodes."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _tensors(inner)

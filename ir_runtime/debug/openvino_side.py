@@ -12,22 +12,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..bench import openvino_process as process
+from ..bench.openvino_process import Node as ReportedNode
 from ..codes import Code
 from ..compiler.widen import has_f16
 from ..errors import InputError
 from ..ir.element import ElementType
-from ..ir.graph import Port
+from ..ir.graph import Graph, Port
 from ..ir.pages import let_go
 from ..ir.tensor import Array
 from ..openvino.saving import save_model
-from .execution_nodes import Node, boundaries, held, nodes_of, precisions_of, probable, wide
-from .faithful import observed, same_bits
-from .observation import Observation, Side
+from .decisions import following_decisions
+from .observation import Observation, Side, observe_faithfully, same_bits
+from .precision import is_move
 from .reference import Reference
 from .tensors import computed_layers, is_float
 
@@ -103,26 +104,26 @@ class OpenVINO:
         """
         with TemporaryDirectory() as folder:
             probing = _Probing(self, _save(model, folder), reference, feeds)
-            wanted = boundaries(reference, ports, probing.alone.node_of)
+            ports_between = _boundaries(reference, ports, probing.alone.node_of)
             if probing.is_narrow:
-                wanted = probable(reference, wanted, *probing.nodes)
+                ports_between = _observable(reference, ports_between, *probing.nodes)
             widens = not probing.runs_f16 and has_f16(reference.graph, reference.types)
-            found = _outputs(reference, wanted, probing.alone)
+            tensors = _outputs(reference, ports_between, probing.alone)
             if widens:  # outputs are rounded, while the probes see unrounded values
-                found = {port: array for port, array in found.items() if array.dtype != np.float16}
-            asked = [port for port in wanted if port not in found]
+                tensors = {port: array for port, array in tensors.items() if array.dtype != np.float16}
+            unobserved = [port for port in ports_between if port not in tensors]
             if probing.is_narrow:  # layers before an integer output would run in f32
-                asked = [port for port in asked if is_float(reference.types, port)]
-            found |= probing.observe(asked)
+                unobserved = [port for port in unobserved if is_float(reference.types, port)]
+            tensors |= probing.observe(unobserved)
         return Observation(
             name="openvino",
             outputs=probing.alone.outputs,
-            tensors=found,
+            tensors=tensors,
             asked="" if self.hint == DEFAULT else self.hint,
             ran=probing.alone.precisions,
-            unobserved=tuple(port for port in wanted if port not in found),
-            wide=wide(reference, *probing.nodes) if probing.is_narrow else (),
-            held=held(reference, *probing.nodes) if probing.is_narrow else (),
+            unobserved=tuple(port for port in ports_between if port not in tensors),
+            wide=_find_wide(reference, *probing.nodes) if probing.is_narrow else (),
+            held=_find_held(reference, *probing.nodes) if probing.is_narrow else (),
             f16_in_f32=widens,
             settings=probing.alone.settings,
         )
@@ -159,7 +160,7 @@ class _Execution:
     outputs: list[Array]
     tensors: dict[Port, Array]
     node_of: dict[str, str]
-    nodes: dict[str, Node]
+    nodes: dict[str, _Node]
     precisions: tuple[str, ...]
     settings: Mapping[str, str]
 
@@ -177,7 +178,7 @@ class _Probing:
         """Whether it computes in f16, which most processors do not: they compute that in f32."""
 
     @property
-    def nodes(self) -> tuple[Mapping[str, str], Mapping[str, Node]]:
+    def nodes(self) -> tuple[Mapping[str, str], Mapping[str, _Node]]:
         """The execution node of each layer named by one, and the nodes by name, in the unmodified run."""
         return self.alone.node_of, self.alone.nodes
 
@@ -191,7 +192,7 @@ class _Probing:
                 return None
             return run.tensors if self._is_faithful(run) else None
 
-        return observed(ports, look, TRIES)
+        return observe_faithfully(ports, look, TRIES)
 
     def _is_faithful(self, run: _Execution) -> bool:
         if not same_bits(run.outputs, self.alone.outputs):
@@ -228,10 +229,10 @@ class _Probing:
         probes = [self._probe(port) for port in ports]
         config = {**self._side.config, "CACHE_DIR": ""}
         ran = process.run(process.Job(self._path, config, feeds, probes))
-        seen = {port: array for port, array in zip(ports, ran.seen, strict=True) if array is not None}
-        nodes, node_of = nodes_of(ran.nodes)
+        tensors = {port: array for port, array in zip(ports, ran.seen, strict=True) if array is not None}
+        nodes, node_of = _nodes_of(ran.nodes)
         settings = {"version": ran.version.partition("-")[0], **ran.settings}
-        return _Execution(ran.outputs, seen, node_of, nodes, precisions_of(nodes), settings)
+        return _Execution(ran.outputs, tensors, node_of, nodes, _precisions_of(nodes), settings)
 
     def _probe(self, port: Port) -> process.Probe:
         """Return the probe of a tensor, after a product with 1 if numbers are rounded at ends of nodes."""
@@ -245,3 +246,135 @@ class _Probing:
 
 
 _TRANSPORT = ("Const", "Input", "Output", "Reorder")
+
+
+class _Node(NamedTuple):
+    """An execution node: its type, layers, precision, and the precision of its first result."""
+
+    type: str
+    members: tuple[str, ...]
+    precision: str
+    result: str
+
+
+def _boundaries(reference: Reference, ports: Sequence[Port], node_of: Mapping[str, str]) -> list[Port]:
+    """Return the tensors that leave an execution node."""
+    graph, nodes = reference.graph, _by_layer(reference.graph, node_of)
+    outputs = {port._port for port in reference.outputs}
+    return [
+        port
+        for port in ports
+        if port in outputs or any(nodes[r.layer] != nodes[port.layer] for r in graph.readers(port))
+    ]
+
+
+def _by_layer(graph: Graph, node_of: Mapping[str, str]) -> dict[int, str]:
+    """Return the execution node of each layer, by id; unnamed layers belong to the node of their consumer."""
+    nodes: dict[int, str] = {}
+    for layer in reversed(graph.order):
+        readers = {
+            nodes.get(reader.layer, "") for port in layer.output_ports for reader in graph.readers(port)
+        }
+        alone = readers.pop() if len(readers) == 1 else layer.name
+        nodes[layer.id] = node_of.get(layer.name, alone)
+    return nodes
+
+
+def _observable(
+    reference: Reference,
+    ports: Sequence[Port],
+    node_of: Mapping[str, str],
+    nodes: Mapping[str, _Node],
+) -> list[Port]:
+    """Return the observable tensors, if numbers are rounded at the ends of execution nodes.
+
+    A layer without a named node is inside of one, such as the cache of an attention, and another consumer
+    would split that node. Integers that follow from shapes and inputs alone are not rounded.
+    """
+    graph, outputs = reference.graph, {port._port for port in reference.outputs}
+    decided, inside = following_decisions(graph, reference.types), _inside(graph, node_of, nodes)
+    return [
+        port
+        for port in ports
+        if port in outputs
+        or (
+            graph[port.layer].name in node_of
+            and port.layer not in inside
+            and (is_float(reference.types, port) or port.layer in decided)
+        )
+    ]
+
+
+def _inside(graph: Graph, node_of: Mapping[str, str], nodes: Mapping[str, _Node]) -> set[int]:
+    """Return the ids of layers whose node ends with a layer added by the plugin."""
+    names, inside = {layer.name for layer in graph}, set[int]()
+    for layer in graph:
+        members = (
+            [name for name in nodes[node_of[layer.name]].members if name] if layer.name in node_of else []
+        )
+        moved = is_move(layer) and any(port.layer in inside for port in graph.reads(layer)[:1])
+        if moved or (members and members[-1] not in names):
+            inside.add(layer.id)
+    return inside
+
+
+def _find_wide(
+    reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, _Node]
+) -> tuple[int, ...]:
+    """Return the ids of layers in nodes that compute in f32, except constants."""
+    of = _by_layer(reference.graph, node_of)
+    node_names = {name for name, node in nodes.items() if node.precision == "f32" or node.type == "RoPE"}
+    return tuple(
+        layer.id for layer in reference.graph if layer.type != "Constant" and of[layer.id] in node_names
+    )
+
+
+def _find_held(
+    reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, _Node]
+) -> tuple[int, ...]:
+    """Return the ids of layers at the end of a node with f32 output."""
+    graph, of = reference.graph, _by_layer(reference.graph, node_of)
+    node_names = {name for name, node in nodes.items() if node.result == "f32"}
+    return tuple(
+        layer.id
+        for layer in graph
+        if layer.type != "Constant"
+        and of[layer.id] in node_names
+        and any(of[r.layer] != of[layer.id] for port in layer.output_ports for r in graph.readers(port))
+    )
+
+
+def _nodes_of(reported: Sequence[ReportedNode]) -> tuple[dict[str, _Node], dict[str, str]]:
+    """Return the execution nodes by name, and the node of each layer named by one."""
+    nodes: dict[str, _Node] = {}
+    node_of: dict[str, str] = {}
+    for node in reported:
+        nodes[node.name] = _Node(node.type, node.members, _precision(node), node.result)
+        node_of |= dict.fromkeys(node.members, node.name)
+    return nodes, node_of
+
+
+def _precision(node: ReportedNode) -> str:
+    """Return the precision of a node: that of its kernel if only compressed weights are reported."""
+    kernel = node.kernel.rpartition("_")[2]
+    if node.type in _PRODUCTS and node.precision not in NUMBERS and kernel in NUMBERS:
+        return kernel
+    return node.precision
+
+
+NUMBERS = ("bf16", "f16", "f32")
+_PRODUCTS = (
+    "Convolution",
+    "Deconvolution",
+    "FullyConnected",
+    "MatMul",
+    "RNNCell",
+    "RNNSeq",
+    "ScaledDotProductAttention",
+)
+
+
+def _precisions_of(nodes: Mapping[str, _Node]) -> tuple[str, ...]:
+    of_products = {node.precision for node in nodes.values() if node.type in _PRODUCTS}
+    precisions = of_products or {node.precision for node in nodes.values()} - {"i8", "u8"}
+    return tuple(sorted(precisions & {*NUMBERS, "i8", "u8"}))

@@ -104,11 +104,11 @@ def oracle(
         model: the model; it is not changed.
         inputs: as for a compiled model.
         layers: further tensors to return: layer names, tensor names, globs or (layer name, output).
-        pin: tensors by name, ``layer`` or ``layer:output``, of which those of deciding layers are taken over.
-        types: ``real``, or ``declared`` to round what the model declares as f16 or bf16 to that.
+        pin: tensors by name, ``layer`` or ``layer:output``; those of deciding layers replace the decisions.
+        types: ``real``, or ``declared`` to round tensors declared as f16 or bf16.
 
     Returns:
-        the tensors; those for which the memory limit leaves no space are files that are removed with them.
+        the tensors; those beyond the memory limit are files, deleted together with the result.
 
     Raises:
         InputError: if an input is missing, unknown, or has another type or shape; if a name is unknown.
@@ -116,32 +116,32 @@ def oracle(
     """
     check_types(types)
     plain, wide = Reference(model), Reference(model, wide=True)
-    asked = find_ports(plain.graph, [layers] if isinstance(layers, str) else layers)
+    requested = find_ports(plain.graph, [layers] if isinstance(layers, str) else layers)
     budget = budget_of(model.limits)
-    recorder = Recorder(asked, Tensors(budget))
+    recorder = Recorder(requested, Tensors(budget))
     rounding = as_declared(plain.types) if types == "declared" else None
     feeds = wide.feeds(inputs)
     wide.check_memory(feeds)
-    entry = None if pin else entry_for(f"oracle {types} {asked}", model, feeds, "reference")
+    entry = None if pin else entry_for(f"oracle {types} {requested}", model, feeds, "reference")
     whole = Resumable(model, wide, feeds, entry)
-    rest, feeds = whole.start(asked, recorder.tensors)
+    rest, feeds = whole.start(requested, recorder.tensors)
     change = chained(pinned(_decisions(plain, pin or {})), rounding, recorder, whole.note)
-    found = recorder.tensors
+    tensors = recorder.tensors
     try:
         with keeping(budget):
             results = rest.run(feeds, change)
     except STOPS as reason:
 
         def partial() -> Truth:
-            whole.save(found)
-            known = {name_of(wide.graph, port): port for port in found}
-            return Truth([], _Named(known, found), budget, partial=True)
+            whole.save(tensors)
+            ports_by_name = {name_of(wide.graph, port): port for port in tensors}
+            return Truth([], _Named(ports_by_name, tensors), budget, partial=True)
 
         raise stopped(reason, partial) from None
     results.reverse()
     outputs = [(port.label, np.array(results.pop())) for port in wide.outputs]
-    known = {name_of(wide.graph, port): port for port in asked if port in found}
-    return Truth(outputs, _Named(known, found), budget)
+    ports_by_name = {name_of(wide.graph, port): port for port in requested if port in tensors}
+    return Truth(outputs, _Named(ports_by_name, tensors), budget)
 
 
 class _Named(Mapping[str, Array]):

@@ -15,7 +15,7 @@ from .matching import match
 from .observation import Observation
 from .reference import Recorder, Reference
 from .spilling import Kept
-from .steps import stateless
+from .stateless import stateless
 from .tensors import name_of, named_ports, ports_by_name
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def _observation(
             hint="give inputs that both models take",
         ) from None
     results = Kept(other.run(arrays, recorder))
-    seen = recorder.tensors
-    tensors = {port: seen[at] for port, at in theirs.items() if at in seen}
+    recorded = recorder.tensors
+    tensors = {port: recorded[at] for port, at in theirs.items() if at in recorded}
     return Observation(path, results, tensors, f16_in_f32=False, settings={"backend": "reference"})
 
 

@@ -30,7 +30,7 @@ __all__ = [
 ROUNDING = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-9}
 """The largest relative error of rounding to a type once."""
 COPIES = {"f32": 1, "f16": 3, "bf16": 3}
-"""How many copies of the outputs of a layer emulating a precision makes at once."""
+"""The number of simultaneous copies of a layer's outputs when a precision is emulated."""
 LIMITS = {
     "f16": float(np.finfo(np.float16).max),
     "bf16": (2 - 2.0**-7) * 2.0**127,
@@ -43,7 +43,7 @@ _TYPES = {
     "f16": (np.dtype(np.float16), 11),
     "bf16": (np.dtype(ml_dtypes.bfloat16), 8),
 }
-"""The types, and how many bits their numbers have."""
+"""The types, and the bits of their significands."""
 _MOVES = (".movement.", ".shape.")
 
 Prepare: TypeAlias = "Callable[[Layer, Sequence[Array]], Sequence[Array]]"
@@ -89,8 +89,8 @@ def _is_exact(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...])
     if layer.type not in ("Convert", "ConvertLike") or inputs[0].dtype.kind in "OU":
         return False
     return inputs[0].shape == outputs[0].shape and all(
-        np.array_equal(given.astype(np.float64), found.astype(np.float64))
-        for given, found in blocks(inputs[0], outputs[0])
+        np.array_equal(before.astype(np.float64), after.astype(np.float64))
+        for before, after in blocks(inputs[0], outputs[0])
     )
 
 
@@ -149,10 +149,10 @@ def rounding_to(precision: str, bounded: bool = True) -> Callable[[Array], Array
             return by_blocks(_rounded, array.dtype, array)
 
     def _rounded(block: Array) -> Array:
-        found = block.astype(dtype)
-        if bounded or np.isfinite(found).all():
-            return found
-        wide = found.astype(block.dtype)
+        narrow = block.astype(dtype)
+        if bounded or np.isfinite(narrow).all():
+            return narrow
+        wide = narrow.astype(block.dtype)
         parts, exponents = np.frexp(block)
         scaled = np.ldexp(np.rint(np.ldexp(parts, bits)), exponents - bits)
         scaled = np.where(np.isfinite(scaled), scaled, block)

@@ -28,7 +28,7 @@ __all__ = [
 Show: TypeAlias = Callable[[float, str], None]
 """A function of the progress, from 0 to 1, and the current layer."""
 Skip: TypeAlias = Callable[[float], None]
-"""A function of the size of a part that was done earlier, and takes no time now."""
+"""A function of the fraction of work that was restored from the cache."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -42,7 +42,7 @@ class Interrupted(KeyboardInterrupt):
     'what is known by then'
 
     Args:
-        partial: the report, which says that it is partial.
+        partial: the partial report.
     """
 
     def __init__(self, partial: Any) -> None:
@@ -51,7 +51,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class TimedOut(LimitError):  # noqa: N818 - as Interrupted
-    """The time limit has passed before something was done that has found a part of its answer.
+    """The time limit was reached; a partial result is available.
 
     >>> from ir_runtime import debug
     >>> try:
@@ -61,9 +61,9 @@ class TimedOut(LimitError):  # noqa: N818 - as Interrupted
     'what is known by then'
 
     Args:
-        partial: the report, which says that it is partial.
-        message: what is wrong.
-        how: as for other errors.
+        partial: the partial report.
+        message: the message.
+        how: other arguments of the error.
     """
 
     def __init__(self, partial: Any, message: str, **how: Any) -> None:
@@ -72,11 +72,11 @@ class TimedOut(LimitError):  # noqa: N818 - as Interrupted
 
 
 STOPS = (KeyboardInterrupt, LimitError)
-"""What ends long work before it is done."""
+"""Exceptions that end long work early."""
 
 
 def is_stop(reason: BaseException) -> bool:
-    """Return whether work can go on from where it was ended: by an interrupt, or when its time was up."""
+    """Return whether ended work can be resumed: after an interrupt, or when the time is up."""
     return isinstance(reason, KeyboardInterrupt) or getattr(reason, "limit", "") == "seconds"
 
 
@@ -84,8 +84,8 @@ def stopped(reason: BaseException, partial: Callable[[], Any]) -> BaseException:
     """Return the exception for an interrupt or the time limit with a partial report; other limits are unchanged.
 
     Args:
-        reason: why the work has stopped.
-        partial: makes the report.
+        reason: the exception that ended the work.
+        partial: returns the partial report.
     """
     if isinstance(reason, KeyboardInterrupt):
         return Interrupted(partial())

@@ -1,8 +1,8 @@
 """Recorded arrays of any device as a side: matched by name, and converted to the layout of the model.
 
-Devices write tensors as they have them: channels last, flat, without the axis of the batch, in f16, or as integers with a scale.
-Shapes and types tell which, so that nothing is guessed from values: `fitted` reads an array in the shape that the model
-declares, or leaves it as it is, so that the report says how its shape differs.
+Devices store tensors in their own layouts: channels last, flat, without a batch axis, in f16, or as integers with a scale.
+Shapes and types decide the conversion, never values: `fitted` finds the layout of the declared shape. An array that fits none
+is left as it is, and the report states the difference in shape.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Recorded", "first_rows", "fitted", "read_array", "read_arrays", "recorded"]
 
 SHOWN = 5
-"""How many names are listed; of others, the number is said."""
+"""The most names in a list; the others are counted."""
 RANK = 6
 """The largest rank whose axes are permuted."""
 _SCALE, _ZERO_POINT = ".scale", ".zero_point"
@@ -73,10 +73,10 @@ def read_array(path: str) -> Array:
     Raises:
         InputError: if it cannot be read, or is of another format.
     """
-    found = read_arrays(path)
-    if len(found) != 1 or 0 not in found:
+    arrays = read_arrays(path)
+    if len(arrays) != 1 or 0 not in arrays:
         raise InputError(f"{path!r} is an archive of arrays, not one", code=Code.BAD_REQUEST)
-    return found[0]
+    return arrays[0]
 
 
 def read_arrays(path: str) -> dict[int | str, Array]:
@@ -88,10 +88,10 @@ def read_arrays(path: str) -> dict[int | str, Array]:
     try:
         with open(path, "rb") as file:
             check_claims(file, path, current())
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return {0: found}
-            with found as archive:
+            content = np.load(file, allow_pickle=False)
+            if isinstance(content, np.ndarray):
+                return {0: content}
+            with content as archive:
                 return {_key(name_of_member(key)): archive[key] for key in archive.files}
     except OSError as reason:
         raise InputError(f"cannot read {path!r}: {reason.strerror}", code=Code.BAD_REQUEST) from None
@@ -109,10 +109,9 @@ class Recorded:
     """Arrays by name, from any device.
 
     Args:
-        name: what they are called in messages, such as their file.
+        name: their name in messages, such as a path.
         arrays: the arrays: outputs by number, tensor name or layer name, other tensors by tensor name, ``layer`` or
-            ``layer:output``. Integers that stand for real numbers have their ``NAME.scale``, and ``NAME.zero_point``,
-            beside them.
+            ``layer:output``. Quantized integers need ``NAME.scale``, and may have ``NAME.zero_point``.
     """
 
     name: str
@@ -124,7 +123,7 @@ class Recorded:
         """Look up the tensors of the model among the arrays.
 
         Raises:
-            InputError: if none is there, or integers have no scale.
+            InputError: if no tensor matches, or integers have no scale.
         """
         reading = _Reading(self, reference, feeds, ports)
         return reading.observation()
@@ -142,9 +141,9 @@ class Recorded:
             target = targets.get(key)
             if target is None or not target.type.shape.is_static:
                 continue
-            shape, found = target.type.shape.static, np.shape(array)
+            shape, array_shape = target.type.shape.static, np.shape(array)
             if len(shape) > 1 and shape[0] in lengths:
-                counts.add(_count_rows(found, shape))
+                counts.add(_count_rows(array_shape, shape))
         return counts.pop() if len(counts) == 1 else None
 
 
@@ -214,8 +213,8 @@ def _targets(
 ) -> dict[int | str, _Target]:
     """Return the candidate tensor of each name, the most likely first."""
     graph, types = reference.graph, reference.with_shapes(feeds).types
-    found: dict[int | str, _Target] = {}
-    wanted = (
+    targets: dict[int | str, _Target] = {}
+    observable = (
         set(ports)
         if ports is not None
         else {port for layer in graph for port in layer.output_ports if layer.type != "Constant"}
@@ -226,20 +225,20 @@ def _targets(
         names: list[int | str] = [index, *sorted(output.names), *graph[port.layer].outputs[port.number].names]
         target = _Target(output.label, types[port].type, None, index)
         for name in names:
-            found.setdefault(name, target)
-        found.setdefault(own, _Target(own, types[port].type, port if port in wanted else None, index))
+            targets.setdefault(name, target)
+        targets.setdefault(own, _Target(own, types[port].type, port if port in observable else None, index))
     for layer in graph:
         for number, port in enumerate(layer.output_ports):
-            if port in wanted:
+            if port in observable:
                 name = name_of(graph, port)
                 target = _Target(name, types[port].type, port)
-                for other in (name, *layer.outputs[number].names):
-                    found.setdefault(other, target)
+                for alias in (name, *layer.outputs[number].names):
+                    targets.setdefault(alias, target)
     for layer, feed in zip(graph.of_type("Parameter"), feeds, strict=True):
         type = types[Port(layer.id, 0)].type
         for name in (layer.name, *layer.outputs[0].names):
-            found.setdefault(name, _Target(layer.name, type, feed=feed))
-    return found
+            targets.setdefault(name, _Target(layer.name, type, feed=feed))
+    return targets
 
 
 @dataclass
@@ -261,11 +260,11 @@ class _Reading:
     tensors: dict[Port, Array] = field(default_factory=dict)
     steps: dict[Port, float] = field(default_factory=dict)
     stored: str = ""
-    """The type of arrays that stand for numbers in f32, if it is narrower than that."""
+    """The type of arrays of f32 tensors, if narrower."""
     notes: list[str] = field(default_factory=list)
 
     def observation(self) -> Observation:
-        """Read all of them."""
+        """Read the arrays, and return them as an observation."""
         targets, arrays = _targets(self.reference, self.feeds, self.ports), self.side.arrays
         companions = {f"{name}{end}" for name in arrays for end in (_SCALE, _ZERO_POINT)}
         unknown = []
@@ -275,8 +274,8 @@ class _Reading:
             elif key not in companions:
                 unknown.append(str(key))
         if not self.outputs and not self.tensors:
-            raise self._without_any(unknown, targets)
-        self.notes += _unknown_notes(self.side.name, unknown, targets)
+            raise self._error_without_match(unknown, targets)
+        self.notes += _note_unknown(self.side.name, unknown, targets)
         count = len(self.reference.outputs)
         return Observation(
             self.side.name,
@@ -340,24 +339,26 @@ class _Reading:
 
     def _along(self, key: int | str, numbers: object, array: Array) -> Array:
         """Reshape a number, or one per index of an axis, to broadcast to an array."""
-        found = np.asarray(numbers, np.float64)
-        if found.size == 1:
-            return found.reshape(())
-        if found.ndim == array.ndim and all(
-            a in (1, b) for a, b in zip(found.shape, array.shape, strict=True)
+        factors = np.asarray(numbers, np.float64)
+        if factors.size == 1:
+            return factors.reshape(())
+        if factors.ndim == array.ndim and all(
+            a in (1, b) for a, b in zip(factors.shape, array.shape, strict=True)
         ):
-            return found
+            return factors
         axes = [axis for axis in (1, array.ndim - 1, 0) if 0 <= axis < array.ndim]
-        axis = next((axis for axis in axes if array.shape[axis] == found.size), None)
-        if axis is None or found.ndim != 1:
+        axis = next((axis for axis in axes if array.shape[axis] == factors.size), None)
+        if axis is None or factors.ndim != 1:
             raise InputError(
-                f"{self.side.name}: the scale or zero point of '{key}' has the shape {[*found.shape]}, which fits no axis of {[*array.shape]}",
+                f"{self.side.name}: the scale or zero point of '{key}' has the shape {[*factors.shape]}, which fits no axis of {[*array.shape]}",
                 code=Code.BAD_REQUEST,
                 hint="give one number, or one for each index of axis 1, the last or the first axis",
             )
-        return found.reshape([-1 if place == axis else 1 for place in range(array.ndim)])
+        return factors.reshape([-1 if place == axis else 1 for place in range(array.ndim)])
 
-    def _without_any(self, unknown: Sequence[str], targets: Mapping[int | str, _Target]) -> InputError:
+    def _error_without_match(
+        self, unknown: Sequence[str], targets: Mapping[int | str, _Target]
+    ) -> InputError:
         """Return the error for arrays that match no tensor of the model."""
         arrays = self.side.arrays
         has = _join_shown(
@@ -387,14 +388,14 @@ class _Reading:
         return f"{shown(str(alike[0]))!r} has the shape of the output: is it {shown(output.label)!r}? Save it by that name"
 
 
-def _unknown_notes(name: str, unknown: Sequence[str], targets: Mapping[int | str, _Target]) -> Iterator[str]:
-    """Yield notes about unknown names."""
-    names = [str(each) for each in targets]
-    for each in unknown[:SHOWN]:
-        near = did_you_mean(each, names, before="; ")
-        yield f"{name}: the model computes no tensor called {quoted(each)}{near}"
+def _note_unknown(side: str, unknown: Sequence[str], targets: Mapping[int | str, _Target]) -> Iterator[str]:
+    """Yield notes on arrays whose names are no tensors of the model."""
+    names = [str(name) for name in targets]
+    for name in unknown[:SHOWN]:
+        near = did_you_mean(name, names, before="; ")
+        yield f"{side}: the model computes no tensor called {quoted(name)}{near}"
     if len(unknown) > SHOWN:
-        yield f"{name}: nor {len(unknown) - SHOWN} others of its tensors"
+        yield f"{side}: nor {len(unknown) - SHOWN} others of its tensors"
 
 
 def _join_shown(names: Iterable[str]) -> str:
@@ -420,8 +421,8 @@ def _in_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
 def fitted(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the permutation of axes that gives an array another shape; ``None`` if impossible.
 
-    The array may be flat, in all or in some neighbouring axes, or lack axes of length 1. The order that is returned is applied to
-    the array once it has all axes: layouts of images are tried after the order that both have, then other orders.
+    The array may be flattened, in all or some neighbouring axes, or lack axes of length 1. The permutation applies once the array
+    has all axes. The identity is tried first, then image layouts, then other permutations.
 
     >>> fitted((1, 5, 5, 16), (1, 16, 5, 5)), fitted((400,), (1, 16, 5, 5)), fitted((5, 5, 16), (1, 16, 5, 5))
     ((0, 3, 1, 2), (0, 1, 2, 3), (0, 3, 1, 2))
@@ -450,10 +451,10 @@ def _inverse(order: Sequence[int]) -> tuple[int, ...]:
 def _merges(shape: Sequence[int], into: Sequence[int]) -> bool:
     """Return whether merging neighbouring axes gives another shape, ignoring axes of length 1."""
     lengths = iter([length for length in shape if length != 1])
-    for wanted in into:
+    for merged in into:
         size = 1
-        while size < wanted and (length := next(lengths, 0)):
+        while size < merged and (length := next(lengths, 0)):
             size *= length
-        if size != wanted:
+        if size != merged:
             return False
     return next(lengths, 1) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,27 +18,25 @@ from ..ir.tensor import Array
 from ..openvino.model import Model
 from .bisect import search
 from .caching import Entry, entry_for, remembered
-from .compare import judged
+from .compare import judge
 from .extract import cut, inputs_of
 from .observation import SideLike
 from .other_model import OtherParts
 from .progress import STOPS, reached, stage, stopped
-from .reduced import Reduced, real_constants
 from .reference import Reference
-from .report import Comparison
-from .reproducer import check_folder, write
-from .saved import report_of, saved
+from .report import Comparison, restore_report
+from .reproducer import Reduced, check_folder, real_constants, write
 from .sides import parts_side, variants_of
 from .spilling import within_budget
-from .steps import step_of
+from .stateless import step_of
 from .tensors import computed_layers, ports_by_name
 
 __all__ = ["reduce"]
 
 FIRST = 0.3
-"""Which part of the time the comparison of the whole model is taken to need; each further one needs a tenth of the rest."""
+"""The estimated share of the time for comparing the whole model; each further comparison takes a tenth of the rest."""
 MOST = 12
-"""How many times the part is extended towards the inputs where it does not show the difference alone."""
+"""The most times that a part is extended towards the inputs until it shows the difference."""
 
 
 def reduce(
@@ -67,13 +65,13 @@ def reduce(
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what differs: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
-        out: a folder for the part, its inputs, a program that shows the difference, and a text for an issue.
-        keep_values: leave weights and inputs as they are.
-        states: what variables hold before the step, by their ids; by default what they begin with.
+        side: the judged execution: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
+        out: a folder for the part, its inputs, a program that shows the difference, and the text of an issue.
+        keep_values: keep weights and inputs instead of randomizing them.
+        states: values of variables before the step, by id; by default their initial values.
 
     Returns:
-        the part; false if there is none, as rounding explains how the side differs: then nothing is written.
+        the part; false, and nothing is written, if rounding explains all differences.
 
     Raises:
         InputError: if the side cannot run other models, or the folder cannot be made.
@@ -89,15 +87,15 @@ def _reduce(
     model: Model, feeds: list[Array], side: SideLike, out: str | Path | None, keep_values: bool
 ) -> Reduced:
     whole = Reference(model)
-    given, side = side, parts_side(side, whole)
+    original_side, side = side, parts_side(side, whole)
     if out is not None:
         check_folder(Path(out))
-    work = _Reduction(side, entry_for(f"reduce {keep_values}", model, feeds, given))
+    work = _Reduction(side, entry_for(f"reduce {keep_values}", model, feeds, original_side))
     with stage(0, FIRST):
         whole_report = remembered(
-            work.entry, "whole", lambda: (saved(judged(model, feeds, side, names_mistakes=False)[0]), [])
+            work.entry, "whole", lambda: (asdict(judge(model, feeds, side, names_mistakes=False)[0]), [])
         )
-    report = report_of(whole_report[0])
+    report = restore_report(whole_report[0])
     original = len(computed_layers(whole.graph))
     work.found = _reduced(side, model, feeds, report, original)
     if report.verdict != "unexplained":
@@ -144,16 +142,16 @@ class _Reduction:
         def unexplained() -> Record | None:
             try:
                 judging = self.side if side is None else side
-                report, _ = judged(part, list(arrays), judging, names_mistakes=False)
+                report, _ = judge(part, list(arrays), judging, names_mistakes=False)
             except LimitError:  # with more memory or time the verdict may differ
                 raise
             except IRError:
                 return None
-            return saved(report) if report.verdict == "unexplained" else None
+            return asdict(report) if report.verdict == "unexplained" else None
 
         with stage(start, self._done):
             record, _ = remembered(self.entry, f"test-{self.tests}", lambda: (unexplained(), []))
-        return None if record is None else report_of(record)
+        return None if record is None else restore_report(record)
 
     @property
     def _done(self) -> float:
@@ -205,20 +203,20 @@ class _Reduction:
     def anonymize(self) -> Reduced:
         """Randomize constants and inputs while the difference persists: all at once, or one by one."""
         random = np.random.default_rng(0)
-        found = self.found
-        drawn = [_random(array, random) for array in found.inputs]
-        if (report := self.fails(found.model, drawn)) is not None:
-            self.found = found = replace(found, inputs=drawn, report=report, kept_inputs=False)
+        reduced = self.found
+        drawn = [_random(array, random) for array in reduced.inputs]
+        if (report := self.fails(reduced.model, drawn)) is not None:
+            self.found = reduced = replace(reduced, inputs=drawn, report=report, kept_inputs=False)
         if isinstance(self.side, OtherParts):  # its own weights may cause the difference
-            return found
-        part, names = found.model, found.kept_weights
+            return reduced
+        part, names = reduced.model, reduced.kept_weights
         everything = _with_random(part, set(names))
-        if (report := self.fails(everything, found.inputs)) is not None:
-            return replace(found, model=everything, report=report, kept_weights=())
+        if (report := self.fails(everything, reduced.inputs)) is not None:
+            return replace(reduced, model=everything, report=report, kept_weights=())
         replaced: set[str] = set()
         for name in names:
             candidate = _with_random(part, replaced | {name})
-            if (report := self.fails(candidate, found.inputs)) is not None:
+            if (report := self.fails(candidate, reduced.inputs)) is not None:
                 replaced.add(name)
                 kept = tuple(name for name in names if name not in replaced)
                 self.found = replace(self.found, model=candidate, report=report, kept_weights=kept)
@@ -227,7 +225,7 @@ class _Reduction:
     def named(self) -> Comparison:
         """Return the report of the part, including the likely mistake."""
         with stage(self._done, self._done):
-            report, _ = judged(self.found.model, self.found.inputs, self.side)
+            report, _ = judge(self.found.model, self.found.inputs, self.side)
         return report if report.verdict == "unexplained" else self.found.report
 
     def variants(self) -> list[str]:
@@ -248,13 +246,13 @@ def _note(what: str, found: Comparison | None) -> str:
 
 def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
     """Return the inputs of layers that are computed ports."""
-    found: dict[Port, None] = {}
+    starts: dict[Port, None] = {}
     for layer in graph:
         if layer.id in members:
-            found |= dict.fromkeys(
+            starts |= dict.fromkeys(
                 s for s in graph.reads(layer) if s.layer not in members and s.layer in computed
             )
-    return list(found)
+    return list(starts)
 
 
 def _ends(graph: Graph, members: set[int], ends: Sequence[Port]) -> list[Port]:

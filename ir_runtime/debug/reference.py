@@ -112,8 +112,8 @@ class Reference:
         Raises:
             LimitError: if so; the message has the required size.
         """
-        found = self.needed(feeds)
-        self._limits.check("memory", found.bytes, found.step.layer.where if found.step else None)
+        peak = self.needed(feeds)
+        self._limits.check("memory", peak.bytes, peak.step.layer.where if peak.step else None)
 
     def with_shapes(self, feeds: Sequence[Array]) -> Reference:
         """Return the reference with the shapes of inputs, if the model's are dynamic."""
@@ -163,11 +163,11 @@ class Reference:
         if self.f16_in_f32:
             feeds = [in_f32(feed) for feed in feeds]
         limits = run_limits(self._limits, self.needed(feeds).bytes)
-        found = self._plan.run(feeds, limits=limits, patch=self._patch(change, inside, copies))
+        outputs = self._plan.run(feeds, limits=limits, patch=self._patch(change, inside, copies))
         if self.f16_in_f32:
-            for index in range(len(found)):
-                found[index] = self.declared_output(index, found[index])
-        return found
+            for index in range(len(outputs)):
+                outputs[index] = self.declared_output(index, outputs[index])
+        return outputs
 
     def declared_output(self, index: int, array: Array) -> Array:
         """Convert an output computed in f32 to its declared type.
@@ -231,10 +231,10 @@ def as_declared(types: Inferred) -> Change:
 
 def chained(*changes: Change | None) -> Change:
     """Return a change that applies several, one after another."""
-    wanted = [change for change in changes if change is not None]
+    active = [change for change in changes if change is not None]
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
-        for each in wanted:
+        for each in active:
             outputs = each(layer, inputs, outputs)
         return outputs
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .._util.escaping import one_line, quoted, shown
 from .._util.markup import Shown
 from .._util.records import Record, encodable
-from .likeness import Likeness
-from .overflow import Overflow
-from .results import DecisionResult, OutputResult, UnitResult
+from .results import DecisionResult, Likeness, OutputResult, Overflow, UnitResult, restore
 
-__all__ = ["Comparison", "joined"]
+__all__ = ["Comparison", "combine", "restore_report"]
 
 SCHEMA = 1
 SHOWN = 5
@@ -51,20 +49,19 @@ class Comparison(Shown):
 
     Args:
         side: the name of the side.
-        asked: the precision that was asked for, if any.
-        ran: the precisions that it ran in, as it says.
+        asked: the requested precision, if any.
+        ran: the precisions that the side reports.
         outputs: the outputs of the model.
-        units: the observed tensors that are numbers, in topological order.
-        decisions: the observed layers that decide, in topological order, and those inside bodies.
-        boundaries: how many tensors were to be observed.
-        unobserved: the names of those that could not be.
-        partial: whether the comparison was interrupted, so that the rest is missing.
-        untried: the layers in whose bodies rounding leaves more decisions open than were tried.
-        settings: what the side ran with, by the names of its properties; empty if that is not known.
-        overflow: the first layer whose results exceed the type that they are computed in, if there is one. It is the
-            verdict only if it reaches an output.
-        notes: how the arrays of the side were read, and what it lacks.
-        likeness: the mistake that would explain the first error that rounding does not, if one of those that were tried does.
+        units: the observed real tensors, in topological order.
+        decisions: the observed deciding layers, in topological order, then those inside bodies.
+        boundaries: the number of tensors to observe.
+        unobserved: the names of tensors that could not be observed.
+        partial: whether the comparison was interrupted.
+        untried: the layers whose bodies have more open decisions than were tried.
+        settings: the properties of the side, by its own names; empty if unknown.
+        overflow: the first layer whose results exceed their type, if any. It is the verdict only if it reaches an output.
+        notes: notes on how the arrays of the side were read, and on missing ones.
+        likeness: the mistake that explains the first error beyond rounding, if any of those tried does.
     """
 
     side: str
@@ -119,9 +116,9 @@ class Comparison(Shown):
             return "unknown"
         if self.untried:
             return "doubtful"
-        found = {output.verdict for output in self.outputs}
-        found |= {decision.verdict for decision in self.decisions}
-        return next(verdict for verdict in _WORST_FIRST if verdict in {*found, "explained"})
+        verdicts = {output.verdict for output in self.outputs}
+        verdicts |= {decision.verdict for decision in self.decisions}
+        return next(verdict for verdict in _WORST_FIRST if verdict in {*verdicts, "explained"})
 
     @property
     def explained(self) -> bool:
@@ -202,7 +199,20 @@ _WORST_FIRST = ("unexplained", "doubtful", "overflow", "explained")
 _Result = TypeVar("_Result", OutputResult, UnitResult)
 
 
-def joined(strict: Comparison, loose: Comparison, overflows: bool = False) -> Comparison:
+def restore_report(record: Mapping[str, Any]) -> Comparison:
+    """Restore a report from a record of all its fields, as `dataclasses.asdict` makes it."""
+    overflow, likeness = record["overflow"], record["likeness"]
+    parts = {
+        "outputs": [restore(OutputResult, fields) for fields in record["outputs"]],
+        "units": [restore(UnitResult, fields) for fields in record["units"]],
+        "decisions": [restore(DecisionResult, fields) for fields in record["decisions"]],
+        "overflow": restore(Overflow, overflow) if overflow else None,
+        "likeness": restore(Likeness, likeness) if likeness else None,
+    }
+    return restore(Comparison, {**record, **parts})
+
+
+def combine(strict: Comparison, loose: Comparison, overflows: bool = False) -> Comparison:
     """Return a report where other numerics judge results that the first leave unexplained.
 
     Unless the other numerics allow for overflow, the errors must be about as large as they predict.

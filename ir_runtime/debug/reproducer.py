@@ -1,19 +1,23 @@
-"""A folder from which someone else can reproduce a difference."""
+"""The smallest part of a model that reproduces a difference: a report, and a folder for someone else."""
 
 from __future__ import annotations
 
 import os
 import platform
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from .._util.cores import processor_name
+from .._util.escaping import shown
 from .._util.files import create, folder_target, replacing_in, save_text, write_npy
+from .._util.markup import record_html
+from .._util.records import Record
 from .._version import __version__
 from ..errors import InputError
-from ..ir.graph import IO_TYPES, Layer
+from ..ir.graph import IO_TYPES, Graph, Layer
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from ..openvino.saving import save_model
@@ -23,15 +27,15 @@ from .observation import Observation, Repeated, SideLike
 from .openvino_side import OpenVINO
 from .oracle import oracle
 from .other_model import OtherParts
-from .reduced import Reduced
 from .reference import Reference
+from .report import Comparison
 from .sides import side_of
-from .tensors import is_float
+from .tensors import computed_layers, is_float
 
-__all__ = ["check_folder", "write"]
+__all__ = ["Reduced", "check_folder", "real_constants", "write"]
 
 OTHER = "other.xml"
-"""The other IR."""
+"""The file name of the other IR."""
 
 _PROGRAM = '''"""Shows how OpenVINO differs from f64 on a model of {count}; needs openvino and numpy."""
 
@@ -65,11 +69,116 @@ print(debug.compare(ir_runtime.read_model(HERE / "model.xml"), inputs, {given}))
 '''
 
 
+def real_constants(graph: Graph) -> tuple[str, ...]:
+    """Return the names of the constants that hold real numbers."""
+    return tuple(
+        layer.name
+        for layer in graph.of_type("Constant")
+        if layer.op is not None and np.asarray(layer.op.evaluate()).dtype.kind == "f"
+    )
+
+
+@dataclass
+class Reduced:
+    """The smallest part of a model that reproduces a difference, as a report.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> class Device:
+    ...     def observe(self, model, reference, feeds, ports):
+    ...         found = ov.compile_model(model)(list(feeds))
+    ...         return debug.Observation("device", [found[0] * np.float32(1.5)])
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(opset1.abs(x, name="positive"), name="y")], [x])
+    >>> found = debug.reduce(model, [np.array([0, 1], np.float32)], Device())
+    >>> found.layers, found.original
+    (('positive',), 2)
+    >>> found.record()["layers"]
+    ['positive']
+
+    Args:
+        model: the part.
+        inputs: an array for each of its inputs.
+        side: the name of the side.
+        report: the comparison of the part.
+        layers: the names of its layers, without constants; empty, so that the result is false, if rounding explains all
+            differences: then the model is the whole one.
+        original: the number of layers of the whole model, without constants.
+        kept_weights: the names of constants with their original values, as the difference vanishes without them.
+        kept_inputs: whether the inputs have their original values.
+        notes: the results under other settings.
+        tests: the number of compared models.
+        folder: the folder it was saved to, if any.
+        partial: whether the search was interrupted, so that a smaller part may exist.
+    """
+
+    model: Model
+    inputs: list[Array]
+    side: str
+    report: Comparison
+    layers: tuple[str, ...]
+    original: int
+    kept_weights: tuple[str, ...] = ()
+    kept_inputs: bool = True
+    notes: list[str] = field(default_factory=list)
+    tests: int = 0
+    folder: Path | None = None
+    partial: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.layers)
+
+    def record(self) -> Record:
+        """Return a dict for JSON."""
+        return {
+            "schema": 1, "verdict": self.report.verdict, "partial": self.partial, "side": self.side, "layers": list(self.layers), "original": self.original,
+            "kept_weights": list(self.kept_weights), "kept_inputs": self.kept_inputs, "notes": self.notes, "tests": self.tests,
+            "folder": None if self.folder is None else str(self.folder), "report": self.report.record(),
+        }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return record_html(str(self), self.report.record())
+
+    @property
+    def _contents(self) -> str:
+        """Describe which weights and inputs are random, and which are original."""
+        constants = {name for name in real_constants(self.model._graph) if name not in self.kept_weights}
+        drawn = [*(["weights"] if constants else []), *([] if self.kept_inputs else ["inputs"])]
+        kept_parts = [*self.kept_weights, *(["the inputs"] if self.kept_inputs else [])]
+        drawn_text = (
+            f"{' and '.join(drawn)} are random numbers of the same mean and deviation" if drawn else ""
+        )
+        return "; ".join(
+            filter(
+                None,
+                [drawn_text, f"kept as they are: {', '.join(map(shown, kept_parts))}" if kept_parts else ""],
+            )
+        )
+
+    def __str__(self) -> str:
+        if not self:
+            return f"{self.report.summary}: nothing to reduce\n{self.report.details}"
+        operations = [layer.operation for layer in computed_layers(self.model._graph)]
+        lines = [
+            self.report.summary,
+            f"{self.original} layers reduced to {len(self.layers)}: {', '.join(operations)}",
+            f"{self.tests} comparisons; {self._contents}",
+            *self.notes,
+            self.report.details,
+        ]
+        if self.partial:
+            lines.insert(
+                1, "PARTIAL: it was interrupted; fewer layers, and fewer weights as they are, may be possible"
+            )
+        return "\n".join(lines if self.folder is None else [*lines, f"saved to {self.folder}"])
+
+
 def check_folder(folder: Path) -> None:
-    """Check that a folder can be made and written, before anything takes long.
+    """Check that a folder can be created and written, before a long computation.
 
     Raises:
-        InputError: if something is in the way, or nothing may be written there.
+        InputError: if it exists, or its parent is not writable.
     """
     if folder.is_symlink():
         folder_target(folder)
@@ -83,16 +192,16 @@ def check_folder(folder: Path) -> None:
 
 
 def write(reduced: Reduced, side: SideLike, folder: Path, other: Model | None = None) -> Path:
-    """Write a model with its inputs and its outputs in f64, a program that compares, and a text; return the folder.
+    """Write a model, its inputs, its outputs in f64, a program that compares them, and a text; return the folder.
 
     Args:
-        reduced: what is written.
-        side: what differs on it.
-        folder: where.
-        other: what the model is compared with, if that is another IR.
+        reduced: the part to write.
+        side: the judged execution.
+        folder: the new folder.
+        other: the counterpart of the part, if the side is another IR.
 
     Raises:
-        InputError: if something is in the way.
+        InputError: if the folder exists.
     """
     check_folder(folder)
     reference = Reference(reduced.model)
@@ -119,15 +228,15 @@ def _program(reduced: Reduced, side: SideLike, outputs: int) -> str:
     if isinstance(alone, OpenVINO):
         return _PROGRAM.format(count=count, config=repr(alone.config), inputs=inputs, outputs=outputs)
     if isinstance(alone, OtherParts):
-        name, given = OTHER, f'HERE / "{OTHER}"'
+        name, argument = OTHER, f'HERE / "{OTHER}"'
     elif isinstance(alone, Command):
-        name, given = alone.name, f"debug.Command({list(alone.words)!r})"
+        name, argument = alone.name, f"debug.Command({list(alone.words)!r})"
     else:
-        name, given = reduced.side, repr(reduced.side)
+        name, argument = reduced.side, repr(reduced.side)
     if isinstance(side, Repeated):
-        given = f"debug.Repeated({given}, {side.times})"
+        argument = f"debug.Repeated({argument}, {side.times})"
     return _OURS.format(
-        count=count, inputs=inputs, side=name.replace("\\", "/").replace('"', "'"), given=given
+        count=count, inputs=inputs, side=name.replace("\\", "/").replace('"', "'"), given=argument
     )
 
 
@@ -153,32 +262,32 @@ def _text(reduced: Reduced, reference: Reference, truth: Sequence[Array], seen: 
 def _described(reference: Reference, layer: Layer) -> str:
     """Describe an operation with its input and output types, and non-default attributes."""
     types, graph = reference.types, reference.graph
-    given = ", ".join(
+    input_types = ", ".join(
         f"{types[port].type.element.label}{types[port].type.shape}" for port in graph.reads(layer)
     )
-    made = ", ".join(
+    output_types = ", ".join(
         f"{types[port].type.element.label}{types[port].type.shape}" for port in layer.output_ports
     )
     attributes = " ".join(f"{name}={value}" for name, value in attributes_of(layer).items())
-    return f"{layer.operation}({given}) -> {made}{f', {attributes}' if attributes else ''}"
+    return f"{layer.operation}({input_types}) -> {output_types}{f', {attributes}' if attributes else ''}"
 
 
 def _values(reference: Reference, truth: Sequence[Array], seen: Observation) -> str:
-    """Return a table of the outputs: how many elements differ, and the first of them, expected and got."""
+    """Return a table of the outputs: the number of differing elements, and the first one."""
     lines = ["| output | differ | first at | expected | got |", "|---|--:|---|--:|--:|"]
     for index, (exact, port) in enumerate(zip(truth, reference.outputs, strict=True)):
         if index in seen.absent:
             continue
-        theirs = np.asarray(seen.outputs[index])
-        if theirs.shape != exact.shape:
-            lines.append(f"| {index} | shape | | {list(exact.shape)} | {list(theirs.shape)} |")
+        observed = np.asarray(seen.outputs[index])
+        if observed.shape != exact.shape:
+            lines.append(f"| {index} | shape | | {list(exact.shape)} | {list(observed.shape)} |")
             continue
-        wrong = _wrong(exact, theirs, is_float(reference.types, port._port))
+        wrong = _wrong(exact, observed, is_float(reference.types, port._port))
         count = int(np.count_nonzero(wrong))
         if count:
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
             lines.append(
-                f"| {index} | {count:,} of {exact.size:,} | {list(place)} | {exact[place]:.9g} | {theirs[place]:.9g} |"
+                f"| {index} | {count:,} of {exact.size:,} | {list(place)} | {exact[place]:.9g} | {observed[place]:.9g} |"
             )
         else:
             lines.append(f"| {index} | 0 of {exact.size:,} | | | |")
@@ -186,7 +295,7 @@ def _values(reference: Reference, truth: Sequence[Array], seen: Observation) -> 
 
 
 def _wrong(exact: Array, theirs: Array, is_real: bool) -> Array:
-    """Return which elements are off by more than a hundredth of the largest error."""
+    """Return a mask of the elements with an error above a hundredth of the largest."""
     if not is_real or exact.dtype.kind != "f":
         return np.asarray(exact != theirs)
     with np.errstate(all="ignore"):

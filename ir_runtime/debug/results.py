@@ -1,13 +1,32 @@
-"""Results of a comparison for an output, a unit of layers, or a decision."""
+"""Results of a comparison: outputs, units of layers, decisions, an overflow, and a likely mistake."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from .._util.escaping import quoted
 from .._util.records import Record
-from .verdict import DOUBTFUL, EXPLAINED, LOCAL
+from .precision import LIMITS
+from .verdict import LOCAL, verdict_of
 
-__all__ = ["DecisionResult", "OutputResult", "UnitResult", "verdict_of"]
+__all__ = [
+    "DecisionResult",
+    "OutputResult",
+    "UnitResult",
+    "Overflow",
+    "Likeness",
+    "restore",
+]
+
+
+_Result = TypeVar("_Result")
+
+
+def restore(cls: type[_Result], fields: Mapping[str, Any]) -> _Result:
+    """Restore a result from a record of all its fields, as `dataclasses.asdict` makes it."""
+    return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
 
 
 @dataclass(frozen=True)
@@ -28,16 +47,16 @@ class OutputResult:
 
     Args:
         name: its name.
-        relative: the error of the side: rms of the difference from f64, divided by the rms of f64.
+        relative: the relative error of the side: the rms of the difference from f64, divided by the rms of f64.
         scatter: the relative error that rounding explains.
-        excess: how many times the error exceeds that (R).
+        excess: the ratio of the two (R).
         ours: the relative error of the reference.
-        beyond: how many elements are not judged, as they exceed the type in which they are computed.
-        of: how many elements there are.
-        reason: why R is infinite; empty if it is not.
-        precision: the rounding that is allowed for.
-        overflows: whether only what an overflow makes explains it.
-        index: its number.
+        beyond: the number of elements that exceed the type of computation, and are not judged.
+        of: the number of elements.
+        reason: the reason for an infinite R; else empty.
+        precision: the assumed precision.
+        overflows: whether only an overflow explains the error.
+        index: its index.
     """
 
     name: str
@@ -55,8 +74,9 @@ class OutputResult:
     @property
     def verdict(self) -> str:
         """``explained``, ``doubtful``, ``overflow`` or ``unexplained``."""
-        found = verdict_of(self.excess)
-        return "overflow" if found == "explained" and (self.beyond or self.overflows) else found
+        verdict = verdict_of(self.excess)
+        lost = self.beyond or self.overflows
+        return "overflow" if verdict == "explained" and lost else verdict
 
     @property
     def is_as_large(self) -> bool:
@@ -89,16 +109,16 @@ class UnitResult:
     (True, True, 'y')
 
     Args:
-        name: the name of the tensor that they give.
+        name: the name of the resulting tensor.
         operation: the operation of the last layer.
-        layers: the names of all of them, in order.
-        excess: how many times the error exceeds what rounding explains (local R).
-        relative: the error, relative to the tensor: what these layers add.
-        inherited: the relative error that their inputs bring.
-        equal: the part of the elements that equals the reference, bit for bit.
+        layers: the names of the layers, in order.
+        excess: the ratio of the error to the error that rounding explains (local R).
+        relative: the relative error that these layers add.
+        inherited: the relative error of their inputs.
+        equal: the fraction of elements that are bitwise equal to the reference.
         scatter: the relative error that rounding explains.
-        precision: the rounding that is allowed for.
-        reason: why R is infinite, or how many elements were moved to another place.
+        precision: the assumed precision.
+        reason: the reason for an infinite R, or the number of elements in the wrong place.
     """
 
     name: str
@@ -161,13 +181,13 @@ class DecisionResult:
     Args:
         name: the name of the tensor.
         operation: the operation.
-        differ: how many elements f64 decides otherwise, from the same inputs.
-        unexplained: how many of them no rounding of the inputs explains; ``None`` if that cannot be said.
-        of: how many elements there are.
-        levels: by how many levels of a FakeQuantize an unexplained element is off at most.
-        layers: the names of the layers between other observed tensors and this one, in order; of a layer in a body,
-            which is named by its path, that of the layer outside.
-        undecided: how many elements of a layer in a body rounding leaves open: that a side decides otherwise cannot be
+        differ: the number of elements that f64 decides differently for the same inputs.
+        unexplained: the number of those that no rounding of the inputs explains; ``None`` if unknown.
+        of: the number of elements.
+        levels: the largest error of an unexplained element in levels of a FakeQuantize.
+        layers: the names of the layers between other observed tensors and this one, in order; for a layer in a body, the
+            name of the layer outside.
+        undecided: the number of elements in a body that rounding leaves open, as the side's decisions there cannot be
             observed.
     """
 
@@ -196,6 +216,74 @@ class DecisionResult:
         }  # fmt: skip
 
 
-def verdict_of(excess: float) -> str:
-    """Return ``explained``, ``doubtful`` or ``unexplained``."""
-    return "explained" if excess <= EXPLAINED else "doubtful" if excess <= DOUBTFUL else "unexplained"
+@dataclass(frozen=True)
+class Overflow:
+    """A layer whose results overflow their type.
+
+    Args:
+        layer: the name of the layer.
+        operation: its operation.
+        type: the type.
+        largest: the largest magnitude in f64.
+        inputs: the largest magnitude of each input.
+    """
+
+    layer: str
+    operation: str
+    type: str
+    largest: float
+    inputs: Sequence[float] = ()
+
+    def record(self) -> Record:
+        """Return a dict for JSON."""
+        return {
+            "layer": self.layer, "operation": self.operation, "type": self.type, "largest": self.largest,
+            "inputs": list(self.inputs),
+        }  # fmt: skip
+
+    @property
+    def summary(self) -> str:
+        """Describe the size of the overflow and the inputs."""
+        read = ", ".join(f"{size:.2g}" for size in self.inputs)
+        return f"{self.largest:.2g} in f64, the limit of {self.type} is {LIMITS[self.type]:.4g}; inputs up to {read or 'nothing'}"
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """A mistake that explains a side's results.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2, 2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([[0, 1], [2, 3]], np.float32)]
+    >>> found = debug.compare(model, inputs, {"y": np.exp(inputs[0]).T}).likeness
+    >>> found.kind, found.layer, found.what, found.excess < 8
+    ('permuted', 'y', 'axes 0 and 1 swapped', True)
+    >>> sorted(found.record())
+    ['R', 'kind', 'layer', 'operation', 'what']
+
+    Args:
+        kind: its kind: ``all zero``, ``permuted``, ``bias``, ``factor``, ``activation``, ``epsilon``, ``gates``, ``shift``, ``clipped``,
+            ``resize``, ``another input``, ``reversed``, ``channels``, ``constant``, ``attribute``, ``operation`` or ``left out``.
+        layer: the name of the layer that has it.
+        operation: its operation.
+        what: the mistake as a clause: ``axes 0 and 1 swapped``.
+        excess: the ratio of the remaining error to the error that rounding explains (R).
+    """
+
+    kind: str
+    layer: str
+    operation: str
+    what: str
+    excess: float
+
+    def record(self) -> Record:
+        """Return a dict for JSON."""
+        return {
+            "kind": self.kind, "layer": self.layer, "operation": self.operation, "what": self.what, "R": self.excess,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"looks like: {self.what}, in {quoted(self.layer)} ({self.operation}) (R {self.excess:.2g} after that)"

@@ -48,10 +48,10 @@ class Resumable:
             asked: requested tensors in addition to outputs.
             found: receives the known ones.
         """
-        known = None if self._entry is None else self._entry.read("cut")
-        if known is None:
+        saved = None if self._entry is None else self._entry.read("cut")
+        if saved is None:
             return self._whole, self._feeds
-        record, arrays = known
+        record, arrays = saved
         starts, done = (list(starmap(Port, record[key])) for key in ("starts", "asked"))
         self._waiting, self.notes = set(record["waiting"]), record["notes"]
         self._tensors = dict(zip(starts, arrays, strict=False))

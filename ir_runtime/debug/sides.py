@@ -1,4 +1,4 @@
-"""The sides that can be judged: runtimes, backends, models and arrays, each as a `Side`."""
+"""Create a `Side` from its name: a runtime, a backend, another model, arrays, or a function."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def side_of(side: object) -> Side:
     """Return the side for a name, arrays or a function.
 
     Raises:
-        InputError: if it stands for none.
+        InputError: if there is no such side.
     """
     if isinstance(side, str | Path):
-        return _named(str(side))
+        return _side_by_name(str(side))
     if isinstance(side, Repeated):
         return side_of(side.side)
     if isinstance(side, Mapping):
@@ -64,7 +64,7 @@ def recorded_of(side: SideLike) -> SideLike:
 
 
 def parts_side(side: SideLike, whole: Reference) -> SideLike:
-    """Return a side that runs parts of a model; for another IR, those that are in the same place.
+    """Return a side that runs parts of a model; another IR is cut at the matching tensors.
 
     Args:
         side: the side.
@@ -90,15 +90,15 @@ def parts_side(side: SideLike, whole: Reference) -> SideLike:
 
 
 def variants_of(side: SideLike) -> dict[str, SideLike]:
-    """Return a side in other settings, where it has them: with one thread, and without fusion."""
-    found = side_of(side)
-    others: dict[str, Side] = found.variants() if hasattr(found, "variants") else {}
+    """Return the variants of a side, if any: with one thread, without fusion, or with more exact properties."""
+    single = side_of(side)
+    others: dict[str, Side] = single.variants() if hasattr(single, "variants") else {}
     if isinstance(side, Repeated):
         return {name: Repeated(other, side.times) for name, other in others.items()}
     return dict(others)
 
 
-def _named(name: str) -> Side:
+def _side_by_name(name: str) -> Side:
     if name.endswith((".npz", ".npy")):
         return recorded(name)
     if name.endswith(".xml"):
@@ -113,37 +113,37 @@ def _named(name: str) -> Side:
 
         return OnnxRuntime(hint)
     if kind in available():
-        return _OfBackend(kind, hint)
-    known = ["openvino", "openvino:default", "openvino:bf16", "onnxruntime", *available()]
+        return _Backend(kind, hint)
+    names = ["openvino", "openvino:default", "openvino:bf16", "onnxruntime", *available()]
     expected = "expected openvino, openvino:HINT, onnxruntime:MODEL.onnx, a backend, native:bf16, or the path of an .npz or .xml"
     raise InputError(
-        f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=did_you_mean(name, known) or expected
+        f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=did_you_mean(name, names) or expected
     )
 
 
 class _Watch:
-    """Copies the outputs of the steps of a graph, not of its bodies, as a later step may overwrite them."""
+    """An observer that records the outputs of layers outside of bodies."""
 
     def __init__(self, graph: Graph, recorder: Recorder) -> None:
         self._graph, self._recorder = graph, recorder
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Nothing to do before a step."""
+        """Ignore the start of a step."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Copy the outputs that were requested."""
+        """Record the requested outputs of a step."""
         if (layer := step.layers[-1]) in self._graph:
             self._recorder.record(layer, outputs)
 
 
 @dataclass(frozen=True)
-class _OfBackend:
-    """A backend of this package: what its kernels fuse stays fused.
+class _Backend:
+    """A backend of this package, with its fusions.
 
     Args:
         backend: its name.
-        hint: the precision that is asked for: ``f32`` or ``bf16``; by default that of the model.
-        fused: without it, every layer is computed by itself.
+        hint: the requested precision: ``f32`` or ``bf16``; by default that of the model.
+        fused: if False, every layer is computed alone.
     """
 
     backend: str
@@ -162,11 +162,11 @@ class _OfBackend:
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
-        """Run the model, and look at the result of each kernel."""
+        """Run the model, and observe the result of each kernel."""
         name, chain = load(self.backend)
         outputs, folds = [port._port for port in reference.outputs], self.fused and name != "reference"
-        asked = Precision(self.hint or "f32")
-        runs = chain[0].followed(asked) if chain else Precision()
+        requested = Precision(self.hint or "f32")
+        runs = chain[0].followed(requested) if chain else Precision()
         graph, types = reference.graph, reference.types
         widens = bool(chain) and has_f16(graph, types)
         if widens:  # as a compilation would, but for inputs and outputs: what is seen is not rounded
@@ -178,7 +178,7 @@ class _OfBackend:
         results = plan.run(feeds, [_Watch(graph, recorder)], limits=limits)
         for index in range(len(results)):
             results[index] = reference.declared_output(index, results[index])
-        found = Kept(results, copies=True)
+        kept_results = Kept(results, copies=True)
         ran = (runs.products,) if self.hint else ()
         settings = {
             "backend": name,
@@ -186,7 +186,7 @@ class _OfBackend:
             "fusion": "on" if folds else "off",
         }
         return Observation(
-            self.backend, found, recorder.tensors, self.hint, ran, f16_in_f32=widens, settings=settings
+            self.backend, kept_results, recorder.tensors, self.hint, ran, f16_in_f32=widens, settings=settings
         )
 
 

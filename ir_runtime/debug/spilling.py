@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 PART = 4
-"""Kept tensors have this part of the memory limit at most (a quarter), less where a run needs more of the rest."""
+"""The memory limit divided by the memory for kept tensors, which shrinks if a run needs more of the rest."""
 
 
 class MemoryBudget:

@@ -30,7 +30,7 @@ from .tensors import computed_layers
 __all__ = ["NanTrace", "Origin", "Peak", "trace_nan"]
 
 SHOWN = 3
-"""How many harmless layers, and how many layers at either end of a path, are named in the text."""
+"""The most harmless layers, and layers at either end of a path, in the text."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Origin:
         operation: its operation.
         kind: ``Inf`` or ``NaN``.
         index: the position of the first such element.
-        count: how many elements are so.
-        largest: the largest magnitude that it would have in f64 there, if f64 is finite; else ``None``.
+        count: the number of such elements.
+        largest: the magnitude of that element in f64 if finite; else ``None``.
         inputs: the smallest and the largest element of each input.
-        path: the layers through which it reaches an output, from the one that reads it to the output; none if it does not.
+        path: the layers through which it reaches an output, from its consumer to the output; empty if it reaches none.
     """
 
     layer: str
@@ -123,12 +123,12 @@ class NanTrace(Shown):
     ['harmless', 'limit', 'origins']
 
     Args:
-        precision: the type that was computed in.
-        origins: the layers that make Inf of finite inputs, or NaN of inputs without NaN, and from which Inf or NaN reaches
-            an output of the model, in the order in which they run.
-        peaks: the other layers that are nearest to the limit, nearest first.
-        partial: whether the run was interrupted, so that only some layers were looked at, and what reaches an output is unknown.
-        harmless: the other layers that make Inf or NaN: it reaches no output, as that of masks in front of SoftMax.
+        precision: the type of computation.
+        origins: the layers that produce Inf from finite inputs, or NaN from inputs without NaN, that reach an output of the
+            model, in execution order.
+        peaks: the other layers nearest to the limit, nearest first.
+        partial: whether the run was interrupted: only some layers were examined, and paths to outputs are unknown.
+        harmless: layers whose Inf or NaN reaches no output, such as masks before SoftMax.
     """
 
     precision: str
@@ -204,18 +204,18 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
         expected = f"expected {', '.join(LIMITS)}"
         raise InputError(f"unknown precision {precision!r}", code=Code.NO_SUCH_NAME, hint=expected)
     reference = Reference(model)
-    feeds, seen = reference.feeds(inputs), _Seen(precision)
+    feeds, trace = reference.feeds(inputs), _Seen(precision)
     reference.check_memory(feeds)
     run = Resumable(model, reference, feeds, entry_for(f"trace-nan {precision}", model, feeds, "reference"))
     rest, feeds = run.start((), {})
-    seen.restore(run.notes)
+    trace.restore(run.notes)
     computing = {layer.id for layer in computed_layers(reference.graph)}
 
     def look(layer: Layer, inputs_of_layer: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.id in computing:
-            seen.look(layer, inputs_of_layer, outputs)
+            trace.look(layer, inputs_of_layer, outputs)
         elif layer.type in ("Constant", "Parameter"):
-            seen.note(layer, outputs)
+            trace.note(layer, outputs)
         return run.note(layer, inputs_of_layer, outputs)
 
     outputs = [port._port for port in reference.outputs]
@@ -224,11 +224,11 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
     except STOPS as reason:
 
         def partial() -> NanTrace:
-            run.save({}, seen.notes())
-            return seen.found(peaks, _Paths(reference.graph, outputs, seen.bad), partial=True)
+            run.save({}, trace.notes())
+            return trace.found(peaks, _Paths(reference.graph, outputs, trace.bad), partial=True)
 
         raise stopped(reason, partial) from None
-    return seen.found(peaks, _Paths(reference.graph, outputs, seen.bad))
+    return trace.found(peaks, _Paths(reference.graph, outputs, trace.bad))
 
 
 @dataclass

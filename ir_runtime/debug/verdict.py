@@ -1,8 +1,8 @@
-"""Errors against f64, and how many times they exceed what rounding explains.
+"""Errors against f64, their ratio to the error that rounding explains, and the verdict on it.
 
-Bounds on rounding errors exceed them hundreds of times; so the error that rounding explains is measured instead, on
-the model itself: the reference runs in the precision of the side, once plain and some times with each result moved by
-a random part of half a unit in the last place.
+Bounds on rounding errors are hundreds of times too large. So the error that rounding explains is measured on the model
+itself: the reference runs in the precision of the side, once plainly, and several times with each result perturbed within
+half a unit in the last place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ..ir.tensor import Array
 from .terms import Terms
 
 __all__ = [
-    "DOUBTFUL",
     "EXPLAINED",
     "LOCAL",
     "Error",
@@ -26,6 +25,7 @@ __all__ = [
     "error_of",
     "excess",
     "scatter_of",
+    "verdict_of",
     "with_accumulation",
     "with_floor",
     "with_steps",
@@ -42,7 +42,7 @@ _FLOOR = 2.0**-25
 
 
 _NEAR_LIMIT = 0.99
-"""From which part of the largest number of a type on rounding may lead beyond it."""
+"""The fraction of a type's largest number above which rounding may overflow."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Error:
     """The error of a tensor, in the units of the tensor.
 
     Args:
-        rms: root of the mean of the squared differences.
+        rms: the rms of the differences.
         largest: the largest difference.
-        size: root of the mean of the squared elements of the truth.
-        reason: why the error is infinite; empty if it is not.
-        beyond: how many elements are not judged, as the truth exceeds the largest number of the type.
+        size: the rms of the truth.
+        reason: the reason for an infinite error; else empty.
+        beyond: the number of elements whose truth exceeds the type, and which are not judged.
     """
 
     rms: float
@@ -72,13 +72,13 @@ class Error:
 
 
 def error_of(found: Array, truth: Array, limit: float = np.inf, lost: Array | None = None) -> Error:
-    """Return the error of a tensor; infinite if its shape, its infinities or its NaN are not those of the truth.
+    """Return the error of a tensor; infinite if its shape, infinities or NaN differ from the truth.
 
     Args:
         found: the tensor.
-        truth: the same in f64.
-        limit: the largest number of the type that it was computed in. What exceeds it may be infinite or the limit.
-        lost: elements that are not judged, as they are infinite or NaN whenever they are computed in that type.
+        truth: the tensor in f64.
+        limit: the largest number of its type; larger elements may be infinite or saturate.
+        lost: a mask of elements not to judge, as they are infinite or NaN in any run of that type.
     """
     if found.shape != truth.shape:
         reason = f"its shape is {[*found.shape]}, not {[*truth.shape]}"
@@ -104,7 +104,7 @@ def error_of(found: Array, truth: Array, limit: float = np.inf, lost: Array | No
 
 
 def difference(found: Array, truth: Array) -> str:
-    """Say how many elements differ, and where the first one is.
+    """Describe how many elements differ, and the first one.
 
     >>> difference(np.array([1, 2, 3]), np.array([1, 5, 6]))
     '2 of 3 elements differ, first at [1]: 2 against 5'
@@ -126,10 +126,10 @@ class _Differing:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape, self._start, self._first = shape, 0, ""
         self.count = self.infinite = 0
-        """How many differ; how many of the truth are infinite or NaN."""
+        """The number of differing elements, and of infinities and NaN in the truth."""
 
     def add(self, differ: Array | None, ours: Array, wanted: Array) -> None:
-        """Look at a block; ``None`` if none of its elements differs, nor is infinite."""
+        """Add a block; ``differ`` is ``None`` if no element differs or is infinite."""
         if differ is not None and differ.any():
             if not self.count:
                 place = int(np.flatnonzero(differ)[0])
@@ -153,10 +153,10 @@ def _text(element: object) -> str:
 def _parts(
     found: Array, truth: Array, limit: float, lost: Array | None
 ) -> Iterator[tuple[Array, Array, Array | None, Array | None]]:
-    """Yield a part of the elements at a time, in f64, so that no copy of a tensor in f64 is made.
+    """Yield blocks of a tensor and the truth in f64, with masks of judged and of wrong elements.
 
-    Each with which elements are judged, and which are wrong: infinite or NaN where the truth is not, or the reverse.
-    Both are ``None`` where all elements are finite and within the limit.
+    Wrong elements are infinite or NaN where the truth is not, or the reverse. Both masks are ``None`` if all elements are
+    finite and within the limit.
     """
     for ours, wanted, *others in blocks(found, truth, *([] if lost is None else [lost])):
         ours, wanted = (numbers.astype(np.float64) for numbers in (ours, wanted))
@@ -178,7 +178,7 @@ def _parts(
 
 
 def _judged(ours: Array, wanted: Array, judged: Array | None) -> tuple[Array, Array]:
-    """Return the differences of the elements that are judged, and the truth of these."""
+    """Return the differences of the judged elements, and their truth."""
     if judged is not None:
         ours, wanted = ours[judged], wanted[judged]
     with np.errstate(over="ignore"):
@@ -186,12 +186,14 @@ def _judged(ours: Array, wanted: Array, judged: Array | None) -> tuple[Array, Ar
 
 
 def scatter_of(errors: Iterable[Error]) -> Error:
-    """Return the error that rounding explains: the largest of some runs, at least a quarter of a unit of f32."""
-    found = [error for error in errors if np.isfinite(error.rms)]
-    size = max((error.size for error in found), default=0.0)
+    """Return the error that rounding explains: the largest of several runs, at least a quarter of an f32 ulp."""
+    finite = [error for error in errors if np.isfinite(error.rms)]
+    size = max((error.size for error in finite), default=0.0)
     floor = _FLOOR * size
     return Error(
-        max([floor, *(error.rms for error in found)]), max([floor, *(error.largest for error in found)]), size
+        max([floor, *(error.rms for error in finite)]),
+        max([floor, *(error.largest for error in finite)]),
+        size,
     )
 
 
@@ -213,11 +215,11 @@ def with_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
 
 
 def with_floor(scatter: Error, least: float) -> Error:
-    """Allow for functions that runtimes approximate each in a way of its own.
+    """Allow for functions that each runtime approximates in its own way.
 
     Args:
         scatter: the error of the reference.
-        least: the rms that is allowed, in the units of the tensor.
+        least: the allowed rms, in the units of the tensor.
     """
     return Error(max(scatter.rms, least), max(scatter.largest, 4 * least), scatter.size)
 
@@ -235,6 +237,11 @@ def with_steps(scatter: Error, step: float) -> Error:
 
 
 def excess(error: Error, scatter: Error) -> float:
-    """Return how many times an error exceeds what rounding explains."""
+    """Return the ratio of an error to the error that rounding explains."""
     pairs = ((error.rms, scatter.rms), (error.largest, scatter.largest))
     return max(0.0 if not off else off / explained if explained else np.inf for off, explained in pairs)
+
+
+def verdict_of(excess: float) -> str:
+    """Return ``explained``, ``doubtful`` or ``unexplained``."""
+    return "explained" if excess <= EXPLAINED else "doubtful" if excess <= DOUBTFUL else "unexplained"

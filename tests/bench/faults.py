@@ -27,7 +27,7 @@ from models.wrong import KINDS, Fault, faults
 
 import ir_runtime as ir
 from ir_runtime import debug
-from ir_runtime.debug.faithful import same_bits
+from ir_runtime.debug.observation import same_bits
 from ir_runtime.debug.openvino_side import OpenVINO
 from ir_runtime.debug.report import Comparison
 

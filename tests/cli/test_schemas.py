@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def with_json() -> list[str]:
 def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """A side with a wrong layer."""
     side = WrongLayer("stretch", FAULTS["scaled"])
-    monkeypatch.setattr("ir_runtime.debug.observed.side_of", lambda _: side)
+    monkeypatch.setattr(import_module("ir_runtime.debug.compare"), "side_of", lambda _: side)
 
 
 @pytest.mark.parametrize("name", [*with_json(), "error"])

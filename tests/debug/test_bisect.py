@@ -16,8 +16,8 @@ from models.networks import NETWORKS, save
 import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime.cli import main
-from ir_runtime.debug.compare import judged
-from ir_runtime.debug.cuts import Cuts
+from ir_runtime.debug.bisect import Cuts
+from ir_runtime.debug.compare import judge
 from ir_runtime.debug.reference import Recorder, Reference
 from ir_runtime.debug.tensors import computed_layers, is_float
 from ir_runtime.ir.graph import Layer
@@ -31,7 +31,7 @@ def _faults(model: ir.Model, inputs: list[Array], count: int) -> list[WrongLayer
     reference, random = Reference(model), np.random.default_rng(0)
     able = [layer.name for layer in computed_layers(reference.graph) if _computes(reference, layer)]
     drawn = (WrongLayer(random.choice(able), FAULTS[random.choice(list(FAULTS))]) for _ in range(5 * count))
-    shown = (side for side in drawn if not judged(model, inputs, side, inside=False)[0].explained)
+    shown = (side for side in drawn if not judge(model, inputs, side, inside=False)[0].explained)
     return [next(shown) for _ in range(count)]
 
 
@@ -89,7 +89,7 @@ def test_layers_that_are_wrong_together_only_are_named_together(tmp_path: Path) 
 def test_the_command_names_the_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, side = save("residual", tmp_path), WrongLayer("", FAULTS["scaled"])
     side.name = computed_layers(Reference(ir.read_model(path)).graph)[6].name
-    monkeypatch.setattr(import_module("ir_runtime.debug.observed"), "side_of", lambda _: side)
+    monkeypatch.setattr(import_module("ir_runtime.debug.compare"), "side_of", lambda _: side)
     done = CliRunner().invoke(main, ["bisect", str(path), "--against", "numpy", "--random", "--json"])
     assert done.exit_code == 1, done.output
     assert json.loads(done.stdout)["layer"] == side.name

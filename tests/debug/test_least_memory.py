@@ -48,7 +48,7 @@ def test_the_named_limit_is_the_least_that_does(
     WORK[kind](model, inputs)  # kernels keep scratch memory, which does not count
     model, inputs = network(name, tmp_path, memory=1000)
     with monkeypatch.context() as changed:
-        changed.setattr(import_module("ir_runtime.debug.observed"), "side_of", None)
+        changed.setattr(import_module("ir_runtime.debug.compare"), "side_of", None)
         changed.setattr(Reference, "run", None)
         least = _refused(kind, model, inputs)
         assert _refused(kind, network(name, tmp_path, memory=least - 1)[0], inputs) == least

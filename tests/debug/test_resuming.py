@@ -33,7 +33,7 @@ def test_what_another_runtime_computed_is_not_computed_again(
         debug.compare(model, inputs, "numpy")
     assert any(cache.iterdir())
     with monkeypatch.context() as changed, caching(cache):
-        changed.setattr(import_module("ir_runtime.debug.observed"), "side_of", None)
+        changed.setattr(import_module("ir_runtime.debug.compare"), "side_of", None)
         assert debug.compare(model, inputs, "numpy").record() == whole
     assert not any(cache.iterdir()), "what is done needs nothing to go on from"
 
@@ -125,7 +125,7 @@ def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A side that is known by its name, with a wrong layer."""
     model, _ = network("plain_cnn", tmp_path)
     side = WrongLayer(computed_layers(Reference(model).graph)[7].name, FAULTS["scaled"])
-    monkeypatch.setattr(import_module("ir_runtime.debug.observed"), "side_of", lambda _: side)
+    monkeypatch.setattr(import_module("ir_runtime.debug.compare"), "side_of", lambda _: side)
     return "numpy"
 
 
@@ -134,14 +134,14 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The models that were compared to the end, by their results."""
     found: list[str] = []
     module = import_module("ir_runtime.debug.compare")
-    judge = module.judged_case
+    judge = module._judge_case
 
     def noting(case: Case, entry: Entry | None) -> Any:
         result = judge(case, entry)
         found.append(" ".join(layer.name for layer in case.layers))
         return result
 
-    monkeypatch.setattr(module, "judged_case", noting)
+    monkeypatch.setattr(module, "_judge_case", noting)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from debug.test_inside import X, _floored
+from debug.test_body_decisions import X, _floored
 from debug.test_onnxruntime import X as IMAGES
 from debug.test_onnxruntime import converted  # noqa: F401  a fixture
 from harness.long_work import interrupting, network
@@ -110,7 +110,7 @@ def test_an_onnx_model_is_not_run_again(
     with pytest.raises(Interrupted), caching(cache), showing(interrupting(0.7)):
         debug.compare(converted, IMAGES, side)
     with monkeypatch.context() as changed, caching(cache):
-        changed.setattr(import_module("ir_runtime.debug.observed"), "side_of", None)
+        changed.setattr(import_module("ir_runtime.debug.compare"), "side_of", None)
         assert debug.compare(converted, IMAGES, side).record() == whole
     assert not any(cache.iterdir())
 

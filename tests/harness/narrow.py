@@ -15,13 +15,13 @@ import pytest
 import ir_runtime as ir
 from ir_runtime import opset13 as op
 from ir_runtime.debug.case import Case
-from ir_runtime.debug.judging import _report
-from ir_runtime.debug.local import LocalErrors
+from ir_runtime.debug.compare import _report
+from ir_runtime.debug.layer_errors import LayerErrors
 from ir_runtime.debug.openvino_side import OpenVINO, _Probing
+from ir_runtime.debug.output_errors import OutputErrors
 from ir_runtime.debug.reference import Reference
 from ir_runtime.debug.report import Comparison
 from ir_runtime.debug.tensors import computed_layers, is_float, name_of
-from ir_runtime.debug.whole import OutputErrors
 from ir_runtime.ir.tensor import Array
 
 __all__ = ["Figures", "figures", "needs_bf16", "runs_bf16"]
@@ -94,12 +94,12 @@ def figures(model: ir.Model, inputs: object, hint: str = "bf16") -> Figures:
     with patch.object(_Probing, "_run_probes", counting):
         seen = OpenVINO(hint).observe(model, plain, feeds, ports)
     case = Case(plain, wide, feeds, seen, "real")
-    local = LocalErrors(case, {})
-    whole = OutputErrors(case, local.exact, local.inside)
-    local.run()
-    whole.run()
-    report = _report(case, local, whole)
-    beyond = dict(_beyond(case, local))
+    layers = LayerErrors(case, {})
+    outputs = OutputErrors(case, layers.exact.tensors, layers.rounded.inside)
+    layers.run()
+    outputs.run()
+    report = _report(case, layers, outputs)
+    beyond = dict(_beyond(case, layers))
     equal = {unit.name: unit.equal for unit in report.units}
     missing = sum(is_float(plain.types, port) for port in seen.unobserved)
     numbers = sum(is_float(plain.types, port) for port in case.tensors)
@@ -107,8 +107,8 @@ def figures(model: ir.Model, inputs: object, hint: str = "bf16") -> Figures:
     return Figures(report, faithful, len(compiles), equal, beyond, time.process_time() - start)
 
 
-def _beyond(case: Case, local: LocalErrors) -> Iterator[tuple[str, float]]:
-    for port, rounded in local._rounded.tensors.items():
+def _beyond(case: Case, layers: LayerErrors) -> Iterator[tuple[str, float]]:
+    for port, rounded in layers.rounded.tensors.items():
         found = case.tensors[port]
         if found.dtype.kind == "f" and found.size:
             yield name_of(case.plain.graph, port), float((_units_apart(found, rounded) > 1).mean())

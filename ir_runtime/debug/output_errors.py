@@ -1,4 +1,8 @@
-"""Judge the outputs of a side by the errors that rounding makes in the whole model."""
+"""Judge the outputs of a side by the errors that rounding makes in the whole model.
+
+The model runs in f64, and several times in the side's precision with random rounding: the largest of these errors is what
+rounding explains.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,11 @@ from .._util.records import Json
 from ..ir.blocks import blocks
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
+from .body_decisions import BodyDecisions
 from .caching import Entry, remembered, resumed
 from .case import Case
 from .decisions import pinned
-from .inside import InsideDecisions
-from .numerics import Numerics
-from .overflow import limit_of
-from .precision import COPIES, emulated, perturbed
+from .precision import COPIES, perturbed
 from .progress import stage
 from .reference import Change, chained
 from .results import OutputResult
@@ -38,22 +40,22 @@ class OutputErrors:
     """The errors of the outputs.
 
     Args:
-        case: what is judged.
-        exact: what f64 makes of the side's own tensors.
+        case: the judged case.
+        exact: the f64 results for the side's own tensors.
         inside: the decisions inside bodies.
-        entry: where finished runs are kept; ``None`` if they are not.
+        entry: the cache entry of finished runs, or ``None``.
     """
 
     def __init__(
         self,
         case: Case,
         exact: Mapping[Port, Array],
-        inside: InsideDecisions,
+        inside: BodyDecisions,
         entry: Entry | None = None,
     ) -> None:
         self._case, self._exact, self._inside, self._entry = case, exact, inside, entry
         self.inherited: dict[Port, float] = {}
-        """The relative errors that the inputs of layers bring."""
+        """The relative errors of the inputs of layers."""
         self.outputs: list[OutputResult] = []
         """The outputs of the model, in order."""
 
@@ -63,10 +65,10 @@ class OutputErrors:
         Returns:
             the outputs in f64.
         """
-        case, first = self._case, _First(self._case, self._inside)
+        case, first = self._case, _FirstRun(self._case, self._inside)
         with stage(0, 0.125):
             resumed(self._entry, "first", first)
-        take, emulate = first.take, _emulated(case.numerics)
+        take, emulate = first.take, case.numerics.emulate()
         with stage(0.125, 0.625):
             truth = self._truth(take)
         lost = self._lost(first.outputs, truth)
@@ -78,14 +80,14 @@ class OutputErrors:
             with stage(0.75 + 0.25 * seed / RUNS, 0.75 + 0.25 * (seed + 1) / RUNS):
                 errors.append(self._errors(self._plain(f"run-{seed}", change), truth, lost))
         self.outputs = [
-            self._judged(index, exact, [run[index] for run in errors], ours[index], lost[index])
+            self._judge(index, exact, [run[index] for run in errors], ours[index], lost[index])
             for index, exact in enumerate(truth)
             if index not in self._case.seen.absent
         ]
         return truth
 
     def _plain(self, name: str, change: Change) -> Sequence[Array]:
-        """The outputs of a run in the types of the model."""
+        """Return the outputs of a run in the side's precision."""
 
         def compute() -> tuple[Json, list[Array]]:
             case = self._case
@@ -95,7 +97,7 @@ class OutputErrors:
         return remembered(self._entry, name, compute)[1]
 
     def _truth(self, take: Change) -> Sequence[Array]:
-        """The outputs in f64, and the errors that the inputs of layers bring."""
+        """Return the outputs in f64, and record the errors of the inputs of layers."""
         case = self._case
 
         def compute() -> tuple[Json, list[Array]]:
@@ -114,44 +116,44 @@ class OutputErrors:
         return outputs
 
     def _lost(self, outputs: Sequence[Array], truth: Sequence[Array]) -> list[Array | None]:
-        """Return for each output which elements are infinite or NaN when they are computed in the type, if any."""
+        """Return a mask for each output of elements that are infinite or NaN in the side's precision, if any."""
         return [
-            _lost_elements(found, exact) if is_float(self._case.plain.types, port._port) else None
-            for port, found, exact in zip(self._case.plain.outputs, outputs, truth, strict=True)
+            _lost_elements(output, exact) if is_float(self._case.plain.types, port._port) else None
+            for port, output, exact in zip(self._case.plain.outputs, outputs, truth, strict=True)
         ]
 
     def _errors(
         self, outputs: Sequence[Array], truth: Sequence[Array], lost: Sequence[Array | None]
     ) -> list[Error]:
-        """Return the errors of the outputs of a run, so that these need not be kept; none of those that are not numbers."""
+        """Return the errors of the outputs of a run, so that these need not be kept; 0 for integers."""
         ports, numerics = self._case.plain.outputs, self._case.numerics
         return [
-            error_of(found, exact, limit_of(numerics, found), gone)
+            error_of(output, exact, numerics.limit_of(output), mask)
             if is_float(self._case.plain.types, port._port)
             else Error(0.0, 0.0, 0.0)
-            for port, found, exact, gone in zip(ports, outputs, truth, lost, strict=True)
+            for port, output, exact, mask in zip(ports, outputs, truth, lost, strict=True)
         ]
 
-    def _judged(
+    def _judge(
         self, index: int, exact: Array, runs: Sequence[Error], ours: Error, lost: Array | None
     ) -> OutputResult:
-        port, found = self._case.plain.outputs[index], self._case.seen.outputs[index]
+        port, output = self._case.plain.outputs[index], self._case.seen.outputs[index]
         precision = self._case.numerics.label
         if not is_float(self._case.plain.types, port._port):
-            wrong = found.shape != exact.shape or any((a != b).any() for a, b in blocks(found, exact))
-            off, reason = (np.inf, difference(found, exact)) if wrong else (0.0, "")
+            wrong = output.shape != exact.shape or any((a != b).any() for a, b in blocks(output, exact))
+            off, reason = (np.inf, difference(output, exact)) if wrong else (0.0, "")
             return OutputResult(
                 port.label, off, 0.0, off, 0.0, reason=reason, precision=precision, index=index
             )
-        error = error_of(found, exact, limit_of(self._case.numerics, found), lost)
+        error = error_of(output, exact, self._case.numerics.limit_of(output), lost)
         scatter = with_steps(scatter_of(runs), self._case.seen.steps.get(port._port, 0.0))
-        found_excess = excess(error, scatter)
-        reason = error.reason or (difference(found, exact) if found_excess == np.inf else "")
+        output_excess = excess(error, scatter)
+        reason = error.reason or (difference(output, exact) if output_excess == np.inf else "")
         return OutputResult(
             name=port.label,
             relative=error.relative,
             scatter=scatter.relative,
-            excess=found_excess,
+            excess=output_excess,
             ours=ours.relative,
             beyond=error.beyond,
             of=exact.size,
@@ -161,32 +163,28 @@ class OutputErrors:
         )
 
 
-def _lost_elements(found: Array, exact: Array) -> Array | None:
-    if found.shape != exact.shape or all(np.isfinite(block).all() for (block,) in blocks(found)):
+def _lost_elements(output: Array, exact: Array) -> Array | None:
+    if output.shape != exact.shape or all(np.isfinite(block).all() for (block,) in blocks(output)):
         return None
-    lost = ~np.isfinite(found) & np.isfinite(exact)
+    lost = ~np.isfinite(output) & np.isfinite(exact)
     return lost if lost.any() else None
 
 
-def _emulated(numerics: Numerics) -> Change | None:
-    return emulated(numerics.precision, bounded=numerics.bounded, prepare=numerics.prepare)
+class _FirstRun:
+    """The first run in the side's precision; the others take its decisions where the side's were not observed."""
 
-
-class _First:
-    """The first run in the side's precision, whose decisions the others take where the side's were not observed."""
-
-    def __init__(self, case: Case, inside: InsideDecisions) -> None:
+    def __init__(self, case: Case, inside: BodyDecisions) -> None:
         self._case, self._inside, self._own = case, inside, stored()
         self._seen = {port: array for port, array in case.tensors.items() if port.layer in case.deciding}
         self.take = pinned(ChainMap(self._seen, self._own))
-        """A change that takes the decisions of the side, or else of this run."""
+        """A change that applies the decisions of the side, or else of this run."""
         self.outputs: Sequence[Array] = ()
         """The outputs of this run."""
 
     def run(self) -> None:
-        """Compute the model."""
+        """Run the model."""
         case = self._case
-        change = chained(_emulated(case.numerics), self._decide)
+        change = chained(case.numerics.emulate(), self._decide)
         copies = COPIES[case.numerics.precision]
         outputs = case.reference.run(case.feeds, change, self._inside.replay(), copies)
         self.outputs = Kept(outputs)
@@ -199,10 +197,10 @@ class _First:
         return self.take(layer, inputs, outputs)
 
     def saved(self) -> tuple[Json, Iterable[Array]]:
-        """Return outputs and decisions."""
+        """Return outputs and decisions as a record and arrays."""
         return list(self._own), chain(self.outputs, self._own.values())
 
     def restore(self, record: Any, arrays: Iterator[Array]) -> None:
-        """Take over outputs and decisions."""
+        """Restore outputs and decisions."""
         self.outputs = Kept(islice(arrays, len(self._case.plain.outputs)))
         self._own.update(zip(starmap(Port, record), arrays, strict=False))

@@ -1,7 +1,7 @@
-"""One step of a model with variables as a model without: the variables before and after the step are inputs and outputs.
+"""Convert a model with variables to a stateless one, whose variables are inputs and outputs.
 
-A part of a model that reads a variable does not write it, so that other runtimes refuse it, and what the step begins with
-is lost. So parts are cut out of a model without variables.
+A part of a model may read a variable without writing it: other runtimes refuse it, and the initial value is lost. So parts
+are cut out of the stateless model.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ def step_of(
     """Return a model whose variables are inputs and outputs, and an array for each of its inputs.
 
     Args:
-        model: the model; it is not changed, and returned as it is if it has no variables.
+        model: the model; it is not changed, and returned itself if it has no variables.
         feeds: an array for each of its inputs.
-        states: what variables hold before the step, by their ids; by default what they begin with.
+        states: values of variables before the step, by id; by default their initial values.
 
     Raises:
-        InputError: if there is no such variable, or an array does not fit it.
+        InputError: if a variable is unknown, or an array does not fit it.
     """
-    known = [variable.info.variable_id for variable in model.get_variables()]
+    known_ids = [variable.info.variable_id for variable in model.get_variables()]
     for name in states or {}:
-        if name not in known:
+        if name not in known_ids:
             raise (
-                unknown_name("variable", name, known)
-                if known
+                unknown_name("variable", name, known_ids)
+                if known_ids
                 else InputError(f"the model has no variables, and so no {name!r}", code=Code.NO_SUCH_NAME)
             )
-    if not known:
+    if not known_ids:
         return model, list(feeds)
-    step, ids = stateless(model)
-    given = {**_initial(model, feeds), **(states or {})}
-    return step, [*feeds, *bind(step.inputs[len(feeds) :], [np.asarray(given[id]) for id in ids])]
+    step, state_ids = stateless(model)
+    values = {**_initial(model, feeds), **(states or {})}
+    return step, [*feeds, *bind(step.inputs[len(feeds) :], [np.asarray(values[id]) for id in state_ids])]
 
 
 def stateless(model: Model) -> tuple[Model, list[str]]:
@@ -82,12 +82,12 @@ def stateless(model: Model) -> tuple[Model, list[str]]:
 
 def _initial(model: Model, feeds: Sequence[Array]) -> dict[str, Array]:
     """Return the initial values of the variables for some inputs."""
-    found: dict[str, Array] = {}
+    initial: dict[str, Array] = {}
 
     def note(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.type == "ReadValue":
-            found.setdefault(layer.attributes["variable_id"], np.array(outputs[0]))
+            initial.setdefault(layer.attributes["variable_id"], np.array(outputs[0]))
         return outputs
 
     Reference(model).run(feeds, note)
-    return found
+    return initial

@@ -1,9 +1,12 @@
-"""Judge each layer by its results for the side's own tensors, so that inherited errors do not count."""
+"""Judge each layer alone, by its results for the side's own inputs, so that inherited errors do not count.
+
+The reference runs twice on the observed tensors: in the side's precision (`_RoundedRun`), and in f64 (`_ExactRun`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain, starmap
 from typing import Any
 
@@ -16,19 +19,16 @@ from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from ..ops.elementwise import Binary, Unary
+from .body_decisions import Alternative, BodyDecisions, Choices
 from .caching import Entry, resumed
 from .case import Case
-from .decisions import Judged, is_elementwise, judge, keeps_numbers, pinned, undecided
-from .emulation import nodes_in
+from .decisions import Judged, is_elementwise, judge_decision, keeps_numbers, pinned, undecided
 from .functions import floor_of
-from .inside import Alternative, Choices, InsideDecisions
-from .numerics import Numerics
-from .overflow import Overflow, limit_of, overflows_of
+from .numerics import Numerics, emulate_nodes
 from .precision import COPIES, LIMITS, ROUNDING, is_move, rounding_to
 from .progress import stage
 from .reference import chained
-from .results import DecisionResult, UnitResult
-from .saved import decision_of, saved_decision
+from .results import DecisionResult, Overflow, UnitResult, restore
 from .spilling import tensors as stored
 from .tensors import is_float, name_of, unit_of
 from .terms import Terms, terms_of
@@ -43,54 +43,31 @@ from .verdict import (
     with_steps,
 )
 
-__all__ = ["LocalErrors"]
+__all__ = ["LayerErrors"]
 
 
-class LocalErrors:
+class LayerErrors:
     """The errors added by each layer.
 
     Args:
         case: the judged case.
-        chosen: alternative decisions inside bodies, by number.
+        choices: alternative decisions inside bodies, by number.
         entry: the cache entry of finished runs, or ``None``.
     """
 
-    def __init__(self, case: Case, chosen: Choices, entry: Entry | None = None) -> None:
+    def __init__(self, case: Case, choices: Choices, entry: Entry | None = None) -> None:
         self._case, self._entry = case, entry
-        self._rounded = _Rounded(case, InsideDecisions(case.plain.graph, case.plain.types, chosen))
-        self._exact = _Exact(case, self._rounded)
-
-    @property
-    def inside(self) -> InsideDecisions:
-        """The decisions inside bodies."""
-        return self._rounded.inside
-
-    @property
-    def alternatives(self) -> list[Alternative]:
-        """The alternatives left open by rounding."""
-        return self._exact.alternatives
-
-    @property
-    def decisions(self) -> list[DecisionResult]:
-        """The observed deciding layers, and those inside bodies."""
-        return self._exact.decisions
-
-    @property
-    def overflows(self) -> list[Overflow]:
-        """The layers whose results overflow their type, in topological order."""
-        return self._exact.overflows
-
-    @property
-    def exact(self) -> Mapping[Port, Array]:
-        """The f64 results for the side's tensors."""
-        return self._exact.tensors
+        self.rounded = _RoundedRun(case, BodyDecisions(case.plain.graph, case.plain.types, choices))
+        """The results in the side's precision."""
+        self.exact = _ExactRun(case, self.rounded)
+        """The results in f64, with the judged decisions."""
 
     def run(self) -> None:
         """Compute every layer from the side's tensors, in the side's precision and in f64."""
         with stage(0, 0.5):
-            resumed(self._entry, "rounded", self._rounded)
+            resumed(self._entry, "rounded", self.rounded)
         with stage(0.5, 1):
-            resumed(self._entry, "exact", self._exact)
+            resumed(self._entry, "exact", self.exact)
 
     def units(self, inherited: Mapping[Port, float]) -> list[UnitResult]:
         """Return the observed numeric tensors in topological order.
@@ -105,35 +82,35 @@ class LocalErrors:
             if layer.id not in case.deciding or keeps_numbers(layer)
             for port in layer.output_ports
             if is_float(case.plain.types, port)
-            and port in self._exact.tensors
-            and port in self._rounded.tensors
+            and port in self.exact.tensors
+            and port in self.rounded.tensors
         ]
 
     def _unit(self, layer: Layer, port: Port, inherited: float) -> UnitResult:
         case, members = self._case, _members(self._case, port)
         numerics = case.numerics
-        found, rounded, exact = (
-            tensors[port] for tensors in (case.tensors, self._rounded.tensors, self._exact.tensors)
+        observed, rounded, exact = (
+            tensors[port] for tensors in (case.tensors, self.rounded.tensors, self.exact.tensors)
         )
-        limit = limit_of(numerics, found)
-        error = error_of(found, exact, limit, self._lost(rounded, exact))
-        terms = max(self._exact.terms.get(member, Terms()) for member in members)
+        limit = numerics.limit_of(observed)
+        error = error_of(observed, exact, limit, self._lost(rounded, exact))
+        terms = max(self.exact.terms.get(member, Terms()) for member in members)
         unit = ROUNDING["f32"]  # sums are added in f32, whatever is multiplied
         own = error_of(rounded, exact, limit, self._lost(rounded, exact))
         scatter = with_accumulation(scatter_of([own]), unit, terms)
-        scatter = with_floor(scatter, max(self._exact.floors.get(member, 0.0) for member in members))
+        scatter = with_floor(scatter, max(self.exact.floors.get(member, 0.0) for member in members))
         scatter = with_steps(scatter, case.seen.steps.get(port, 0.0))
-        found_excess = excess(error, scatter)
-        moved = found_excess > LOCAL and all(is_move(case.plain.graph[id]) for id in self._ids(port))
-        reason = error.reason or (difference(found, exact) if moved or found_excess == np.inf else "")
+        unit_excess = excess(error, scatter)
+        moved = unit_excess > LOCAL and all(is_move(case.plain.graph[id]) for id in self._ids(port))
+        reason = error.reason or (difference(observed, exact) if moved or unit_excess == np.inf else "")
         return UnitResult(
             name=name_of(case.plain.graph, port),
             operation=layer.operation,
             layers=members,
-            excess=found_excess,
+            excess=unit_excess,
             relative=error.relative,
             inherited=inherited,
-            equal=_equal(found, rounded, numerics),
+            equal=_equal(observed, rounded, numerics),
             scatter=scatter.relative,
             precision=numerics.label,
             reason=reason,
@@ -148,16 +125,16 @@ class LocalErrors:
 
         Consequences of an overflow are not judged either: runtimes turn it into 0, NaN or infinity.
         """
-        if not self._exact.overflows or not self._case.numerics.bounded or rounded.shape != exact.shape:
+        if not self.exact.overflows or not self._case.numerics.bounded or rounded.shape != exact.shape:
             return None
         lost = np.asarray(~np.isfinite(rounded.astype(exact.dtype, copy=False)))
         return lost if lost.any() else None
 
 
-class _Rounded:
+class _RoundedRun:
     """The reference's results for the side's tensors, in the side's precision."""
 
-    def __init__(self, case: Case, inside: InsideDecisions) -> None:
+    def __init__(self, case: Case, inside: BodyDecisions) -> None:
         self._case, self.inside = case, inside
         self.tensors, self.own, self.held = stored(), stored(), stored()
         """The observed tensors, unobserved decisions, and f32 tensors behind observed roundings."""
@@ -172,20 +149,20 @@ class _Rounded:
                     self.tensors[port] = array if rounded is None else rounded(array)
                 elif layer.id in case.deciding:
                     self.own[port] = array
-            seen = case.observed(layer, outputs)
+            observed = case.observed(layer, outputs)
             if rounded is None or layer.id not in held:
-                return seen
-            seen = _before_rounding(seen, outputs, rounded)
+                return observed
+            observed = _before_rounding(observed, outputs, rounded)
             self.held.update(
-                (p, a) for p, a in zip(layer.output_ports, seen, strict=False) if p in case.tensors
+                (p, a) for p, a in zip(layer.output_ports, observed, strict=False) if p in case.tensors
             )
-            return seen
+            return observed
 
         numerics = case.numerics
         is_f32 = numerics.precision == "f32"
         rounded = None if is_f32 else rounding_to(numerics.precision, numerics.bounded)
         held = frozenset({*numerics.wide, *numerics.held})
-        emulate = nodes_in(replace(numerics, held=held), case.plain.graph, case.tensors)
+        emulate = emulate_nodes(replace(numerics, held=held), case.plain.graph, case.tensors)
         change = chained(emulate, exchange)
         case.reference.run(case.feeds, change, self.inside.record, COPIES[numerics.precision])
 
@@ -207,7 +184,7 @@ class _Rounded:
 
 
 def _before_rounding(
-    seen: Sequence[Array], outputs: Sequence[Array], rounded: Callable[[Array], Array]
+    observed: Sequence[Array], outputs: Sequence[Array], rounded: Callable[[Array], Array]
 ) -> tuple[Array, ...]:
     """Return the observed tensors, or the f32 numbers that they round, for layers in f32."""
 
@@ -216,26 +193,26 @@ def _before_rounding(
 
     return tuple(
         by_blocks(choose, output.dtype, array, output) if output.dtype.kind == "f" else array
-        for array, output in zip(seen, outputs, strict=True)
+        for array, output in zip(observed, outputs, strict=True)
     )
 
 
-class _Exact:
+class _ExactRun:
     """The f64 results for the side's tensors, and the judged decisions."""
 
-    def __init__(self, case: Case, rounded: _Rounded) -> None:
+    def __init__(self, case: Case, rounded: _RoundedRun) -> None:
         self._case, self._rounded = case, rounded
         self.tensors = stored()
         self.terms: dict[str, Terms] = {}
-        """How many numbers each layer adds for an element."""
+        """The sums of each layer, by name."""
         self.floors: dict[str, float] = {}
-        """How far runtimes are off in the functions of layers."""
+        """The errors of runtimes in the functions of layers, by name."""
         self.overflows: list[Overflow] = []
-        """The layers whose results exceed the type, in topological order: it begins with the first one."""
+        """The layers whose results overflow their type, in topological order."""
         self.decisions: list[DecisionResult] = []
         self.alternatives: list[Alternative] = []
         self._others: dict[Port, Array] = {}
-        """What layers give if decisions before them that were not observed, and are open, come out otherwise."""
+        """Alternative results of layers, where rounding leaves unobserved decisions open."""
 
     def run(self) -> None:
         """Compute and judge."""
@@ -248,7 +225,7 @@ class _Exact:
             if (floor := floor_of(layer, inputs, outputs[0])) > 0:
                 self.floors[layer.name] = floor
             if layer.id in case.computed:
-                self.overflows += overflows_of(layer, inputs, outputs, self._limits(layer))
+                self.overflows += _overflows(layer, inputs, outputs, self._limits(layer))
             if layer.id in case.deciding:
                 self._judge_decision(layer, inputs, outputs[0])
                 outputs = take(layer, inputs, outputs)
@@ -259,16 +236,16 @@ class _Exact:
             for port, array in zip(layer.output_ports, outputs, strict=False):
                 if port in case.tensors:
                     self.tensors[port] = array
-            seen = case.observed(layer, outputs)
-            held = zip(layer.output_ports, seen, strict=False)  # the observed tensor is rounded once more
+            observed = case.observed(layer, outputs)
+            held = zip(layer.output_ports, observed, strict=False)  # the observed tensor is rounded once more
             return tuple(
                 self._rounded.held.get(port, array).astype(array.dtype, copy=False) for port, array in held
             )
 
-        judged = inside.judge(case.numerics.precision)
-        case.wide.run(case.feeds, chained(case.rounding, judge), inside.replay(judged))
-        self.decisions += judged.decisions
-        self.alternatives = judged.alternatives
+        body_judge = inside.judge(case.numerics.precision)
+        case.wide.run(case.feeds, chained(case.rounding, judge), inside.replay(body_judge))
+        self.decisions += body_judge.decisions
+        self.alternatives = body_judge.alternatives
 
     def saved(self) -> tuple[Json, Iterable[Array]]:
         """Return the results as a record and arrays."""
@@ -276,19 +253,19 @@ class _Exact:
             "tensors": list(self.tensors),
             "terms": {name: list(terms) for name, terms in self.terms.items()},
             "floors": self.floors,
-            "overflows": [each.record() for each in self.overflows],
-            "decisions": list(map(saved_decision, self.decisions)),
-            "alternatives": [[each.number, each.element, each.outer] for each in self.alternatives],
+            "overflows": [overflow.record() for overflow in self.overflows],
+            "decisions": list(map(asdict, self.decisions)),
+            "alternatives": [[other.number, other.element, other.outer] for other in self.alternatives],
         }
-        return record, chain(self.tensors.values(), (each.value for each in self.alternatives))
+        return record, chain(self.tensors.values(), (other.value for other in self.alternatives))
 
     def restore(self, record: Any, arrays: Iterator[Array]) -> None:
         """Restore the results."""
         self.tensors.update(zip(starmap(Port, record["tensors"]), arrays, strict=False))
         self.terms = {name: Terms(*terms) for name, terms in record["terms"].items()}
         self.floors = record["floors"]
-        self.overflows = [Overflow(**each) for each in record["overflows"]]
-        self.decisions = list(map(decision_of, record["decisions"]))
+        self.overflows = [Overflow(**fields) for fields in record["overflows"]]
+        self.decisions = [restore(DecisionResult, fields) for fields in record["decisions"]]
         others = zip(record["alternatives"], arrays, strict=False)
         self.alternatives = [
             Alternative(number, element, value, outer) for (number, element, outer), value in others
@@ -304,8 +281,8 @@ class _Exact:
         return [min(most, LIMITS["f16"]) if half else most for half in is_half]
 
     def _leading(self) -> set[int]:
-        """Return the ids of layers between observed decisions and others before them, element by element, that were not observed."""
-        case, graph, found = self._case, self._case.plain.graph, set[int]()
+        """Return the ids of unobserved elementwise layers that lead to observed decisions."""
+        case, graph, leading = self._case, self._case.plain.graph, set[int]()
         waiting = [
             port.layer
             for port in case.tensors
@@ -319,27 +296,27 @@ class _Exact:
                     by_element
                     and port not in case.tensors
                     and layer.id in case.computed
-                    and layer.id not in found
+                    and layer.id not in leading
                 ):
-                    found.add(layer.id)
+                    leading.add(layer.id)
                     waiting.append(layer.id)
-        return found
+        return leading
 
     def _decide_otherwise(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Note what a layer gives if decisions that were not observed, and that rounding leaves open, come out otherwise."""
-        others = self._others_of(layer, inputs)
-        found = np.array(outputs[0] if others is None else evaluate_layer(layer, others)[0])
+        """Record the alternative result of a layer, if rounding leaves unobserved decisions open."""
+        alternatives = self._others_of(layer, inputs)
+        alternative = np.array(outputs[0] if alternatives is None else evaluate_layer(layer, alternatives)[0])
         count = 0
         if layer.id in self._case.deciding and is_elementwise(layer):
             rounding = 8 * ROUNDING[self._case.numerics.precision]
             count, first = undecided(layer, inputs, outputs[0], rounding, outputs[0].size)
             for place, value in first:
-                found.reshape(-1)[place] = value
-        if count or others is not None:
-            self._others[Port(layer.id, 0)] = found
+                alternative.reshape(-1)[place] = value
+        if count or alternatives is not None:
+            self._others[Port(layer.id, 0)] = alternative
 
     def _others_of(self, layer: Layer, inputs: Sequence[Array]) -> list[Array] | None:
-        """Return the inputs of a layer if open decisions before it come out otherwise; ``None`` if none is open."""
+        """Return the alternative inputs of a layer; ``None`` if no decision before it is open."""
         ports = self._case.plain.graph.reads(layer)
         if len(ports) != len(inputs) or not any(port in self._others for port in ports):
             return None
@@ -347,40 +324,40 @@ class _Exact:
         return [self._others.get(port, array).astype(array.dtype, copy=False) for port, array in pairs]
 
     def _judge_by_either(
-        self, layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, judged: Judged
+        self, layer: Layer, inputs: Sequence[Array], decided: Array, output: Array, judged: Judged
     ) -> Judged:
-        """Judge a decision again where other decisions in its unit, which were not observed, may have come out otherwise."""
-        others = self._others_of(layer, inputs)
-        if others is None or taken.shape != output.shape:
+        """Judge a decision again, allowing for alternative unobserved decisions in its unit."""
+        alternatives = self._others_of(layer, inputs)
+        if alternatives is None or decided.shape != output.shape:
             return judged
-        other = evaluate_layer(layer, others)[0]
-        if other.shape != output.shape:
+        alternative = evaluate_layer(layer, alternatives)[0]
+        if alternative.shape != output.shape:
             return judged
-        wide = taken.astype(np.float64)
-        is_other = np.abs(wide - other.astype(np.float64)) < np.abs(wide - output.astype(np.float64))
+        wide = decided.astype(np.float64)
+        is_other = np.abs(wide - alternative.astype(np.float64)) < np.abs(wide - output.astype(np.float64))
         mixed = [
             np.where(is_other, *np.broadcast_arrays(b, a, is_other)[:2]) if a is not b else a
-            for a, b in zip(inputs, others, strict=True)
+            for a, b in zip(inputs, alternatives, strict=True)
         ]
         rounding = 8 * ROUNDING[self._case.numerics.precision]
-        again = judge(layer, mixed, taken, np.where(is_other, other, output), rounding)
+        again = judge_decision(layer, mixed, decided, np.where(is_other, alternative, output), rounding)
         return again._replace(differ=judged.differ)
 
     def _judge_decision(self, layer: Layer, inputs: Sequence[Array], output: Array) -> None:
         case, port = self._case, Port(layer.id, 0)
         if port not in case.tensors:
             return
-        taken = case.tensors[port]
-        judged = judge(layer, inputs, taken, output, 8 * ROUNDING[case.numerics.precision])
+        decided = case.tensors[port]
+        judged = judge_decision(layer, inputs, decided, output, 8 * ROUNDING[case.numerics.precision])
         if judged.unexplained:
-            judged = self._judge_by_either(layer, inputs, taken, output, judged)
+            judged = self._judge_by_either(layer, inputs, decided, output, judged)
         self.decisions.append(
             DecisionResult(
                 name=layer.name,
                 operation=layer.operation,
                 differ=judged.differ,
                 unexplained=judged.unexplained,
-                of=taken.size,
+                of=decided.size,
                 levels=judged.levels,
                 layers=_members(case, port),
             )
@@ -391,15 +368,43 @@ def _members(case: Case, port: Port) -> tuple[str, ...]:
     return tuple(layer.name for layer in unit_of(case.plain.graph, port, case.tensors, case.computed))
 
 
-def _equal(found: Array, rounded: Array, numerics: Numerics) -> float:
+def _equal(observed: Array, rounded: Array, numerics: Numerics) -> float:
     """Return the fraction of equal elements in a precision; 1 if there are no elements."""
-    if found.shape != rounded.shape:
+    if observed.shape != rounded.shape:
         return 0.0
     # After the last product, a runtime may compute in f32.
     narrowed = (lambda numbers: numbers) if numerics.precision == "f32" else rounding_to(numerics.precision)
     with np.errstate(over="ignore"):
         equal = sum(
             int(np.count_nonzero(narrowed(ours) == theirs.astype(ours.dtype, copy=False)))
-            for ours, theirs in blocks(found, rounded)
+            for ours, theirs in blocks(observed, rounded)
         )
-    return equal / found.size if found.size else 1.0
+    return equal / observed.size if observed.size else 1.0
+
+
+def _overflows(
+    layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array], limits: Sequence[float]
+) -> Iterator[Overflow]:
+    """Yield an overflow of a layer, if any.
+
+    Args:
+        layer: the layer.
+        inputs: its inputs, in f64.
+        outputs: its outputs, in f64.
+        limits: the largest number of the type of each output.
+    """
+    if is_move(layer):
+        return
+    for output, limit in zip(outputs, limits, strict=False):
+        if output.dtype.kind != "f" or (largest := _largest(output)) <= limit:
+            continue
+        read = [_largest(array) for array in inputs if array.dtype.kind == "f"]
+        type = next(name for name in ("f16", "bf16", "f32") if LIMITS[name] >= limit)
+        yield Overflow(layer.name, layer.operation, type, largest, tuple(read))
+        return
+
+
+def _largest(array: Array) -> float:
+    """Return the largest finite magnitude of an array."""
+    sizes = (np.abs(block[np.isfinite(block)]).max(initial=0) for (block,) in blocks(array))
+    return float(max(sizes, default=0.0))

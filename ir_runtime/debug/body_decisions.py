@@ -16,13 +16,13 @@ from .._util.records import Json
 from ..analysis.infer import Inferred
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
-from .decisions import decides, is_elementwise, is_selection, judge, taken, undecided
+from .decisions import decides, is_elementwise, is_selection, judge_decision, taken, undecided
 from .precision import ROUNDING
 from .results import DecisionResult
 from .spilling import Kept
 from .verdict import LOCAL, error_of
 
-__all__ = ["Alternative", "BodyJudge", "Choices", "InsideDecisions"]
+__all__ = ["Alternative", "BodyJudge", "Choices", "BodyDecisions"]
 
 ALTERNATIVES = 64
 """The most alternatives: trying one takes as long as the comparison."""
@@ -63,26 +63,26 @@ class _Place(NamedTuple):
     operation: str
 
 
-class InsideDecisions:
+class BodyDecisions:
     """The decisions inside bodies, in the order of a run.
 
     Args:
         graph: the graph of the model, in its own types.
         types: the inferred values.
-        chosen: alternative decisions.
+        choices: alternative decisions.
     """
 
-    def __init__(self, graph: Graph, types: Inferred, chosen: Choices | None = None) -> None:
+    def __init__(self, graph: Graph, types: Inferred, choices: Choices | None = None) -> None:
         self._deciding = dict(_deciding(graph, types))
-        self._chosen = chosen or {}
+        self._choices = choices or {}
         self._taken: list[_Decision] = []
 
     def record(self, layer: Layer, inputs: Sequence[Array], outputs: _Arrays) -> _Arrays:
         """Record the decision of a layer in a body."""
         if self._deciding and (key := _key(layer)) in self._deciding:
-            if chosen := self._chosen.get(len(self._taken)):
+            if choices := self._choices.get(len(self._taken)):
                 changed = np.array(outputs[0])
-                changed.flat[[*chosen]] = [*chosen.values()]
+                changed.flat[[*choices]] = [*choices.values()]
                 outputs = (changed, *outputs[1:])
             read = inputs if is_elementwise(layer) else ()
             self._taken.append(_Decision(key, Kept(read, copies=True), Kept(outputs, copies=True)))
@@ -98,14 +98,14 @@ class InsideDecisions:
 
     def saved(self) -> tuple[Json, list[Array]]:
         """Return the recording as a record and arrays."""
-        keys: list[Json] = [[list(each.key), len(each.inputs), len(each.outputs)] for each in self._taken]
-        return keys, [array for each in self._taken for array in (*each.inputs, *each.outputs)]
+        keys: list[Json] = [[list(taken.key), len(taken.inputs), len(taken.outputs)] for taken in self._taken]
+        return keys, [array for taken in self._taken for array in (*taken.inputs, *taken.outputs)]
 
     def restore(self, keys: Any, arrays: Iterator[Array]) -> None:
         """Restore a recording."""
         for (id, line, name), inputs, outputs in keys:
-            read, written = (Kept(islice(arrays, count)) for count in (inputs, outputs))
-            self._taken.append(_Decision((id, line, name), read, written))
+            inputs_read, written = (Kept(islice(arrays, count)) for count in (inputs, outputs))
+            self._taken.append(_Decision((id, line, name), inputs_read, written))
 
     def judge(self, precision: str) -> BodyJudge:
         """Return a judge of these decisions, for a replay in f64."""
@@ -114,20 +114,20 @@ class InsideDecisions:
 
 class _Replay:
     def __init__(
-        self, deciding: Mapping[_Key, _Place], found: Sequence[_Decision], judge: BodyJudge | None
+        self, deciding: Mapping[_Key, _Place], decisions: Sequence[_Decision], judge: BodyJudge | None
     ) -> None:
-        self._deciding, self._waiting, self._judge = deciding, enumerate(found), judge
+        self._deciding, self._waiting, self._judge = deciding, enumerate(decisions), judge
 
     def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: _Arrays) -> _Arrays:
         if not self._deciding or (key := _key(layer)) not in self._deciding:
             return outputs
-        number, found = next(self._waiting, (0, None))
-        if found is None or found.key != key:
+        number, decision = next(self._waiting, (0, None))
+        if decision is None or decision.key != key:
             return outputs
-        same = [array.shape for array in found.outputs] == [array.shape for array in outputs]
+        same = [array.shape for array in decision.outputs] == [array.shape for array in outputs]
         if same and self._judge is not None:
-            self._judge.record(number, found, layer, inputs, outputs)
-        return taken(layer, inputs, outputs, found.outputs) if same or is_selection(layer) else outputs
+            self._judge.record(number, decision, layer, inputs, outputs)
+        return taken(layer, inputs, outputs, decision.outputs) if same or is_selection(layer) else outputs
 
 
 class BodyJudge:
@@ -140,52 +140,52 @@ class BodyJudge:
 
     def __init__(self, deciding: Mapping[_Key, _Place], precision: str) -> None:
         self._deciding, self._unit = deciding, ROUNDING[precision]
-        self._found: dict[_Key, DecisionResult] = {}
+        self._results: dict[_Key, DecisionResult] = {}
         self.alternatives: list[Alternative] = []
         """The alternatives so far."""
 
     @property
     def decisions(self) -> list[DecisionResult]:
         """The deciding layers of bodies."""
-        return list(self._found.values())
+        return list(self._results.values())
 
     def record(
-        self, number: int, found: _Decision, layer: Layer, inputs: Sequence[Array], outputs: _Arrays
+        self, number: int, decision: _Decision, layer: Layer, inputs: Sequence[Array], outputs: _Arrays
     ) -> None:
         """Judge a decision.
 
         Args:
             number: its number in the order of a run.
-            found: the decision with its inputs.
+            decision: the decision with its inputs.
             layer: the layer.
             inputs: its inputs in f64.
             outputs: the decision in f64.
         """
-        rounding = LOCAL * max(self._unit, *map(_off, found.inputs, inputs), 0.0)
-        differ = judge(layer, inputs, found.outputs[0], outputs[0], rounding).differ
+        rounding = LOCAL * max(self._unit, *map(_relative_error, decision.inputs, inputs), 0.0)
+        differ = judge_decision(layer, inputs, decision.outputs[0], outputs[0], rounding).differ
         count = 0
         if is_elementwise(layer):
             most = ALTERNATIVES - len(self.alternatives)
-            count, first = undecided(layer, inputs, found.outputs[0], rounding, most)
-            outer = self._deciding[found.key].outer
+            count, first = undecided(layer, inputs, decision.outputs[0], rounding, most)
+            outer = self._deciding[decision.key].outer
             self.alternatives += [Alternative(number, element, value, outer) for element, value in first]
-        outer, name, operation = self._deciding[found.key]
-        before = self._found.get(found.key, DecisionResult(name, operation, 0, 0, 0, layers=(outer,)))
+        outer, name, operation = self._deciding[decision.key]
+        before = self._results.get(decision.key, DecisionResult(name, operation, 0, 0, 0, layers=(outer,)))
         judged = before.unexplained is not None and (is_elementwise(layer) or not differ)
-        self._found[found.key] = DecisionResult(
+        self._results[decision.key] = DecisionResult(
             name=name,
             operation=operation,
             differ=before.differ + differ,
             unexplained=0 if judged else None,  # these are decisions of the reference
-            of=before.of + found.outputs[0].size,
+            of=before.of + decision.outputs[0].size,
             layers=(outer,),
             undecided=before.undecided + count,
         )
 
 
-def _off(found: Array, exact: Array) -> float:
+def _relative_error(read: Array, exact: Array) -> float:
     """Return the f32 error of a decision's input, accumulated over the body."""
-    relative = error_of(found, exact).relative if exact.dtype.kind == "f" else 0.0
+    relative = error_of(read, exact).relative if exact.dtype.kind == "f" else 0.0
     return relative if np.isfinite(relative) else 0.0
 
 
@@ -196,9 +196,9 @@ def _key(layer: Layer) -> _Key:
 def _deciding(graph: Graph, types: Inferred, outer: str = "") -> Iterator[tuple[_Key, _Place]]:
     for layer in graph:
         for body in layer.bodies():
-            if (known := types.bodies.get((layer.id, body.name))) is None:
+            if (body_types := types.bodies.get((layer.id, body.name))) is None:
                 continue
-            for each in body.graph:
-                if decides(body.graph, known, each):
-                    yield _key(each), _Place(outer or layer.name, each.name, each.operation)
-            yield from _deciding(body.graph, known, outer or layer.name)
+            for inner in body.graph:
+                if decides(body.graph, body_types, inner):
+                    yield _key(inner), _Place(outer or layer.name, inner.name, inner.operation)
+            yield from _deciding(body.graph, body_types, outer or layer.name)
