@@ -91,8 +91,8 @@ oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted 
 emulated: $(VENV)/test kernels ## run networks on the kernels of all instruction sets, and AArch64's tests, emulated: TARGETS="--tests", "--help" for more
 	PYTHONPATH=tests $(BIN)/python -m targets out/emulated --emulated $(TARGETS)
 
-conformance: $(VENV)/test ## build the conformance corpus from the samples, into out/conformance
-	PYTHONPATH=tests $(BIN)/python -m conformance.build out/conformance
+conformance: $(VENV)/test kernels ## build the conformance corpus out/ir-conformance-<version>.zip, and list what has no case
+	PYTHONPATH=tests $(BIN)/python -m conformance.build out
 
 zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
 	$(BIN)/python tests/models/zoo.py --jobs 2 --out $(ZOO)

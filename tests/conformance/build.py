@@ -1,99 +1,109 @@
-"""Build the conformance corpus: ``python -m conformance out/``, or ``make conformance``."""
+"""Build the conformance corpus: ``python -m conformance.build out/``, or ``make conformance``."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from harness.files import model_of
-from harness.sample import Sample, all_samples
+from harness.sample import Sample
 
 import ir_runtime as ov
-from conformance.truth import Truth, Unstable, truth_of
-from ir_runtime.conformance.case import Case, Tolerance
+from conformance.coverage import Coverage
+from conformance.refusals import refusal_cases
+from conformance.values import dynamic_cases, samples, value_cases
+from conformance.whole_models import body_cases, state_cases
+from ir_runtime.conformance.case import Case
 from ir_runtime.errors import IRError
-from ir_runtime.ir.element import ElementType
+from ir_runtime.ops import registry
+from ir_runtime.ops._define.describe import group
 
-__all__ = ["Built", "build", "cases", "cases_of"]
+__all__ = ["Built", "all_cases", "build"]
 
-RANDOM = {"RandomUniform", "Multinomial"}
-"""Operations whose outputs are not determined by their inputs."""
+_HERE = Path(__file__).parent
 
 
 @dataclass
 class Built:
-    """What was built, and what was left out."""
+    """A corpus that was built, and what was left out of it.
 
-    cases: int = 0
+    Args:
+        path: the file.
+        coverage: what has cases.
+        left_out: the samples that are no cases, and why.
+    """
+
+    path: Path
+    coverage: Coverage = field(default_factory=Coverage)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def cases(built: Built, samples: Iterable[Sample]) -> Iterator[Case]:
-    """Yield the cases of samples; count what is left out."""
-    numbers: Counter[str] = Counter()
-    for sample in samples:
-        numbers[sample.op] += 1
-        name = f"{sample.op}/{numbers[sample.op]:04}"
-        if sample.cls.name in RANDOM:
-            built.left_out["random numbers"] += 1
-            continue
-        try:
-            yield from cases_of(name, sample)
-        except Unstable as reason:
-            built.left_out[str(reason)] += 1
+def all_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]] | None = None) -> Iterator[Case]:
+    """Yield the cases of a corpus in the order of operations' names.
+
+    Args:
+        left_out: counts samples that are no cases, by reason.
+        every: the samples, by operation; all by default, and networks, too.
+    """
+    chosen = samples() if every is None else every
+    yield from value_cases(left_out, chosen)
+    yield from dynamic_cases(left_out, chosen)
+    if every is None:
+        yield from refusal_cases(cls.versioned_name() for cls in registry if group(cls))
+        yield from body_cases(left_out)
+        yield from state_cases()
+    else:
+        yield from refusal_cases(chosen)
 
 
-def cases_of(name: str, sample: Sample) -> Iterator[Case]:
-    """Yield the cases of a sample; `Unstable` if it has none."""
-    xml, weights = model_of(sample, sample.constant)
-    feeds = [x for index, x in enumerate(sample.inputs) if index not in sample.constant]
-    types = [value.element for index, value in enumerate(sample.values()) if index not in sample.constant]
-    model = ov.read_model(xml, weights)
-    truth = _truth(sample, model, feeds)
-    yield Case(
-        name, sample.op, "value", xml, weights, feeds, truth.outputs, types, truth.types, truth.tolerances,
-        truth.source, sample.differs,
-    )  # fmt: skip
+def build(folder: Path, every: Mapping[str, Sequence[Sample]] | None = None) -> Built:
+    """Write a corpus; the same samples give the same bytes.
 
-
-def _truth(sample: Sample, model: ov.Model, feeds: list[object]) -> Truth:
-    if sample.expect is None:
-        return truth_of(model, feeds)
-    types = [port.element_type for port in model.outputs]
-    types = [
-        ElementType.from_dtype(x.dtype) if t is ElementType.dynamic else t
-        for t, x in zip(types, sample.expect, strict=True)
-    ]
-    tolerances = [Tolerance(ulp=4) if element.real else Tolerance() for element in types]
-    return Truth(list(sample.expect), types, tolerances, "page")
-
-
-def build(folder: Path, samples: Iterable[Sample]) -> Built:
-    """Write the corpus; the same samples give the same bytes."""
-    built = Built()
+    Args:
+        folder: where to; it is created.
+        every: as for `all_cases`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"ir-conformance-{ov.__version__.rpartition('-')[2]}.zip"
-    lines = []
-    with ZipFile(path, "w", ZIP_DEFLATED, compresslevel=9) as archive:
-        for case in cases(built, samples):
-            for name, contents in case.files():
-                entry = ZipInfo(f"{case.id}/{name}")
-                entry.compress_type = ZIP_DEFLATED
-                archive.writestr(entry, contents)
-                lines.append(f"{sha256(contents).hexdigest()}  {case.id}/{name}\n")
-            built.cases += 1
-        archive.writestr(ZipInfo("MANIFEST"), "".join(lines), ZIP_DEFLATED)
+    built = Built(folder / f"ir-conformance-{ov.__version__.rpartition('-')[2]}.zip")
+    hashes = []
+    with ZipFile(built.path, "w") as archive:
+        files = chain(_files(built, all_cases(built.left_out, every)), _pages())
+        for name, contents in files:
+            _add(archive, name, contents)
+            hashes.append(f"{sha256(contents).hexdigest()}  {name}\n")
+        _add(archive, "MANIFEST", "".join(hashes).encode())
     return built
+
+
+def _files(built: Built, every: Iterable[Case]) -> Iterator[tuple[str, bytes]]:
+    for case in every:
+        built.coverage.add(case)
+        for name, contents in case.files():
+            yield f"{case.id}/{name}", contents
+
+
+def _pages() -> Iterator[tuple[str, bytes]]:
+    """The page that explains the corpus, and its licence."""
+    yield "README.md", (_HERE / "corpus.md").read_bytes()
+    yield "LICENSE", (_HERE.parents[1] / "LICENSE").read_bytes()
+
+
+def _add(archive: ZipFile, name: str, contents: bytes) -> None:
+    entry = ZipInfo(name)  # of 1980, on any day
+    entry.compress_type = ZIP_DEFLATED
+    archive.writestr(entry, contents, compresslevel=9)
 
 
 if __name__ == "__main__":
     try:
-        done = build(Path(sys.argv[1]), all_samples())
+        done = build(Path(sys.argv[1]))
     except IRError as problem:
         sys.exit(str(problem))
-    print(f"{done.cases} cases; left out: {dict(done.left_out)}")
+    print(done.coverage.text())
+    print(f"left out: {dict(done.left_out)}")
+    print(f"{done.path}: {done.path.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,24 @@
+"""Cases of models that must be refused: one for each clause of each operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from harness.clauses import violations
+
+from ir_runtime.conformance.case import Case
+from ir_runtime.ops._define.clauses import cite
+
+__all__ = ["refusal_cases"]
+
+
+def refusal_cases(operations: Iterable[str]) -> Iterator[Case]:
+    """Yield a model for each clause, which it violates: readers, compilers or a run on the inputs must refuse it."""
+    for operation in operations:
+        for number, violation in enumerate(violations(operation), 1):
+            net, feeds = violation.net, list(violation.feeds)
+            types = list(violation.types)
+            yield Case(
+                f"{operation}/refusal-C{number}", operation, "refusal", net.xml(), net.weights, feeds, [], types, [],
+                [], "page", clauses=[cite(operation, violation.clause)],
+            )  # fmt: skip

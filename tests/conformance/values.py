@@ -1,0 +1,205 @@
+"""Cases from the samples of operations: values, shapes alone, and values with dynamic dims.
+
+Where no sample has an element type that an input may have, a sample is converted to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from harness.files import model_of
+from harness.sample import Sample, all_samples
+from samples.variations import OUT
+
+import ir_runtime as ov
+from conformance.bounds import tolerances
+from conformance.truth import Truth, Unstable, truth_of
+from ir_runtime.conformance.case import Case, Source, Tolerance
+from ir_runtime.errors import IRError
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.tensor import Array
+from ir_runtime.ops import Op, registry
+from ir_runtime.ops._define.describe import group
+
+__all__ = ["Unfit", "cases_of", "converted", "dynamic_cases", "judged_cases", "samples", "value_cases"]
+
+RANDOM = {"RandomUniform", "Multinomial"}
+"""Operations whose outputs are not determined by their inputs: only types and shapes are."""
+_DYNAMIC = 4
+"""Samples of an operation that become dynamic."""
+
+
+class Unfit(Exception):  # noqa: N818 - an answer
+    """A sample that is no case, and why."""
+
+
+@cache
+def samples() -> Mapping[str, Sequence[Sample]]:
+    """The samples of the tests by operation, and those converted to the types that these leave out."""
+    found: dict[str, list[Sample]] = {}
+    for sample in all_samples():
+        found.setdefault(sample.op, []).append(sample)
+    for cls in registry:
+        if group(cls):
+            of_op = found.get(cls.versioned_name(), [])
+            of_op.extend(converted(cls, list(of_op)))
+    return found
+
+
+def value_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]]) -> Iterator[Case]:
+    """Yield the cases of samples; count those that are none."""
+    for operation, of_op in sorted(every.items()):
+        for number, sample in enumerate(of_op, 1):
+            try:
+                yield from cases_of(f"{operation}/{number:04}", sample)
+            except Unfit as reason:
+                left_out[str(reason)] += 1
+
+
+def dynamic_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]]) -> Iterator[Case]:
+    """Yield cases whose models leave every dim of their inputs open."""
+    for operation, of_op in sorted(every.items()):
+        chosen = [s for s in of_op if any(x.ndim and i not in s.constant for i, x in enumerate(s.inputs))]
+        step = max(1, len(chosen) // _DYNAMIC)
+        for number, sample in enumerate(chosen[::step][:_DYNAMIC], 1):
+            try:
+                yield from cases_of(f"{operation}/dynamic-{number}", sample, dynamic=True)
+            except Unfit as reason:
+                left_out[str(reason)] += 1
+
+
+def judged_cases() -> Iterator[tuple[Case, Truth]]:
+    """Yield cases with their truth."""
+    for operation, of_op in sorted(samples().items()):
+        for number, sample in enumerate(of_op, 1):
+            if sample.cls.name not in RANDOM:
+                try:
+                    yield _judged(f"{operation}/{number:04}", sample)
+                except (Unfit, Unstable):
+                    continue
+
+
+def cases_of(name: str, sample: Sample, dynamic: bool = False) -> Iterator[Case]:
+    """Yield the cases of a sample.
+
+    Raises:
+        Unfit: if it has none, and why.
+    """
+    if sample.cls.name in RANDOM:
+        yield from _random(name, sample, dynamic)
+        return
+    try:
+        case, truth = _judged(name, sample, dynamic)
+    except Unstable as undecided:
+        case = _case(name, sample, dynamic, str(undecided))
+        yield replace(case, kind="shape", expected=undecided.outputs, output_types=undecided.types, tolerances=[Tolerance(predicate="shape")] * len(undecided.types))  # fmt: skip
+        return
+    yield replace(case, tolerances=tolerances(sample.op, truth))
+
+
+def _judged(name: str, sample: Sample, dynamic: bool = False) -> tuple[Case, Truth]:
+    case = _case(name, sample, dynamic, sample.differs)
+    try:
+        truth = truth_of(ov.read_model(case.xml, case.weights), case.inputs)
+    except IRError as problem:
+        raise Unfit(f"refused: {problem.code}") from problem
+    source: Source = "page" if sample.expect is not None else "f64" if truth.precision else "exact"
+    tolerance = [Tolerance()] * len(truth.types)
+    return replace(
+        case, expected=truth.outputs, output_types=truth.types, source=source, tolerances=tolerance
+    ), truth
+
+
+def _random(name: str, sample: Sample, dynamic: bool) -> Iterator[Case]:
+    case = _case(name, sample, dynamic, "numbers are random; types and shapes are not")
+    model = ov.read_model(case.xml, case.weights)
+    results = ov.compile_model(model, backend="reference")(list(case.inputs)).to_tuple()
+    types = [ElementType.from_dtype(array.dtype) for array in results]
+    tolerance = [Tolerance(predicate="shape")] * len(types)
+    yield replace(case, kind="shape", expected=results, output_types=types, tolerances=tolerance)
+
+
+def _case(name: str, sample: Sample, dynamic: bool, notes: str) -> Case:
+    """Return a case of the model of a sample, without outputs."""
+    try:
+        xml, weights = model_of(sample, sample.constant, dynamic)
+    except IRError as problem:
+        raise Unfit(f"refused: {problem.code}") from problem
+    fed = [index for index in range(len(sample.inputs)) if index not in sample.constant]
+    types = [sample.values()[index].element for index in fed]
+    kind = "dynamic" if dynamic else "value"
+    inputs = [sample.inputs[index] for index in fed]
+    return Case(name, sample.op, kind, xml, weights, inputs, [], types, [], [], notes=notes)
+
+
+def converted(cls: type[Op], of_op: Sequence[Sample]) -> Iterator[Sample]:
+    """Yield a sample in each type that an input may have and that no sample has."""
+    for place, port in enumerate(cls.inputs):
+        having = [sample for sample in of_op if place < len(sample.inputs)]
+        seen = {sample.values()[place].element for sample in having}
+        for element in port.element.allowed:
+            if element in seen or (cls.versioned_name(), element.label) in OUT:
+                continue
+            for sample in sorted(having, key=_is_plain)[:4]:
+                converted = _in_type(sample, place, element)
+                if _is_computed(converted):
+                    yield converted
+                    break
+
+
+def _is_plain(sample: Sample) -> tuple[bool, bool, int]:
+    """Order samples: usual ones that OpenVINO agrees with first, small ones before others."""
+    numbers = [x for x in sample.inputs if x.dtype != object]
+    return bool(sample.differs), any(not x.size for x in numbers), sum(x.size for x in sample.inputs)
+
+
+def _in_type(sample: Sample, place: int, element: ElementType) -> Sample:
+    """Return a sample with an input, and those that share its type, in another type."""
+    wanted = sample.cls.port_of(place)
+    inputs, types = list(sample.inputs), dict(sample.types)
+    for index, array in enumerate(sample.inputs):
+        port = sample.cls.port_of(index)
+        shares = (
+            port is not None and wanted is not None and port.element.shared and port.element == wanted.element
+        )
+        if index == place or shares or (port is wanted):
+            inputs[index] = _cast(array, element)
+            types.pop(index, None)
+            if element is ElementType.string or ElementType.from_dtype(inputs[index].dtype) is not element:
+                types[index] = element
+    return replace(sample, inputs=tuple(inputs), types=types, expect=None, differs="")
+
+
+def _cast(array: Array, element: ElementType) -> Array:
+    """Return numbers that the type can hold, as it holds them."""
+    if element is ElementType.string:
+        return np.array([str(x) for x in array.flat], object).reshape(array.shape)
+    if array.dtype == object:
+        array = np.arange(array.size).reshape(array.shape) % 3
+    if element is ElementType.boolean:
+        return array.astype(np.float64) != 0
+    numbers = np.nan_to_num(array.astype(np.float64), nan=0.0).clip(-100, 100)
+    if not element.integral:
+        return np.asarray(np.abs(numbers) + 1 if element.label == "f8e8m0" else numbers).astype(element.dtype)
+    signed = element.label.startswith("i")
+    low, high = (
+        (-(1 << (element.bits - 1)), (1 << (element.bits - 1)) - 1)
+        if signed
+        else (0, (1 << element.bits) - 1)
+    )
+    return np.asarray(numbers.clip(low, high)).astype(element.dtype)
+
+
+def _is_computed(sample: Sample) -> bool:
+    try:
+        sample.layer().infer_types(*sample.values())
+        xml, weights = model_of(sample, sample.constant)
+        feeds = [x for index, x in enumerate(sample.inputs) if index not in sample.constant]
+        ov.compile_model(ov.read_model(xml, weights), backend="reference")(feeds)
+    except (IRError, ValueError, TypeError):
+        return False
+    return True
