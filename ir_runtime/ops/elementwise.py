@@ -69,11 +69,12 @@ class RealUnary(Unary):
 
 
 class Binary(Op):
-    """Base of element-wise operations of two inputs. A subclass sets ``ufunc`` or overrides `compute`.
+    """Base of element-wise operations of two inputs. A subclass sets ``ufunc`` or overrides `compute`."""
 
-    Integers wrap around, as in OpenVINO's reference; its CPU plugin saturates 8-bit types. Some pages lack
-    the rule ``pdpd``, which OpenVINO accepts for all.
-    """
+    decisions = (
+        "integers wrap around, as in OpenVINO's reference; its CPU plugin saturates 8-bit types",
+        "auto_broadcast pdpd is read for all, as in OpenVINO, though some pages do not list it",
+    )
 
     bounded = True
     flops_per_element = 1

@@ -23,10 +23,9 @@ SAME = "of the shape of data"
 
 @op("NormalizeL2-1")
 class NormalizeL2(Op):
-    """Divide ``data`` by its L2 norm over ``axes``.
+    """Divide ``data`` by its L2 norm over ``axes``."""
 
-    Over no axes, each element is divided by itself: 1, and 0 for 0.
-    """
+    decisions = ("over no axes, each element is divided by itself: 1, and 0 for 0, as in OpenVINO",)
 
     bounded = True
     flops_per_element = 3
@@ -81,10 +80,11 @@ class GRN(Op):
 
 @op("MVN-6", spec="normalization/mvn-6")
 class MVN(Op):
-    """Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation.
+    """Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation."""
 
-    Sums do not overflow, as on the page. OpenVINO's are those of f32, so that all becomes 0 beside one number of 3e38.
-    """
+    decisions = (
+        "sums do not overflow, as on the page; OpenVINO's are those of f32, so that all becomes 0 beside one number of 3e38",
+    )
 
     bounded = True
     flops_per_element = 5
@@ -160,11 +160,12 @@ class MVN1(Op):
 
 @op("LRN-1", spec="normalization/lrn-1")
 class LRN(Op):
-    """Divide ``data`` by a power of the sum of squares in a window around each element.
+    """Divide ``data`` by a power of the sum of squares in a window around each element."""
 
-    The window is ``size`` long, or one less where that is even: so OpenVINO's reference and plugin,
-    where the page adds one. The plugin rounds ``bias`` to an integer; we do not.
-    """
+    decisions = (
+        "the window is size long, or one less where that is even, as in OpenVINO's reference and plugin; the page adds one",
+        "bias is not rounded; OpenVINO's plugin rounds it to an integer",
+    )
 
     bounded = True
 

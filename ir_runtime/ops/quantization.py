@@ -32,6 +32,11 @@ class FakeQuantize(Op):
     two limits is the lower one. NaN stays NaN.
     """
 
+    decisions = (
+        "NaN stays NaN, as in OpenVINO's reference; the page does not mention it",
+        "auto_broadcast pdpd aligns first axes, as the page says; OpenVINO's reference and plugin take it for numpy",
+    )
+
     bounded = True
     flops_per_element = 7
 

@@ -24,12 +24,13 @@ Axes = tuple[int, ...]
 
 
 class Reduction(Op):
-    """Base of all reductions. A member defines the reduction along a tuple of axes.
+    """Base of all reductions. A member defines the reduction along a tuple of axes."""
 
-    Empty axes leave the data unchanged, according to all pages; OpenVINO's ReduceL1 and ReduceL2 still take
-    absolute values. The pages forbid repeated axes; OpenVINO accepts them, here they are refused. Axes 0 and
-    -1 of a scalar refer to its only element, as in OpenVINO.
-    """
+    decisions: ClassVar[tuple[str, ...]] = (
+        "empty axes leave the data unchanged, as all pages say; OpenVINO's ReduceL1 and ReduceL2 still take absolute values",
+        "an axis that is repeated is refused, as the pages ask; OpenVINO reduces it once",
+        "axes 0 and -1 of a scalar are its only element, as in OpenVINO; the pages do not say so",
+    )
 
     bounded = True
     flops_per_element = 0
@@ -75,10 +76,12 @@ class ReduceSum(Reduction):
 
 @op("ReduceMean-1")
 class ReduceMean(Reduction):
-    """Mean of ``data`` over ``axes``; for integers, truncated toward zero.
+    """Mean of ``data`` over ``axes``; for integers, truncated toward zero."""
 
-    The sum of integers does not overflow here, as it may in OpenVINO; the mean of no elements is 0.
-    """
+    decisions = (
+        "the mean of no elements is 0, as in OpenVINO; the page does not say",
+        "the mean of integers is truncated toward zero, and their sum does not overflow; in OpenVINO it may",
+    )
 
     flops_per_element = 1
 
@@ -133,11 +136,11 @@ class UfuncReduction(Reduction):
 
 @op("ReduceProd-1")
 class ReduceProd(UfuncReduction):
-    """Product of ``data`` over ``axes``, rounded once as sums are.
+    """Product of ``data`` over ``axes``, rounded once as sums are."""
 
-    OpenVINO multiplies f32 in f32, where an intermediate product may overflow: 1e30 * 1e30 * 1e-30 is
-    infinite there, and 1e30 here, as on the page.
-    """
+    decisions = (
+        "the product of f32 is rounded once, as on the page: 1e30 * 1e30 * 1e-30 is 1e30; OpenVINO multiplies in f32, and gives infinity",
+    )
 
     ufunc = np.multiply
     symbolic = True
@@ -155,6 +158,11 @@ class ReduceProd(UfuncReduction):
 class ReduceMin(UfuncReduction):
     """Smallest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the highest number."""
 
+    decisions = (
+        "NaN is passed over, as in OpenVINO's reference; the page does not mention it",
+        "the minimum of nothing is the highest number, infinity of real ones, as in OpenVINO's reference; the page does not say",
+    )
+
     ufunc = np.fmin
     symbolic = True
 
@@ -167,10 +175,12 @@ class ReduceMin(UfuncReduction):
 
 @op("ReduceMax-1")
 class ReduceMax(UfuncReduction):
-    """Largest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the lowest number.
+    """Largest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the lowest number."""
 
-    As in OpenVINO, that number is finite, and negative infinities do not get below it.
-    """
+    decisions = (
+        "NaN is passed over, as in OpenVINO's reference; the page does not mention it",
+        "the maximum of nothing, and of negative infinities, is the lowest finite number, as in OpenVINO; the page does not say",
+    )
 
     ufunc = np.fmax
     symbolic = True

@@ -46,6 +46,12 @@ PROMOTED = tuple(ElementType.parse(label) for label in ("boolean", *UNSIGNED, *S
 class Convert(Op):
     """The numbers of ``data`` as numbers of another element type."""
 
+    decisions = (
+        "NaN, and a number too large for an integer type, become the lowest number of i64 or i32, truncated to the type, as on x86 in OpenVINO's reference; the page leaves it open",
+        "numbers too large for a real type become infinite, but i32 in f16, which becomes 65504, as in OpenVINO's reference",
+        "bf16 is rounded to nearest, ties to even, as in OpenVINO's plugin; its reference rounds even numbers down",
+    )
+
     bounded = True
     flops_per_element = 0
 

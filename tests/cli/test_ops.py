@@ -129,7 +129,17 @@ def test_json_has_stable_keys_and_the_specification(invoke: Invoke) -> None:
     keys = set(records[0])
     assert keys == {
         *("operation", "name", "version", "group", "summary", "doc", "inputs", "outputs"),
-        *("attributes", "types", "spec", "tested_against", "tests", "source", "flops_per_element", "clauses"),
+        *(
+            "attributes",
+            "types",
+            "spec",
+            "tested_against",
+            "tests",
+            "source",
+            "flops_per_element",
+            "clauses",
+            "decisions",
+        ),
     }
     assert all(set(r) == keys for r in records)
     (found,) = json.loads(invoke("ops ReduceL2-4 --json").stdout)["operations"]

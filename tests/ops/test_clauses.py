@@ -12,7 +12,8 @@ from harness.sample import named_samples
 import ir_runtime as ov
 from ir_runtime.ops import Op, registry
 from ir_runtime.ops._define.clauses import cite, clauses
-from ir_runtime.ops._define.describe import group
+from ir_runtime.ops._define.describe import group, record
+from ir_runtime.ops._define.page import page
 
 OURS = [cls for cls in registry if group(cls)]
 # A model has a violation of each of these only while it runs.
@@ -85,6 +86,21 @@ def test_each_operation_with_clauses_has_a_sample_that_fulfils_them() -> None:
     sampled = {sample.op for sample in named_samples().values()}
     bodies = {"If-8", "Loop-5", "TensorIterator-1", "ReadValue-6"}
     assert {name for name, _, _ in numbered()} - sampled == bodies
+
+
+def test_decisions_are_numbered_from_those_of_the_bases_on() -> None:
+    (cls,) = registry.versions("ReduceMax")
+    assert len(cls.decided()) == 5
+    assert "- D1: empty axes leave the data unchanged" in page(cls).replace("*", "-")
+    assert record(cls)["decisions"] == list(cls.decided())
+
+
+@pytest.mark.parametrize("cls", [cls for cls in OURS if cls.decided()], ids=lambda cls: cls.versioned_name())
+def test_decisions_have_one_style(cls: type[Op]) -> None:
+    """What is done comes first, then the reason: the page, or OpenVINO."""
+    for decision in cls.decided():
+        assert not decision.endswith(".")
+        assert re.search(r"OpenVINO|page", decision)
 
 
 def test_errors_cite_the_clause() -> None:

@@ -76,6 +76,7 @@ def record(cls: type[Op]) -> Described:
             {"name": e.name, "allowed": [t.label for t in e.allowed], "doc": e.doc} for e in _elements(cls)
         ],
         "clauses": list(clauses(cls.versioned_name())) if group(cls) else [],
+        "decisions": list(cls.decided()),
         "spec": link(cls),
         "tested_against": TESTED_AGAINST if group(cls) else None,
         "source": source(cls),

@@ -121,6 +121,8 @@ class Op:
     keeps_types: ClassVar[bool] = False
     """Whether it requires the declared element types, as its code may not support others."""
     """Whether it must run even if its outputs are unused, as Assign does."""
+    decisions: ClassVar[tuple[str, ...]] = ()
+    """What a class does where its page leaves a choice, or where OpenVINO differs from it, and why; see `Op.decided`."""
     flops_per_element: ClassVar[int] = 1
     """Arithmetic operations for each element of the first output, in addition to `macs`; 0 for data movement.
     """
@@ -183,6 +185,12 @@ class Op:
     def cite(cls, clause: str) -> str:
         """Return a clause with its number, as messages cite it: ``ReduceL2-4 C5: axes is a scalar or 1-D``."""
         return cite(cls.versioned_name(), clause)
+
+    @classmethod
+    def decided(cls) -> tuple[str, ...]:
+        """Return the decisions of the class, after those of its bases; they are numbered in this order: ``ReduceMax-1 D4``."""
+        listed = (decision for base in reversed(cls.__mro__) for decision in vars(base).get("decisions", ()))
+        return tuple(dict.fromkeys(listed))
 
     @classmethod
     def schema(cls) -> Mapping[str, Attribute]:

@@ -27,7 +27,8 @@ def _page(description: Described) -> Iterator[str]:
     yield from _section("Outputs", map(_output, description["outputs"]))
     yield from _section("Attributes", map(_attribute, description["attributes"]))
     yield from _section("Types", map(_element, description["types"]))
-    yield from _section("Clauses", map(_clause, enumerate(description["clauses"], 1)))
+    for title in ("Clauses", "Decisions"):
+        yield from _section(title, _numbered(title[0], description[title.lower()]))
     if description["tests"]:
         yield from _example(description["tests"])
         yield from _flops(description["tests"], description["flops_per_element"])
@@ -90,9 +91,8 @@ def _element(element: Described) -> str:
     return _entry(element["name"], element["allowed"], "")
 
 
-def _clause(numbered: tuple[int, str]) -> str:
-    number, clause = numbered
-    return f"C{number}: {clause}"
+def _numbered(letter: str, sentences: Sequence[str]) -> Iterator[str]:
+    return (f"{letter}{number}: {sentence}" for number, sentence in enumerate(sentences, 1))
 
 
 def _entry(name: str, qualifiers: Sequence[str], doc: str) -> str:

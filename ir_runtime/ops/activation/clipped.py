@@ -100,6 +100,8 @@ def _hard_sigmoid(x: Array) -> Array:
 class HardSigmoid(Op):
     """The line ``alpha`` x + ``beta`` for each element x of ``data``, cut off below 0 and above 1."""
 
+    decisions = ("NaN becomes 1, as in OpenVINO; the page does not mention it",)
+
     bounded = True
     flops_per_element = 1
 
@@ -121,11 +123,11 @@ class HardSigmoid(Op):
 
 @op("PReLU-1", spec="activation/prelu-1")
 class PReLU(Op):
-    """The elements of ``data``, but those below zero times ``slope``.
+    """The elements of ``data``, but those below zero times ``slope``."""
 
-    OpenVINO also takes a scalar as slope, where the page asks for at least one dimension, and integers, where it
-    asks for floating-point numbers.
-    """
+    decisions = (
+        "slope may be a scalar, and all may be integers, as in OpenVINO; the page asks for an axis and floating-point numbers",
+    )
 
     bounded = True
     flops_per_element = 1

@@ -38,10 +38,9 @@ class SoftMax(SoftmaxBase):
 
 @op("SoftMax-1", spec="activation/softmax-1")
 class SoftMax1(SoftMax):
-    """As version 8, with axes from the front only.
+    """As version 8, with axes from the front only."""
 
-    Where ``axis`` is left out, it is 1, as the page says; OpenVINO takes 0.
-    """
+    decisions = ("an axis that is left out is 1, as the page says; OpenVINO takes 0",)
 
     axis: int = attr(1, ge=0, doc="the axis of the sums")
 

@@ -20,11 +20,12 @@ T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 
 @op("CumSum-3", spec="arithmetic/cumsum-3")
 class CumSum(Op):
-    """Sums of ``data`` up to each element along ``axis``.
+    """Sums of ``data`` up to each element along ``axis``."""
 
-    OpenVINO also accepts booleans, where the page asks for numbers: their sum is whether one of them is true; and
-    axes 0 and -1 of a scalar, whose sum it is itself.
-    """
+    decisions = (
+        "the sum of booleans is whether one of them is true, as in OpenVINO; the page asks for numbers",
+        "axes 0 and -1 of a scalar, which is its own sum, are read, as in OpenVINO",
+    )
 
     bounded = True
     flops_per_element = 1

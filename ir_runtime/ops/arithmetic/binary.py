@@ -155,11 +155,12 @@ class Power(Binary):
 
 @op("Maximum-1")
 class Maximum(Binary):
-    """The larger one of ``a`` and ``b``; ``a`` where either is NaN.
+    """The larger one of ``a`` and ``b``; ``a`` where either is NaN."""
 
-    The page says nothing about NaN. In OpenVINO's reference the comparison fails, and leaves ``a``: so it is here. Its
-    plugin takes ``b``. Of zeros, which are equal, ``a`` is taken whatever their signs.
-    """
+    decisions = (
+        "with a NaN the result is a, as in OpenVINO's reference, in which the comparison fails; its plugin takes b",
+        "of zeros, which are equal, a is taken whatever their signs; the page does not say",
+    )
 
     monotonicity = "increasing"
 

@@ -100,11 +100,11 @@ def _channels_hint(channels: Dimension, out: Dimension, each: Dimension) -> str:
 
 
 class ForwardConvolution(ConvolutionBase):
-    """Base of plain and grouped convolutions; plain ones are of one group.
+    """Base of plain and grouped convolutions; plain ones are of one group."""
 
-    OpenVINO has no callable reference for integers, and its plugin saturates them; here they wrap around, as
-    in the arithmetic of its reference.
-    """
+    decisions = (
+        "sums of integers wrap around; OpenVINO has no callable reference for them, and its plugin saturates",
+    )
 
     def convolve(self, data: Array, filters: Array) -> Array:
         """Correlate with filters ``[G, C_out, C_in, kernel...]``."""

@@ -128,10 +128,11 @@ class GenerateProposals(GenerateProposalsBase):
 
 @op("ExperimentalDetectronGenerateProposalsSingleImage-6")
 class GenerateProposalsSingleImage(GenerateProposalsBase):
-    """Boxes that ``deltas`` make of ``anchors``, the best of those that do not overlap.
+    """Boxes that ``deltas`` make of ``anchors``, the best of those that do not overlap."""
 
-    Boxes below min_size have a score of 0, and so come last, where the page leaves them out.
-    """
+    decisions = (
+        "boxes below min_size have a score of 0, and so come last, as in OpenVINO; the page leaves them out",
+    )
 
     keeps_small = True
 

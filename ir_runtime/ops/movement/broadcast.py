@@ -118,11 +118,11 @@ def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> Part
 
 @op("Broadcast-3")
 class Broadcast(BroadcastBase):
-    """Repeat ``data`` along axes until it has the lengths in ``target_shape``.
+    """Repeat ``data`` along axes until it has the lengths in ``target_shape``."""
 
-    The page does not list mode ``pdpd``, which OpenVINO reads: there the first axes are aligned.
-    Like ``bidirectional`` it keeps lengths of the data where the target has 1.
-    """
+    decisions = (
+        "mode pdpd, which the page does not list and OpenVINO reads, aligns first axes, and keeps lengths of data where the target has 1",
+    )
 
     mode: Literal["numpy", "explicit", "bidirectional", "pdpd", "none"] = attr(
         "numpy", doc="whether last axes are aligned, one way or both, first ones, or those in axes_mapping"

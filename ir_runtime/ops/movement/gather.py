@@ -16,11 +16,11 @@ from ._indices import one_axis, outside
 
 
 class GatherBase(Op):
-    """Base of the versions.
+    """Base of the versions."""
 
-    An index outside the axis gives zeros, and a negative one counts from the end, according to the page of
-    version 8; older pages leave this open, and the reference treats all versions alike.
-    """
+    decisions = (
+        "an index outside the axis gives zeros, and a negative one counts from the end, in all versions, as the page of version 8 says; older pages leave it open",
+    )
 
     bounded = True
 

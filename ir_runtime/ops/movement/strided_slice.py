@@ -23,11 +23,13 @@ def _mask(what: str, *default: tuple[int, ...], default_with_warning: str | None
 
 @op("StridedSlice-1")
 class StridedSlice(Op):
-    """The elements of ``data`` from ``begin`` to before ``end`` by ``strides``, as the masks have it.
+    """The elements of ``data`` from ``begin`` to before ``end`` by ``strides``, as the masks have it."""
 
-    The reference says what the page leaves open: an end mask on the way back takes the first element,
-    too; a slice whose end is its begin is empty; an index of an axis that shrinks must be in range.
-    """
+    decisions = (
+        "an end mask on the way back takes the first element, too, as in OpenVINO's reference",
+        "a slice whose end is its begin is empty, as in OpenVINO's reference",
+        "an index of an axis that shrinks must be in range, as in OpenVINO's reference",
+    )
 
     bounded = True
 

@@ -89,11 +89,12 @@ class DilatedPooling(Pooling):
 
 @op("MaxPool-1")
 class MaxPool1(FloorOrCeil):
-    """Largest element of ``data`` under each window.
+    """Largest element of ``data`` under each window."""
 
-    NaN is never the largest. Where a window has nothing above it, the result is the lowest finite
-    number, and not the negative infinity of the page: so in OpenVINO's reference and plugin.
-    """
+    decisions = (
+        "NaN is never the largest, as in OpenVINO's reference",
+        "a window without anything above it gives the lowest finite number, as in OpenVINO's reference and plugin, and not the negative infinity of the page",
+    )
 
     def infer(self, data: Value) -> PartialShape:
         return self.pooled(data)

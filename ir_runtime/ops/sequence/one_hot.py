@@ -63,10 +63,11 @@ class OneHotBase(Op):
 
 @op("OneHot-1")
 class OneHot1(OneHotBase):
-    """For each of ``indices`` a vector with ``on_value`` at that class and ``off_value`` elsewhere.
+    """For each of ``indices`` a vector with ``on_value`` at that class and ``off_value`` elsewhere."""
 
-    Classes out of range, also negative ones, set nothing; the page leaves negative ones undefined.
-    """
+    decisions = (
+        "classes out of range, also negative ones, set nothing; the page leaves negative ones undefined",
+    )
 
 
 @op("OneHot-16")

@@ -23,11 +23,12 @@ Found = tuple[Array, Array]
 
 
 class NonMaxSuppressionBase(Op):
-    """Base of the versions of NonMaxSuppression.
+    """Base of the versions of NonMaxSuppression."""
 
-    Boxes are dropped unless their score is above score_threshold, where the pages say below. An overlap equal
-    to iou_threshold already suppresses a box, as in OpenVINO, where the pages require more.
-    """
+    decisions = (
+        "a box is kept if its score is above score_threshold, as in OpenVINO; the pages drop those below, and leave out which of both an equal one is",
+        "an overlap equal to iou_threshold suppresses a box, as in OpenVINO; the pages ask for more",
+    )
 
     flops_per_element = 0
     flops_per_input = {"scores": 1}

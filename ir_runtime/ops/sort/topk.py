@@ -23,6 +23,10 @@ class TopKBase(Op):
     numbers only; OpenVINO also infers booleans, which its plugin orders as 0 and 1.
     """
 
+    decisions = (
+        "of equal elements, the one with the lower index is first, also with sort none, where the pages allow any order",
+    )
+
     bounded = True
     flops_per_element = 0
     flops_per_input = {"data": 1}
