@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,14 @@ from .._util.escaping import visible
 from .exits import Exit
 from .helping import GroupedCommand
 from .models import as_json, count_option
-from .render import Record, plain, result, table
+from .progress import bar
+from .render import Record, plain, plural, result, table
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..conformance.results import Difference, Result, Run
+    from ..conformance.case import Case, Meta
+    from ..conformance.results import Difference, Result, Run, Status
+    from ..conformance.runner import Cases
 
 __all__ = ["conformance"]
 
@@ -24,6 +28,7 @@ _EPILOG = """\b
 ir-runtime conformance run corpus.zip --against openvino
 ir-runtime conformance run corpus.zip --against 'python device.py' --select 'Reduce*' --resume run.log
 ir-runtime conformance run corpus.zip --against openvino --xfail known.txt -o run.json -o run.html
+ir-runtime conformance run --generate 1000 --seed 7 --against openvino --failures bugs
 ir-runtime conformance compare old.json new.json -o changes.html
 
 'run' takes a corpus, a .zip or a folder, and runs each case in a process that may crash or hang: that costs one case.
@@ -36,7 +41,7 @@ _WRITTEN = (".json", ".xml", ".html")
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Check")
 @click.argument("action", type=click.Choice(["run", "compare"]))
-@click.argument("paths", metavar="PATH...", nargs=-1)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option(
     "--against",
     metavar="RUNTIME",
@@ -49,6 +54,13 @@ _WRITTEN = (".json", ".xml", ".html")
     multiple=True,
     metavar="GLOB",
     help="Only cases whose id, operation, kind or clause it matches: 'Reduce*', refusal. Repeatable.",
+)
+@count_option("--generate", help="Run this many cases that are generated, in place of a corpus.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="S", help="Which ones are generated.")
+@click.option(
+    "--failures",
+    metavar="FOLDER",
+    help="Save the cases that fail in this folder; generated ones are made smaller first.",
 )
 @click.option(
     "--xfail", metavar="FILE", help="Cases that are expected to fail: a line for each, with '# reason'."
@@ -77,6 +89,9 @@ def conformance(
     paths: Sequence[str],
     against: str | None,
     selected: Sequence[str],
+    generate: int | None,
+    seed: int,
+    failures: str | None,
     xfail: str | None,
     resume: str | None,
     outputs: Sequence[str],
@@ -87,7 +102,7 @@ def conformance(
     """Run conformance cases against a runtime and score it, or compare two such runs."""
     _check_outputs(action, outputs)
     if action == "compare":
-        if against or selected or xfail or resume:
+        if against or selected or xfail or resume or generate or failures:
             raise click.UsageError("compare takes two files that 'run -o' has written, -o and --json")
         _compare(paths, outputs, as_json)
         return
@@ -95,39 +110,93 @@ def conformance(
         raise click.UsageError(
             "give --against: openvino, openvino:GPU, openvino:reference, a backend, or a command"
         )
-    if len(paths) != 1:
-        raise click.UsageError(f"run takes one corpus, a .zip or a folder; got {len(paths)}")
-    finished = _run(paths[0], against, selected, resume, jobs, case_timeout, xfail)
+    if len(paths) != (generate is None):
+        raise click.UsageError(f"run takes one corpus, a .zip or a folder, or --generate; got {len(paths)}")
+    running = _Running(against, jobs, case_timeout, resume, xfail)
+    if generate is None:
+        finished = _run_corpus(running, paths[0], selected, failures)
+    else:
+        finished = _run_generated(running, generate, seed, selected, failures)
     _write(outputs, finished)
     result(as_json, lambda: {"action": "run", **finished.record()}, lambda: _text(finished))
     if finished.failing or finished.unexpected_passes:
         raise SystemExit(Exit.FINDINGS)
 
 
-def _run(
-    path: str,
-    against: str,
-    selected: Sequence[str],
-    resume: str | None,
-    jobs: int | None,
-    seconds: float,
-    xfail: str | None,
-) -> Run:
-    from .._util.cores import parallelism
-    from ..conformance.corpus import Corpus, select
-    from ..conformance.results import read_expected
-    from ..conformance.runner import run
-    from .progress import bar
+@dataclass(frozen=True)
+class _Running:
+    """Options of runs."""
 
-    expected = [] if xfail is None else read_expected(xfail)
+    against: str
+    jobs: int | None
+    seconds: float
+    resume: str | None
+    xfail: str | None
+
+    def run(self, source: Cases, cases: Sequence[Meta]) -> Run:
+        from .._util.cores import parallelism
+        from ..conformance.results import read_expected
+        from ..conformance.runner import run
+
+        expected = [] if self.xfail is None else read_expected(self.xfail)
+        log = None if self.resume is None else Path(self.resume)
+        with bar(f"running on {visible(self.against)}", len(cases)) as shown:
+            finished = run(
+                source, self.against, cases, jobs=self.jobs or min(parallelism(), 4), seconds=self.seconds, log=log,
+                show=lambda name: shown.advance(1, name),
+            )  # fmt: skip
+        return finished.expecting(expected)
+
+
+def _run_corpus(running: _Running, path: str, selected: Sequence[str], failures: str | None) -> Run:
+    from ..conformance.case import Case
+    from ..conformance.corpus import Corpus, select
+
     corpus = Corpus(path)
-    cases = select(corpus.cases, selected)
-    with bar(f"running on {visible(against)}", len(cases)) as shown:
-        finished = run(
-            corpus, against, cases, jobs=jobs or min(parallelism(), 4), seconds=seconds,
-            log=None if resume is None else Path(resume), show=lambda name: shown.advance(1, name),
-        )  # fmt: skip
-    return finished.expecting(expected)
+    finished = running.run(corpus, select(corpus.cases, selected))
+    if failures is not None:
+        for result in finished.failing:
+            Case.parse(corpus.files(result.id)).save(Path(failures) / result.id)
+        _show_saved(len(finished.failing), failures)
+    return finished
+
+
+def _run_generated(
+    running: _Running, count: int, seed: int, selected: Sequence[str], failures: str | None
+) -> Run:
+    from fnmatch import fnmatchcase
+
+    from ..conformance.generate import Generated, shrink
+    from ..conformance.runner import asking
+
+    def is_selected(operation: str) -> bool:
+        return not selected or any(fnmatchcase(operation, glob) for glob in selected)
+
+    with bar("generating", count) as shown:
+        generated = Generated(count, seed, is_selected, lambda name: shown.advance(1, name))
+    finished = running.run(generated, generated.cases)
+    if failures is not None:
+        failing = finished.failing
+        with bar("shrinking", len(failing)) as shown, asking(running.against, running.seconds) as ask:
+            for result in failing:
+                case = shrink(generated.recipes[result.id], result.id, _failing(ask, result))
+                case.save(Path(failures) / case.id)
+                shown.advance(1, result.id)
+        _show_saved(len(failing), failures)
+    return finished
+
+
+def _failing(ask: Callable[[Case], Status], result: Result) -> Callable[[Case], bool]:
+    """Return a function that says whether a case fails as a result does."""
+
+    def fails(case: Case) -> bool:
+        return ask(case) == result.status
+
+    return fails
+
+
+def _show_saved(count: int, folder: str) -> None:
+    show(f"saved {plural(count, 'case')} in {visible(folder)}", err=True)
 
 
 def _compare(paths: Sequence[str], outputs: Sequence[str], as_json: bool) -> None:

@@ -128,7 +128,13 @@ class _Plugin:
     def __call__(self, case: Case) -> Sequence[Array]:
         api = _openvino()
         model = _read(api, case)
-        request = _core(api).compile_model(model, self._device, self._config).create_infer_request()
+        try:
+            compiled = _core(api).compile_model(model, self._device, self._config)
+        except RuntimeError as reason:
+            if "Cannot fallback on ngraph reference implementation" in str(reason):
+                raise Unsupported(str(reason).strip().splitlines()[-1]) from None
+            raise
+        request = compiled.create_infer_request()
         outputs: list[Array] = []
         for feeds in case.feeds:
             for index, tensor in enumerate(_tensors(api, case, feeds)):

@@ -15,11 +15,11 @@ from .._util.files import create, reopen
 from ..codes import Code
 from ..errors import InputError, IRError
 from .adapters import is_foreign, version_of
-from .case import Meta
-from .results import Result, Run
+from .case import Case, Meta
+from .results import Result, Run, Status
 from .worker import Job, Worker
 
-__all__ = ["SECONDS", "Cases", "run"]
+__all__ = ["SECONDS", "Cases", "asking", "run"]
 
 SECONDS = 60.0
 """The time limit of a case."""
@@ -79,6 +79,16 @@ def run(
             keep(result)
             show(result.id)
     return Run(against, version, corpus.name, [results[case.id] for case in cases])
+
+
+@contextmanager
+def asking(against: str, seconds: float = SECONDS) -> Iterator[Callable[[Case], Status]]:
+    """Give a function that runs one case after another against a runtime, and returns the outcome of each."""
+    worker = Worker()
+    try:
+        yield lambda case: worker.run(Job(against, dict(case.files()), seconds)).status
+    finally:
+        worker.stop()
 
 
 def _version_of(against: str, seconds: float) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 from harness.conformance_cases import relu, small_corpus, write_folder, write_zip
+
+from ir_runtime.conformance.corpus import Corpus
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
@@ -36,6 +39,23 @@ def test_cases_are_selected(invoke: Invoke) -> None:
     assert json.loads(found.stdout)["total"] == 3
 
 
+def test_cases_that_fail_are_kept(folder: Path, invoke: Invoke) -> None:
+    line = "conformance run corpus.zip --against numpy --select Relu-1 --failures bugs"
+    assert "saved 1 case in bugs" in invoke(line).stderr
+    assert [case.id for case in Corpus(folder / "bugs").cases] == ["Relu-1/0002"]
+
+
+def test_generated_cases_are_run_and_made_smaller(folder: Path, invoke: Invoke) -> None:
+    (folder / "device.py").write_text("import sys; sys.exit(1)")
+    line = (
+        f"conformance run --generate 2 --select Exp-1 --against '{sys.executable} device.py' --failures bugs"
+    )
+    found = invoke(line)
+    assert found.exit_code == 1
+    assert "0 of 2 cases pass" in found.stdout
+    assert len(Corpus(folder / "bugs").cases) == 2
+
+
 def test_results_are_written_and_compared(folder: Path, check: Check, invoke: Invoke) -> None:
     line = "conformance run corpus.zip --against numpy -o run.json -o run.xml -o run.html --resume run.log"
     assert invoke(line).exit_code == 1
@@ -60,6 +80,8 @@ def test_results_are_written_and_compared(folder: Path, check: Check, invoke: In
         ("no_side", "run corpus.zip"),
         ("no_corpus", "run --against numpy"),
         ("no_file", "run missing.zip --against numpy"),
+        ("no_operation", "run --generate 2 --select Rel --against numpy"),
+        ("both", "run good --generate 2 --against numpy"),
         ("no_match", "run good --against numpy --select Tan"),
         ("no_runtime", "run good --against nump"),
         ("no_device", "run good --against openvino:"),

@@ -19,6 +19,8 @@ import ir_runtime as ir
 from ir_runtime.conformance.adapters import adapter
 from ir_runtime.conformance.case import Case
 from ir_runtime.conformance.corpus import Corpus
+from ir_runtime.conformance.generate import Generated
+from ir_runtime.conformance.recipe import Unfit
 from ir_runtime.conformance.results import read_run
 from ir_runtime.conformance.runner import run
 
@@ -102,10 +104,16 @@ def long_description(folder: Path) -> None:
         archive(folder)
 
 
+def never_valid() -> None:
+    with mock.patch("ir_runtime.conformance.generate._layer", side_effect=Unfit):
+        Generated(1, 0)
+
+
 LIE = b"0" * 64 + b"  Relu-1/0001/model.xml"
 STATUS = '{"against": "", "version": "", "corpus": "", "cases": [{"id": "", "operation": "", "kind": "", "message": "", "expected": "", "status": "good"}]}'
 
 REFUSALS = [
+    Call("layers that are never valid", never_valid),
     Call("corpus with a file outside of it", lambda: in_folder(lambda at: archive(at, **{"..__x": b""}))),
     Call(
         "corpus with two cases of one id",
