@@ -19,7 +19,7 @@ from harness.routines import load
 
 from ir_runtime.backends.native.codegen.memory import load_f32, load_i64, scratch_memory, store_f32
 from ir_runtime.backends.native.threading.parallel import parallel_for
-from ir_runtime.backends.native.threading.task import UNUSED, Task, load_args
+from ir_runtime.backends.native.threading.task import UNUSED, Task
 
 ALIVE, REFUSED = "", signal.SIGSEGV.name
 # What looks at unused bytes ends the process with an instruction that does not exist.
@@ -59,13 +59,11 @@ def read_what_is_freed() -> None:
 def peek() -> Task:
     """A kernel that reads a number of its input, or of scratch memory of so many bytes."""
 
-    def look(call: int) -> None:
-        job, out, x, _, _, _ = load_args(call)
+    def look(_call: int, job: int, out: int, x: int) -> None:
         scratch = scratch_memory(load_i64(job, 1))
         store_f32(out, 0, load_f32(scratch if load_i64(job, 1) > 0 else x, load_i64(job, 0)))
 
-    look.__qualname__ = "peek"
-    task = Task(look)
+    task = Task(look, "peek")
     load(task)
     return task
 

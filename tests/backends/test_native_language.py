@@ -111,12 +111,18 @@ def test_conditions_that_are_known_choose_what_is_compiled() -> None:
     assert stored[1:2].view(np.float32)[0] == 2.5
 
 
+class Part(Descriptor):
+    first: i64
+    last: i64
+
+
 class Pair(Descriptor):
     """What a kernel reads."""
 
     count: i64
     factor: f32
     sizes: Annotated[int, (np.int64, (3,))]
+    part: Part
 
 
 @device
@@ -128,26 +134,23 @@ def _fields(address: int, out: int) -> None:
     pair = Pair.at(address)
     store_i64(out, 0, _doubled(pair, 1))
     store_i64(out, 1, _doubled(address, 2))  # type: ignore[arg-type]  # the parameter says what it is
-    store_i64(out, 2, load_i64(pair, Pair.sizes + 1))
+    store_i64(out, 2, load_i64(pair.sizes, 1))
     store_f32(out, 6, pair.factor)
+    store_i64(out, 4, Pair.at(address, 1).count)
     pair = address + 8 * Pair.words
-    store_i64(out, 4, pair.count)
+    store_i64(out, 5, 10 * pair.count + pair.part.last)
 
 
 def test_records_have_fields() -> None:
     """A variable stays a record; so does a parameter that is annotated as one, whatever it is given."""
-    pairs = np.concatenate([Pair.fill(count=n, factor=n / 4, sizes=(7, 8, 9)) for n in (5, 6)])
+    pairs = np.concatenate([Pair.fill(count=n, factor=n / 4, sizes=(7, 8, 9), part=(3, n)) for n in (5, 6)])
     stored = run(_fields, pairs.ctypes.data)
-    assert stored[:3] + stored[4:5] == [11, 12, 8, 6]
+    assert stored[:3] + stored[4:6] == [11, 12, 8, 6, 66]
     assert np.array(stored)[3:4].view(np.float32)[0] == 1.25
 
 
 def _no_field(at: int) -> None:
     store_i64(at, 0, Pair.at(at).nothing)  # type: ignore[attr-defined]
-
-
-def _no_number(at: int) -> None:
-    store_i64(at, 0, Pair.at(at).sizes)
 
 
 @routine(types.int64, types.int64, returns=types.int64)
@@ -350,7 +353,6 @@ REFUSED: list[tuple[Callable[..., None], str]] = [
     (_valueless, "it may end without returning a value"),
     (_nothing, "expected a number, got nothing: store_i64(at, 0, _remember(at, 0, 1))"),
     (_no_field, "Pair has no field 'nothing': Pair.at(at).nothing"),
-    (_no_number, "field 'sizes' is no number: Pair.at(at).sizes"),
     (_attribute, "numbers and tuples have no attributes in kernels: at.real"),
     (_default, "kernels have positional parameters without defaults only"),
 ]

@@ -17,7 +17,7 @@ from ir_runtime.backends.native.build.translate import translate
 from ir_runtime.backends.native.codegen.language import Routine, device, types
 from ir_runtime.backends.native.codegen.memory import scratch_memory, store_i64
 from ir_runtime.backends.native.machine_code.table import TABLE, WORDS
-from ir_runtime.backends.native.threading.task import Task, load_args
+from ir_runtime.backends.native.threading.task import Task
 
 
 def test_runs_without_scratch_memory_end_with_an_error() -> None:
@@ -47,8 +47,7 @@ def test_only_tasks_have_scratch_memory() -> None:
         translate(Routine(_alone, (types.int64,)))
 
 
-def _several(call: int) -> None:
-    job, _, _, _, _, _ = load_args(call)
+def _several(_call: int, job: int) -> None:
     for index in range(job):
         store_i64(scratch_memory(8 * job), 0, index)
         store_i64(job, index, _fill(index))
@@ -61,5 +60,5 @@ def test_what_a_loop_asked_for_before_is_given_back() -> None:
     released = {name: each.definition().count(release) for name, each in functions.items()}
     assert {name: count for name, count in released.items() if count} == {
         "ir_runtime_test_native_scratch__several": 2,
-        "_fill.1": 1,
+        "_fill.0": 1,
     }

@@ -44,11 +44,11 @@ from ir_runtime.backends.native.codegen.memory import (
 from ir_runtime.backends.native.codegen.target import TARGET
 from ir_runtime.backends.native.codegen.targets import TARGETS
 from ir_runtime.backends.native.codegen.vectors import F32, Emit
-from ir_runtime.backends.native.kernels._int8_winograd import LEVELS_WINOGRAD
+from ir_runtime.backends.native.kernels._int8_winograd import levels_winograd
 from ir_runtime.backends.native.machine_code import library, processor, sources
 from ir_runtime.backends.native.machine_code.processor import Processor
 from ir_runtime.backends.native.threading.parallel import parallel_for, running, threads
-from ir_runtime.backends.native.threading.task import UNUSED, Task, load_args
+from ir_runtime.backends.native.threading.task import UNUSED, Task, shared_counters
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
 
@@ -229,7 +229,7 @@ def test_the_fingerprint_is_of_contents_alone(tmp_path: Path) -> None:
 @pytest.mark.skipif(not levels._HAS_VNNI, reason="needs VNNI")
 def test_dot_products_of_pairs_are_one_instruction() -> None:
     """LLVM else replaces those of some tiles by two, for a shorter latency."""
-    text = assembly(LEVELS_WINOGRAD)
+    text = assembly(levels_winograd)
     assert "vpdpwssd" in text
     assert "vpmaddwd" not in text
 
@@ -242,16 +242,15 @@ def assembly(kernel: Routine) -> str:
 def doubling(name: str) -> Task:
     """Doubles eight numbers, a unit each."""
 
-    def double(call: int) -> None:
-        _, out, x, _, _, counter = load_args(call)
+    def double(call: int, _job: int, out: int, x: int) -> None:
+        counter = shared_counters(call)
         while True:
             unit = fetch_add(counter)
             if unit >= 8:
                 break
             store_f32(out, unit, load_f32(x, unit) * np.float32(2))
 
-    double.__qualname__ = name
-    task = Task(double)
+    task = Task(double, name)
     load(task)
     return task
 

@@ -24,16 +24,16 @@ from ir_runtime.backends.native.threading.task import (
     each_chunk,
     each_counted,
     each_unit,
-    load_args,
     next_unit,
+    shared_counters,
     store_ranges,
     store_worker,
 )
 
 
-def _take(call: int) -> None:
+@Task
+def _take(_call: int, job: int, out: int) -> None:
     """Take units of another call as one of its threads, and store their order; the job is units, threads, thread."""
-    job, out, _, _, _, _ = load_args(call)
     other, own = new_call(), new_call()
     units = load_i64(job, 0)
     store_ranges(other, load_i64(job, 1))
@@ -45,12 +45,9 @@ def _take(call: int) -> None:
     store_i64(out, count, -1)
 
 
-TAKE = Task(_take)
-
-
 def taken(units: int, threads: int, thread: int) -> list[int]:
     out = np.full(units + 2, -2)
-    parallel_for(TAKE.address, np.array([units, threads, thread]), out, UNUSED, UNUSED, UNUSED, 1)
+    parallel_for(_take.address, np.array([units, threads, thread]), out, UNUSED, UNUSED, UNUSED, 1)
     assert out[units:].tolist() == [-1, -2]
     return out[:units].tolist()
 
@@ -71,8 +68,8 @@ def test_many_threads_share_ranges(threads: int) -> None:
     assert all(sorted(taken(11, threads, thread)) == list(range(11)) for thread in range(threads))
 
 
-def _count(call: int) -> None:
-    job, out, _, _, _, _ = load_args(call)
+@Task
+def _count(call: int, job: int, out: int) -> None:
     units = load_i64(job, 0)
     for unit in each_unit(call, units):
         if unit % 2 == 0:
@@ -81,12 +78,10 @@ def _count(call: int) -> None:
         fetch_add(out + 8 * unit)
 
 
-COUNT = Task(_count)
-
-
-def _count_elements(call: int) -> None:
+@Task
+def _count_elements(call: int, job: int, out: int) -> None:
     """Count elements, whose chunks are of some size, and then units of a phase; the job is elements, size, units."""
-    job, out, _, _, _, counter = load_args(call)
+    counter = shared_counters(call)
     elements, size, units = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2)
     for start, end in each_chunk(call, elements, size):
         for element in range(start, end):
@@ -95,8 +90,7 @@ def _count_elements(call: int) -> None:
         fetch_add(out + 8 * (elements + unit))
 
 
-COUNT_ELEMENTS = Task(_count_elements)
-load(TAKE, COUNT, COUNT_ELEMENTS)
+load(_take, _count, _count_elements)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -106,7 +100,7 @@ def test_chunks_are_of_a_size_but_the_last(size: int, threads: int) -> None:
         for elements in (0, 1, 7, 8, 9, 100):
             out = np.zeros(elements + 6, np.int64)
             job = np.array([elements, size, 5])
-            parallel_for(COUNT_ELEMENTS.address, job, out, UNUSED, UNUSED, UNUSED, threads)
+            parallel_for(_count_elements.address, job, out, UNUSED, UNUSED, UNUSED, threads)
             assert out.tolist() == [1] * (elements + 5) + [0]
 
 
@@ -116,7 +110,7 @@ def test_threads_compute_each_unit_once(threads: int) -> None:
         for units in (0, 1, 2, 3, 5, 1000):
             for _ in range(20):
                 out = np.zeros(units + 1, np.int64)
-                parallel_for(COUNT.address, np.array([units]), out, UNUSED, UNUSED, UNUSED, threads)
+                parallel_for(_count.address, np.array([units]), out, UNUSED, UNUSED, UNUSED, threads)
                 assert out.tolist() == [1] * units + [0]
 
 
@@ -125,5 +119,5 @@ def test_threads_compute_each_unit_once(threads: int) -> None:
 def test_a_task_is_divided_among_no_more_threads_than_the_run_has(most: int, inside: bool) -> None:
     out = np.zeros(9, np.int64)
     with at_most(most), running() if inside else nullcontext():
-        parallel_for(COUNT.address, np.array([8]), out, UNUSED, UNUSED, UNUSED, 4)
+        parallel_for(_count.address, np.array([8]), out, UNUSED, UNUSED, UNUSED, 4)
     assert out.tolist() == [1] * 8 + [0]

@@ -223,29 +223,29 @@ def _function(task: int) -> Callable[[int], None]:
 def _by_shares() -> set[int]:
     """Return the addresses of tasks whose threads take shares."""
     from ir_runtime.backends.native.codegen.levels import IS_FAST
-    from ir_runtime.backends.native.kernels._int8_gemm import LEVELS_GEMM
-    from ir_runtime.backends.native.kernels._int8_windows import LEVELS_WINDOWS
-    from ir_runtime.backends.native.kernels._int8_winograd import LEVELS_WINOGRAD
+    from ir_runtime.backends.native.kernels._int8_gemm import levels_gemm
+    from ir_runtime.backends.native.kernels._int8_windows import levels_windows
+    from ir_runtime.backends.native.kernels._int8_winograd import levels_winograd
 
-    return {task.address for task in (LEVELS_GEMM, LEVELS_WINDOWS, LEVELS_WINOGRAD)} if IS_FAST else set()
+    return {task.address for task in (levels_gemm, levels_windows, levels_winograd)} if IS_FAST else set()
 
 
 @cache
 def _by_phases() -> set[int]:
     """Return the addresses of tasks with barriers between phases."""
-    from ir_runtime.backends.native.kernels._dynamic_matmul import DYNAMIC_MATMUL
-    from ir_runtime.backends.native.kernels._winograd import WINOGRAD
-    from ir_runtime.backends.native.kernels.pooling import SPATIAL_MEAN
-    from ir_runtime.backends.native.kernels.recurrence import RUN_CELL
+    from ir_runtime.backends.native.kernels._dynamic_matmul import dynamic_matmul
+    from ir_runtime.backends.native.kernels._winograd import winograd
+    from ir_runtime.backends.native.kernels.pooling import spatial_mean_task
+    from ir_runtime.backends.native.kernels.recurrence import run_cell
 
-    return {task.address for task in (WINOGRAD, DYNAMIC_MATMUL, SPATIAL_MEAN, RUN_CELL)}
+    return {task.address for task in (winograd, dynamic_matmul, spatial_mean_task, run_cell)}
 
 
 def _rounds(task: int, job: int) -> tuple[int, int] | None:
     """Return the units of a step of a recurrent layer, and the number of steps; ``None`` for other tasks."""
-    from ir_runtime.backends.native.kernels.recurrence import RUN_STEPS, StepsJob
+    from ir_runtime.backends.native.kernels.recurrence import StepsJob, run_steps
 
-    if task != RUN_STEPS.address:
+    if task != run_steps.address:
         return None
     words = _words(job, StepsJob.words)
     return words[StepsJob.units], words[StepsJob.steps] * words[StepsJob.phases]

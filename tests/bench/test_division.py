@@ -20,14 +20,14 @@ from ir_runtime.backends.native.codegen.memory import barrier
 from ir_runtime.backends.native.kernels._copy import copy
 from ir_runtime.backends.native.kernels._gemm import CACHED
 from ir_runtime.backends.native.kernels._gemm_tile import ROW_MULTIPLE, WIDE_ROWS
-from ir_runtime.backends.native.kernels._int8_windows import LEVELS_WINDOWS
+from ir_runtime.backends.native.kernels._int8_windows import levels_windows
 from ir_runtime.backends.native.kernels._panels import chunk_rows
-from ir_runtime.backends.native.kernels.concat import CONCAT, ROWS_PER_UNIT
+from ir_runtime.backends.native.kernels.concat import ROWS_PER_UNIT, concat
 from ir_runtime.backends.native.kernels.depthwise import DEPTHWISE
 from ir_runtime.backends.native.kernels.normalization import _SOFTMAX as SOFTMAX
 from ir_runtime.backends.native.kernels.normalization import _softmax_job
 from ir_runtime.backends.native.kernels.padding import pad_images
-from ir_runtime.backends.native.kernels.recurrence import RUN_STEPS
+from ir_runtime.backends.native.kernels.recurrence import run_steps
 from ir_runtime.backends.native.threading.parallel import parallel_for
 from ir_runtime.backends.native.threading.task import UNUSED, WORKER_WORDS, Task
 
@@ -106,7 +106,7 @@ def test_knows_the_tasks_with_barriers() -> None:
         for task in ROUTINES.values()
         if isinstance(task, Task) and task.function.__module__.startswith(kernels.__name__) and _waits(task)
     }
-    assert found == simulation._by_phases() | {RUN_STEPS.address}
+    assert found == simulation._by_phases() | {run_steps.address}
 
 
 def _waits(callee: Callee) -> bool:
@@ -176,7 +176,7 @@ def test_units_are_those_of_the_kernel(joined: tuple[Path, Path], threads: int) 
     import simulation
 
     steps = simulation.simulated(*joined, threads, "accuracy")
-    found = _phase(steps, CONCAT)
+    found = _phase(steps, concat)
     assert (found.units, found.threads) == (-(-ROWS // ROWS_PER_UNIT), threads)
     (step,) = (step for step in steps if found in step.phases)
     assert [ran.name for ran in steps if ran.rest] == ["outside steps"], "its run is not direct"
@@ -219,7 +219,7 @@ def test_threads_share_lines_of_levels_with_few_channels(tmp_path: Path, threads
     ov.save_model(ov.Model([y], [x], "levels"), tmp_path / "model.xml", compress_to_fp16=False)
     np.savez(tmp_path / "inputs.npz", x=np.ones((1, 32, 112, 112), np.float32))
     steps = simulation.simulated(tmp_path / "model.xml", tmp_path / "inputs.npz", threads, "accuracy")
-    assert _phase(steps, LEVELS_WINDOWS).units >= threads
+    assert _phase(steps, levels_windows).units >= threads
 
 
 @pytest.mark.parametrize(("rows", "panels"), [(49, 3), (196, 4), (784, 2), (12544, 1), (128, 12), (49, 32)])

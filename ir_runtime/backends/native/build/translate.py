@@ -76,7 +76,9 @@ def translate(routine: Routine) -> ir.Module:
     program = _Program()
     kinds = [_KINDS[kind] for kind in routine.kinds]
     function = ir.Function(program.module, routine.name, _KINDS[routine.returns], kinds)
-    writer = _FunctionWriter(program, source_of(routine.function), function, function.args)
+    source = source_of(routine.function)
+    words = len(source.parameters) - 1 if routine.reads_words else 0
+    writer = _FunctionWriter(program, source, function, function.args, words)
     writer.write_routine(function.returns, routine.failure)
     return program.module
 
@@ -121,10 +123,23 @@ class _Program:
 
 
 class _FunctionWriter:
-    """Writes one function."""
+    """Writes one function.
+
+    Args:
+        program: what it is part of.
+        source: the Python function.
+        function: what it becomes.
+        arguments: the values of its first parameters.
+        words: the number of parameters that follow these: the words at the address that is the first argument.
+    """
 
     def __init__(
-        self, program: _Program, source: Source, function: ir.Function, arguments: Sequence[Operand]
+        self,
+        program: _Program,
+        source: Source,
+        function: ir.Function,
+        arguments: Sequence[Operand],
+        words: int = 0,
     ) -> None:
         self._program, self._source, self._function = program, source, function
         self._builder = ir.Builder(function)
@@ -141,7 +156,9 @@ class _FunctionWriter:
             for node in ast.walk(source.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         } | set(source.parameters)
-        for parameter, argument in zip(source.tree.args.args, arguments, strict=True):
+        emit = Emit(self._builder)
+        loaded = [emit.load(emit.at(arguments[0], 8 * index), ir.I64) for index in range(words)]
+        for parameter, argument in zip(source.tree.args.args, [*arguments, *loaded], strict=True):
             layout = self._layout(parameter)
             record = argument if layout is None else _Record(argument, layout)
             self._slots[parameter.arg] = self._store(None, record)
@@ -489,16 +506,17 @@ class _FunctionWriter:
         return getattr(owner, node.attr)
 
     def _field(self, record: _Record, name: str) -> ir.Value:
-        """Load a field of a record."""
+        """Load a field of a record; nested records and arrays are their addresses."""
         fields = record.layout.dtype.fields
         if fields is None or name not in fields:
             raise TypeError(f"{record.layout.__name__} has no field {name!r}")
         dtype, offset = fields[name][:2]
-        kind = _FIELDS.get(dtype)
-        if kind is None:
-            raise TypeError(f"field {name!r} is no number")
         emit = Emit(self._builder)
-        return emit.load(emit.at(record, offset), kind)
+        value = emit.at(record, offset)
+        if dtype in _FIELDS:
+            value = emit.load(value, _FIELDS[dtype])
+        layout = record.layout.layouts.get(name)
+        return value if layout is None else _Record(value, layout)
 
     def _binary(self, node: ast.BinOp) -> Operand:
         a, b = self._evaluate(node.left), self._evaluate(node.right)
@@ -596,8 +614,13 @@ class _FunctionWriter:
             return self._call_scratch(callee, arguments)
         if isinstance(callee, (Instruction, Routine)):
             return self._call_declared(callee, arguments)
-        if getattr(callee, "__func__", None) is _AT and len(arguments) == 1:
-            return _Record(self._numbers.value(self._number(arguments[0]), ir.I64), callee.__self__)
+        if getattr(callee, "__func__", None) is _AT and len(arguments) in (1, 2):
+            layout: type[Descriptor] = callee.__self__
+            address, *index = (self._numbers.value(self._number(argument), ir.I64) for argument in arguments)
+            if index:
+                size = ir.Constant(ir.I64, layout.dtype.itemsize)
+                address = self._builder.add(address, self._builder.mul(index[0], size))
+            return _Record(address, layout)
         if callee in _EXTREMES:
             if len(arguments) != 2:
                 raise TypeError(f"{callee.__name__} expected two numbers")

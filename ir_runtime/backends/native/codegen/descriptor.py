@@ -2,10 +2,11 @@
 
 class Job(Descriptor):
 rows: i64
+table: i64
 epsilon: f32
 
-job = Job.fill(rows=5, epsilon=1e-5)   # in Python: a NumPy array of one record
-Job.at(address).rows                   # in a kernel: what is there
+job = Job.fill(rows=5, table=array, epsilon=1e-5)   # in Python: a NumPy array of one record
+Job.at(address).rows                                # in a kernel: the field of the record there
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from struct import Struct
+from struct import Struct, error
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -37,37 +38,48 @@ class Descriptor(int):
 
     Subclasses add fields.
 
-    The index counts elements of the type of the field. A field ``Annotated[int, Other]``, of another descriptor, is
-    counted in 8-byte words; ``Annotated[int, (np.int64, (3,))]`` is an array.
+    The index counts elements of the type of the field, words of 8 bytes if that is another descriptor: ``other: Other``.
+    ``Annotated[int, (np.int64, (3,))]`` is an array. In kernels, both are the address of the field. Another descriptor that
+    is not inside the record, but at an address there, is ``other: Annotated[Other, np.int64]``.
     """
 
     dtype: ClassVar[DType]
+    layouts: ClassVar[Mapping[str, type[Descriptor]]] = {}
     words: ClassVar[int]
     _select: ClassVar[Callable[[dict[str, object]], tuple[object, ...]]]
     _pack: ClassVar[Callable[..., bytes]]
-    _nested: ClassVar[bool]
+    _is_nested: ClassVar[bool]
     _kinds: ClassVar[Mapping[str, DType]] = {}
 
     def __init_subclass__(cls) -> None:
-        cls._kinds = {**cls._kinds, **_own_fields(cls)}
+        hints = _own_fields(cls)
+        origins = {name: getattr(hint, "__origin__", hint) for name, hint in hints.items()}
+        own = {name: kind for name, kind in origins.items() if issubclass(kind, Descriptor)}
+        cls.layouts = {**cls.layouts, **own}
+        cls._kinds = {
+            **cls._kinds,
+            **{name: hint.dtype if hint is own.get(name) else np.dtype(hint.__metadata__[0]) for name, hint in hints.items()},
+        }  # fmt: skip
         fields = list(cls._kinds.items())
         cls.dtype = np.dtype(fields, align=True)
         cls.words = cls.dtype.itemsize // 8
         cls._select = itemgetter(*(name for name, _ in fields))
         cls._pack = Struct("".join(_format(kind) for _, kind in fields) + "0q").pack
-        cls._nested = any(kind.fields or kind.shape for _, kind in fields)
+        cls._is_nested = any(kind.fields or kind.shape for _, kind in fields)
         for name, kind in fields:
             assert cls.dtype.fields is not None
             setattr(cls, name, cls.dtype.fields[name][1] // min(kind.base.itemsize, 8))
 
     @classmethod
-    def at(cls, address: int) -> Self:
-        """Return the record at an address; kernels read its fields. Parameters of devices with this annotation are such records."""
-        return cls(address)
+    def at(cls, address: int, index: int = 0) -> Self:
+        """Return a record of an array at an address; kernels read its fields. Parameters with this annotation are records."""
+        return cls(address + cls.dtype.itemsize * index)
 
     @classmethod
     def fill(cls, **values: object) -> Array:
         """Return an array of one record with these values of all its fields, tuples for nested ones.
+
+        The value of an address may be the array there, which the record then holds, or ``None`` for 0.
 
         Raises:
             TypeError: if a field is missing or unknown.
@@ -79,16 +91,18 @@ class Descriptor(int):
         if len(values) != len(record):
             unknown = ", ".join(values.keys() - set(cls.dtype.names or ()))
             raise TypeError(f"{cls.__name__} got unknown fields: {unknown}")
+        numbers = _flat(record) if cls._is_nested else record
         try:  # several times faster than making a record of NumPy
-            packed = cls._pack(*(_flat(record) if cls._nested else record))
-        except OverflowError:  # a number that is infinite as f32
-            return np.array([record], cls.dtype)
-        return np.frombuffer(bytearray(packed), cls.dtype)
+            return np.frombuffer(bytearray(cls._pack(*numbers)), cls.dtype)
+        except (OverflowError, TypeError, error):
+            numbers = [value if type(value) is int else _number(value) for value in numbers]
+            return Job.of(np.frombuffer(bytearray(cls._pack(*numbers)), cls.dtype), record)
 
 
 def concatenate(*records: Array) -> Array:
-    """Return records that follow one another in memory, as words."""
-    return np.frombuffer(b"".join(record.tobytes() for record in records), np.int64)
+    """Return records that follow one another in memory, as words; it holds what they hold."""
+    words = np.frombuffer(b"".join(record.tobytes() for record in records), np.int64)
+    return Job.of(words, *(record.kept for record in records if isinstance(record, Job)))
 
 
 class Job(np.ndarray):
@@ -99,9 +113,13 @@ class Job(np.ndarray):
     @classmethod
     def of(cls, record: Array, *arrays: object) -> Array:
         """Return a record as such a job."""
-        found = record.view(cls)
-        found.kept = arrays
-        return found
+        job = record.view(cls)
+        job.kept = arrays
+        return job
+
+    def __array_finalize__(self, source: object) -> None:
+        """Hold the arrays of the job that this one is a view or a copy of."""
+        self.kept = getattr(source, "kept", ())
 
 
 def keeping(function: _Function, *arrays: object) -> _Function:
@@ -110,18 +128,13 @@ def keeping(function: _Function, *arrays: object) -> _Function:
     return function
 
 
-def _own_fields(cls: type[Descriptor]) -> dict[str, DType]:
-    """Return the fields that a class adds. `typing.get_type_hints` evaluates those of its bases, too, and takes ten times as long."""
+def _own_fields(cls: type[Descriptor]) -> dict[str, Any]:
+    """Return the annotations that a class adds. `typing.get_type_hints` evaluates those of its bases, too, and takes ten times as long."""
     names = vars(sys.modules[cls.__module__])
-    fields = {}
-    for name, written in cls.__annotations__.items():
-        hint: Any = names[written] if written in names else eval(written, names)  # noqa: S307 - our own modules
-        fields[name] = _dtype(hint.__metadata__[0])
-    return fields
-
-
-def _dtype(kind: np.typing.DTypeLike | type[Descriptor]) -> DType:
-    return kind.dtype if isinstance(kind, type) and issubclass(kind, Descriptor) else np.dtype(kind)
+    return {
+        name: names[written] if written in names else eval(written, names)  # noqa: S307 - our own modules
+        for name, written in cls.__annotations__.items()
+    }
 
 
 def _format(kind: DType) -> str:
@@ -129,6 +142,15 @@ def _format(kind: DType) -> str:
     if kind.fields:
         return "".join(_format(kind.fields[name][0]) for name in kind.names or ())
     return kind.base.char.replace("l", "q") * math.prod(kind.shape)
+
+
+def _number(value: object) -> object:
+    """Return the number that a value is stored as."""
+    if isinstance(value, np.ndarray):
+        return value.__array_interface__["data"][0]
+    if isinstance(value, float):
+        return float(np.float32(value))  # infinite beyond f32
+    return 0 if value is None else value
 
 
 def _flat(record: tuple[object, ...]) -> list[object]:

@@ -110,6 +110,8 @@ class Routine(Callee):
 
     failure: ClassVar[Device[..., Any] | None] = None
     """Called with the arguments if there is no scratch memory; without, the routine must not ask for any."""
+    reads_words: ClassVar[bool] = False
+    """Whether more parameters of the function follow its argument: the words at this address."""
 
     def __init__(
         self,

@@ -7,15 +7,13 @@ are f32, or bf16 with sums of f32.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Device, Instruction, device
 from ..codegen.memory import load_f32, scratch_memory, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, each_unit, load_args, load_fourth
+from ..threading.task import Task, each_unit
 from ._attention_panels import (
     multiply_panels,
     next_panel,
@@ -40,9 +38,6 @@ class Strides(Descriptor):
     row: i64
 
 
-Tensor = Annotated[int, Strides]
-
-
 class AttentionJob(Descriptor):
     """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share a head of keys.
 
@@ -57,12 +52,12 @@ class AttentionJob(Descriptor):
     keys: i64
     key_width: i64
     value_width: i64
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    out: Tensor
+    query: Strides
+    key: Strides
+    value: Strides
+    out: Strides
     masked: i64
-    mask_strides: Tensor
+    mask_strides: Strides
     causal: i64
     block: i64
     scratch_bytes: i64
@@ -84,20 +79,10 @@ def _head(base: int, strides: Strides, batch: int, head: int) -> int:
 
 
 @device
-def _mask(call: int, job: AttentionJob) -> int:
-    """Return the address of the mask, or 0 without a mask."""
-    found: int = load_fourth(call) if job.masked != 0 else 0
-    return found
-
-
-@device
-def _mask_row(job: int, base: int, batch: int, head: int, row: int) -> int:
+def _mask_row(job: AttentionJob, mask: int, batch: int, head: int, row: int) -> int:
     """Return the address of a row of the mask, or 0 without a mask."""
-    strides = Strides.at(job + 8 * AttentionJob.mask_strides)
-    place = 0
-    if base != 0:
-        place = _head(base, strides, batch, head) + row * strides.row
-    return place
+    place: int = _head(mask, job.mask_strides, batch, head) + row * job.mask_strides.row
+    return place if job.masked != 0 else 0
 
 
 @device
@@ -125,21 +110,11 @@ def blocked_task(
         convert: takes a row of f32, its length, and memory; returns where the row is as products read it.
     """
 
-    def blocked(call: int) -> None:
-        address, out, q, k, v, _ = load_args(call)
-        job = AttentionJob.at(address)
-        mask = _mask(call, job)
+    def blocked(call: int, job: AttentionJob, out: int, q: int, k: int, v: int, mask: int) -> None:
         heads, shared = job.heads, job.shared_heads
         queries, keys = job.queries, job.keys
         width, values = job.key_width, job.value_width
-        q_strides, k_strides = (
-            Strides.at(job + 8 * AttentionJob.query),
-            Strides.at(job + 8 * AttentionJob.key),
-        )
-        v_strides, out_strides = (
-            Strides.at(job + 8 * AttentionJob.value),
-            Strides.at(job + 8 * AttentionJob.out),
-        )
+        q_strides, k_strides, v_strides, out_strides = job.query, job.key, job.value, job.out
         causal, block = job.causal, job.block
         zero_row = job.zeros
         k_row, v_row = k_strides.row, v_strides.row
@@ -194,8 +169,7 @@ def blocked_task(
             for row in range(rows):
                 scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
 
-    blocked.__qualname__ = name
-    return Task(blocked)
+    return Task(blocked, name)
 
 
 def decode_task(
@@ -210,21 +184,11 @@ def decode_task(
         add_weighted: adds weighted values, as `add_weighted_rows`.
     """
 
-    def decode(call: int) -> None:
-        address, out, q, k, v, _ = load_args(call)
-        job = AttentionJob.at(address)
-        mask = _mask(call, job)
+    def decode(call: int, job: AttentionJob, out: int, q: int, k: int, v: int, mask: int) -> None:
         heads, shared = job.heads, job.shared_heads
         queries, keys = job.queries, job.keys
         width, values = job.key_width, job.value_width
-        q_strides, k_strides = (
-            Strides.at(job + 8 * AttentionJob.query),
-            Strides.at(job + 8 * AttentionJob.key),
-        )
-        v_strides, out_strides = (
-            Strides.at(job + 8 * AttentionJob.value),
-            Strides.at(job + 8 * AttentionJob.out),
-        )
+        q_strides, k_strides, v_strides, out_strides = job.query, job.key, job.value, job.out
         causal, zero_row = job.causal, job.zeros
         k_row, v_row = k_strides.row, v_strides.row
         out_row = out_strides.row
@@ -260,8 +224,7 @@ def decode_task(
                     place = scores + 4 * (padded_keys * line + first)
                     add_weighted(place, value + first * v_row, v_row, some, values, target)
 
-    decode.__qualname__ = name
-    return Task(decode)
+    return Task(decode, name)
 
 
 @device

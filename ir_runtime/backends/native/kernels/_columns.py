@@ -19,7 +19,7 @@ from ..codegen.language import Device, device
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_chunk, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_chunk, each_unit
 from ._copy import contiguous
 
 __all__ = [
@@ -80,18 +80,11 @@ def columns_task(
             default, rows are columns by themselves.
     """
     by_column = _by_column(columns)
-    return _named(name, by_column.function if rows is None else _by_row_or_column(rows, by_column))
+    return Task(by_column.function if rows is None else _by_row_or_column(rows, by_column), name)
 
 
-def _named(name: str, function: Callable[[int], None]) -> Task:
-    function.__qualname__ = name
-    return Task(function)
-
-
-def _by_column(columns: Device[[Any, int, int, int, int], None]) -> Device[[int], None]:
-    def run(call: int) -> None:
-        address, out, x, _, _, _ = load_args(call)
-        job = ColumnsJob.at(address)
+def _by_column(columns: Device[[Any, int, int, int, int], None]) -> Device[[int, ColumnsJob, int, int], None]:
+    def run(call: int, job: ColumnsJob, out: int, x: int) -> None:
         outer, _, inner, block = load_sizes(job)
         across = (inner + block - 1) // block
         for unit in each_unit(call, outer * across):
@@ -102,14 +95,12 @@ def _by_column(columns: Device[[Any, int, int, int, int], None]) -> Device[[int]
 
 
 def _by_row_or_column(
-    rows: Device[[Any, int, int, int, int], None], by_column: Device[[int], None]
-) -> Callable[[int], None]:
-    def run(call: int) -> None:
-        address, out, x, _, _, _ = load_args(call)
-        job = ColumnsJob.at(address)
+    rows: Device[[Any, int, int, int, int], None], by_column: Device[[int, ColumnsJob, int, int], None]
+) -> Callable[[int, ColumnsJob, int, int], None]:
+    def run(call: int, job: ColumnsJob, out: int, x: int) -> None:
         outer, _, inner, block = load_sizes(job)
         if inner != 1:
-            by_column(call)
+            by_column(call, job, out, x)
             return
         for start, end in each_chunk(call, outer, block):
             rows(job, x, out, start, end)

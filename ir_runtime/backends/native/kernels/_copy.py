@@ -220,8 +220,8 @@ def _filled(
     if fields is None:
         return None
     job = CopyJob.fill(
-        **fields, room=0, form=form, size=size, middle=middle[0], middle_stride=middle[1], middle_width=middle[2],
-        stride=axes[0][1], width=axes[1][2] if form == SQUARES else axes[0][2],
+        **fields, room=0, form=form, size=size, middle=middle[0], middle_stride=middle[1],
+        middle_width=middle[2], stride=axes[0][1], width=axes[1][2] if form == SQUARES else axes[0][2],
     )  # fmt: skip
     return job, form == ELEMENTS
 

@@ -25,11 +25,11 @@ from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value, splat_
 from ..packed_memory import aligned_empty
 from ..threading.parallel import parallel_for
 from ..threading.recording import workspace
-from ..threading.task import Task, each_counted, each_unit, failure_word, load_args, load_fourth
+from ..threading.task import Task, each_counted, each_unit, failure_word, shared_counters
 from ._copy import contiguous
 from ._epilogue import Epilogue, KernelFactory
 from ._gemm_tile import emit_tiles
-from ._packed_epilogue import apply_epilogue
+from ._packed_epilogue import EpilogueField, apply_epilogue
 from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, load_word, panel_count
 from ._quantized_product import QuantizedProduct, copy_columns
 
@@ -122,7 +122,7 @@ _BLOCK_COLUMNS = 8 * PANEL_COLUMNS
 
 
 class DynamicJob(Descriptor):
-    """The job of `DYNAMIC_MATMUL`.
+    """The job of `dynamic_matmul`.
 
     A group of the weights has ``length`` rows in ``parts`` groups of ``part_length`` activations, each of which is stored
     as ``units`` times `UNIT` numbers. Scales and zero points are ``[panels, groups, columns]``; if all zero points are the
@@ -144,8 +144,7 @@ class DynamicJob(Descriptor):
     sum_factor: i64
     column_scale: i64
     bias: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
 
 
 @dataclass(frozen=True)
@@ -439,11 +438,12 @@ def dynamic_panel(
 GROUPS_PER_UNIT = 32
 
 
-def _dynamic_matmul(call: int) -> None:
+@Task
+def dynamic_matmul(
+    call: int, job: DynamicJob, out: int, x: int, first_extra: int, second_extra: int, numbers: int
+) -> None:
     """Quantize all rows, then multiply them; a unit is some groups of activations, then a panel."""
-    address, out, x, first_extra, second_extra, counter = load_args(call)
-    job = DynamicJob.at(address)
-    numbers = load_fourth(call)
+    counter = shared_counters(call)
     rows, panels = job.rows, job.panels
     parts, units = job.parts, job.units
     length, size = job.length, job.part_length
@@ -468,7 +468,6 @@ def _dynamic_matmul(call: int) -> None:
                 whole, part = whole + 1, 0
         fetch_add(counter + 8)
     barrier(counter + 8, blocks, failure_word(call))
-    words, parameters = job.epilogue_words, job.epilogue_numbers
     block, columns = side + 2 * apart, job.columns
     for panel in each_unit(call, panels):
         at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)
@@ -477,13 +476,8 @@ def _dynamic_matmul(call: int) -> None:
         else:
             dynamic_panel(job, rows, numbers, side, apart, panel, block, 4 * PANEL_COLUMNS)
             copy_columns(block, rows, count, out + at, 4 * columns)
-        if words != 0:
-            apply_epilogue(
-                words, parameters, first_extra, second_extra, out, at, at, rows, count, 4 * columns
-            )
-
-
-DYNAMIC_MATMUL = Task(_dynamic_matmul)
+        if job.epilogue != 0:
+            apply_epilogue(job.epilogue, first_extra, second_extra, out, at, at, rows, count, 4 * columns)
 
 
 def dynamic_product(weights: QuantizedWeights, rows: bool) -> KernelFactory | None:
@@ -518,4 +512,4 @@ class _DynamicMatmul(QuantizedProduct):
         size = matrix.stored * LEVEL_SIZE + 8 * matrix.groups + 4 * self.block
         count = self.threads(y.size * matrix.depth, matrix.panels)
         numbers = workspace(-(-rows * size // 4))
-        parallel_for(DYNAMIC_MATMUL.address, job, y, contiguous(x), first, second, count, numbers)
+        parallel_for(dynamic_matmul.address, job, y, contiguous(x), first, second, count, numbers)

@@ -15,7 +15,6 @@ from ....ops.convolution.forward import ForwardConvolution
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, moveaxis
 from ...common.window_fit import window_fit
-from ..codegen.descriptor import Job
 from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
 from ..threading.parallel import parallel_for, pays_to_share, threads
@@ -160,18 +159,14 @@ class Gemm:
         apart = self.columns if lines is None else int(lines["pitch"][0])
         stored = StoredTypes.RESULT * (result < F32_SIZE) | StoredTypes.RESIDUAL * (residual < F32_SIZE)
         job = GemmJob.fill(
-            rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=taps,
-            depth=depth, layout=rows.layout, row_stride=rows.stride, table=self.panels.table.ctypes.data,
-            weights=self.panels.numbers.ctypes.data, bias=self.panels.bias.ctypes.data,
-            tap_offsets=offsets.ctypes.data, out_stride=result * apart,
-            epilogue_words=self.packed_epilogue.words.ctypes.data,
-            epilogue_numbers=self.packed_epilogue.numbers.ctypes.data,
-            zeros=self.zeros.ctypes.data, skips_zeros=self._skips_zeros(rows),
-            windows=windows.ctypes.data, residual_stride=residual * self.columns, types=int(stored),
-            lines=0 if lines is None else lines.ctypes.data, copied=0 if copied is None else copied.ctypes.data,
-            part_taps=part,
+            rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=taps, depth=depth,
+            layout=rows.layout, row_stride=rows.stride, table=self.panels.table, weights=self.panels.numbers,
+            bias=self.panels.bias, tap_offsets=offsets, out_stride=result * apart,
+            epilogue=self.packed_epilogue.record, zeros=self.zeros, skips_zeros=self._skips_zeros(rows),
+            windows=windows, residual_stride=residual * self.columns, types=int(stored), lines=lines,
+            copied=copied, part_taps=part,
         )  # fmt: skip
-        return Job.of(job, windows, offsets, lines, copied), shared
+        return job, shared
 
     def _parts(self, rows: Rows) -> _Parts:
         """Return how a job reads its rows: a long row of a matrix becomes several consecutive taps."""

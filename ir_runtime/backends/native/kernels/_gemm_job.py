@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from ..codegen.descriptor import Descriptor, i64
+from ._packed_epilogue import EpilogueField
 
 __all__ = ["GemmJob", "OutputLines", "StoredTypes", "WindowRecord"]
 
@@ -33,8 +34,7 @@ class GemmJob(Descriptor):
     bias: i64
     tap_offsets: i64
     out_stride: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
     zeros: i64
     skips_zeros: i64
     windows: i64

@@ -21,11 +21,11 @@ from ..codegen.language import Device, Routine, device, routine, types
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_chunk, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_chunk, each_unit
 from ._copy import contiguous
 from ._gemm_job import GemmJob, OutputLines, StoredTypes, WindowRecord
 from ._gemm_tile import ROW_MULTIPLE, bf16_panel, gemm_panel, round_row, round_rows, widened_panel
-from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
+from ._packed_epilogue import apply_post_ops
 from ._panels import Panel, unit_place
 from ._window_geometry import CopiedLines, copied_windows
 
@@ -42,10 +42,10 @@ def _matrix_rows(places: int, base: int, rows: int, apart: int) -> None:
 
 
 @device
-def _window(g: int, index: int) -> tuple[int, int, int, int]:
+def _window(g: WindowRecord, index: int) -> tuple[int, int, int, int]:
     """Return the image of a window, and its position along three axes."""
-    deep, tall = load_i64(g, WindowRecord.out), load_i64(g, WindowRecord.out + 1)
-    wide = load_i64(g, WindowRecord.out + 2)
+    deep, tall = load_i64(g.out, 0), load_i64(g.out, 1)
+    wide = load_i64(g.out, 2)
     line = index // wide
     plane = line // tall
     image = plane // deep
@@ -56,14 +56,14 @@ def _window(g: int, index: int) -> tuple[int, int, int, int]:
 def _valid_windows(places: int, x: int, g: WindowRecord, first: int, rows: int) -> None:
     """Write the addresses of the first elements of windows that are inside the data."""
     element, image = g.element, g.image
-    tall, wide = load_i64(g, WindowRecord.lengths + 1), load_i64(g, WindowRecord.lengths + 2)
-    wide_out = load_i64(g, WindowRecord.out + 2)
+    tall, wide = load_i64(g.lengths, 1), load_i64(g.lengths, 2)
+    wide_out = load_i64(g.out, 2)
     r, index = 0, first
     while r < rows:
         n, plane, line, column = _window(g, index)
-        d, h = plane * load_i64(g, WindowRecord.strides), line * load_i64(g, WindowRecord.strides + 1)
+        d, h = plane * load_i64(g.strides, 0), line * load_i64(g.strides, 1)
         start = x + n * image + (d * tall + h) * wide * element
-        step = load_i64(g, WindowRecord.strides + 2) * element
+        step = load_i64(g.strides, 2) * element
         count = min(wide_out - column, rows - r)
         for i in range(count):
             store_i64(places, r + i, start + (column + i) * step)
@@ -76,24 +76,24 @@ def _padded_windows(
 ) -> None:
     """Write the addresses of all elements of windows; a table of ``step`` bytes for each element of the kernel."""
     element, image = g.element, g.image
-    deep, tall = load_i64(g, WindowRecord.lengths), load_i64(g, WindowRecord.lengths + 1)
-    wide, wide_out = load_i64(g, WindowRecord.lengths + 2), load_i64(g, WindowRecord.out + 2)
+    deep, tall = load_i64(g.lengths, 0), load_i64(g.lengths, 1)
+    wide, wide_out = load_i64(g.lengths, 2), load_i64(g.out, 2)
     r, index = 0, first
     while r < rows:
         n, plane, line, column = _window(g, index)
-        top = plane * load_i64(g, WindowRecord.strides) - load_i64(g, WindowRecord.pads)
-        left = line * load_i64(g, WindowRecord.strides + 1) - load_i64(g, WindowRecord.pads + 1)
+        top = plane * load_i64(g.strides, 0) - load_i64(g.pads, 0)
+        left = line * load_i64(g.strides, 1) - load_i64(g.pads, 1)
         count = min(wide_out - column, rows - r)
-        stride, before = load_i64(g, WindowRecord.strides + 2), load_i64(g, WindowRecord.pads + 2)
+        stride, before = load_i64(g.strides, 2), load_i64(g.pads, 2)
         table = places + 8 * r
-        for a in range(load_i64(g, WindowRecord.kernel)):
-            d = top + a * load_i64(g, WindowRecord.dilations)
-            for b in range(load_i64(g, WindowRecord.kernel + 1)):
-                h = left + b * load_i64(g, WindowRecord.dilations + 1)
+        for a in range(load_i64(g.kernel, 0)):
+            d = top + a * load_i64(g.dilations, 0)
+            for b in range(load_i64(g.kernel, 1)):
+                h = left + b * load_i64(g.dilations, 1)
                 has_line = 0 <= d < deep and 0 <= h < tall
                 start = x + n * image + (d * tall + h) * wide * element
-                for c in range(load_i64(g, WindowRecord.kernel + 2)):
-                    w = column * stride - before + c * load_i64(g, WindowRecord.dilations + 2)
+                for c in range(load_i64(g.kernel, 2)):
+                    w = column * stride - before + c * load_i64(g.dilations, 2)
                     for i in range(count):
                         inside = has_line and 0 <= w < wide
                         store_i64(table, i, start + w * element if inside else zeros)
@@ -143,8 +143,7 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
         job: GemmJob, entry: Panel, places: int, step: int, count: int, start: int, out: int, first: int,
         second: int,
     ) -> None:  # fmt: skip
-        words, numbers = EpilogueHeader.at(job.epilogue_words), Bounds.at(job.epilogue_numbers)
-        vectors, last = entry.vectors, entry.last_columns
+        vectors, last, epilogue = entry.vectors, entry.last_columns, job.epilogue
         stride, column = job.out_stride, 4 * entry.column
         at, zeros = start * stride + column, skipped_zeros(job)
         taps, part = job.taps, job.part_taps
@@ -162,12 +161,11 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
         multiply(
             vectors, count, places + done * step, step, zeros, offsets + 8 * done, taps - done, depth,
             panel + done * depth * width, out + at, stride, sums, sums_stride,
-            first + at if words.has_residual != 0 else 0, last,
-            numbers.low, numbers.high,
+            first + at if epilogue.has_residual != 0 else 0, last, epilogue.low, epilogue.high,
         )  # fmt: skip
-        if words.post_ops > 0:
+        if epilogue.post_ops > 0:
             width = (vectors - 1) * LANES + last
-            apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
+            apply_post_ops(epilogue, first, second, out, at, column, count, width, stride)
 
     return block
 
@@ -217,15 +215,13 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
     """
     compute_lines = _by_lines(compute_block)
 
-    def gemm(call: int) -> None:
+    def gemm(call: int, job: GemmJob, out: int, x: int, first: int, second: int) -> None:
         """Multiply rows by panels; a unit is a chunk of rows by one panel."""
-        address, out, x, first, second, _ = load_args(call)
-        job = GemmJob.at(address)
         rows, chunk = job.rows, job.chunk
         panels, taps = job.panels, job.taps
         layout, chunks = job.layout, (rows + chunk - 1) // chunk
         step = 8 * chunk if layout == 2 else 0
-        room = scratch_memory(load_i64(job.copied, CopiedLines.size)) if layout == 3 else 0
+        room = scratch_memory(CopiedLines.at(job.copied).size) if layout == 3 else 0
         places = scratch_memory(8 * chunk * (taps if layout == 2 else 1))
         known = -1
         for unit in each_unit(call, chunks * panels):
@@ -241,8 +237,7 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
             else:
                 compute_block(job, entry, places, step, count, start, out, first, second)
 
-    gemm.__qualname__ = name
-    return Task(gemm)
+    return Task(gemm, name)
 
 
 GEMM = gemm_task("_gemm", f32_block(gemm_panel))
@@ -266,8 +261,7 @@ def _staged(
     job: GemmJob, entry: Panel, places: int, step: int, count: int, out: int, other: int, stored: int
 ) -> None:
     """Compute some rows of a panel in f32, with all post-ops, and round them."""
-    words, numbers = job.epilogue_words, Bounds.at(job.epilogue_numbers)
-    vectors, last = entry.vectors, entry.last_columns
+    vectors, last, epilogue = entry.vectors, entry.last_columns, job.epilogue
     width, column = (vectors - 1) * LANES + last, 4 * entry.column
     stride, apart = job.out_stride, job.residual_stride
     block = scratch_memory(4 * STAGED_ROWS * width)
@@ -278,10 +272,10 @@ def _staged(
             job.tap_offsets + entry.tap_offset, job.taps,
             job.depth, job.weights + entry.start,
             block, 4 * width, job.bias + entry.bias, 0,
-            other + row * apart if other != 0 else 0, last, numbers.low, numbers.high,
+            other + row * apart if other != 0 else 0, last, epilogue.low, epilogue.high,
             apart, stored & RESIDUAL,
         )  # fmt: skip
-        apply_post_ops(words, numbers, 0, 0, block, 0, column, rows, width, 4 * width)
+        apply_post_ops(epilogue, 0, 0, block, 0, column, rows, width, 4 * width)
         round_rows(block, out + row * stride, stride, rows, width)
 
 
@@ -291,13 +285,12 @@ def _block(  # noqa: PLR0913 (values in registers)
     int,
 ) -> None:  # fmt: skip
     """Multiply some rows with a panel, and apply the epilogue; the result and the residual may be bf16."""
-    words, numbers = EpilogueHeader.at(job.epilogue_words), Bounds.at(job.epilogue_numbers)
-    vectors, last = entry.vectors, entry.last_columns
+    vectors, last, epilogue = entry.vectors, entry.last_columns, job.epilogue
     stride, apart = job.out_stride, job.residual_stride
-    stored, column, stages = job.types, entry.column, words.post_ops
+    stored, column, stages = job.types, entry.column, epilogue.post_ops
     at = start * stride + column * (2 if stored & RESULT != 0 else 4)
     other = 0
-    if words.has_residual != 0:
+    if epilogue.has_residual != 0:
         other = first + start * apart + column * (2 if stored & RESIDUAL != 0 else 4)
     if stages > 0 and stored & RESULT != 0:
         _staged(job, entry, places, step, count, out + at, other, stored)
@@ -306,11 +299,11 @@ def _block(  # noqa: PLR0913 (values in registers)
         vectors, count, places, step, skipped_zeros(job), job.tap_offsets + entry.tap_offset,
         job.taps, job.depth, job.weights + entry.start,
         out + at, stride, job.bias + entry.bias, 0, other, last,
-        numbers.low, numbers.high, apart, stored,
+        epilogue.low, epilogue.high, apart, stored,
     )  # fmt: skip
     if stages > 0:
         width = (vectors - 1) * LANES + last
-        apply_post_ops(words, numbers, first, second, out, at, 4 * column, count, width, stride)
+        apply_post_ops(epilogue, first, second, out, at, 4 * column, count, width, stride)
 
 
 BF16_GEMM = gemm_task("_bf16_gemm", _block)
@@ -318,7 +311,7 @@ BF16_GEMM = gemm_task("_bf16_gemm", _block)
 
 
 class RoundJob(Descriptor):
-    """The job of `_ROUND`: rows, the numbers in each and those that are stored, and rows of a unit."""
+    """The job of `_round_all`: rows, the numbers in each and those that are stored, and rows of a unit."""
 
     rows: i64
     depth: i64
@@ -335,17 +328,13 @@ def _round_rows(x: int, out: int, rows: int, depth: int, stored: int) -> None:
             round_row(x + 4 * row * depth, depth, out + 2 * row * stored, stored)
 
 
-def _round_all(call: int) -> None:
+@Task
+def _round_all(call: int, job: RoundJob, out: int, x: int) -> None:
     """Round rows to bf16; a unit is a chunk of them."""
-    address, out, x, _, _, _ = load_args(call)
-    job = RoundJob.at(address)
     rows, chunk = job.rows, job.chunk
     depth, stored = job.depth, job.stored
     for start, end in each_chunk(call, rows, chunk):
         _round_rows(x + 4 * start * depth, out + 2 * start * stored, end - start, depth, stored)
-
-
-_ROUND = Task(_round_all)
 
 
 @dataclass(frozen=True)
@@ -356,7 +345,7 @@ class Bf16Rows:
     _jobs: dict[int, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _ROUND.prepare()
+        _round_all.prepare()
 
     def __call__(self, x: Array) -> Array:
         """Return contiguous f32 as 32-bit words of two bf16, ``[rows, words]``; bf16 unchanged, if rows are whole words."""
@@ -371,7 +360,7 @@ class Bf16Rows:
             job = self._jobs[rows] = RoundJob.fill(rows=rows, depth=self.depth, stored=stored, chunk=chunk)
         words = empty((rows, stored // 2), np.int32)
         count = threads_for(moved=6 * x.size)
-        parallel_for(_ROUND.address, job, words, x, UNUSED, UNUSED, count)
+        parallel_for(_round_all.address, job, words, x, UNUSED, UNUSED, count)
         return words
 
 

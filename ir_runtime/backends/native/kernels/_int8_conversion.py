@@ -20,11 +20,11 @@ from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import was_refused
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._int8_maps import LevelMap, fill_borders, line_address
 
-__all__ = ["FROM_LEVELS", "TO_LEVELS", "Dequantizing", "Quantizing"]
+__all__ = ["Dequantizing", "Quantizing"]
 
 
 class _ConversionJob(Descriptor):
@@ -153,24 +153,18 @@ def _quantize_line(job: _ConversionJob, x: int, out: int) -> int:
 @device
 def _number_line(job: _ConversionJob, numbers: int, unit: int) -> int:
     """Return the address of the numbers of a line."""
-    return line_address(
-        numbers, unit, job.height, job.x_image,
-        job.x_line,
-    )  # fmt: skip
+    return line_address(numbers, unit, job.height, job.x_image, job.x_line)
 
 
 @device
 def _level_line(job: _ConversionJob, levels: int, unit: int) -> int:
     """Return the address of the levels of a line."""
-    return line_address(
-        levels + job.y_offset, unit, job.height,
-        job.y_image, job.y_line,
-    )  # fmt: skip
+    return line_address(levels + job.y_offset, unit, job.height, job.y_image, job.y_line)
 
 
-def _to_levels(call: int) -> None:
-    address, out, x, _, _, _ = load_args(call)
-    job = _ConversionJob.at(address)
+@Task
+def _to_levels(call: int, job: _ConversionJob, out: int, x: int) -> None:
+    """Write the levels of f32 numbers; a unit is a line. Lines with NaN are counted in the job."""
     lines = job.lines
     for unit in each_unit(call, lines):
         fill_borders(job.borders, out, unit, 1)
@@ -178,23 +172,16 @@ def _to_levels(call: int) -> None:
             fetch_add(job + 8 * _ConversionJob.refused)
 
 
-def _from_levels(call: int) -> None:
-    address, out, x, _, _, _ = load_args(call)
-    job = _ConversionJob.at(address)
+@Task
+def _from_levels(call: int, job: _ConversionJob, out: int, x: int) -> None:
+    """Write the f32 numbers of levels; a unit is a line."""
     lines = job.lines
     for unit in each_unit(call, lines):
         target, source = _number_line(job, out, unit), _level_line(job, x, unit)
         for i in range(job.width):
             _dequantize_pixel(
-                target + i * job.x_pixel, job.channels,
-                job.parameters, source + i * job.y_pixel,
-            )  # fmt: skip
-
-
-TO_LEVELS = Task(_to_levels)
-"""Write the levels of f32 numbers; a unit is a line. Lines with NaN are counted in the job."""
-FROM_LEVELS = Task(_from_levels)
-"""Write the f32 numbers of levels; a unit is a line."""
+                target + i * job.x_pixel, job.channels, job.parameters, source + i * job.y_pixel
+            )
 
 
 def _job(levels: LevelMap, numbers: Array, parameters: Array, in_planes: bool = False) -> Array:
@@ -203,7 +190,7 @@ def _job(levels: LevelMap, numbers: Array, parameters: Array, in_planes: bool = 
     return _ConversionJob.fill(
         lines=levels.images * levels.height, height=levels.height, width=levels.width, channels=levels.channels,
         in_planes=in_planes, x_image=image, x_line=line, x_pixel=pixel, x_channel=channel, y_image=levels.image,
-        y_line=levels.line, y_pixel=levels.pixel, y_offset=levels.offset(), parameters=parameters.ctypes.data, refused=0,
+        y_line=levels.line, y_pixel=levels.pixel, y_offset=levels.offset(), parameters=parameters, refused=0,
         borders=levels.borders,
     )  # fmt: skip
 
@@ -217,7 +204,7 @@ class Quantizing:
 
     def __init__(self, levels: LevelMap, quantizer: Quantizer) -> None:
         self._map, self._parameters = levels, _parameters(quantizer, P.BOTTOM, P.STEPS)
-        TO_LEVELS.prepare()
+        _to_levels.prepare()
 
     def __call__(self, x: Array) -> Array | None:
         """Return the map of f32 numbers ``[images, channels, height, width]``; ``None`` if one is NaN."""
@@ -227,7 +214,7 @@ class Quantizing:
             return out
         job = _job(self._map, channels_last(x), self._parameters, in_planes)
         count = threads_for(moved=8 * x.size)
-        parallel_for(TO_LEVELS.address, job, out, x, UNUSED, UNUSED, count)
+        parallel_for(_to_levels.address, job, out, x, UNUSED, UNUSED, count)
         return None if was_refused(job, _ConversionJob.refused) else out
 
 
@@ -246,7 +233,7 @@ class Dequantizing:
 
     def __init__(self, levels: LevelMap, quantizer: Quantizer) -> None:
         self._map, self._parameters = levels, _parameters(quantizer, P.STEPS, P.FIRST)
-        FROM_LEVELS.prepare()
+        _from_levels.prepare()
 
     def __call__(self, levels: Array) -> Array:
         """Return f32 numbers ``[images, channels, height, width]``, with channels last in memory."""
@@ -255,5 +242,5 @@ class Dequantizing:
         if out.size:
             job = _job(self._map, out, self._parameters)
             count = threads_for(moved=8 * out.size)
-            parallel_for(FROM_LEVELS.address, job, out, levels, UNUSED, UNUSED, count)
+            parallel_for(_from_levels.address, job, out, levels, UNUSED, UNUSED, count)
         return channels_first(out)

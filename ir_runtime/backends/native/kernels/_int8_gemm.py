@@ -15,16 +15,16 @@ from ..codegen.levels import LEVEL_SIZE, WEIGHT_DTYPE
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
-from ..threading.task import Task, load_args
+from ..threading.task import Task, shared_counters
 from ._int8_maps import MapJob, fill_borders, first_share, share_of_lines, take_units
 from ._int8_tile import column_order, levels_panel
 from ._panels import Panel, split
 
-__all__ = ["LEVELS_GEMM", "AheadRecord", "LevelsGemmJob", "LevelsPanels", "pack_levels"]
+__all__ = ["levels_gemm", "AheadRecord", "LevelsGemmJob", "LevelsPanels", "pack_levels"]
 
 
 class LevelsGemmJob(MapJob):
-    """The job of `LEVELS_GEMM`; ``depth`` counts 32-bit words of a tap, ``chunk`` rows, or panels if it is shared by panel.
+    """The job of `levels_gemm`; ``depth`` counts 32-bit words of a tap, ``chunk`` rows, or panels if it is shared by panel.
 
     ``ahead`` points to an `AheadRecord` for each share.
     """
@@ -74,16 +74,10 @@ def _tables(
 ) -> None:
     """Write the addresses of pixels of the data, the result and the residual to three tables of ``size`` bytes each."""
     width, plane = job.width, job.plane
+    _addresses(tables, x + job.x_offset, start, count, width, plane, job.x_image, job.x_line, job.x_pixel)
     _addresses(
-        tables, x + job.x_offset, start, count, width, plane,
-        job.x_image, job.x_line,
-        job.x_pixel,
-    )  # fmt: skip
-    _addresses(
-        tables + size, out + job.y_offset, start, count, width, plane,
-        job.y_image, job.y_line,
-        job.y_pixel,
-    )  # fmt: skip
+        tables + size, out + job.y_offset, start, count, width, plane, job.y_image, job.y_line, job.y_pixel
+    )
     if job.has_other != 0:
         _addresses(
             tables + 2 * size, other + job.other_offset, start, count, width, plane,
@@ -103,9 +97,9 @@ def _panels(
     bytes_of_vector = 4 * LANES * job.taps * job.depth
     others = tables + 2 * size if job.has_other != 0 else 0
     for panel in range(first, first + count):
-        entry = Panel.at(job.table + 8 * Panel.words * panel)
+        entry = Panel.at(job.table, panel)
         column = entry.column
-        ahead = AheadRecord.at(job.ahead + 8 * AheadRecord.words * share)
+        ahead = AheadRecord.at(job.ahead, share)
         start, stop = ahead.start, ahead.end
         if panel + 1 < end:
             following = Panel.at(entry + 8 * Panel.words)
@@ -133,10 +127,10 @@ def _borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
     fill_borders(job.borders, out, line, more)
 
 
-def _levels_gemm(call: int) -> None:
-    """Multiply rows by panels; a unit is a row by all panels, or a panel by all rows."""
-    address, out, x, other, _, counter = load_args(call)
-    job = LevelsGemmJob.at(address)
+@Task
+def levels_gemm(call: int, job: LevelsGemmJob, out: int, x: int, other: int) -> None:
+    """Multiply rows of A by packed weights, and store levels; levels of B are a residual. A unit is rows or a panel."""
+    counter = shared_counters(call)
     rows, panels = job.rows, job.panels
     by_panel, chunk = job.by_panel, job.chunk
     starts, shares = job.starts, job.shares
@@ -155,10 +149,6 @@ def _levels_gemm(call: int) -> None:
         else:
             _tables(job, tables, out, x, other, first, count, size)
             _panels(job, tables, size, count, 0, panels, share)
-
-
-LEVELS_GEMM = Task(_levels_gemm)
-"""Multiplies rows of A with packed weights, adds levels of B if there is a residual, and stores levels."""
 
 
 @dataclass(frozen=True)

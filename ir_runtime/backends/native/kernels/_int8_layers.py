@@ -17,29 +17,29 @@ from ..codegen.target import TARGET
 from ..codegen.vectors import LANES
 from ..threading.parallel import pays_to_share, threads
 from ._gemm_tile import ROW_MULTIPLE
-from ._int8_gemm import LEVELS_GEMM, AheadRecord, LevelsGemmJob, pack_levels
+from ._int8_gemm import AheadRecord, LevelsGemmJob, levels_gemm, pack_levels
 from ._int8_graph import IntegerPooled, IntegerProduct
 from ._int8_maps import MAX_SHARES, LevelMap, share_starts
 from ._int8_tile import LevelBounds
 from ._int8_windows import (
     BLOCK,
     FORMS,
-    LEVELS_WINDOWS,
     MAXIMUM,
     TALL,
     LevelsWindowsJob,
     are_interleaved,
+    levels_windows,
     pack_blocks,
     pack_depthwise,
     pack_row,
 )
 from ._int8_winograd import (
     COLUMNS,
-    LEVELS_WINOGRAD,
     LevelsWinogradJob,
     block_tiles,
     count_tiles,
     is_winograd,
+    levels_winograd,
     transform_weights,
 )
 from ._panels import Panel
@@ -58,15 +58,18 @@ MIN_LINES = 8
 
 
 class Bound(NamedTuple):
-    """A task's machine code and its job; whether several threads are worth it; arrays that the job points to.
+    """A call of a task.
 
-    ``weights`` has an `AheadRecord` for each share: the weights that it begins with, if there are any.
+    Args:
+        address: of the machine code of the task.
+        job: its job.
+        large: whether several threads are worth it.
+        weights: an `AheadRecord` for each share: the weights that it begins with, if there are any.
     """
 
     address: int
     job: Array
     large: bool
-    kept: object
     weights: Array | None = None
 
 
@@ -172,16 +175,15 @@ def _dense(node: IntegerProduct, data: LevelMap, out: LevelMap, other: LevelMap)
     begin = panels.weights.ctypes.data + panels.table[first, Panel.start]
     weights = np.stack([begin, begin + w[0].nbytes * LANES * panels.table[first, Panel.vectors]], axis=1)
     job = LevelsGemmJob.fill(
-        **_strides("x", data, (op.strides[0], op.strides[1]), above, left), **_strides("y", out), **_strides("other", other),
-        width=out.width, plane=out.height * out.width, has_other=node.other is not None,
-        scale=scale.ctypes.data, bias=bias.ctypes.data, bounds=bounds.ctypes.data, borders=out.borders, rows=count, chunk=chunk,
-        panels=len(panels.table), by_panel=by_panel, shares=len(starts) - 1, starts=starts.ctypes.data, taps=len(offsets), depth=w[0].size // (len(offsets) * GROUP),
-        table=panels.table.ctypes.data, weights=panels.weights.ctypes.data, tap_offsets=offsets.ctypes.data,
-        ahead=none.ctypes.data,
+        **_strides("x", data, (op.strides[0], op.strides[1]), above, left), **_strides("y", out),
+        **_strides("other", other), width=out.width, plane=out.height * out.width,
+        has_other=node.other is not None, scale=scale, bias=bias, bounds=bounds, borders=out.borders,
+        rows=count, chunk=chunk, panels=len(panels.table), by_panel=by_panel, shares=len(starts) - 1,
+        starts=starts, taps=len(offsets), depth=w[0].size // (len(offsets) * GROUP), table=panels.table,
+        weights=panels.weights, tap_offsets=offsets, ahead=none,
     )  # fmt: skip
     large = pays_to_share(computed=count * numbers.size // 2)
-    kept = panels, starts, scale, bias, bounds, offsets, none
-    return Bound(LEVELS_GEMM.address, job, large, kept, weights)
+    return Bound(levels_gemm.address, job, large, weights)
 
 
 def _winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
@@ -191,14 +193,14 @@ def _winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, other: LevelM
     weights = transform_weights(node.weights.numbers, data.stored, out.stored)
     (above, _), (left, _) = node.op.pads(node.data.shape[2:], (3, 3))
     job = LevelsWinogradJob.fill(
-        **_strides("x", data, (1, 1), above, left), **_strides("y", out), **_strides("other", other), width=out.width,
-        plane=out.height * out.width, has_other=node.other is not None, scale=scale.ctypes.data, bias=bias.ctypes.data,
-        bounds=bounds.ctypes.data, borders=out.borders, lines=out.images * out.height, tiles=tiles,
-        chunk=block_tiles(int(np.diff(starts).max()), data.stored), shares=len(starts) - 1, starts=starts.ctypes.data,
-        pairs=data.stored // (2 * LANES), panels=out.stored // COLUMNS, weights=weights.ctypes.data,
+        **_strides("x", data, (1, 1), above, left), **_strides("y", out), **_strides("other", other),
+        width=out.width, plane=out.height * out.width, has_other=node.other is not None, scale=scale,
+        bias=bias, bounds=bounds, borders=out.borders, lines=out.images * out.height, tiles=tiles,
+        chunk=block_tiles(int(np.diff(starts).max()), data.stored), shares=len(starts) - 1, starts=starts,
+        pairs=data.stored // (2 * LANES), panels=out.stored // COLUMNS, weights=weights,
     )  # fmt: skip
     large = pays_to_share(computed=tiles * 8 * node.weights.numbers.size)
-    return Bound(LEVELS_WINOGRAD.address, job, large, (starts, scale, bias, bounds, weights))
+    return Bound(levels_winograd.address, job, large)
 
 
 def _depthwise(node: IntegerProduct, data: LevelMap, out: LevelMap, _: LevelMap) -> Bound:
@@ -234,11 +236,11 @@ def _windows(
     if by_channel:
         starts, chunk = np.minimum(BLOCK * starts, vectors), BLOCK * chunk
     job = LevelsWindowsJob.fill(
-        **_strides("x", data, (1, 1), above, left), **_strides("y", out), **_strides("other", out), width=out.width,
-        plane=out.height, has_other=0, borders=out.borders, lines=lines, vectors=vectors, form=form, kernel_height=kernel[0],
-        kernel_width=kernel[1], stride_down=down, stride_across=across,
-        by_channel=by_channel, shares=len(starts) - 1, starts=starts.ctypes.data, chunk=chunk,
-        **dict.fromkeys(("blocks", "block_scale", "block_bias"), 0) | {name: array.ctypes.data for name, array in arrays.items()},
+        **_strides("x", data, (1, 1), above, left), **_strides("y", out), **_strides("other", out),
+        width=out.width, plane=out.height, has_other=0, borders=out.borders, lines=lines, vectors=vectors,
+        form=form, kernel_height=kernel[0], kernel_width=kernel[1], stride_down=down, stride_across=across,
+        by_channel=by_channel, shares=len(starts) - 1, starts=starts, chunk=chunk,
+        **dict.fromkeys(("blocks", "block_scale", "block_bias")) | arrays,
     )  # fmt: skip
     large = pays_to_share(computed=lines * out.width * out.stored * math.prod(kernel) * WINDOW_WORK // 2)
-    return Bound(LEVELS_WINDOWS.address, job, large, (arrays, starts))
+    return Bound(levels_windows.address, job, large)

@@ -180,7 +180,8 @@ class LevelMap:
     def _border_record(self) -> Array:
         word = sum(self.zero << 8 * LEVEL_SIZE * place for place in range(GROUP))
         return BorderRecord.fill(
-            height=self.height, image=self.image, line=self.line, pixels=self.width * self.pixel, offset=self.offset(), word=word
+            height=self.height, image=self.image, line=self.line, pixels=self.width * self.pixel,
+            offset=self.offset(), word=word,
         )  # fmt: skip
 
 

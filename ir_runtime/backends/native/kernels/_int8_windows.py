@@ -20,7 +20,7 @@ from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, dot, load_levels, max_levels, no_levels, store_levels
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value
-from ..threading.task import Task, load_args
+from ..threading.task import Task, shared_counters
 from ._int8_maps import MapJob, fill_borders, first_share, line_address, share_of_lines, take_units
 from ._int8_tile import CAN_PACK, bounds_at, column_order, requantized, store_rows
 
@@ -31,7 +31,7 @@ __all__ = [
     "pack_blocks",
     "pack_row",
     "FORMS",
-    "LEVELS_WINDOWS",
+    "levels_windows",
     "MAXIMUM",
     "LevelsWindowsJob",
     "pack_depthwise",
@@ -160,7 +160,7 @@ _SINGLE, _SEVERAL, _VECTORS = 10, 1, 4
 
 
 class LevelsWindowsJob(MapJob):
-    """The job of `LEVELS_WINDOWS`: strides of the data are those of pixels, without the stride of windows.
+    """The job of `levels_windows`: strides of the data are those of pixels, without the stride of windows.
 
     ``blocks`` has the weights of `pack_blocks`, if windows are interleaved, 0 else; then follow its scale and bias.
     """
@@ -286,9 +286,10 @@ def _rows_together(job: LevelsWindowsJob, unit: int, last: int, count: int) -> i
     return TALL if whole and down == job.stride_across else 1
 
 
-def _levels_windows(call: int) -> None:
-    address, out, x, _, _, counter = load_args(call)
-    job = LevelsWindowsJob.at(address)
+@Task
+def levels_windows(call: int, job: LevelsWindowsJob, out: int, x: int) -> None:
+    """Slide windows over A; a unit is one row of the result, or a vector of channels. In its job, ``plane`` counts the rows of an image."""
+    counter = shared_counters(call)
     lines, height = job.lines, job.plane
     map_start = out
     x, out = x + job.x_offset, out + job.y_offset
@@ -307,19 +308,13 @@ def _levels_windows(call: int) -> None:
         unit = line
         while unit < last:
             source = line_address(x, unit, height, job.x_image, down)
-            target = line_address(
-                out, unit, height, job.y_image, job.y_line
-            )  # fmt: skip
+            target = line_address(out, unit, height, job.y_image, job.y_line)
             together = _rows_together(job, unit, last, channels)
             if together > 0:
                 _block_rows(job, source, target, together, channel, channels)
             else:
                 _row(job, source, target, channel, channels)
             unit += max(together, 1)
-
-
-LEVELS_WINDOWS = Task(_levels_windows)
-"""Slide windows over A; a unit is one row of the result, or a vector of channels. In its job, ``plane`` counts the rows of an image."""
 
 
 def pack_depthwise(w: Array, stored: int) -> Array:

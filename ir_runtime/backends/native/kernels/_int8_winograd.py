@@ -22,7 +22,7 @@ from ..codegen.levels import LEVEL_SIZE, dot_pairs, load_levels, to_levels
 from ..codegen.memory import scratch_memory
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value
 from ..packed_memory import aligned_empty
-from ..threading.task import Task, load_args
+from ..threading.task import Task, shared_counters
 from ._gemm_tile import WIDE, WIDE_ROWS
 from ._int8_graph import IntegerProduct
 from ._int8_maps import LevelMap, MapJob, fill_borders, first_share, share_of_lines, take_units
@@ -31,7 +31,7 @@ from ._winograd_transforms import TILE_ELEMENTS
 
 __all__ = [
     "COLUMNS",
-    "LEVELS_WINOGRAD",
+    "levels_winograd",
     "LevelsWinogradJob",
     "block_tiles",
     "count_tiles",
@@ -228,7 +228,7 @@ BLOCK_BYTES = 1 << 19
 
 
 class LevelsWinogradJob(MapJob):
-    """The job of `LEVELS_WINOGRAD`: strides of maps are those of pixels; ``chunk`` tiles are taken together.
+    """The job of `levels_winograd`: strides of maps are those of pixels; ``chunk`` tiles are taken together.
 
     ``pairs`` counts pairs of vectors of input channels, ``panels`` those of `COLUMNS` output channels.
     """
@@ -336,9 +336,10 @@ def _store(
         )  # fmt: skip
 
 
-def _levels_winograd(call: int) -> None:
-    address, out, x, other, _, counter = load_args(call)
-    job = LevelsWinogradJob.at(address)
+@Task
+def levels_winograd(call: int, job: LevelsWinogradJob, out: int, x: int, other: int) -> None:
+    """Convolves A with transformed weights, adds levels of B if there is a residual, and stores levels; a unit is a tile."""
+    counter = shared_counters(call)
     pairs, panels = job.pairs, job.panels
     starts, shares = job.starts, job.shares
     chunk, depth = job.chunk, LANES * pairs
@@ -363,7 +364,3 @@ def _levels_winograd(call: int) -> None:
                 )
                 weights += bytes_of_panel
             _store(job, sums, out, other, first, count, panel)
-
-
-LEVELS_WINOGRAD = Task(_levels_winograd)
-"""Convolves A with transformed weights, adds levels of B if there is a residual, and stores levels; a unit is a tile."""

@@ -18,7 +18,7 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, device
 from ..codegen.memory import load_i64, scratch_memory
-from ..threading.task import Task, each_chunk, load_args
+from ..threading.task import Task, each_chunk
 
 __all__ = [
     "BLOCK",
@@ -70,14 +70,14 @@ class NestJob(Descriptor):
 @device
 def row_stride(job: NestJob, operand: int) -> int:
     """Return the bytes between rows of an operand."""
-    stride: int = load_i64(job, NestJob.strides + (OUTER + 2) * operand + 1)
+    stride: int = load_i64(job.strides, (OUTER + 2) * operand + 1)
     return stride
 
 
 @device
 def _offset(job: NestJob, operand: int, axis: int, index: int) -> int:
     """Return the offset of an index along columns, rows, or an axis of planes."""
-    offset: int = index * load_i64(job, NestJob.strides + (OUTER + 2) * operand + axis)
+    offset: int = index * load_i64(job.strides, (OUTER + 2) * operand + axis)
     return offset
 
 
@@ -90,7 +90,7 @@ def _locate(job: NestJob, operands: Addresses, place: Place) -> Addresses:
     b += _offset(job, 2, 0, column) + _offset(job, 2, 1, row)
     c += _offset(job, 3, 0, column) + _offset(job, 3, 1, row)
     for axis in range(job.axes):
-        length = load_i64(job, NestJob.lengths + axis)
+        length = load_i64(job.lengths, axis)
         rest = plane // length
         index = plane - rest * length
         out += _offset(job, 0, axis + 2, index)
@@ -104,9 +104,7 @@ def _locate(job: NestJob, operands: Addresses, place: Place) -> Addresses:
 def nest_task(name: str, body: Device[..., None]) -> Task:
     """Return the task that calls a body for each block of a nest."""
 
-    def run_nest(call: int) -> None:
-        address, out, a, b, c, _ = load_args(call)
-        job = NestJob.at(address)
+    def run_nest(call: int, job: NestJob, out: int, a: int, b: int, c: int) -> None:
         rows, columns, tall, wide = job.rows, job.columns, job.block_rows, job.block_columns
         across = (columns + wide - 1) // wide
         per_plane = (rows + tall - 1) // tall * across
@@ -119,12 +117,11 @@ def nest_task(name: str, body: Device[..., None]) -> Task:
                 row, column = strip * tall, (rest - strip * across) * wide
                 place = plane, row, column
                 body(
-                    address, _locate(job, (out, a, b, c), place), place, min(tall, rows - row), min(wide, columns - column),
+                    job, _locate(job, (out, a, b, c), place), place, min(tall, rows - row), min(wide, columns - column),
                     room,
                 )  # fmt: skip
 
-    run_nest.__qualname__ = name
-    return Task(run_nest)
+    return Task(run_nest, name)
 
 
 def nest_fields(axes: Axes, most_columns: int = BLOCK, block: int = BLOCK) -> dict[str, object] | None:

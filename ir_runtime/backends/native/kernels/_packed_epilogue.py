@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -18,7 +19,14 @@ from ._copy import contiguous
 from ._elementwise_code import fake_quantize
 from ._epilogue import MAX_EXTRAS, Epilogue, PostOpKind, TilePostOp
 
-__all__ = ["PackedEpilogue", "add_rows", "apply_epilogue", "apply_post_ops"]
+__all__ = [
+    "EpilogueField",
+    "EpilogueRecord",
+    "PackedEpilogue",
+    "add_rows",
+    "apply_epilogue",
+    "apply_post_ops",
+]
 
 # An integer, as kernels cannot use enumerations.
 QUANTIZE = int(PostOpKind.QUANTIZE)
@@ -27,17 +35,23 @@ _COSTS = {PostOpKind.ACTIVATION: 24, PostOpKind.QUANTIZE: 16}
 _NO_EXTRAS = [UNUSED] * MAX_EXTRAS
 
 
-class EpilogueHeader(Descriptor):
-    """How an epilogue begins; `PostOpRecord`s follow."""
+class EpilogueRecord(Descriptor):
+    """Whether an epilogue has a residual, limits of the result after it, and the number of `PostOpRecord`s that follow."""
 
     has_residual: i64
+    low: f32
+    high: f32
     post_ops: i64
+
+
+EpilogueField = Annotated[EpilogueRecord, np.int64]
+"""The address of an epilogue in a job."""
 
 
 class PostOpRecord(Descriptor):
     """A post-op: its `PostOpKind` and `ActivationKind`, the index of its extra tensor, the address of its row; 0: none.
 
-    If the row has several planes, they are ``plane`` bytes from each other.
+    If the row has several planes, they are ``plane`` bytes from each other. The activation has parameters ``a`` and ``b``.
     """
 
     kind: i64
@@ -45,18 +59,6 @@ class PostOpRecord(Descriptor):
     extra: i64
     row: i64
     plane: i64
-
-
-class Bounds(Descriptor):
-    """Limits of the result after the residual; the `Parameters` of all post-ops follow."""
-
-    low: f32
-    high: f32
-
-
-class Parameters(Descriptor):
-    """Parameters of an activation."""
-
     a: f32
     b: f32
 
@@ -66,18 +68,16 @@ class PackedEpilogue:
     """The post-ops of an epilogue, as kernels read them.
 
     Args:
-        words: an `EpilogueHeader` and the `PostOpRecord`s.
-        numbers: `Bounds` and the `Parameters` of each post-op.
+        record: an `EpilogueRecord` and the `PostOpRecord`s.
         extras: indices of the other inputs that are read, in this order.
-        rows: arrays that the records point to.
         cost: work for each element, in multiplications.
+        has_rows: whether a post-op has a number for each column.
     """
 
-    words: Array
-    numbers: Array
+    record: Array
     extras: tuple[int, ...]
-    rows: tuple[Array, ...] = ()
     cost: int = 0
+    has_rows: bool = False
 
     @classmethod
     def of(cls, epilogue: Epilogue, columns: int = 0) -> PackedEpilogue:
@@ -100,16 +100,16 @@ class PackedEpilogue:
             PostOpRecord.fill(
                 kind=post_op.kind, activation=post_op.activation.kind,
                 extra=next(slots) if post_op.extra >= 0 else 0,
-                row=0 if post_op.row is None else post_op.row.ctypes.data,
-                plane=0 if post_op.row is None else 4 * post_op.row.shape[-1],
+                row=post_op.row,
+                plane=0 if post_op.row is None else 4 * post_op.row.shape[-1], a=post_op.activation.a,
+                b=post_op.activation.b,
             )
             for post_op in post_ops
         ]  # fmt: skip
-        parameters = [Parameters.fill(a=post_op.activation.a, b=post_op.activation.b) for post_op in post_ops]
-        rows = tuple(post_op.row for post_op in post_ops if post_op.row is not None)
         cost = 8 + sum(_COSTS.get(post_op.kind, 4) for post_op in post_ops)
-        words = concatenate(EpilogueHeader.fill(has_residual=residual, post_ops=len(post_ops)), *records)
-        return cls(words, concatenate(Bounds.fill(low=low, high=high), *parameters), extras, rows, cost)
+        first = EpilogueRecord.fill(has_residual=residual, low=low, high=high, post_ops=len(post_ops))
+        has_rows = any(post_op.row is not None for post_op in post_ops)
+        return cls(concatenate(first, *records), extras, cost, has_rows)
 
     def extra_arrays(self, extras: Sequence[Array], axis: int) -> list[Array]:
         """Return the tensors that are read, columns last: `MAX_EXTRAS` arrays."""
@@ -148,36 +148,33 @@ _multiply = _row_instruction("multiply_rows", lambda emit, x, y: emit.multiply(x
 _subtract = _row_instruction("subtract_rows", lambda emit, x, y: emit.subtract(x, y))
 
 
-@routine(*[types.int64] * 10)
+@routine(*[types.int64] * 9)
 def apply_epilogue(  # noqa: PLR0913 (values in registers)
-    words: EpilogueHeader, numbers: Bounds, first: int, second: int, out: int, start: int, column: int, rows: int,
-    count: int, stride: int,
+    epilogue: EpilogueRecord, first: int, second: int, out: int, start: int, column: int, rows: int, count: int, stride: int
 ) -> None:  # fmt: skip
     """Apply residual, bounds and post-ops to a stored block; parameters as those of `apply_post_ops`."""
-    low, high = numbers.low, numbers.high
+    low, high = epilogue.low, epilogue.high
     row_count, length = rows, count
     if stride == 4 * count:  # contiguous rows are one
         row_count, length = 1, rows * count
-    if words.has_residual != 0:
+    if epilogue.has_residual != 0:
         for row in range(row_count):
             at = start + row * stride
             add_rows(out + at, first + at, length)
     if low > -np.inf or high < np.inf:
         apply_activation(out + start, stride, row_count, length, 1, low, high)
-    if words.post_ops > 0:
-        apply_post_ops(words, numbers, first, second, out, start, column, rows, count, stride)
+    if epilogue.post_ops > 0:
+        apply_post_ops(epilogue, first, second, out, start, column, rows, count, stride)
 
 
-@routine(*[types.int64] * 10)
+@routine(*[types.int64] * 9)
 def apply_post_ops(  # noqa: PLR0913 (values in registers)
-    words: EpilogueHeader, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
-    count: int, stride: int,
+    epilogue: EpilogueRecord, first: int, second: int, out: int, start: int, column: int, rows: int, count: int, stride: int
 ) -> None:  # fmt: skip
     """Apply the post-ops to a stored block.
 
     Args:
-        words: an `EpilogueHeader` and the `PostOpRecord`s.
-        numbers: `Bounds` and the `Parameters` of each post-op.
+        epilogue: an `EpilogueRecord` and the `PostOpRecord`s.
         first: the first extra tensor; 0 if there is none.
         second: the second one.
         out: the result.
@@ -187,12 +184,10 @@ def apply_post_ops(  # noqa: PLR0913 (values in registers)
         count: elements of a row of the block.
         stride: bytes between rows.
     """
-    for stage in range(words.post_ops):
-        at = PostOpRecord.at(words + 8 * (EpilogueHeader.words + PostOpRecord.words * stage))
-        parameters = Parameters.at(numbers + 8 * (Bounds.words + Parameters.words * stage))
-        kind, curve = at.kind, at.activation
-        slot, row = at.extra, at.row
-        a, b = parameters.a, parameters.b
+    post_ops = epilogue + 8 * EpilogueRecord.words
+    for stage in range(epilogue.post_ops):
+        at = PostOpRecord.at(post_ops, stage)
+        kind, curve, slot, row = at.kind, at.activation, at.extra, at.row
         other, apart = row + column, 0
         if slot != 0:
             other, apart = (first if slot == 1 else second) + start, stride
@@ -207,7 +202,7 @@ def apply_post_ops(  # noqa: PLR0913 (values in registers)
         if row == 0 and stride == 4 * count:  # contiguous rows are one
             lines, length = 1, rows * count
         if kind == 0:
-            apply_activation(out + start, stride, lines, length, curve, a, b)
+            apply_activation(out + start, stride, lines, length, curve, at.a, at.b)
             continue
         for i in range(lines):
             target, partner = out + start + i * stride, other + i * apart

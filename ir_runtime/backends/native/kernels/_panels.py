@@ -18,7 +18,7 @@ from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ..codegen import ir
 from ..codegen.bf16 import as_bf16
-from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import INTS, LANES, Emit, splat_bits
@@ -26,7 +26,7 @@ from ..codegen.vectors import Value as Register
 from ..packed_memory import aligned_empty
 from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, each_counted, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_counted, each_unit, shared_counters
 from ._epilogue import FusedKernel
 from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE, WIDE_ROWS
 
@@ -192,7 +192,7 @@ MAX_EXTRAS = 1
 
 
 class FilterJob(Descriptor):
-    """The job of `PACK_FILTERS`: panels, their table, a factor for each column, sizes, and vectors of channels of a unit.
+    """The job of `_pack_filters`: panels, their table, a factor for each column, sizes, and vectors of channels of a unit.
 
     ``blocks`` units share a panel.
     """
@@ -235,10 +235,9 @@ def _pack_element_wise(
                 store_f32(row, j, value)
 
 
-def _pack_filters(call: int) -> None:
-    """Pack filters; a unit is `LANES` channels of a panel."""
-    address, out, filters, _, _, _ = load_args(call)
-    job = FilterJob.at(address)
+@Task
+def _pack_filters(call: int, job: FilterJob, out: int, filters: int) -> None:
+    """Pack contiguous filters ``[columns, channels, taps]`` of all groups; a unit is `LANES` channels of a panel."""
     taps, depth = job.taps, job.channels
     blocks = job.blocks
     units = blocks * job.panels
@@ -247,7 +246,7 @@ def _pack_filters(call: int) -> None:
         panel = unit // blocks
         channel = (unit - panel * blocks) * LANES
         count = min(depth - channel, LANES)
-        entry = Panel.at(job.table + 8 * Panel.words * panel)
+        entry = Panel.at(job.table, panel)
         width, column = entry.vectors * LANES, entry.column
         columns = width - LANES + entry.last_columns
         for first in range(0, width, LANES):
@@ -264,26 +263,21 @@ def _pack_filters(call: int) -> None:
                 _pack_element_wise(job, target, width, source, min(columns - first, LANES), count, factors)
 
 
-PACK_FILTERS = Task(_pack_filters)
-"""Pack filters ``[columns, channels, taps]`` of all groups, A, which is contiguous, into panels."""
-
-
 def packed_filters(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
     """Return the panels of contiguous filters ``[G, C_out, C_in, taps]``; the other arguments are those of `pack_panels`."""
     groups, outputs, channels, taps = filters.shape
     panels = allocate_panels(groups, outputs, channels * taps, bias, across)
     job = _job(panels, channels, taps, _factors(scale, groups * outputs))
     count = threads_for(steps=filters.size // 4)
-    parallel_for(PACK_FILTERS.address, job, panels.numbers, filters, UNUSED, UNUSED, count)
+    parallel_for(_pack_filters.address, job, panels.numbers, filters, UNUSED, UNUSED, count)
     return panels
 
 
 def _job(panels: PackedPanels, channels: int, taps: int, factors: Array) -> Array:
-    job = FilterJob.fill(
-        panels=len(panels), table=panels.table.ctypes.data, scale=factors.ctypes.data, channels=channels, taps=taps,
+    return FilterJob.fill(
+        panels=len(panels), table=panels.table, scale=factors, channels=channels, taps=taps,
         blocks=-(-channels // LANES),
     )  # fmt: skip
-    return Job.of(job, panels.table, factors)
 
 
 def _factors(scale: Array | None, columns: int) -> Array:
@@ -296,7 +290,7 @@ class FilterPacking:
 
     Args:
         panels: where the columns are, and their biases; of the numbers, how many there are, all NaN.
-        job: of `PACK_FILTERS`.
+        job: of `_pack_filters`.
         parallel: whether threads share it.
     """
 
@@ -313,14 +307,14 @@ class FilterPacking:
         # In place of numbers that may not be finite, as `PackedPanels.is_finite` then says; they take no memory.
         panels = replace(panels, numbers=np.broadcast_to(np.float32(np.nan), panels.numbers.shape))
         job = _job(panels, channels, taps, _factors(scale, groups * outputs))
-        PACK_FILTERS.prepare()
+        _pack_filters.prepare()
         return cls(panels, job, pays_to_share(steps=groups * outputs * channels * taps // 4))
 
     def pack(self, filters: Array) -> Array:
         """Return packed filters."""
         packed = workspace(self.panels.numbers.size)
         count = threads() if self.parallel else 1
-        parallel_for(PACK_FILTERS.address, self.job, packed, filters, UNUSED, UNUSED, count)
+        parallel_for(_pack_filters.address, self.job, packed, filters, UNUSED, UNUSED, count)
         return packed
 
 
@@ -379,9 +373,8 @@ def packed_by(
     factors = np.ones(groups * columns, np.float32) if scale is None else np.ascontiguousarray(scale)
     by_group, by_column, by_tap, by_row = filters.strides
     job = PackJob.fill(
-        panels=len(panels), table=panels.table.ctypes.data, filters=filters.ctypes.data, scale=factors.ctypes.data,
-        taps=taps, depth=depth, columns=columns, group_stride=by_group, column_stride=by_column,
-        tap_stride=by_tap, row_stride=by_row,
+        panels=len(panels), table=panels.table, filters=filters, scale=factors, taps=taps, depth=depth,
+        columns=columns, group_stride=by_group, column_stride=by_column, tap_stride=by_tap, row_stride=by_row,
     )  # fmt: skip
     count = threads_for(computed=panels.numbers.size)
     parallel_for(task.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, count)
@@ -426,16 +419,15 @@ def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Tas
         per_word: how many numbers of a column share a word.
     """
 
-    def pack(call: int) -> None:
+    def pack(call: int, job: PackJob, out: int) -> None:
         """Pack matrices; a unit is one panel."""
-        address, out, _, _, _, counter = load_args(call)
-        job = PackJob.at(address)
+        counter = shared_counters(call)
         taps, depth = job.taps, job.depth
         columns, by_group = job.columns, job.group_stride
         by_column, by_tap = job.column_stride, job.tap_stride
         by_row, words = job.row_stride, (depth + per_word - 1) // per_word
         for unit in each_counted(counter, job.panels):
-            entry = Panel.at(job.table + 8 * Panel.words * unit)
+            entry = Panel.at(job.table, unit)
             width, column = entry.vectors * LANES, entry.column
             count = width - LANES + entry.last_columns
             group, place = column // columns, out + entry.start
@@ -449,8 +441,7 @@ def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Tas
                     factors = job.scale + 4 * column
                     store_block(target, width, count, rows, start, by_column, by_row, factors)
 
-    pack.__qualname__ = name
-    return Task(pack)
+    return Task(pack, name)
 
 
 _PACK = pack_task("_pack_all", pack_block, 1)

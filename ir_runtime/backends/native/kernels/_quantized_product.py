@@ -76,8 +76,7 @@ class QuantizedProduct(ABC):
         """The fields of a job that describe the epilogue."""
         return {
             "column_scale": _address(self._scale), "bias": _address(self._bias),
-            "epilogue_words": _address(self._epilogue.words) if self._has_epilogue else 0,
-            "epilogue_numbers": _address(self._epilogue.numbers), "columns": self._columns,
+            "epilogue": _address(self._epilogue.record) if self._has_epilogue else 0, "columns": self._columns,
         }  # fmt: skip
 
     def _per_column(self, row: Array) -> Array:

@@ -22,14 +22,14 @@ from ..codegen.memory import barrier, fetch_add, load_f32, load_i64, scratch_mem
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads, threads_for
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, each_chunk, each_counted, failure_word, load_args
+from ..threading.task import UNUSED, Task, each_chunk, each_counted, failure_word, shared_counters
 from ._epilogue import Epilogue
 from ._gemm_tile import gemm_panel
-from ._packed_epilogue import Bounds, EpilogueHeader, PackedEpilogue, apply_post_ops
+from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_post_ops
 from ._panels import PackedPanels, Panel, allocate_panels, pack_square
 from ._winograd_transforms import TILE_ELEMENTS, transform_input, transform_output
 
-__all__ = ["transform_filters", "WINOGRAD", "Winograd", "is_profitable"]
+__all__ = ["transform_filters", "winograd", "Winograd", "is_profitable"]
 
 # Elements of a filter.
 _TAPS = 9
@@ -45,15 +45,14 @@ def transform_filters(w: Array, scale: Array) -> PackedPanels:
     outputs, channels = w.shape[:2]
     panels = allocate_panels(TILE_ELEMENTS, outputs, channels)
     job = TransformJob.fill(
-        panels=len(panels) // TILE_ELEMENTS, table=panels.table.ctypes.data, filters=w.ctypes.data,
-        scale=scale.ctypes.data, channels=channels,
+        panels=len(panels) // TILE_ELEMENTS, table=panels.table, filters=w, scale=scale, channels=channels,
     )  # fmt: skip
-    parallel_for(_TRANSFORM.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, threads())
+    parallel_for(_transform_all.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, threads())
     return panels
 
 
 class TransformJob(Descriptor):
-    """The job of `_TRANSFORM`: panels of one matrix, addresses, input channels."""
+    """The job of `_transform_all`: panels of one matrix, addresses, input channels."""
 
     panels: i64
     table: i64
@@ -91,10 +90,10 @@ def _transform_filter(emit: Emit, taps: Value, out: Value, apart: Value) -> None
             emit.store(value, emit.at(out, emit.builder.mul(apart, emit.i64(6 * a + b))))
 
 
-def _transform_all(call: int) -> None:
+@Task
+def _transform_all(call: int, job: TransformJob, out: int) -> None:
     """Transform filters into panels; a unit is `LANES` input channels of one panel of all matrices."""
-    address, out, _, _, _, counter = load_args(call)
-    job = TransformJob.at(address)
+    counter = shared_counters(call)
     panels, table = job.panels, Panel.at(job.table)
     channels = job.channels
     blocks = channels // LANES
@@ -102,7 +101,7 @@ def _transform_all(call: int) -> None:
     size = 4 * LANES * LANES
     rows = scratch_memory(_TAPS * size)
     for unit in each_counted(counter, panels * blocks):
-        entry, block = Panel.at(table + 8 * Panel.words * (unit // blocks)), unit % blocks
+        entry, block = Panel.at(table, (unit // blocks)), unit % blocks
         width, column = entry.vectors * LANES, entry.column
         place = out + entry.start + 4 * block * LANES * width
         for first in range(0, width, LANES):
@@ -115,11 +114,8 @@ def _transform_all(call: int) -> None:
                 _transform_filter(rows + 4 * LANES * _TAPS * k, place + 4 * (k * width + first), apart)
 
 
-_TRANSFORM = Task(_transform_all)
-
-
 class WinogradJob(Descriptor):
-    """The job of `WINOGRAD`: sizes, then addresses; with ``shared``, all threads work on each phase."""
+    """The job of `winograd`: sizes, then addresses; with ``shared``, all threads work on each phase."""
 
     images: i64
     height: i64
@@ -138,8 +134,7 @@ class WinogradJob(Descriptor):
     panel_bias: i64
     bias: i64
     zeros: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
     filters: i64
     scale: i64
     shared: i64
@@ -178,7 +173,7 @@ def _multiply_tiles(
     start = x + element * x_apart
     for i in range(tiles):
         store_i64(places, i, start + i * size)
-    entry = Panel.at(job.table + 8 * Panel.words * index)
+    entry = Panel.at(job.table, index)
     # Columns are counted through all 36 matrices.
     column = entry.column - element * job.out_channels
     store_i64(places, tiles, 0)
@@ -193,7 +188,7 @@ def _multiply_tiles(
 def _direct_window(job: WinogradJob, x: int, y: int, others: int, image: int, line: int, column: int) -> None:
     """Compute one window for all channels directly."""
     height, width, channels = job.height, job.width, job.channels
-    numbers, filters = Bounds.at(job.epilogue_numbers), job.filters
+    epilogue, filters = job.epilogue, job.filters
     top, left = line - job.pad_top, column - job.pad_left
     for o in range(job.out_channels):
         total = np.float32(0)
@@ -208,10 +203,10 @@ def _direct_window(job: WinogradJob, x: int, y: int, others: int, image: int, li
         total = total * load_f32(job.scale, o) + load_f32(job.bias, o)
         if others != 0:
             total += load_f32(others, o)
-        if total < numbers.low:
-            total = numbers.low
-        if total > numbers.high:
-            total = numbers.high
+        if total < epilogue.low:
+            total = epilogue.low
+        if total > epilogue.high:
+            total = epilogue.high
         store_f32(y, o, total)
 
 
@@ -223,12 +218,8 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
     """Transform output tiles; those that are not finite are computed directly."""
     tall, wide, columns = job.out_height, job.out_width, job.out_channels
     down, across = (tall + 3) // 4, (wide + 3) // 4
-    words, numbers, size = (
-        EpilogueHeader.at(job.epilogue_words),
-        Bounds.at(job.epilogue_numbers),
-        4 * columns,
-    )
-    summed = words.has_residual != 0
+    epilogue, size = job.epilogue, 4 * columns
+    summed = epilogue.has_residual != 0
     others, check = places + 8 * 16, places + 8 * 32
     for tile in range(begin, end):
         line = tile // across
@@ -244,18 +235,16 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
                 store_i64(others, 4 * a + b, first + at if inside else spare)
         transform_output(
             tiles + (tile - begin) * size, apart, places, others if summed else 0, job.bias,
-            columns // LANES, check, numbers.low, numbers.high,
+            columns // LANES, check, epilogue.low, epilogue.high,
         )  # fmt: skip
         if load_f32(check, 0) != 0:
             for a in range(rows):
                 for b in range(count):
                     at = corner + (a * wide + b) * size
                     _direct_window(job, x, y + at, first + at if summed else 0, image, top + a, left + b)
-        if words.post_ops > 0:
+        if epilogue.post_ops > 0:
             for a in range(rows):
-                apply_post_ops(
-                    words, numbers, first, second, y, corner + a * wide * size, 0, count, columns, size
-                )
+                apply_post_ops(epilogue, first, second, y, corner + a * wide * size, 0, count, columns, size)
 
 
 @device
@@ -292,9 +281,10 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
         _transform_output(job, x, y, first, 0, moved, after, tile, tile + 1, table, spare)
 
 
-def _winograd(call: int) -> None:
-    address, y, x, first, second, counter = load_args(call)
-    job = WinogradJob.at(address)
+@Task
+def winograd(call: int, job: WinogradJob, y: int, x: int, first: int, second: int) -> None:
+    """Convolves 3 by 3 filters; `_winograd` makes the job."""
+    counter = shared_counters(call)
     channels, columns, block = job.channels, job.out_channels, job.block_tiles
     tiles = job.images * ((job.out_height + 3) // 4) * ((job.out_width + 3) // 4)
     # Pad the stride of elements by a vector: strides of a power of two map to few cache sets.
@@ -310,10 +300,6 @@ def _winograd(call: int) -> None:
         source = scratch_memory(TILE_ELEMENTS * (before + after))
         target = source + TILE_ELEMENTS * before
         _by_blocks(call, job, x, y, first, second, source, target, before, after, tiles, table, spare)
-
-
-WINOGRAD = Task(_winograd)
-"""Convolves 3 by 3 filters; `_winograd` makes the job."""
 
 
 # Transformed filters with more channels (inputs times outputs) do not stay in the last-level cache.
@@ -364,7 +350,7 @@ class Winograd:
         zeros = np.zeros(max(channels, outputs), np.float32)
         object.__setattr__(self, "panels", transform_filters(w, scale))
         object.__setattr__(self, "packed_epilogue", PackedEpilogue.of(self.epilogue))
-        WINOGRAD.prepare()
+        winograd.prepare()
         object.__setattr__(self, "_kept", (w, np.ascontiguousarray(scale), np.ascontiguousarray(bias), zeros))
 
     def run(
@@ -381,7 +367,7 @@ class Winograd:
         first, second = self.packed_epilogue.extra_arrays(extras, 1)
         if size:
             second = workspace(size)
-        parallel_for(WINOGRAD.address, job, y, x, first, second, self._threads(y.shape))
+        parallel_for(winograd.address, job, y, x, first, second, self._threads(y.shape))
 
     def _threads(self, out: Sequence[int]) -> int:
         """Return how many threads share the work for a result of NHWC shape."""
@@ -400,11 +386,9 @@ class Winograd:
         job = WinogradJob.fill(
             images=n, height=height, width=width, channels=channels, out_height=tall, out_width=wide,
             out_channels=outputs, pad_top=pads[0][0], pad_left=pads[1][0], block_tiles=block,
-            blocks=-(-tiles // block), panels=len(panels) // TILE_ELEMENTS, table=panels.table.ctypes.data,
-            weights=panels.numbers.ctypes.data, panel_bias=panels.bias.ctypes.data, bias=bias.ctypes.data,
-            zeros=zeros.ctypes.data, epilogue_words=self.packed_epilogue.words.ctypes.data,
-            epilogue_numbers=self.packed_epilogue.numbers.ctypes.data, filters=w.ctypes.data,
-            scale=scale.ctypes.data, shared=shared,
+            blocks=-(-tiles // block), panels=len(panels) // TILE_ELEMENTS, table=panels.table,
+            weights=panels.numbers, panel_bias=panels.bias, bias=bias, zeros=zeros,
+            epilogue=self.packed_epilogue.record, filters=w, scale=scale, shared=shared,
         )  # fmt: skip
         scratch = TILE_ELEMENTS * (block * (channels + outputs) + 2 * LANES) if shared else 0
         return job, scratch

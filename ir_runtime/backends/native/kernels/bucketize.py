@@ -23,7 +23,7 @@ from ..threading.capture import replayed
 from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._indices import store_index
 
 __all__: list[str] = []
@@ -36,7 +36,7 @@ FEW = 128
 
 
 class BucketizeJob(Descriptor):
-    """The job of `BUCKETIZE`: how many numbers and buckets there are, whether a bound is above its bucket, bytes of a result."""
+    """The job of `_bucketize`: how many numbers and buckets there are, whether a bound is above its bucket, bytes of a result."""
 
     count: i64
     buckets: i64
@@ -97,13 +97,12 @@ def _ascends(buckets: int, length: int) -> bool:
     return place >= length
 
 
-def _bucketize(call: int) -> None:
-    """Count by comparisons, or search by halves; a unit is a chunk of numbers.
+@Task
+def _bucketize(call: int, job: BucketizeJob, out: int, x: int, buckets: int) -> None:
+    """Count the buckets B below each number A, by comparisons or a binary search; a unit is a chunk of numbers.
 
     The search is that of the reference, step by step: so they agree on bounds that do not ascend, too.
     """
-    address, out, x, buckets, _, _ = load_args(call)
-    job = BucketizeJob.at(address)
     mode = keep_denormals()
     count, length = job.count, job.buckets
     is_right, size = job.is_right, job.size
@@ -125,16 +124,12 @@ def _bucketize(call: int) -> None:
     set_float_mode(mode)
 
 
-BUCKETIZE = Task(_bucketize)
-"""Counts the buckets B below each number A."""
-
-
 @backend.accelerates(Bucketize)
 def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
     """f32."""
     if not is_f32(data, buckets) or op.output_type not in (ElementType.i32, ElementType.i64):
         return None
-    BUCKETIZE.prepare()
+    _bucketize.prepare()
     dtype = op.output_type.dtype
 
     def kernel(x: Array, buckets: Array) -> Array:
@@ -145,7 +140,7 @@ def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
             count=x.size, buckets=buckets.size, is_right=op.with_right_bound, size=dtype.itemsize
         )
         arrays = np.ascontiguousarray(x), np.ascontiguousarray(buckets)
-        parallel_for(BUCKETIZE.address, job, out, *arrays, UNUSED, threads_for(steps=x.size))
+        parallel_for(_bucketize.address, job, out, *arrays, UNUSED, threads_for(steps=x.size))
         return out
 
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

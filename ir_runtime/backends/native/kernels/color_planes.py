@@ -20,7 +20,7 @@ from ..codegen.vectors import F32, I32, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import Task, each_unit, load_args
+from ..threading.task import Task, each_unit
 from ._copy import contiguous
 
 __all__: list[str] = []
@@ -33,7 +33,7 @@ _Conversion: TypeAlias = NV12ToRGBBase | I420ToRGBBase
 
 
 class ColorJob(Descriptor):
-    """The job of `COLORS`.
+    """The job of `_colors`.
 
     Pairs of rows, of all images and of one; pixels of a row; bytes of a number; bytes from one image to the next, of Y and of
     the others; where U and V begin, and bytes between the numbers of one; how pixels are computed; whether blue comes first.
@@ -121,10 +121,12 @@ def _convert(emit: Emit, form: Register, *given: Register) -> None:
     emit.switch(form, {number: partial(way, emit, *given) for number, way in enumerate(_WAYS)})
 
 
-def _colors(call: int) -> None:
-    """Convert rows; a unit is two of them, which have the same U and V. The last vector of a row reaches back."""
-    address, out, luma, u, v, _ = load_args(call)
-    job = ColorJob.at(address)
+@Task
+def _colors(call: int, job: ColorJob, out: int, luma: int, u: int, v: int) -> None:
+    """Convert planes of Y, U and V to pixels; a unit is two rows with the same U and V.
+
+    The last vector of a row overlaps the one before.
+    """
     pairs, width, size = job.pairs, job.width, job.size
     step, form = job.chroma_step, job.form
     blue_first, of_image = job.blue_first, job.image_pairs
@@ -142,16 +144,12 @@ def _colors(call: int) -> None:
                 _convert(form, source + pixels, u + beside, v + beside, target + 3 * pixels, blue_first)
 
 
-COLORS = Task(_colors)
-"""Convert planes of Y, U and V, which A, B and C have, to pixels."""
-
-
 @backend.accelerates(NV12toRGB, NV12toBGR, I420toRGB, I420toBGR)
 def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
     """u8 or f32; images that are narrower than a vector are left to the reference."""
     if any(plane.element is not planes[0].element for plane in planes) or planes[0].element not in _TYPES:
         return None
-    COLORS.prepare()
+    _colors.prepare()
     form = 2 * _TYPES[planes[0].element] + isinstance(op, NV12ToRGBBase)
 
     element = planes[0].element
@@ -169,7 +167,7 @@ def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
         luma, u, v = given if len(given) == 3 else (given[0], given[-1], given[-1])
         job = _job(op, form, shape, out.itemsize, len(given))
         count = threads_for(steps=out.size // 4)
-        parallel_for(COLORS.address, job, out, luma, u, v, count)
+        parallel_for(_colors.address, job, out, luma, u, v, count)
         return out
 
     return Kernel(kernel, replay=replayed())
@@ -186,6 +184,6 @@ def _job(op: _Conversion, form: int, shape: tuple[int, ...], size: int, inputs: 
     return ColorJob.fill(
         pairs=images * height // 2, image_pairs=height // 2, width=width, size=size,
         image_bytes=luma + (2 * half if inputs == 1 else 0),
-        half_image_bytes=luma + 2 * half if inputs == 1 else half * (1 + in_turns), u_offset=first, v_offset=first + apart,
-        chroma_step=size * (1 + in_turns), form=form, blue_first=op.blue_first,
+        half_image_bytes=luma + 2 * half if inputs == 1 else half * (1 + in_turns), u_offset=first,
+        v_offset=first + apart, chroma_step=size * (1 + in_turns), form=form, blue_first=op.blue_first,
     )  # fmt: skip

@@ -27,11 +27,11 @@ from ..codegen.vectors import Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.recording import RECORD, is_recording, workspace
-from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ..threading.task import UNUSED, Task, each_chunk
 from ._copy import COPY, MAX_SIZE, SIZES, contiguous, copy
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._gemm_tile import round_row
-from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue
 from ._products import asked_products
 from ._rows import copy_bytes
 
@@ -72,7 +72,7 @@ ROWS_PER_UNIT = 32
 
 
 class ConcatJob(Descriptor):
-    """The job of `CONCAT`; addresses of rows of factors and summands, 0 for none, and of the epilogue.
+    """The job of `concat`; addresses of rows of factors and summands, 0 for none, and of the epilogue.
 
     ``size`` is the number of bytes of an element of the result. Results in bf16 have no epilogue.
     """
@@ -83,8 +83,7 @@ class ConcatJob(Descriptor):
     size: i64
     scale: i64
     shift: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
 
 
 class Part(Descriptor):
@@ -132,37 +131,27 @@ def _copy_part(job: ConcatJob, entry: Part, start: int, some: int, target: int, 
         _put(source + row * stride, target + row * width, count, size, entry.is_rounded)
 
 
-def _concat(call: int) -> None:
-    """Copy elements of the map from all inputs, and apply the epilogue to them."""
-    address, out, table, first, second, _ = load_args(call)
-    job = ConcatJob.at(address)
+@Task
+def concat(call: int, job: ConcatJob, out: int, table: int, first: int, second: int) -> None:
+    """Join the inputs whose `Part` is in A, and apply the epilogue, whose extra tensors are B and C."""
     rows, size = job.rows, job.size
     width = size * job.channels
-    words, numbers = job.epilogue_words, job.epilogue_numbers
     for start, end in each_chunk(call, rows, ROWS_PER_UNIT):
         some, column = end - start, 0
         for part in range(job.parts):
-            entry = Part.at(table + 8 * Part.words * part)
+            entry = Part.at(table, part)
             _copy_part(job, entry, start, some, out + start * width + column, column)
             column += size * entry.channels
         if size == 4:
-            apply_epilogue(words, numbers, first, second, out, start * width, 0, some, width // 4, width)
+            apply_epilogue(job.epilogue, first, second, out, start * width, 0, some, width // 4, width)
 
 
-def _locate(call: int) -> None:
-    """Write the `Part` of an input, with its address."""
-    job, out, x, _, _, _ = load_args(call)
+@Task
+def _locate(call: int, job: int, out: int, x: int) -> None:
+    """Write to the result a copy of the job, a `Part`, with the address of A."""
     for index in range(Part.words):
         store_i64(out, index, load_i64(job, index))
     store_i64(out, Part.data, x)
-
-
-LOCATE = Task(_locate)
-"""Write to the result a copy of the job, a `Part`, with the address of A."""
-
-
-CONCAT = Task(_concat)
-"""Concatenate; A has a `Part` for each input, B and C are the extra tensors of post-ops."""
 
 
 @backend.accelerates(Concat)
@@ -209,8 +198,8 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
     scale, shift = _rows(epilogue)
     is_plain = not scale.size and not epilogue.post_ops
     plans: dict[tuple[object, ...], _Plan | None] = {}
-    CONCAT.prepare()
-    LOCATE.prepare()
+    concat.prepare()
+    _locate.prepare()
 
     def plan(parts: Sequence[Array]) -> _Plan | None:
         """Return ``None`` for what NumPy joins."""
@@ -221,9 +210,8 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
         if not alike or not all(map(_in_rows, parts)) or left:
             return None
         job = ConcatJob.fill(
-            rows=math.prod(shape[:-1]), parts=count, channels=shape[-1], size=stored.itemsize, scale=scale.ctypes.data if scale.size else 0,
-            shift=shift.ctypes.data, epilogue_words=packed.words.ctypes.data,
-            epilogue_numbers=packed.numbers.ctypes.data,
+            rows=math.prod(shape[:-1]), parts=count, channels=shape[-1], size=stored.itemsize,
+            scale=scale if scale.size else 0, shift=shift, epilogue=packed.record,
         )  # fmt: skip
         table = concatenate(*(_part(x, stored.itemsize) for x in parts)).reshape(count, -1)
         return _Plan(job, table, shape, pays_to_share(moved=8 * math.prod(shape)))
@@ -245,7 +233,7 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
         table = _located(found.table, parts)
         y = empty(found.shape, stored)
         first, second = packed.extra_arrays(arrays[count:], 1)
-        parallel_for(CONCAT.address, found.job, y, table, first, second, threads() if found.large else 1)
+        parallel_for(concat.address, found.job, y, table, first, second, threads() if found.large else 1)
         return channels_first(y)
 
     return Kernel(kernel, replay=replayed())
@@ -259,7 +247,7 @@ def _located(table: Array, parts: Sequence[Array]) -> Array:
         return found
     found = workspace(2 * table.size).view(np.int64).reshape(table.shape)
     for row, job, x in zip(found, table, parts, strict=True):
-        parallel_for(LOCATE.address, job, row, x, UNUSED, UNUSED, 1)
+        parallel_for(_locate.address, job, row, x, UNUSED, UNUSED, 1)
     return found
 
 

@@ -36,7 +36,7 @@ from ..codegen.vectors import INTS, LANES, Emit, splat_bits
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import (
     BF16,
@@ -66,7 +66,7 @@ PIXEL_BYTES = 2 * PIXEL
 
 
 class PictureJob(Descriptor):
-    """The job of `_PICTURES`: sizes of the data and of the result, and the place of the data in it."""
+    """The job of `_pictures`: sizes of the data and of the result, and the place of the data in it."""
 
     images: i64
     channels: i64
@@ -103,10 +103,9 @@ def _convert_row(source: int, plane: int, channels: int, width: int, zeros: int,
         )  # fmt: skip
 
 
-def _pictures(call: int) -> None:
+@Task
+def _pictures(call: int, job: PictureJob, out: int, x: int) -> None:
     """Convert pictures; a unit is a row of the result."""
-    address, out, x, _, _, _ = load_args(call)
-    job = PictureJob.at(address)
     channels, height = job.channels, job.height
     width, tall = job.width, job.out_height
     wide, left = job.out_width, job.left
@@ -124,7 +123,6 @@ def _pictures(call: int) -> None:
             clear_row(target, words * wide)
 
 
-_PICTURES = Task(_pictures)
 _ZEROS = np.zeros(LANES, np.float32)
 
 
@@ -144,12 +142,12 @@ def bf16_pictures(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
         return y
     source = np.ascontiguousarray(x)
     job = PictureJob.fill(
-        images=n, channels=channels, height=height, width=width, out_height=shape[1], out_width=shape[2], top=top,
-        left=left, zeros=_ZEROS.ctypes.data,
+        images=n, channels=channels, height=height, width=width, out_height=shape[1], out_width=shape[2],
+        top=top, left=left, zeros=_ZEROS,
     )  # fmt: skip
     y = empty(shape, BF16)
     count = threads_for(moved=2 * x.nbytes)
-    parallel_for(_PICTURES.address, job, y, source, UNUSED, UNUSED, count)
+    parallel_for(_pictures.address, job, y, source, UNUSED, UNUSED, count)
     return y
 
 

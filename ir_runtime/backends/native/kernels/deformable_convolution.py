@@ -26,7 +26,7 @@ from ...common.layout import channels_first, channels_last
 from ...common.window_fit import WindowFit, window_fit
 from .._backend import backend
 from ..codegen import ir
-from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import load_f32, scratch_memory
 from ..codegen.vectors import F32, I64, LANES, VECTOR, Emit
@@ -34,7 +34,7 @@ from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
@@ -174,9 +174,7 @@ def _task(name: str, zeros: bool) -> Task:
     """Return a task whose units are vectors of positions."""
     corners = _corners(zeros)
 
-    def deformed(call: int) -> None:
-        address, out, x, offsets, mask, _ = load_args(call)
-        job = DeformedColumnsJob.at(address)
+    def deformed(call: int, job: DeformedColumnsJob, out: int, x: int, offsets: int, mask: int) -> None:
         height, width = job.height, job.width
         parts, each = job.parts, job.part_channels
         positions = job.positions
@@ -214,8 +212,7 @@ def _task(name: str, zeros: bool) -> Task:
                             row + 4 * ((lane * taps + tap) * channels + part * each), factor, each,
                         )  # fmt: skip
 
-    deformed.__qualname__ = name
-    return Task(deformed)
+    return Task(deformed, name)
 
 
 DEFORMED_COLUMNS = {
@@ -261,12 +258,12 @@ def _blocks(
             for image, vector in (divmod(place, vectors) for place in (unit, end))
         )
         job = DeformedColumnsJob.fill(
-            units=end - unit, first_unit=unit, first_row=first, height=lengths[0], width=lengths[1], parts=parts,
-            part_channels=channels // parts, positions=positions, kernel_height=kernel[0], kernel_width=kernel[1],
-            dilation_down=op.dilations[0], dilation_across=op.dilations[1], down=down.ctypes.data,
-            across=across.ctypes.data, has_mask=int(has_mask),
+            units=end - unit, first_unit=unit, first_row=first, height=lengths[0], width=lengths[1],
+            parts=parts, part_channels=channels // parts, positions=positions, kernel_height=kernel[0],
+            kernel_width=kernel[1], dilation_down=op.dilations[0], dilation_across=op.dilations[1], down=down,
+            across=across, has_mask=int(has_mask),
         )  # fmt: skip
-        return _Block(first, last, Job.of(job, down, across))
+        return _Block(first, last, job)
 
     return [block(unit) for unit in range(0, images * vectors, together)]
 

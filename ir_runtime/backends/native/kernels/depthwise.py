@@ -22,18 +22,18 @@ from ...core.lengths import filter_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
-from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, Instruction, device, types
-from ..codegen.memory import load_i64, scratch_memory
+from ..codegen.memory import scratch_memory
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._gemm_tile import round_row
-from ._packed_epilogue import Bounds, EpilogueHeader, PackedEpilogue, apply_epilogue, apply_post_ops
+from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue, apply_post_ops
 from ._products import F32_PRODUCTS, asked_products
 from ._windows import (
     F32_SIZE,
@@ -58,7 +58,7 @@ __all__ = ["GROUP_CHANNELS", "DEPTHWISE"]
 
 
 class DepthwiseJob(SlidingWindows):
-    """The job of `_depthwise_rows.DEPTHWISE`; ``out_height`` counts the rows of all images, sizes are bytes of a number.
+    """The job of `DEPTHWISE`; ``out_height`` counts the rows of all images, sizes are bytes of a number.
 
     Windows have ``kernel_depth`` planes at most, each ``plane_rows`` rows of the data behind the one before. Groups have
     ``group_channels``; data and weights of ``channel_block`` channels stay in the L1 cache. ``more`` is added to the way.
@@ -78,8 +78,7 @@ class DepthwiseJob(SlidingWindows):
     weights: i64
     bias: i64
     fill_values: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
     row_table: i64
     data_size: i64
     result_size: i64
@@ -374,7 +373,7 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
         apart = further * job.kernel_depth
         source = x + first * step
         for index in range(start, stop):
-            entry = RowWindow.at(table + 8 * RowWindow.words * index)
+            entry = RowWindow.at(table, index)
             data, out = source + entry.data_row * row, y + (index - start) * pitch
             rows, planes = entry.rows, entry.planes
             w = weights + begin // LANES * apart + entry.kernel_row * lane
@@ -392,9 +391,8 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
 @device
 def _bounds(job: DepthwiseJob) -> tuple[np.float32, np.float32]:
     """Return the bounds of results; none if they are those of a sum with the residual."""
-    words, numbers = EpilogueHeader.at(job.epilogue_words), Bounds.at(job.epilogue_numbers)
-    low, high = numbers.low, numbers.high
-    if words.has_residual != 0:
+    low, high = job.epilogue.low, job.epilogue.high
+    if job.epilogue.has_residual != 0:
         low, high = np.float32(-np.inf), np.float32(np.inf)
     return low, high
 
@@ -402,12 +400,11 @@ def _bounds(job: DepthwiseJob) -> tuple[np.float32, np.float32]:
 @device
 def _apply(job: DepthwiseJob, partner: int, second: int, y: int, at: int, columns: int) -> None:
     """Apply the rest of the epilogue to some columns of a row of the result."""
-    words, numbers = EpilogueHeader.at(job.epilogue_words), job.epilogue_numbers
-    channels = job.channels
-    if words.has_residual != 0:
-        apply_epilogue(words, numbers, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
-    elif words.post_ops > 0:
-        apply_post_ops(words, numbers, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
+    epilogue, channels = job.epilogue, job.channels
+    if epilogue.has_residual != 0:
+        apply_epilogue(epilogue, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
+    elif epilogue.post_ops > 0:
+        apply_post_ops(epilogue, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
 
 
 @device
@@ -446,9 +443,8 @@ def _form(job: DepthwiseJob, beside: int, first: int) -> int:
 @device
 def _round_block(job: DepthwiseJob, block: int, y: int, rows: int, columns: int, pitch: int) -> None:
     """Apply the epilogue to a block of f32, and store it as bf16."""
-    words, numbers = job.epilogue_words, job.epilogue_numbers
     channels = job.channels
-    apply_post_ops(words, numbers, 0, 0, block, 0, 0, rows * columns, channels, F32_SIZE * channels)
+    apply_post_ops(job.epilogue, 0, 0, block, 0, 0, rows * columns, channels, F32_SIZE * channels)
     for row in range(rows):
         round_row(
             block + row * columns * F32_SIZE * channels,
@@ -467,12 +463,10 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
     """
     compute = _windows_of(slide)
 
-    def depthwise(call: int) -> None:
-        address, y, x, partner, second, _ = load_args(call)
-        job = DepthwiseJob.at(address)
+    def depthwise(call: int, job: DepthwiseJob, y: int, x: int, partner: int, second: int) -> None:
         channels, lines, columns = job.channels, job.out_height, job.out_width
         units, several, size = job.units, job.rows_per_unit, job.result_size
-        stages = load_i64(job.epilogue_words, EpilogueHeader.post_ops)
+        stages = job.epilogue.post_ops
         is_staged = size == BF16_SIZE and (stages > 0 or job.data_size == F32_SIZE)
         beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
         spread = job.spread
@@ -505,8 +499,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
                     count = _next_column(place, several_columns, columns) - column
                     _apply_rows(job, partner, second, y, start, end, column, count)
 
-    depthwise.__qualname__ = name
-    return Task(depthwise)
+    return Task(depthwise, name)
 
 
 DEPTHWISE = depthwise_task("_depthwise", _slide)
@@ -598,11 +591,10 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
             units=-(-len(table) // several), rows_per_unit=several,
             channel_block=LANES * max(CHANNEL_BLOCK // inputs, 1), way=SPREAD if is_spread else form,
             spread=op.dilations[-1] if is_spread else 1, more=more,
-            weights=packed.ctypes.data, bias=bias.ctypes.data, fill_values=fill_values.ctypes.data,
-            epilogue_words=post_ops.words.ctypes.data, epilogue_numbers=post_ops.numbers.ctypes.data,
-            row_table=table.ctypes.data, data_size=size, result_size=stored.itemsize,
+            weights=packed, bias=bias, fill_values=fill_values,
+            epilogue=post_ops.record, row_table=table, data_size=size, result_size=stored.itemsize,
         )  # fmt: skip
-        return Job.of(job, table), out
+        return job, out
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         job, shape = job_for(len(x), x.shape[2:], x.itemsize, threads())

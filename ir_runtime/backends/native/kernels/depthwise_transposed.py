@@ -21,16 +21,16 @@ from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
-from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue
 from ._windows import F32_SIZE, drop_padding, pad_channels
 
 __all__: list[str] = []
@@ -40,7 +40,7 @@ AT_ONCE = 8
 
 
 class SpreadJob(Descriptor):
-    """The job of `SPREAD`.
+    """The job of `_spread`.
 
     Sizes: rows of the result, also of a unit and of an image; its columns and channels; rows and columns of the data. Bytes
     between the elements of the kernel, and the rows and columns of data, that an element of the result reads one after the
@@ -66,8 +66,7 @@ class SpreadJob(Descriptor):
     run_count: i64
     weights: i64
     bias: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
 
 
 class SpreadRun(Descriptor):
@@ -189,32 +188,27 @@ def _spread_run(job: SpreadJob, run: SpreadRun, x: int, w: int, rows: int, out: 
             )  # fmt: skip
 
 
-def _spread(call: int) -> None:
-    address, y, x, first, second, _ = load_args(call)
-    job = SpreadJob.at(address)
+@Task
+def _spread(call: int, job: SpreadJob, y: int, x: int, first: int, second: int) -> None:
+    """Compute rows of the result; a unit is several of them."""
     rows, several = job.rows, job.rows_per_unit
     tall, wide, channels = job.out_height, job.out_width, job.channels
     line = F32_SIZE * channels * job.width
     image = line * job.height
     runs, count = job.column_runs, job.run_count
-    words, numbers = job.epilogue_words, job.epilogue_numbers
     units = (rows + several - 1) // several
     for unit in each_unit(call, units):
         for row in range(unit * several, min(unit * several + several, rows)):
             entry = row // tall
-            of_row = SpreadRun.at(job.row_runs + 8 * SpreadRun.words * (row - entry * tall))
+            of_row = SpreadRun.at(job.row_runs, (row - entry * tall))
             data = x + entry * image + of_row.data * line
             kernel = of_row.kernel * job.kernel_row_bytes
             w, taps = job.weights + kernel, of_row.taps
             at = F32_SIZE * channels * wide * row
             for index in range(count):
-                run = SpreadRun.at(runs + 8 * SpreadRun.words * index)
+                run = SpreadRun.at(runs, index)
                 _spread_run(job, run, data, w, taps, y + at)
-            apply_epilogue(words, numbers, first, second, y, at, 0, wide, channels, F32_SIZE * channels)
-
-
-SPREAD = Task(_spread)
-"""Compute rows of the result; a unit is several of them."""
+            apply_epilogue(job.epilogue, first, second, y, at, 0, wide, channels, F32_SIZE * channels)
 
 
 # Multiplications of a unit.
@@ -242,7 +236,7 @@ def depthwise_transposed(
         flat = [SpreadAxis(1, 1, 1, 1, 1, 0)] * (2 - len(kernel))
         return (*flat, *(SpreadAxis(*each) for each in numbers))
 
-    SPREAD.prepare()
+    _spread.prepare()
     return FusedKernel(lambda epilogue: _kernel(w, epilogue, len(given), axes), 1)
 
 
@@ -273,13 +267,12 @@ def _kernel(
         job = SpreadJob.fill(
             rows=lines, rows_per_unit=max(several, 1), out_height=out[1], out_width=out[2], channels=wide,
             height=down.length, width=across.length, kernel_row_bytes=4 * wide * across.kernel,
-            kernel_row_step=4 * wide * across.kernel * kernel_down, kernel_column_step=4 * wide * kernel_across,
-            data_row_step=4 * wide * across.length * data_down, data_column_step=4 * wide * data_across,
-            column_stride=across.stride, row_runs=rows.ctypes.data, column_runs=columns.ctypes.data,
-            run_count=len(columns), weights=packed.ctypes.data, bias=bias.ctypes.data,
-            epilogue_words=post_ops.words.ctypes.data, epilogue_numbers=post_ops.numbers.ctypes.data,
+            kernel_row_step=4 * wide * across.kernel * kernel_down,
+            kernel_column_step=4 * wide * kernel_across, data_row_step=4 * wide * across.length * data_down,
+            data_column_step=4 * wide * data_across, column_stride=across.stride, row_runs=rows,
+            column_runs=columns, run_count=len(columns), weights=packed, bias=bias, epilogue=post_ops.record,
         )  # fmt: skip
-        return Job.of(job, rows, columns, packed, bias, post_ops), out, pays_to_share(computed=work)
+        return job, out, pays_to_share(computed=work)
 
     def compute(x: Array, _: Array, *others: Array) -> Array:
         job, shape, is_large = job_for(x.shape, threads())
@@ -288,7 +281,7 @@ def _kernel(
             source = contiguous(pad_channels(channels_last(x)))
             partners = [contiguous(as_rows(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]
             first, second = (*partners, UNUSED, UNUSED)[:2]
-            parallel_for(SPREAD.address, job, y, source, first, second, threads() if is_large else 1)
+            parallel_for(_spread.address, job, y, source, first, second, threads() if is_large else 1)
         found = channels_first(drop_padding(y, channels))
         return found[:, :, 0] if x.ndim == 3 else found
 

@@ -38,7 +38,7 @@ from ...common.layout import is_f32
 from ...common.post_op import PostOp, match_post_op
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..codegen.descriptor import Job, concatenate
+from ..codegen.descriptor import concatenate
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.recording import RECORD, is_recording
@@ -333,7 +333,7 @@ def _job(
 ) -> Array:
     """Return the job of a program for data and a result that are in bf16, or not, as ``rounded`` says."""
     own, *strides = layout.strides
-    records, kept = _instructions(ops, strides, order)
+    records = _instructions(ops, strides, order)
     flat = contiguous_strides(layout.lengths)
     is_flat = all(step == n for step, n, length in zip(own, flat, layout.lengths, strict=True) if length != 1)
     data, result = (BF16.itemsize if is_bf16 else F32.itemsize for is_bf16 in rounded)
@@ -345,36 +345,37 @@ def _job(
     assert fields is not None
     width = layout.lengths[-1]
     job = ProgramJob.fill(
-        **fields, room=F32.itemsize * BLOCK if width < SHORT else 0, operations=len(ops), rounded_data=rounded[0],
-        rounded_result=rounded[1], is_affine=all(rounded) and _is_affine(ops, strides), is_expanded=not is_flat,
-        is_single=own[-1] == 0,
+        **fields, room=F32.itemsize * BLOCK if width < SHORT else 0, operations=len(ops),
+        rounded_data=rounded[0], rounded_result=rounded[1],
+        is_affine=all(rounded) and _is_affine(ops, strides), is_expanded=not is_flat, is_single=own[-1] == 0,
     )  # fmt: skip
-    return Job.of(concatenate(job, *records), kept)
+    return concatenate(job, *records)
 
 
 def _instructions(
     ops: Sequence[ElementwiseOp], strides: Sequence[tuple[int, ...]], order: tuple[int, ...]
-) -> tuple[list[Array], list[Array]]:
-    """Return an `Instruction` for each layer, and the constants that they point to."""
-    records, kept = list[Array](), list[Array]()
+) -> list[Array]:
+    """Return an `Instruction` for each layer."""
+    records = list[Array]()
     places, slots = iter(strides), iter(OPERAND_SLOTS)
     for op in ops:
-        slot = address = plane = 0
+        slot = plane = 0
+        planes: Array | None = None
         apart: tuple[int, ...] = (0, 0, 0)
         if op.planes:
-            kept.append(np.stack([in_memory_order(held(each), order) for each in op.planes]))
-            address, plane, apart = kept[-1].ctypes.data, kept[-1][0].nbytes, next(places)
+            planes = np.stack([in_memory_order(held(constant), order) for constant in op.planes])
+            plane, apart = planes[0].nbytes, next(places)
         elif op.paired:
             slot, apart = next(slots), next(places)
         by_image, by_row, by_column = apart
         a, b = op.parameters
         records.append(
             Instruction.fill(
-                opcode=op.code, operand=slot, address=address, image_stride=by_image, row_stride=by_row,
+                opcode=op.code, operand=slot, address=planes, image_stride=by_image, row_stride=by_row,
                 column_stride=by_column, plane=plane, a=a, b=b,
             )
         )  # fmt: skip
-    return records, kept
+    return records
 
 
 def _is_affine(ops: Sequence[ElementwiseOp], strides: Sequence[tuple[int, ...]]) -> bool:

@@ -30,18 +30,18 @@ from ..codegen.vectors import F32, I64, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import uses_constant, was_refused
-from ..threading.task import Task, each_counted, load_args
+from ..threading.task import Task, each_counted, shared_counters
 from ._copy import contiguous
 from ._rows import copy_row
 
 __all__: list[str] = []
 
 _ONE = np.ones(1, np.float32)
-_ONE_ADDRESS = _ONE.ctypes.data
+_ONE_ADDRESS = int(_ONE.ctypes.data)
 
 
 class BagsJob(Descriptor):
-    """The job of `BAGS`; ``refused`` counts bags with an index or offset out of range."""
+    """The job of `_bags`; ``refused`` counts bags with an index or offset out of range."""
 
     bags: i64
     count: i64
@@ -82,10 +82,10 @@ def _is_inside(indices: int, first: int, last: int, rows: int) -> bool:
     return inside
 
 
-def _bags(call: int) -> None:
-    """Add up bags; a unit is one bag."""
-    address, out, table, indices, offsets, counter = load_args(call)
-    job = BagsJob.at(address)
+@Task
+def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: int) -> None:
+    """Add up rows of A at the indices B, in bags that begin at the offsets C; a unit is one bag."""
+    counter = shared_counters(call)
     bags, count = job.bags, job.count
     rows, width = job.rows, job.width
     weights, step = job.weights, job.weight_step
@@ -106,16 +106,12 @@ def _bags(call: int) -> None:
             )  # fmt: skip
 
 
-BAGS = Task(_bags)
-"""Adds up rows of A at the indices of B, in bags that begin at the offsets of C."""
-
-
 @backend.accelerates(EmbeddingBagOffsetsSum, EmbeddingBagOffsets)
 def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: Value) -> Kernel | None:
     """f32 bags of any lengths; where an index or an offset is out of range, the reference refuses it."""
     if not _is_supported(table, indices, *others[1:]) or offsets.shape.rank != 1:
         return None
-    BAGS.prepare()
+    _bags.prepare()
     is_mean = op.reduction == "mean"
 
     def kernel(table: Array, indices: Array, offsets: Array, *others: Array) -> Array:
@@ -133,7 +129,7 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
     """f32 bags of equal lengths; where an index is out of range, the reference refuses it."""
     if not _is_supported(table, indices, *weights):
         return None
-    BAGS.prepare()
+    _bags.prepare()
     is_mean = op.reduction == "mean"
 
     def kernel(table: Array, indices: Array, *weights: Array) -> Array:
@@ -152,7 +148,7 @@ def segments(
     """f32 segments in ascending order, which are bags; the reference computes others."""
     if not _is_supported(table, indices, *others[1:]) or ids.shape.rank != 1:
         return None
-    BAGS.prepare()
+    _bags.prepare()
 
     def kernel(table: Array, indices: Array, ids: Array, count: Array, *others: Array) -> Array:
         found, weights = None, others[1] if len(others) > 1 else None
@@ -187,15 +183,15 @@ def _reduced(
     if not count or default >= rows or (weights is not None and (is_mean or weights.shape != indices.shape)):
         return None
     out = empty((count, *lengths), np.float32)
-    factors = _ONE if weights is None else contiguous(weights)
-    address = _ONE_ADDRESS if weights is None else factors.ctypes.data
+    factors = None if weights is None else contiguous(weights)
     width = math.prod(lengths)
     job = BagsJob.fill(
         bags=count, count=indices.size, rows=rows, width=width, default=default, is_mean=is_mean,
-        weights=address, weight_step=0 if weights is None else factors.itemsize, refused=0,
+        weights=_ONE_ADDRESS if factors is None else factors,
+        weight_step=0 if factors is None else factors.itemsize, refused=0,
     )  # fmt: skip
     shared = threads_for(moved=4 * indices.size * width)
-    parallel_for(BAGS.address, job, out, contiguous(table), _words(indices), _words(offsets), shared)
+    parallel_for(_bags.address, job, out, contiguous(table), _words(indices), _words(offsets), shared)
     return None if was_refused(job, BagsJob.refused) else out
 
 

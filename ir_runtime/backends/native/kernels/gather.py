@@ -28,13 +28,13 @@ from ..codegen.vectors import I32, I64, Emit, store_typed
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording, was_refused
-from ..threading.task import UNUSED, Task, each_chunk, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_chunk, each_unit
 from ._copy import COPY, SIZES, contiguous
 from ._index_grid import IndexGrid, index_grid
 from ._indices import load_index
 from ._rows import copy_bytes
 
-__all__ = ["GATHER_ELEMENTS", "GatherElementsJob", "gather_job"]
+__all__ = ["gather_elements_task", "GatherElementsJob", "gather_job"]
 
 # Elements of a unit.
 UNIT_SIZE = 1 << 11
@@ -43,7 +43,7 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 class GatherElementsJob(Descriptor):
-    """The job of `GATHER_ELEMENTS`: the result is ``[blocks, rows, columns]``, of elements of ``size`` bytes.
+    """The job of `gather_elements_task`: the result is ``[blocks, rows, columns]``, of elements of ``size`` bytes.
 
     The element of an index ``i`` is ``i * scale`` bytes from the first that it could be, which is ``step`` bytes further for
     each column, and ``block_size`` for each block; there are ``length`` to choose from. Strides of the indices, which have
@@ -121,10 +121,9 @@ def _gather_row(job: GatherElementsJob, x: int, indices: int, out: int, first: i
         fetch_add(job + 8 * GatherElementsJob.refused)
 
 
-def _gather_elements(call: int) -> None:
-    """Copy elements; a unit is `UNIT_SIZE` of the result."""
-    address, out, x, indices, _, _ = load_args(call)
-    job = GatherElementsJob.at(address)
+@Task
+def gather_elements_task(call: int, job: GatherElementsJob, out: int, x: int, indices: int) -> None:
+    """Copy the elements of A at the indices B; a unit is `UNIT_SIZE` elements of the result."""
     columns, rows = job.columns, job.rows
     total = job.blocks * rows * columns
     for start, stop in each_chunk(call, total, UNIT_SIZE):
@@ -145,10 +144,6 @@ def _gather_elements(call: int) -> None:
             first = 0
 
 
-GATHER_ELEMENTS = Task(_gather_elements)
-"""Copies the elements of A that the indices B choose."""
-
-
 @backend.accelerates(GatherElements)
 def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel | None:
     """All types but strings, along any axis; indices that are broadcast are read where they are."""
@@ -159,7 +154,7 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
         return None
     if indices.element not in (ElementType.i32, ElementType.i64):
         return None
-    for task in (GATHER_ELEMENTS, COPY):  # the second for indices whose axes cannot be merged
+    for task in (gather_elements_task, COPY):  # the second for indices whose axes cannot be merged
         task.prepare()
     axis = op.axis % rank
 
@@ -176,7 +171,7 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
             strides = _merged(indices.shape, indices.strides, axis) or (0, 0, 0)
         job = gather_job(x, axis, indices.shape[axis], indices.itemsize, strides)
         count = threads_for(steps=out.size // 2)
-        parallel_for(GATHER_ELEMENTS.address, job, out, x, indices, UNUSED, count)
+        parallel_for(gather_elements_task.address, job, out, x, indices, UNUSED, count)
         return op.evaluate(x, indices) if was_refused(job, GatherElementsJob.refused) else out
 
     return Kernel(kernel, accepts=suits, replay=replayed())
@@ -199,8 +194,8 @@ def gather_job(x: Array, axis: int, count: int, index_size: int, strides: tuple[
     )
     scale = size if step == 0 else size * columns
     return GatherElementsJob.fill(
-        blocks=math.prod(x.shape[:axis]), rows=rows, columns=columns, size=size, length=x.shape[axis], scale=scale,
-        step=step, block_size=scale * x.shape[axis], index_size=index_size, block_stride=lead,
+        blocks=math.prod(x.shape[:axis]), rows=rows, columns=columns, size=size, length=x.shape[axis],
+        scale=scale, step=step, block_size=scale * x.shape[axis], index_size=index_size, block_stride=lead,
         row_stride=row_stride, column_stride=column_stride, refused=0,
     )  # fmt: skip
 
@@ -240,7 +235,7 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
     places = indices.known()
     if places is not None and not places.ndim:
         return None
-    for task in (GATHER_ELEMENTS, COPY):  # the second for indices that are not contiguous
+    for task in (gather_elements_task, COPY):  # the second for indices that are not contiguous
         task.prepare()
     if op.batch:
         return _of_batch(op, indices, along)
@@ -301,7 +296,7 @@ def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
     job = gather_job(x, axis, count, size, (size * count if batch else 0, size, 0))
     is_single = x.shape[axis + 1 :] == ()
     shared = threads_for(moved=out.nbytes, steps=out.size // 2 if is_single else 0)
-    parallel_for(GATHER_ELEMENTS.address, job, out, x, contiguous(indices), UNUSED, shared)
+    parallel_for(gather_elements_task.address, job, out, x, contiguous(indices), UNUSED, shared)
     return None if was_refused(job, GatherElementsJob.refused) else out
 
 
@@ -331,7 +326,7 @@ MIN_SIZE = 1 << 11
 
 
 class OneHotJob(Descriptor):
-    """The job of `ONE_HOT`: lengths before, of, and behind the axis of classes, and how many of the first two a unit has.
+    """The job of `_one_hot`: lengths before, of, and behind the axis of classes, and how many of the first two a unit has.
 
     ``added`` is what negative classes are increased by; sizes are in bytes; values are bits.
     """
@@ -361,13 +356,10 @@ def _fill(emit: Emit, size: ir.Value, value: ir.Value, count: ir.Value, out: ir.
     emit.switch(size, {width: partial(go, width) for width in SIZES})
 
 
-def _one_hot(call: int) -> None:
-    """Fill and set blocks; a unit has some of the outer indices, and some of the classes."""
-    address, out, indices, _, _, _ = load_args(call)
-    job = OneHotJob.at(address)
-    outer, depth, inner = (
-        job.outer, job.depth, job.inner,
-    )  # fmt: skip
+@Task
+def _one_hot(call: int, job: OneHotJob, out: int, indices: int) -> None:
+    """Encode the classes A; a unit is a block of outer indices and classes."""
+    outer, depth, inner = (job.outer, job.depth, job.inner)
     tall, deep = job.block_outer, job.block_depth
     size, index_size = job.size, job.index_size
     added = job.added
@@ -388,10 +380,6 @@ def _one_hot(call: int) -> None:
                     _fill(size, job.on_value, 1, at)
 
 
-ONE_HOT = Task(_one_hot)
-"""Encodes the classes A."""
-
-
 @backend.accelerates(OneHot1, OneHot16)
 def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_value: Value) -> Kernel | None:
     """Classes of i32 or i64, and values of whole bytes."""
@@ -402,7 +390,7 @@ def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_v
         return None
     axis = op.axis % (indices.shape.rank + 1)
     normalizes = isinstance(op, OneHot16) and op.negative_indices_mode == "normalize"
-    ONE_HOT.prepare()
+    _one_hot.prepare()
 
     def kernel(indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
         classes = int(depth.item())
@@ -415,10 +403,11 @@ def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_v
         job = OneHotJob.fill(
             outer=math.prod(indices.shape[:axis]), depth=classes, inner=inner, block_depth=deep,
             block_outer=max(BLOCK // (deep * inner), 1), added=classes if normalizes else 0,
-            index_size=indices.itemsize, size=dtype.itemsize, on_value=_bits(on_value), off_value=_bits(off_value),
+            index_size=indices.itemsize, size=dtype.itemsize, on_value=_bits(on_value),
+            off_value=_bits(off_value),
         )  # fmt: skip
         count = threads_for(steps=size // 8)
-        parallel_for(ONE_HOT.address, job, out, np.ascontiguousarray(indices), UNUSED, UNUSED, count)
+        parallel_for(_one_hot.address, job, out, np.ascontiguousarray(indices), UNUSED, UNUSED, count)
         return out
 
     return Kernel(kernel, accepts=any_lengths, replay=replayed(contents=[1, 2, 3], alone=False))

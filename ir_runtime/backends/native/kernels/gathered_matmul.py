@@ -20,17 +20,17 @@ from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.kept_memory import empty
 from ...patterns.gathered_matmul import GatheredMatMul, match_gathered_matmul
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_i64
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import was_refused
-from ..threading.task import Task, each_unit, load_args, load_fourth
+from ..threading.task import Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
 from ._indices import load_index
-from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue
 from ._rows import add_weighted_rows, clear_row, dot_rows
 
 __all__: list[str] = []
@@ -42,7 +42,7 @@ MAX_JOBS = 64
 
 
 class GatheredJob(Descriptor):
-    """The job of `GATHERED`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
+    """The job of `_gathered`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
 
     ``table`` is the address of the matrices. ``places`` has which matrix of the left operand, and which index, each product
     reads. ``refused`` counts indices that are out of range of ``matrices``.
@@ -57,9 +57,7 @@ class GatheredJob(Descriptor):
     matrices: i64
     places: i64
     index_size: i64
-    has_epilogue: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
     refused: i64
 
 
@@ -76,15 +74,16 @@ def _multiply_columns(job: GatheredJob, x: int, matrix: int, first: int, count: 
             add_weighted_rows(line, matrix + 4 * first, 4 * columns, depth, count, target)
 
 
-def _gathered(call: int) -> None:
-    """Multiply; a unit is a block of columns of a product."""
-    address, out, x, indices, extra, _ = load_args(call)
-    job = GatheredJob.at(address)
-    other, table = load_fourth(call), job.table
+@Task
+def _gathered(call: int, job: GatheredJob, out: int, x: int, indices: int, extra: int, other: int) -> None:
+    """Multiply A by the matrices at the indices B; a unit is a block of columns of a product.
+
+    C and D are extra tensors of the epilogue.
+    """
+    table = job.table
     columns, rows = job.columns, job.rows
     size, matrices = rows * job.depth, job.matrices
     places, depth = job.places, job.depth
-    words, numbers = job.epilogue_words, job.epilogue_numbers
     parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
     units = job.products * parts
     for unit in each_unit(call, units):
@@ -101,16 +100,12 @@ def _gathered(call: int) -> None:
                 job, x + 4 * size * load_i64(places, 2 * product), table + 4 * depth * columns * index, first, count,
                 out + start,
             )  # fmt: skip
-            if job.has_epilogue != 0:
+            if job.epilogue != 0:
                 apply_epilogue(
-                    words, numbers, extra, other, out, start + 4 * first, 4 * first, rows, count, 4 * columns
+                    job.epilogue, extra, other, out, start + 4 * first, 4 * first, rows, count, 4 * columns
                 )
         else:
             fetch_add(job + 8 * GatheredJob.refused)
-
-
-GATHERED = Task(_gathered)
-"""Multiplies A by the matrices at the indices B; C and D are other inputs of the epilogue."""
 
 
 @backend.pattern(MatMul, after="Gather")
@@ -138,7 +133,7 @@ def _accepts(depth: int, x: Array, _: Array, indices: Array, *others: object) ->
 
 
 def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
-    GATHERED.prepare()
+    _gathered.prepare()
     packed = PackedEpilogue.of(epilogue.without_weights())
     has_epilogue = epilogue.shift is not None or epilogue.scale is not None or bool(epilogue.post_ops)
     find = lru_cache(MAX_JOBS)(partial(_job, bool(op.transpose_b), packed if has_epilogue else None))
@@ -154,7 +149,7 @@ def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
         job["table"] = table.ctypes.data
         count = threads_for(computed=2 * out.size * x.shape[-1])
         places, others = np.ascontiguousarray(indices), packed.extra_arrays(extras, -1)
-        parallel_for(GATHERED.address, job, out, contiguous(x), places, others[0], count, others[1])
+        parallel_for(_gathered.address, job, out, contiguous(x), places, others[0], count, others[1])
         return None if was_refused(job, GatheredJob.refused) else out
 
     def kernel(x: Array, table: Array, indices: Array, _: Array, *extras: Array) -> Array:
@@ -181,9 +176,8 @@ def _job(
     places = np.stack([np.broadcast_to(each, batch).reshape(-1) for each in numbered], 1).astype(np.int64)
     matrices, depth, columns = (table[0], table[2], table[1]) if by_rows else table
     job = GatheredJob.fill(
-        products=math.prod(batch), rows=x[-2], depth=depth, columns=columns, by_rows=by_rows, table=0, matrices=matrices,
-        places=places.ctypes.data, index_size=size, has_epilogue=epilogue is not None,
-        epilogue_words=0 if epilogue is None else epilogue.words.ctypes.data,
-        epilogue_numbers=0 if epilogue is None else epilogue.numbers.ctypes.data, refused=0,
+        products=math.prod(batch), rows=x[-2], depth=depth, columns=columns, by_rows=by_rows, table=0,
+        matrices=matrices, places=places, index_size=size,
+        epilogue=None if epilogue is None else epilogue.record, refused=0,
     )  # fmt: skip
-    return (*batch, x[-2], columns), Job.of(job, places, epilogue)
+    return (*batch, x[-2], columns), job

@@ -24,7 +24,7 @@ from ..codegen.vectors import F32, I32, I64, INTS, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 
 __all__: list[str] = []
@@ -255,9 +255,7 @@ def _plane_task(mode: str, padding: str) -> Task:
     """Return a task whose units are points of an image, or several whole images."""
     sample = _plane_samples(mode, padding)
 
-    def sample_planes(call: int) -> None:
-        address, out, x, grid, _, _ = load_args(call)
-        job = GridJob.at(address)
+    def sample_planes(call: int, job: GridJob, out: int, x: int, grid: int) -> None:
         images, together = job.images, job.unit_images
         points, some = job.points, job.unit_points
         units, channels = job.units, job.channels
@@ -271,8 +269,7 @@ def _plane_task(mode: str, padding: str) -> Task:
                     out + 4 * (image * points * channels + start), min(some, points - start),
                 )  # fmt: skip
 
-    sample_planes.__qualname__ = f"_{mode}_{padding}"
-    return Task(sample_planes)
+    return Task(sample_planes, f"_{mode}_{padding}")
 
 
 PLANES = {
@@ -305,9 +302,10 @@ def _sampled(op: GridSample, x: Array, grid: Array) -> Array:
     points = rows * columns
     some, together = min(points, max(UNIT // channels, LANES)), max(1, UNIT // (points * channels))
     job = GridJob.fill(
-        channels=channels, points=points, image_bytes=4 * channels * height * width, plane_bytes=4 * height * width,
-        images=images, unit_images=together, unit_points=some, units=-(-images // together) * -(-points // some),
-        shift=int(not op.align_corners), **_axis(op, "height", height), **_axis(op, "width", width),
+        channels=channels, points=points, image_bytes=4 * channels * height * width,
+        plane_bytes=4 * height * width, images=images, unit_images=together, unit_points=some,
+        units=-(-images // together) * -(-points // some), shift=int(not op.align_corners),
+        **_axis(op, "height", height), **_axis(op, "width", width),
     )  # fmt: skip
     shared = threads_for(steps=y.size)
     task = PLANES[op.mode, op.padding_mode]

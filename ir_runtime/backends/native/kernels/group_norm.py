@@ -16,16 +16,16 @@ from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen import ir
-from ..codegen.descriptor import Descriptor, Job, f32, i64
+from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import Task, each_unit, load_args
+from ..threading.task import Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
-from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue
 from .normalization import GROW, NEGLIGIBLE, SHRINK, Mode, overflows, reciprocal_deviation
 
 __all__: list[str] = []
@@ -76,7 +76,7 @@ def _normalize_columns(  # noqa: PLR0913 (values in registers)
 
 
 class GroupNormJob(Descriptor):
-    """The job of `NORMALIZE`: units, and those of an image; elements of a map; channels of it, a group and a unit."""
+    """The job of `_normalize`: units, and those of an image; elements of a map; channels of it, a group and a unit."""
 
     units: i64
     blocks: i64
@@ -88,8 +88,7 @@ class GroupNormJob(Descriptor):
     epsilon: f32
     scale: i64
     shift: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
 
 
 @device
@@ -118,12 +117,12 @@ def _measure(x: int, stride: int, size: int, count: int, width: int, means: int,
         _column_squares(x + row * stride, stride, min(ROWS, size - row), count, sums, means)
 
 
-def _normalize(call: int) -> None:
-    address, out, x, partner, second, _ = load_args(call)
-    job = GroupNormJob.at(address)
+@Task
+def _normalize(call: int, job: GroupNormJob, out: int, x: int, partner: int, second: int) -> None:
+    """Normalize whole groups of channels of an image."""
     units, blocks, size, channels = job.units, job.blocks, job.size, job.channels
     width, most, mode, eps = job.group_channels, job.unit_channels, job.mode, job.epsilon
-    scale, shift, words, numbers = job.scale, job.shift, job.epilogue_words, job.epilogue_numbers
+    scale, shift = job.scale, job.shift
     stride, means = 4 * channels, scratch_memory(12 * most)
     sums, shrinks = means + 4 * most, means + 8 * most
     for unit in each_unit(call, units):
@@ -156,11 +155,7 @@ def _normalize(call: int) -> None:
             at, rows = start + row * stride, min(ROWS, size - row)
             from_row = source + row * stride
             _normalize_columns(from_row, stride, rows, count, out + at, means, sums, shift + 4 * first)
-            apply_epilogue(words, numbers, partner, second, out, at, 4 * first, rows, count, stride)
-
-
-NORMALIZE = Task(_normalize)
-"""Normalize whole groups of channels of an image."""
+            apply_epilogue(job.epilogue, partner, second, out, at, 4 * first, rows, count, stride)
 
 
 @backend.accelerates(GroupNormalization)
@@ -201,12 +196,10 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
         most = min(several * -(-MIN_CHANNELS // several), channels)
         blocks = -(-channels // most)
         kept = [np.ascontiguousarray(np.broadcast_to(row, channels)) for row in rows]
-        job = GroupNormJob.fill(
+        return GroupNormJob.fill(
             units=images * blocks, blocks=blocks, size=size, channels=channels, group_channels=width,
-            unit_channels=most, mode=mode, epsilon=eps, scale=kept[0].ctypes.data, shift=kept[1].ctypes.data,
-            epilogue_words=packed.words.ctypes.data, epilogue_numbers=packed.numbers.ctypes.data,
+            unit_channels=most, mode=mode, epsilon=eps, scale=kept[0], shift=kept[1], epilogue=packed.record,
         )  # fmt: skip
-        return Job.of(job, kept)
 
     def kernel(x: Array, *rest: Array) -> Array:
         source = contiguous(channels_last(x))
@@ -215,7 +208,7 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
             count = threads_for(moved=4 * y.nbytes)
             job = job_for(len(x), x.shape[1], math.prod(x.shape[2:]))
             first, second = packed.extra_arrays(rest[others:], 1)
-            parallel_for(NORMALIZE.address, job, y, source, first, second, count)
+            parallel_for(_normalize.address, job, y, source, first, second, count)
         return channels_first(y)
 
     return Kernel(kernel, replay=replayed())

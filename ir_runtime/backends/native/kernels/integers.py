@@ -132,10 +132,7 @@ MIN_SIZE, STEPS = 1 << 9, 2
 
 @device
 def _divide_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int) -> None:
-    zeros = divide_rows(
-        job.code, job.size, job.singles,
-        a, b, count, out,
-    )  # fmt: skip
+    zeros = divide_rows(job.code, job.size, job.singles, a, b, count, out)
     if zeros != 0:
         fetch_add(job + 8 * BroadcastJob.refused)
 

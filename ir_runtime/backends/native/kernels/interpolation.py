@@ -24,13 +24,13 @@ from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen import ir
-from ..codegen.descriptor import Descriptor, i64, keeping
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64, scratch_memory
 from ..codegen.vectors import F32, I64, INTS, LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 
 __all__: list[str] = []
@@ -216,7 +216,7 @@ def _gathered_sum(
 
 
 class ResizeJob(Descriptor):
-    """The job of `RESIZE`: sizes, taps per element along both axes, and addresses of byte offsets and weights.
+    """The job of `_resize`: sizes, taps per element along both axes, and addresses of byte offsets and weights.
 
     ``sums_rows`` says whether a row of the result is a sum of rows of the data rather than one of them; ``width_taps`` is
     0 if the width stays. If ``gathers`` is not 0, numbers along the width are gathered: it is the bytes between the
@@ -239,10 +239,9 @@ class ResizeJob(Descriptor):
     gathers: i64
 
 
-def _resize(call: int) -> None:
+@Task
+def _resize(call: int, job: ResizeJob, out: int, x: int) -> None:
     """Resize along the height, then along the width; a unit is a row of the result."""
-    address, out, x, _, _, _ = load_args(call)
-    job = ResizeJob.at(address)
     lines, length = job.image_rows, job.row_elements
     channels, columns = job.channels, job.columns
     tall, wide = job.height_taps, job.width_taps
@@ -268,16 +267,12 @@ def _resize(call: int) -> None:
                 target += 4 * channels
 
 
-RESIZE = Task(_resize)
-"""Compute rows of the results of all images."""
-
-
 @backend.accelerates(Interpolate4, Interpolate11)
 def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value) -> Kernel | None:
     """f32 over two spatial axes."""
     if not is_f32(data) or data.shape.rank != 4:
         return None
-    RESIZE.prepare()
+    _resize.prepare()
     kernel = _resize_kernel(op)
     fixed = all(value.known() is not None for value in others)
     return replace(kernel, replay=replayed()) if kernel is not None and fixed else kernel
@@ -297,20 +292,19 @@ def _make_resize(plan: _ResizePlan) -> Resize:
     job = ResizeJob.fill(
         image_bytes=4 * channels * width * height, row_elements=width * channels, channels=channels,
         rows=images * plan.after[1], image_rows=plan.after[1], columns=plan.after[2],
-        sums_rows=taps[0] > 1 or bool((tall[1] != 1).any()), height_taps=taps[0], width_taps=taps[1] if 2 in by_axis else 0,
-        row_offsets=tall[0].ctypes.data, row_weights=tall[1].ctypes.data,
-        column_offsets=wide[0].ctypes.data, column_weights=wide[1].ctypes.data,
-        gathers=wide[1].strides[0] if gathers else 0,
+        sums_rows=taps[0] > 1 or bool((tall[1] != 1).any()), height_taps=taps[0],
+        width_taps=taps[1] if 2 in by_axis else 0, row_offsets=tall[0], row_weights=tall[1],
+        column_offsets=wide[0], column_weights=wide[1], gathers=wide[1].strides[0] if gathers else 0,
     )  # fmt: skip
     work = images * plan.after[1] * channels * (width * taps[0] + plan.after[2] * taps[1])
 
     def run(rows: Array) -> Array:
         y = empty(plan.after, np.float32)
         shared = threads_for(computed=work)
-        parallel_for(RESIZE.address, job, y.reshape(-1), contiguous(rows), UNUSED, UNUSED, shared)
+        parallel_for(_resize.address, job, y.reshape(-1), contiguous(rows), UNUSED, UNUSED, shared)
         return y
 
-    return keeping(run, tall, wide)
+    return run
 
 
 def _taps(step: Taps | None, length: int, size: int) -> tuple[Array, Array]:

@@ -22,19 +22,19 @@ from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_unit, load_args, load_fourth
+from ..threading.task import UNUSED, Task, each_unit
 from ._attention_panels import next_panel, pack_rows, pack_transposed
 from ._copy import contiguous, contiguous_rows, reshaped
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
 from ._gemm_tile import ROW_MULTIPLE, WIDE, gemm_panel
-from ._packed_epilogue import PackedEpilogue, add_rows, apply_epilogue
+from ._packed_epilogue import EpilogueField, PackedEpilogue, add_rows, apply_epilogue
 from ._products import Products, asked_products, few_row_products
 from ._rows import add_weighted_rows, clear_row, dot_rows
 
@@ -105,7 +105,7 @@ _ZEROS = np.zeros(PANEL, np.float32)
 
 
 class ProductJob(Descriptor):
-    """The job of `COMPUTED`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
+    """The job of `_computed`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
 
     ``places`` has the byte offsets of both matrices of each product, ``row_stride`` and ``other_stride`` the bytes between
     their rows in memory. A unit has ``unit_rows`` rows and ``unit_columns`` columns, and multiplies ``some_rows`` at a time;
@@ -127,9 +127,7 @@ class ProductJob(Descriptor):
     packed: i64
     scratch: i64
     zeros: i64
-    has_epilogue: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
 
 
 @device
@@ -190,16 +188,14 @@ def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int,
         _panel_products(job, places, here, packed, count, out + width * first)
 
 
-def _computed(call: int) -> None:
-    """Multiply; a unit is a block of rows and columns of a product."""
-    address, out, x, y, extra, _ = load_args(call)
-    job = ProductJob.at(address)
-    other, places = load_fourth(call), job.places
+@Task
+def _computed(call: int, job: ProductJob, out: int, x: int, y: int, extra: int, other: int) -> None:
+    """Multiply A by B; a unit is a block of rows and columns of a product. C and D are extra tensors of the epilogue."""
+    places = job.places
     columns, rows = job.columns, job.rows
     wide, tall = job.unit_columns, job.unit_rows
     across, down = (columns + wide - 1) // wide, (rows + tall - 1) // tall
     by_column = job.other_stride if job.by_rows != 0 else 4
-    words, numbers = job.epilogue_words, job.epilogue_numbers
     packed, units = job.packed, job.products * across * down
     memory = scratch_memory(job.scratch)
     for unit in each_unit(call, units):
@@ -215,12 +211,8 @@ def _computed(call: int) -> None:
             _few_rows(job, line, here, column, count, out + start, memory)
         else:
             _many_rows(job, line, here, column, count, out + start, memory)
-        if job.has_epilogue != 0:
-            apply_epilogue(words, numbers, extra, other, out, start, 4 * left, here, count, 4 * columns)
-
-
-COMPUTED = Task(_computed)
-"""Multiplies A by B; C and D are other inputs of the epilogue."""
+        if job.epilogue != 0:
+            apply_epilogue(job.epilogue, extra, other, out, start, 4 * left, here, count, 4 * columns)
 
 
 @backend.accelerates(MatMul)
@@ -246,7 +238,7 @@ def _accepts(op: MatMul, a: Array, b: Array, *others: object) -> bool:
 
 def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
     """Return a kernel for f32 matrices whose batches broadcast, and lengths fit."""
-    COMPUTED.prepare()
+    _computed.prepare()
     after = epilogue.without_weights()
     packed = PackedEpilogue.of(after)
     find = lru_cache(MAX_JOBS)(partial(_job, packed if after.post_ops else None))
@@ -257,14 +249,14 @@ def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
         out = empty((*_batch(a.shape, b.shape), a.shape[-2], b.shape[-1]), np.float32)
         if not out.size:
             return out
-        if b.shape[-1] == 1 and not packed.rows:  # the same numbers are a row
+        if b.shape[-1] == 1 and not packed.has_rows:  # the same numbers are a row
             a, b = b.swapaxes(-1, -2), a.swapaxes(-1, -2)
         a = contiguous_rows(a)
         b = b if b.strides[-2] == F32_SIZE else contiguous_rows(b)
         count = threads_for(computed=2 * out.size * a.shape[-1])
         job = find(a.shape, a.strides, b.shape, b.strides, count)
         first, second = packed.extra_arrays(extras, -1)
-        parallel_for(COMPUTED.address, job, out, a, b, first, count, second)
+        parallel_for(_computed.address, job, out, a, b, first, count, second)
         return out
 
     return Kernel(kernel, replay=replayed())
@@ -292,14 +284,13 @@ def _job(
         wide, tall = _unit(rows, depth, columns, len(places), count)
     some = min(tall, max(ROW_NUMBERS // max(depth, 1) // ROW_MULTIPLE, 1) * ROW_MULTIPLE)
     packed = 0 if rows <= MAX_FEW_ROWS else 4 * max(depth, 1) * -(-min(wide, columns) // LANES) * LANES
-    job = ProductJob.fill(
-        products=len(places), rows=rows, depth=depth, columns=columns, by_rows=by_rows, places=places.ctypes.data,
-        row_stride=a_strides[-2], other_stride=b_strides[-1 if by_rows else -2], unit_rows=tall, unit_columns=wide,
-        some_rows=some, packed=packed, scratch=packed + 8 * (some + 1) if packed else 4 * FEW_ROW_COLUMNS, zeros=_ZEROS.ctypes.data, has_epilogue=epilogue is not None,
-        epilogue_words=0 if epilogue is None else epilogue.words.ctypes.data,
-        epilogue_numbers=0 if epilogue is None else epilogue.numbers.ctypes.data,
+    return ProductJob.fill(
+        products=len(places), rows=rows, depth=depth, columns=columns, by_rows=by_rows, places=places,
+        row_stride=a_strides[-2], other_stride=b_strides[-1 if by_rows else -2], unit_rows=tall,
+        unit_columns=wide, some_rows=some, packed=packed,
+        scratch=packed + 8 * (some + 1) if packed else 4 * FEW_ROW_COLUMNS, zeros=_ZEROS,
+        epilogue=None if epilogue is None else epilogue.record,
     )  # fmt: skip
-    return Job.of(job, places, epilogue)
 
 
 def _offsets(shape: _Axes, strides: _Axes, batch: _Axes) -> Array:

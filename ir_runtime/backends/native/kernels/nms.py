@@ -34,7 +34,7 @@ from ..codegen.memory import load_f32, load_i64, scratch_memory, store_f32, stor
 from ..codegen.vectors import F32, I32, I64, LANES, Emit
 from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_counted, load_args
+from ..threading.task import UNUSED, Task, each_counted, shared_counters
 from ._copy import contiguous
 
 __all__: list[str] = []
@@ -257,7 +257,7 @@ INDEX_BITS, RESULT = 31, 3
 
 
 class SmallNmsJob(Descriptor):
-    """The job of `SMALL_NMS`: sizes of the scores, whether boxes are given by their centres, and the settings."""
+    """The job of `_small_nms`: sizes of the scores, whether boxes are given by their centres, and the settings."""
 
     batches: i64
     classes: i64
@@ -344,9 +344,12 @@ def _candidates(scores: int, count: int, threshold: np.float32, keys: int) -> in
     return found
 
 
-def _small_nms(call: int) -> None:
-    address, out, boxes, scores, final, _ = load_args(call)
-    job = SmallNmsJob.at(address)
+@Task
+def _small_nms(call: int, job: SmallNmsJob, out: int, boxes: int, scores: int, final: int) -> None:
+    """Select boxes: A has boxes, B scores, C is for the scores of those selected.
+
+    The result has their number, then a row of batch entry, class and box for each.
+    """
     mode = keep_denormals()
     batches, classes, count = job.batches, job.classes, job.boxes
     limit, overlap, threshold = job.limit, job.iou_threshold, job.score_threshold
@@ -378,12 +381,6 @@ def _small_nms(call: int) -> None:
     set_float_mode(mode)
 
 
-SMALL_NMS = Task(_small_nms)
-"""Select boxes: A has boxes, B scores, C is for the scores of those selected.
-
-The result has their number, then a row of batch entry, class and box for each."""
-
-
 def small_nms(
     boxes: Array, scores: Array, is_centred: bool, limit: int, iou: float, threshold: float
 ) -> tuple[Array, Array]:
@@ -396,7 +393,7 @@ def small_nms(
         batches=batches, classes=classes, boxes=count, is_centred=is_centred, limit=limit, iou_threshold=iou,
         score_threshold=threshold,
     )  # fmt: skip
-    parallel_for(SMALL_NMS.address, job, found, boxes, scores, final, 1)
+    parallel_for(_small_nms.address, job, found, boxes, scores, final, 1)
     number = int(found[0, 0])
     return found[1 : 1 + number], final[:number]
 
@@ -406,7 +403,7 @@ MAX_SMALL = 1 << 13
 
 
 class NmsJob(Descriptor):
-    """The job of `SUPPRESS`.
+    """The job of `_suppress`.
 
     Sizes: rows of candidates, rows and boxes of a batch entry, boxes that fit the buffer of kept ones, most boxes kept
     of a row. Addresses: of where rows start, of the box of each candidate, of a flag for each that is kept.
@@ -423,9 +420,10 @@ class NmsJob(Descriptor):
     limit: i64
 
 
-def _suppress(call: int) -> None:
-    address, _, boxes, _, _, counter = load_args(call)
-    job = NmsJob.at(address)
+@Task
+def _suppress(call: int, job: NmsJob, _out: int, boxes: int) -> None:
+    """Select boxes from rows of candidates, sorted by score; A has the numbers of the boxes of each batch entry."""
+    counter = shared_counters(call)
     mode = keep_denormals()
     rows, classes, length, most = job.rows, job.classes, job.boxes, job.capacity
     starts, places, left, limit = job.starts, job.places, job.kept, job.iou_threshold
@@ -446,17 +444,13 @@ def _suppress(call: int) -> None:
     set_float_mode(mode)
 
 
-SUPPRESS = Task(_suppress)
-"""Select boxes from rows of candidates, sorted by score; A has the numbers of the boxes of each batch entry."""
-
-
 @backend.accelerates(*NMS_VERSIONS)
 def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
     """f32."""
     if not is_f32(*inputs[:2]):
         return None
-    SUPPRESS.prepare()
-    SMALL_NMS.prepare()
+    _suppress.prepare()
+    _small_nms.prepare()
     return nms_kernel(op, _run_nms, unread, _few_boxes)
 
 
@@ -464,7 +458,7 @@ def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = 
 def multiclass_nms(op: MulticlassNmsBase, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
     """f32 that classes share."""
     if (kernel := multiclass_kernel(op, _run_nms, *inputs)) is not None:
-        SUPPRESS.prepare()
+        _suppress.prepare()
     return kernel
 
 
@@ -483,9 +477,9 @@ def _run_nms(candidates: Candidates, rows: int, limit: int, iou: float) -> Array
     longest = int(np.diff(starts).max(initial=0))
     most = -(-min(limit, longest) // LANES) * LANES
     job = NmsJob.fill(
-        rows=rows, classes=candidates.classes, boxes=corners.shape[1], capacity=most, starts=starts.ctypes.data,
-        places=places.ctypes.data, kept=kept.ctypes.data, iou_threshold=iou, limit=min(limit, longest),
+        rows=rows, classes=candidates.classes, boxes=corners.shape[1], capacity=most, starts=starts,
+        places=places, kept=kept, iou_threshold=iou, limit=min(limit, longest),
     )  # fmt: skip
     count = threads_for(steps=2 * len(places))
-    parallel_for(SUPPRESS.address, job, UNUSED, boxes.reshape(-1), UNUSED, UNUSED, count)
+    parallel_for(_suppress.address, job, UNUSED, boxes.reshape(-1), UNUSED, UNUSED, count)
     return np.flatnonzero(kept)

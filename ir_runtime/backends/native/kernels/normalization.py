@@ -21,17 +21,17 @@ from ...common.kept_memory import empty
 from ...common.layout import is_f32, moveaxis
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, f32, i64, keeping
+from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, scratch_memory
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ..threading.task import UNUSED, Task, each_chunk, shared_counters
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
-from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue
 from ._reductions import (
     SOFTMAX_COLUMNS,
     log,
@@ -172,8 +172,7 @@ class NormalizationJob(Descriptor):
     mode: i64
     scale: i64
     shift: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
     epsilon: f32
 
 
@@ -213,11 +212,9 @@ def overflows(mean: np.float32, factor: np.float32) -> bool:
     return not (mean - mean == np.float32(0) and factor > np.float32(0))
 
 
-def _normalize(call: int) -> None:
-    address, out, x, partner, second, _ = load_args(call)
-    job = NormalizationJob.at(address)
+def _normalize(call: int, job: NormalizationJob, out: int, x: int, partner: int, second: int) -> None:
     rows, length, unit, mode = job.rows, job.length, job.rows_per_unit, job.mode
-    scale, shift, words, numbers = job.scale, job.shift, job.epilogue_words, job.epilogue_numbers
+    scale, shift = job.scale, job.shift
     eps = job.epsilon
     stride = 4 * length
     for first, end in each_chunk(call, rows, unit):
@@ -244,12 +241,11 @@ def _normalize(call: int) -> None:
                 source, sums, least, usual, times, plus = (
                     target, scratch_memory(4), NEGLIGIBLE, GROW, scale, shift,
                 )  # fmt: skip
-            apply_epilogue(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
+            apply_epilogue(job.epilogue, partner, second, out, row * stride, 0, 1, length, stride)
 
 
-def _softmax(call: int) -> None:
-    address, out, x, sums, _, counter = load_args(call)
-    job = SoftmaxJob.at(address)
+def _softmax(call: int, job: SoftmaxJob, out: int, x: int, sums: int) -> None:
+    counter = shared_counters(call)
     rows, length, unit, logarithm = job.rows, job.length, job.rows_per_unit, job.logarithm
     stride = 4 * length
     about = sums + fetch_add(counter + 8) * 4 * _SUM_STRIDE
@@ -296,17 +292,15 @@ def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) ->
 
     def make(epilogue: Epilogue) -> Kernel:
         packed = PackedEpilogue.of(epilogue)
-        rows = [
+        scale, shift = (
             None if row is None else np.ascontiguousarray(row) for row in (epilogue.scale, epilogue.shift)
-        ]
-        scale, shift = (0 if row is None else row.ctypes.data for row in rows)
+        )
 
         @lru_cache(maxsize=64)
         def job_for(rows: int, length: int) -> Array:
             return NormalizationJob.fill(
                 rows=rows, length=length, rows_per_unit=max(UNIT_SIZE // length, 1), mode=mode, scale=scale,
-                shift=shift, epsilon=eps, epilogue_words=packed.words.ctypes.data,
-                epilogue_numbers=packed.numbers.ctypes.data,
+                shift=shift, epsilon=eps, epilogue=packed.record,
             )  # fmt: skip
 
         def kernel(x: Array, *rest: Array) -> Array:
@@ -320,7 +314,7 @@ def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) ->
                 )  # fmt: skip
             return y if axis == -1 else moveaxis(y, -1, axis)
 
-        return Kernel(keeping(kernel, rows), replay=replayed())
+        return Kernel(kernel, replay=replayed())
 
     return FusedKernel(make, axis, accepts=any_lengths)
 

@@ -18,14 +18,14 @@ from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, Job, f32, i64
+from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_f32, load_i64, store_f32
 from ..codegen.vectors import Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._rows import copy_row
 
@@ -41,7 +41,7 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 class PadRowsJob(Descriptor):
-    """The job of `PAD_ROWS`.
+    """The job of `_pad_rows`.
 
     Lengths of the outer axes of the result, the innermost last; tables of what each of their elements adds to the offset in
     bytes of a row of data, or `FILLED`. Of a row: its elements, how many of them are before a part that is copied as it is,
@@ -68,31 +68,24 @@ def _fill_row(emit: Emit, out: Register, count: Register, number: Register) -> N
         store(filled, emit.at(out, offset))
 
 
-def _pad_rows(call: int) -> None:
+@Task
+def _pad_rows(call: int, job: PadRowsJob, out: int, x: int) -> None:
     """Copy rows; a unit is some of the innermost of the outer axes."""
-    address, out, x, _, _, _ = load_args(call)
-    job = PadRowsJob.at(address)
-    last = load_i64(job, PadRowsJob.lengths + OUTER - 1)
+    last = load_i64(job.lengths, OUTER - 1)
     chunks, units = (last + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT, 1
     for axis in range(OUTER - 1):
-        units *= load_i64(job, PadRowsJob.lengths + axis)
+        units *= load_i64(job.lengths, axis)
     columns, before, inside = job.columns, job.before, job.inside
     table, fill, first = job.column_table, job.number, job.first
-    rows, fills_sides, after = (
-        load_i64(job, PadRowsJob.tables + OUTER - 1),
-        job.fills_sides,
-        columns - before - inside,
-    )
+    rows, fills_sides, after = (load_i64(job.tables, OUTER - 1), job.fills_sides, columns - before - inside)
     for unit in each_unit(call, units * chunks):
         plane = unit // chunks
         start, rest, offset, is_filled = (unit - plane * chunks) * ROWS_PER_UNIT, plane, 0, False
         for back in range(OUTER - 1):
             axis = OUTER - 2 - back
-            length = load_i64(job, PadRowsJob.lengths + axis)
+            length = load_i64(job.lengths, axis)
             outer = rest // length if length > 1 else rest
-            entry = load_i64(
-                load_i64(job, PadRowsJob.tables + axis), rest - outer * length if length > 1 else 0
-            )
+            entry = load_i64(load_i64(job.tables, axis), rest - outer * length if length > 1 else 0)
             is_filled, offset, rest = is_filled or entry < 0, offset + entry, outer
         for row in range(start, min(start + ROWS_PER_UNIT, last)):
             entry = load_i64(rows, row)
@@ -111,9 +104,6 @@ def _pad_rows(call: int) -> None:
                 for column in range(begin, end):
                     place = load_i64(table, column)
                     store_f32(target, column, fill if place < 0 else load_f32(source, place))
-
-
-PAD_ROWS = Task(_pad_rows)
 
 
 class _Axis(NamedTuple):
@@ -156,7 +146,7 @@ def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) ->
     if any(number is None or number.size != 1 for number in filling):
         return None
     number = float(filling[0].item()) if filling and filling[0] is not None else 0.0
-    PAD_ROWS.prepare()
+    _pad_rows.prepare()
 
     @lru_cache(maxsize=64)
     def job_for(shape: _Shape, order: _Shape) -> tuple[Array, _Shape] | None:
@@ -177,7 +167,7 @@ def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) ->
         job, lengths = found
         y = empty(lengths, np.float32)
         count = threads_for(moved=2 * y.nbytes)
-        parallel_for(PAD_ROWS.address, job, y, contiguous(x.transpose(order)), UNUSED, UNUSED, count)
+        parallel_for(_pad_rows.address, job, y, contiguous(x.transpose(order)), UNUSED, UNUSED, count)
         return y.transpose(_inverse(order))
 
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
@@ -211,18 +201,18 @@ def _job(axes: Sequence[_Axis], number: float) -> Array | None:
     tables.reverse()
     places = np.ascontiguousarray(row.places)
     before, first, inside = _copied(places)
-    job = PadRowsJob.fill(
-        lengths=tuple(map(len, tables)), tables=tuple(table.ctypes.data for table in tables), columns=len(places),
-        before=before, inside=inside, first=first, fills_sides=int((places >= 0).sum()) == inside, column_table=places.ctypes.data, number=number,
+    return PadRowsJob.fill(
+        lengths=tuple(map(len, tables)), tables=tuple(tables), columns=len(places), before=before,
+        inside=inside, first=first, fills_sides=int((places >= 0).sum()) == inside, column_table=places,
+        number=number,
     )  # fmt: skip
-    return Job.of(job, tables, places)
 
 
 def pad_images(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     """Return images ``[N, C, H, W]`` contiguous, with zeros before and after the last two axes."""
     job, shape = _images_job(x.shape, tuple(pads))
     y = empty(shape, np.float32)
-    parallel_for(PAD_ROWS.address, job, y, contiguous(x), UNUSED, UNUSED, threads_for(moved=2 * y.nbytes))
+    parallel_for(_pad_rows.address, job, y, contiguous(x), UNUSED, UNUSED, threads_for(moved=2 * y.nbytes))
     return y
 
 

@@ -43,7 +43,7 @@ from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, load_args
+from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, shared_counters
 from ._copy import contiguous
 from ._epilogue import BF16, F32
 from ._products import asked_products
@@ -147,9 +147,7 @@ def _divide_row(job: PoolJob, target: int, rows: int) -> None:
         return
     for column in range(columns):
         first = column * job.stride_across - job.pad_left
-        left, right = window_range(
-            first, job.width, job.dilation_across, job.kernel_width
-        )  # fmt: skip
+        left, right = window_range(first, job.width, job.dilation_across, job.kernel_width)
         inside = max(rows * (right - left), 1)
         scale_row(target + column * F32_SIZE * channels, channels, np.float32(1) / np.float32(inside))
 
@@ -158,9 +156,7 @@ def _pool_task(name: str, slide: Instruction) -> Task:
     """Return the task of pooling: rows of the results of all images."""
     compute = _windows_of(slide)
 
-    def pool(call: int) -> None:
-        address, y, x, _, _, _ = load_args(call)
-        job = PoolJob.at(address)
+    def pool(call: int, job: PoolJob, y: int, x: int) -> None:
         height, width, channels, lines, columns = (
             job.height, job.width, job.channels, job.out_height, job.out_width,
         )  # fmt: skip
@@ -183,8 +179,7 @@ def _pool_task(name: str, slide: Instruction) -> Task:
             if form >= AVERAGE and size == F32_SIZE:
                 _divide_row(job, target, high - low)
 
-    pool.__qualname__ = name
-    return Task(pool)
+    return Task(pool, name)
 
 
 POOL = _pool_task("_pool", _slide)
@@ -278,9 +273,8 @@ def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Ar
             factor = 1 / math.prod(op.kernel) if rounds or (has_padding and not op.exclude_pad) else 0.0
         out = images, windows["out_height"], windows["out_width"], channels
         job = PoolJob.fill(
-            **windows, rows=images * out[1], mode=form, fill_values=fillers[size].ctypes.data,
-            start_values=start.ctypes.data, factor=factor, data_size=size,
-            result_size=stored.itemsize,
+            **windows, rows=images * out[1], mode=form, fill_values=fillers[size], start_values=start,
+            factor=factor, data_size=size, result_size=stored.itemsize,
         )  # fmt: skip
         return job, out
 
@@ -369,7 +363,7 @@ PART_SIZE = 1 << 13
 
 
 class SpatialMeanJob(Descriptor):
-    """The job of `SPATIAL_MEAN`: maps, their parts, lines of a part, and vectors of channels that are summed at a time."""
+    """The job of `spatial_mean_task`: maps, their parts, lines of a part, and vectors of channels that are summed at a time."""
 
     images: i64
     height: i64
@@ -381,9 +375,10 @@ class SpatialMeanJob(Descriptor):
     data_size: i64
 
 
-def _spatial_mean(call: int) -> None:
-    address, y, x, sums, _, counter = load_args(call)
-    job = SpatialMeanJob.at(address)
+@Task
+def spatial_mean_task(call: int, job: SpatialMeanJob, y: int, x: int, sums: int) -> None:
+    """Sum parts of maps; a unit is some lines. Then add the sums; a unit is some channels of a map."""
+    counter = shared_counters(call)
     images, height, width, channels = job.images, job.height, job.width, job.channels
     parts, lines = job.parts, job.part_lines
     vectors, size = job.vectors, job.data_size
@@ -408,10 +403,6 @@ def _spatial_mean(call: int) -> None:
         source = sums + F32_SIZE * (image * parts * channels + first)
         target = y + F32_SIZE * (image * channels + first)
         channel_means(source, 4, 4 * channels, 0, parts, 1, target, vectors, factor)
-
-
-SPATIAL_MEAN = Task(_spatial_mean)
-"""Sum parts of maps; a unit is some lines. Then add the sums; a unit is some channels of a map."""
 
 
 @backend.accelerates(ReduceMean)
@@ -463,7 +454,7 @@ def spatial_means(x: Array) -> Array:
     )  # fmt: skip
     y, sums = empty((images, 1, 1, channels), np.float32), workspace(images * parts * channels)
     shared = threads_for(moved=8 * x.size)
-    parallel_for(SPATIAL_MEAN.address, job, y, contiguous(rows), sums, UNUSED, shared)
+    parallel_for(spatial_mean_task.address, job, y, contiguous(rows), sums, UNUSED, shared)
     return channels_first(drop_padding(y, x.shape[1]))
 
 
@@ -476,7 +467,7 @@ def _means_of_rows(x: Array) -> Array:
 
 
 class AdaptivePoolJob(Descriptor):
-    """The job of `ADAPTIVE_MEAN`: ``vectors`` of channels of an element are a unit."""
+    """The job of `_adaptive_mean`: ``vectors`` of channels of an element are a unit."""
 
     height: i64
     width: i64
@@ -488,9 +479,9 @@ class AdaptivePoolJob(Descriptor):
     data_size: i64
 
 
-def _adaptive_mean(call: int) -> None:
-    address, y, x, _, _, _ = load_args(call)
-    job = AdaptivePoolJob.at(address)
+@Task
+def _adaptive_mean(call: int, job: AdaptivePoolJob, y: int, x: int) -> None:
+    """Compute means over windows that are as equal as possible; a unit is some channels of an element."""
     height, width, channels, lines, columns = (
         job.height, job.width, job.channels, job.out_height, job.out_width,
     )  # fmt: skip
@@ -510,10 +501,6 @@ def _adaptive_mean(call: int) -> None:
         source = x + ((image * height + top) * width + left) * step + size * first
         target, factor = y + F32_SIZE * (place * channels + first), np.float32(1) / np.float32(rows * breadth)
         channel_means(source, size, width * step, step, rows, breadth, target, vectors, factor)
-
-
-ADAPTIVE_MEAN = Task(_adaptive_mean)
-"""Compute means over windows that are as equal as possible; a unit is some channels of an element."""
 
 
 @backend.accelerates(AdaptiveAvgPool)
@@ -537,7 +524,7 @@ def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
         units=n * math.prod(counts) * groups, vectors=vectors, data_size=x.itemsize,
     )  # fmt: skip
     shared = threads_for(computed=x.size)
-    parallel_for(ADAPTIVE_MEAN.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
+    parallel_for(_adaptive_mean.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
     return channels_first(drop_padding(y, x.shape[1]))
 
 
@@ -578,8 +565,8 @@ def _pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
         pairs = [n for pair in zip(down, across, strict=True) for n in pair]
         windows = dict(zip(SlidingWindows.dtype.names or (), [*pairs[:2], channels, *pairs[2:]], strict=True))
         job = PoolJob.fill(
-            **windows, rows=images * down.windows, mode=form, fill_values=filler.ctypes.data,
-            start_values=filler.ctypes.data, data_size=F32_SIZE, result_size=F32_SIZE,
+            **windows, rows=images * down.windows, mode=form, fill_values=filler,
+            start_values=filler, data_size=F32_SIZE, result_size=F32_SIZE,
             factor=1 / (down.kernel * across.kernel) if counts_padding else 0.0,
         )  # fmt: skip
         return _Pass(job, (images, down.windows, across.windows, channels))

@@ -26,7 +26,7 @@ from ..codegen.memory import load_f32
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ..threading.task import UNUSED, Task, each_chunk
 from ._attention import decode_task
 from ._copy import contiguous
 from ._reductions import sum_row
@@ -273,17 +273,14 @@ class RowsJob(Descriptor):
 def _rows_task(name: str, convert: Instruction) -> Task:
     """Return the task that converts rows; a unit is a chunk of them."""
 
-    def rows_task(call: int) -> None:
-        address, out, x, _, _, _ = load_args(call)
-        job = RowsJob.at(address)
+    def rows_task(call: int, job: RowsJob, out: int, x: int) -> None:
         rows, chunk = job.rows, job.chunk
         source, target = job.source_stride, job.target_stride
         for start, end in each_chunk(call, rows, chunk):
             for row in range(start, end):
                 convert(x + source * row, job.width, out + target * row)
 
-    rows_task.__qualname__ = name
-    return Task(rows_task)
+    return Task(rows_task, name)
 
 
 @device
@@ -319,8 +316,8 @@ def _each_row(task: Task, x: Array, out: Array, width: int) -> Array:
     if not rows * width:
         return out
     job = RowsJob.fill(
-        rows=rows, width=width, source_stride=x.shape[-1] * x.itemsize, target_stride=out.shape[-1] * out.itemsize,
-        chunk=max(CHUNK // width, 1),
+        rows=rows, width=width, source_stride=x.shape[-1] * x.itemsize,
+        target_stride=out.shape[-1] * out.itemsize, chunk=max(CHUNK // width, 1),
     )  # fmt: skip
     count = threads_for(moved=4 * rows * width)
     parallel_for(task.address, job, out.reshape(-1), contiguous(x).reshape(-1), UNUSED, UNUSED, count)

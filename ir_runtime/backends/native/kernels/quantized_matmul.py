@@ -23,11 +23,11 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for
 from ..threading.recording import workspace
-from ..threading.task import Task, each_unit, load_args, load_fourth
+from ..threading.task import Task, each_unit, shared_counters
 from ._dynamic_matmul import dynamic_product
 from ._epilogue import Epilogue, FusedKernel, KernelFactory
 from ._gemm_tile import gemm_panel
-from ._packed_epilogue import add_rows, apply_epilogue
+from ._packed_epilogue import EpilogueField, add_rows, apply_epilogue
 from ._products import F32_PRODUCTS
 from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, MatrixRecord, PackedMatrix, pack
 from ._quantized_product import (
@@ -62,19 +62,15 @@ class QuantizedJob(MatrixRecord):
     columns: i64
     rows: i64
     bias: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
+    epilogue: EpilogueField
     zeros: i64
     scratch: i64
 
 
-def _single_row(call: int) -> None:
+def _single_row(call: int, job: QuantizedJob, out: int, row: int, first: int, second: int) -> None:
     """Multiply one row (GEMV); a unit is a panel."""
-    address, out, row, first, second, _ = load_args(call)
-    job = QuantizedJob.at(address)
     kind, panels = job.storage, job.panels
     bias, columns = job.bias, job.columns
-    words, numbers = job.epilogue_words, job.epilogue_numbers
     x, size = 0, permuted_size(kind, job)
     for panel in each_unit(call, panels):
         if x == 0:  # threads that find no panel left need no row
@@ -85,20 +81,18 @@ def _single_row(call: int) -> None:
         at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)
         for column in range(count):
             dot_column(kind, job, x, PANEL_COLUMNS * panel + column, out + at + 4 * column)
-        if words != 0:
+        if job.epilogue != 0:
             add_rows(out + at, bias + at, count)
-            apply_epilogue(words, numbers, first, second, out, at, at, 1, count, 0)
+            apply_epilogue(job.epilogue, first, second, out, at, at, 1, count, 0)
 
 
-def _many_rows(call: int) -> None:
+def _many_rows(call: int, job: QuantizedJob, out: int, x: int, first: int, second: int, memory: int) -> None:
     """Multiply several rows; a unit is a panel, which is dequantized block by block."""
-    address, out, x, first, second, counter = load_args(call)
-    job = QuantizedJob.at(address)
+    counter = shared_counters(call)
     panels, columns = job.panels, job.columns
     rows, bias = job.rows, job.bias
-    words, numbers = job.epilogue_words, job.epilogue_numbers
     depth = job.groups * job.group_size
-    scratch = load_fourth(call) + fetch_add(counter) * job.scratch
+    scratch = memory + fetch_add(counter) * job.scratch
     places = scratch + 4 * (DEPTH_BLOCK * PANEL_COLUMNS + OFFSET)
     block = places + 8 * rows
     for row in range(rows):
@@ -110,8 +104,8 @@ def _many_rows(call: int) -> None:
         else:
             _multiply_panel(job, panel, places, scratch, bias + at, block, 4 * PANEL_COLUMNS)
             copy_columns(block, rows, count, out + at, 4 * columns)
-        if words != 0:
-            apply_epilogue(words, numbers, first, second, out, at, at, rows, count, 4 * columns)
+        if job.epilogue != 0:
+            apply_epilogue(job.epilogue, first, second, out, at, at, rows, count, 4 * columns)
 
 
 @device
@@ -216,7 +210,7 @@ class _QuantizedMatmul(QuantizedProduct):
         super().__init__(matrix.columns, epilogue)
         self._matrix, self._none = matrix, np.zeros(PANEL_COLUMNS, np.float32)
         self._job = QuantizedJob.fill(
-            **matrix.record, **self.fields, panels=matrix.panels, rows=1, zeros=self._none.ctypes.data, scratch=0
+            **matrix.record, **self.fields, panels=matrix.panels, rows=1, zeros=self._none, scratch=0
         ).view(np.int64)  # fmt: skip
 
     def multiply(self, x: Array, y: Array, first: Array, second: Array) -> None:

@@ -19,7 +19,7 @@ from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, I32, I64S, INTS, LANES, VECTOR, Emit
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ..threading.task import UNUSED, Task, each_chunk
 
 __all__: list[str] = []
 
@@ -32,7 +32,7 @@ FRACTION_BITS = 23
 
 
 class UniformJob(Descriptor):
-    """The job of `UNIFORM`: groups of blocks; the key, the stream and the first block; the range, and the lowest number."""
+    """The job of `_uniform`: groups of blocks; the key, the stream and the first block; the range, and the lowest number."""
 
     groups: i64
     key: i64
@@ -104,18 +104,13 @@ def _shuffled(emit: Emit, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Valu
     return emit.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
 
 
-def _uniform(call: int) -> None:
-    """Draw numbers; a unit is some groups of blocks."""
-    address, out, _, _, _, _ = load_args(call)
-    job = UniformJob.at(address)
+@Task
+def _uniform(call: int, job: UniformJob, out: int) -> None:
+    """Draw random numbers; a unit is `GROUPS_PER_UNIT` groups of blocks."""
     groups = job.groups
     for start, end in each_chunk(call, groups, GROUPS_PER_UNIT):
         for group in range(start, end):
             _draw(job, group, out + 4 * GROUP * group)
-
-
-UNIFORM = Task(_uniform)
-"""Draws numbers for whole groups of blocks."""
 
 
 @backend.accelerates(RandomUniform)
@@ -123,7 +118,7 @@ def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Ke
     """f32, aligned to TensorFlow."""
     if op.output_type is not ElementType.f32 or op.alignment != "tensorflow":
         return None
-    UNIFORM.prepare()
+    _uniform.prepare()
     inputs = shape, minval, maxval
     fixed = None if any(value.known() is None for value in inputs) else op.infer(*inputs).static
 
@@ -144,7 +139,7 @@ def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Ke
             spread=float(high - low), low=float(low),
         )  # fmt: skip
         count = threads_for(steps=size // 2)
-        parallel_for(UNIFORM.address, job, out, UNUSED, UNUSED, UNUSED, count)
+        parallel_for(_uniform.address, job, out, UNUSED, UNUSED, UNUSED, count)
         return out[:size].reshape(lengths)
 
     return Kernel(kernel)

@@ -29,7 +29,7 @@ from ..codegen.vectors import I32, LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording
-from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ..threading.task import UNUSED, Task, each_chunk
 from ._copy import COPY, MIN_SIZE, SIZES, contiguous, copy, is_view
 from ._windows import F32_SIZE
 from .padding import pad_images
@@ -50,7 +50,7 @@ ROWS_PER_UNIT = 64
 
 
 class ShuffleJob(Descriptor):
-    """The job of `SHUFFLE`."""
+    """The job of `_shuffle`."""
 
     rows: i64
     half_channels: i64
@@ -73,18 +73,14 @@ def _shuffle_row(x: int, y: int, half: int) -> None:
         _interleave(x + at, x + F32_SIZE * half + at, y + 2 * at)
 
 
-def _shuffle(call: int) -> None:
-    address, y, x, _, _, _ = load_args(call)
-    job = ShuffleJob.at(address)
+@Task
+def _shuffle(call: int, job: ShuffleJob, y: int, x: int) -> None:
+    """Shuffle the channels of elements of a map."""
     count, half = job.rows, job.half_channels
     for start, end in each_chunk(call, count, ROWS_PER_UNIT):
         for index in range(start, end):
             at = F32_SIZE * 2 * half * index
             _shuffle_row(x + at, y + at, half)
-
-
-SHUFFLE = Task(_shuffle)
-"""Shuffle the channels of elements of a map."""
 
 
 @backend.accelerates(Reshape)
@@ -109,7 +105,7 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
         y = empty((images, height, width, groups * half), np.float32)
         job = ShuffleJob.fill(rows=images * height * width, half_channels=half)
         shared = threads_for(moved=2 * y.nbytes)
-        parallel_for(SHUFFLE.address, job, y, contiguous(stored), UNUSED, UNUSED, shared)
+        parallel_for(_shuffle.address, job, y, contiguous(stored), UNUSED, UNUSED, shared)
         return channels_first(y)
 
     return Kernel(kernel)

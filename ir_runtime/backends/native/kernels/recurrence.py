@@ -23,7 +23,7 @@ from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, Job, f32, i64
+from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import barrier, fetch_add, load_atomic, load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES, Emit
@@ -31,7 +31,7 @@ from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, load_args, load_fourth
+from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, shared_counters
 from ._activation_code import ActivationKind, apply_activation
 from ._copy import COPY, contiguous, recorded_copy
 from ._epilogue import Epilogue
@@ -40,7 +40,7 @@ from ._gemm_tile import ROW_MULTIPLE, WIDE, bf16_panel, gemm_panel, round_row, w
 from ._panels import PackedPanels, Panel
 from ._products import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
 
-__all__ = ["StepsJob", "RUN_CELL", "RUN_STEPS"]
+__all__ = ["StepsJob", "run_cell", "run_steps"]
 
 
 def _row_instruction(count: int, how: Callable[..., Register]) -> Instruction:
@@ -106,7 +106,7 @@ _INFINITY = np.float32(np.inf)
 
 
 class StepsJob(Descriptor):
-    """The job of `RUN_STEPS`."""
+    """The job of `run_steps`."""
 
     kind: i64
     steps: i64
@@ -302,7 +302,7 @@ def _compute_unit(job: StepsJob, y: int, x: int, step: int, phase: int, unit: in
     direction, part = place // parts, place % parts
     first = some * chunk
     rows = min(chunk, job.batch - first)
-    known = Panel.at(job.table + 8 * Panel.words * (direction * total * parts + part))
+    known = Panel.at(job.table, (direction * total * parts + part))
     span, count = 4 * LANES * known.vectors, (known.vectors - 1) * LANES + known.last_columns
     column = 4 * (known.column - direction * total * job.hidden)
     gates = table + 8 * chunk
@@ -319,9 +319,14 @@ def _compute_unit(job: StepsJob, y: int, x: int, step: int, phase: int, unit: in
             )  # fmt: skip
 
 
-def _run_steps(call: int) -> None:
-    address, y, x, _, _, counter = load_args(call)
-    job = StepsJob.at(address)
+@Task
+def run_steps(call: int, job: StepsJob, y: int, x: int) -> None:
+    """Run all steps.
+
+    A is the product of the inputs and the weights of the gates, ``[batch, time, directions, gate, hidden]``, which may be
+    overwritten; the result is ``[batch, directions, time, hidden]``.
+    """
+    counter = shared_counters(call)
     phases, units, threads, done = job.phases, job.units, job.threads, job.counters
     table = scratch_memory(job.scratch_bytes)
     home = fetch_add(counter) * units // threads
@@ -342,18 +347,13 @@ def _run_steps(call: int) -> None:
             barrier(counted, units, failure_word(call))
 
 
-RUN_STEPS = Task(_run_steps)
-"""Run all steps.
+@Task
+def run_cell(call: int, job: StepsJob, y: int, x: int, hidden: int, cells: int, reset: int) -> None:
+    """Run one step with states that are inputs: B the hidden states, C the cell states, D memory for reset states.
 
-A is the product of the inputs and the weights of the gates, ``[batch, time, directions, gate, hidden]``, which may be
-overwritten; the result is ``[batch, directions, time, hidden]``.
-"""
-
-
-def _run_cell(call: int) -> None:
-    """Run one step with states that are inputs of the call, whose threads share units by its own counters."""
-    address, y, x, hidden, cells, counter = load_args(call)
-    job = StepsJob.at(address)
+    The result is the new hidden states, followed by the cell states of an LSTM.
+    """
+    counter = shared_counters(call)
     own = StepsJob.at(scratch_memory(8 * StepsJob.words + job.scratch_bytes))
     for index in range(StepsJob.words):
         store_i64(own, index, load_i64(job, index))
@@ -361,7 +361,7 @@ def _run_cell(call: int) -> None:
     store_i64(own, StepsJob.cell_states_before, cells)
     states = job.batch * job.hidden
     store_i64(own, StepsJob.cell_states, y + 4 * states)
-    store_i64(own, StepsJob.reset_states, load_fourth(call))
+    store_i64(own, StepsJob.reset_states, reset)
     table, units = own + 8 * StepsJob.words, job.units
     phases = job.phases
     for unit in each_unit(call, units):
@@ -372,12 +372,6 @@ def _run_cell(call: int) -> None:
         barrier(counter + 8, units, failure_word(call))
         for unit in each_counted(counter + 16, units):
             _compute_unit(own, y, x, 0, 1, unit, table)
-
-
-RUN_CELL = Task(_run_cell)
-"""Run one step: A as of `RUN_STEPS`, B the hidden states, C the cell states, D memory for states that are reset.
-
-The result is the new hidden states, then the cell states of an LSTM."""
 
 
 _ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID, "tanh": ActivationKind.TANH}
@@ -399,13 +393,13 @@ def sequence(
         takes = runner.takes(x, lengths, *states)
         return runner.run(x, lengths, *states) if takes else op.evaluate(*arrays)
 
-    RUN_STEPS.prepare()
+    run_steps.prepare()
     return Kernel(kernel, name=runner.products.name)
 
 
 def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, place: int) -> Kernel:
     """Return a kernel for sequences of one step, as of decoders; the input ``place`` is their lengths."""
-    for task in (RUN_CELL, COPY):
+    for task in (run_cell, COPY):
         task.prepare()
 
     def kernel(*arrays: Array) -> tuple[Array, ...]:
@@ -441,7 +435,7 @@ def step(
             return op.evaluate(x, *others)
         return runner.step(x, *others[:states])
 
-    RUN_CELL.prepare()
+    run_cell.prepare()
     return Kernel(kernel, name=runner.products.name, replay=replayed())
 
 
@@ -552,12 +546,12 @@ class Runner:
         count, units = self._sharing(batch)
         counters = np.zeros(steps * self._phases * (units + 1) if count > 1 else 1, np.int64)
         other = empty(hidden.size if self._phases == 2 else 1, np.float32)
-        cell = (states[0] if states else other).ctypes.data
+        cell = states[0] if states else other
         job = self._job(
-            batch, count, units, steps=steps, time=time, lengths=lengths.ctypes.data, hidden_states=hidden.ctypes.data,
-            cell_states=cell, cell_states_before=cell, reset_states=other.ctypes.data, counters=counters.ctypes.data,
+            batch, count, units, steps=steps, time=time, lengths=lengths, hidden_states=hidden,
+            cell_states=cell, cell_states_before=cell, reset_states=other, counters=counters,
         )  # fmt: skip
-        parallel_for(RUN_STEPS.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
+        parallel_for(run_steps.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
 
     def takes_step(self, x: Array, *states: Array) -> bool:
         """Return whether the inputs of one step ``[batch, ...]`` are valid and not empty."""
@@ -573,11 +567,11 @@ class Runner:
         before = UNUSED if cell is None else contiguous(cell)
         reset = workspace(y.size) if self._phases == 2 else UNUSED
         job = self._step_job(batch, count, units)
-        parallel_for(RUN_CELL.address, job, y, given, contiguous(hidden), before, count, reset)
+        parallel_for(run_cell.address, job, y, given, contiguous(hidden), before, count, reset)
         return y[0] if cell is None else (y[0], y[1])
 
     def _step_job(self, batch: int, threads: int, units: int) -> Array:
-        """Return the job of `RUN_CELL`, whose states are inputs of the call."""
+        """Return the job of `run_cell`, whose states are inputs of the call."""
         if (found := self._jobs.get((batch, threads))) is None:
             if len(self._jobs) >= 64:
                 self._jobs.clear()
@@ -585,8 +579,8 @@ class Runner:
             none = dict.fromkeys(
                 ("hidden_states", "cell_states", "cell_states_before", "reset_states", "counters"), 0
             )
-            job = self._job(batch, threads, units, steps=1, time=1, lengths=lengths.ctypes.data, **none)
-            found = self._jobs[batch, threads] = Job.of(job, lengths)
+            found = self._job(batch, threads, units, steps=1, time=1, lengths=lengths, **none)
+            self._jobs[batch, threads] = found
         return found
 
     @property
@@ -601,19 +595,18 @@ class Runner:
         work = batch * directions * self.gates * self.hidden * self.hidden
         return min(threads_for(computed=work), units), units
 
-    def _job(self, batch: int, threads: int, units: int, **others: int) -> Array:
+    def _job(self, batch: int, threads: int, units: int, **others: object) -> Array:
         """Return a job; ``others`` are its fields that depend on the inputs."""
         directions, panels, depth = len(self.backwards), self.recurrent, self.products.words(self.hidden)
         chunk = min(batch, ROW_MULTIPLE)
         f, g, h = (*self.functions, *[0] * 3)[:3]
         return StepsJob.fill(
             kind=self.kind, batch=batch, directions=directions, hidden=self.hidden,
-            panels=len(panels) // (directions * self.gates), gates=self.gates, chunk=chunk, chunks=-(-batch // chunk),
-            table=panels.table.ctypes.data, weights=panels.numbers.ctypes.data, bias=panels.bias.ctypes.data,
-            backwards=self.backwards.ctypes.data, tap_offset=NO_OFFSET.ctypes.data, phases=self._phases,
-            activation_f=f, activation_g=g, activation_h=h, low=-self.clip, high=self.clip, units=units,
-            threads=threads, depth=depth, in_bf16=self.products is BF16_PRODUCTS,
-            widened=self.products is WIDENED_PRODUCTS,
+            panels=len(panels) // (directions * self.gates), gates=self.gates, chunk=chunk,
+            chunks=-(-batch // chunk), table=panels.table, weights=panels.numbers, bias=panels.bias,
+            backwards=self.backwards, tap_offset=NO_OFFSET, phases=self._phases, activation_f=f,
+            activation_g=g, activation_h=h, low=-self.clip, high=self.clip, units=units, threads=threads,
+            depth=depth, in_bf16=self.products is BF16_PRODUCTS, widened=self.products is WIDENED_PRODUCTS,
             scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE + 8 + 4 * depth), **others,
         )  # fmt: skip
 

@@ -26,7 +26,7 @@ from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import F32, I64, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._windows import F32_SIZE
 
@@ -61,7 +61,7 @@ def _blend(  # noqa: PLR0913 (values in registers)
 
 
 class RoiAlignJob(Descriptor):
-    """The job of `ALIGN`: sizes; addresses of the image of each region, and of samples along rows and columns."""
+    """The job of `_align`: sizes; addresses of the image of each region, and of samples along rows and columns."""
 
     rows: i64
     image_bytes: i64
@@ -78,9 +78,9 @@ class RoiAlignJob(Descriptor):
     max_row_samples: i64
 
 
-def _align(call: int) -> None:
-    address, out, x, _, _, _ = load_args(call)
-    job = RoiAlignJob.at(address)
+@Task
+def _align(call: int, job: RoiAlignJob, out: int, x: int) -> None:
+    """Compute rows of bins of all regions."""
     count, image, channels = job.rows, job.image_bytes, job.channels
     lines, columns = job.bin_rows, job.bin_columns
     entries, row_starts, rows, row_weights = job.images, job.row_starts, job.row_offsets, job.row_weights
@@ -105,10 +105,6 @@ def _align(call: int) -> None:
                 out + 4 * channels * (index * columns + column), table, row_weights + 4 * first, tall,
                 places + 8 * start, column_weights + 4 * start, wide, channels,
             )  # fmt: skip
-
-
-ALIGN = Task(_align)
-"""Compute rows of bins of all regions."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +177,7 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
     """f32, the mean of samples."""
     if op.mode != "avg" or not is_f32(data, rois):
         return None
-    ALIGN.prepare()
+    _align.prepare()
     return Kernel(partial(_aligned, op))
 
 
@@ -216,14 +212,13 @@ def align_bins(x: Array, images: Array, rows: BinSamples, columns: BinSamples, y
     most = int(np.diff(rows.starts).max(initial=0))
     job = RoiAlignJob.fill(
         rows=len(y) * y.shape[1], image_bytes=4 * channels * width * height, channels=channels,
-        bin_rows=y.shape[1], bin_columns=y.shape[2], images=images.ctypes.data,
-        row_starts=rows.starts.ctypes.data, row_offsets=row_offsets.ctypes.data,
-        row_weights=rows.weight.ctypes.data, column_starts=columns.starts.ctypes.data,
-        column_offsets=column_offsets.ctypes.data, column_weights=columns.weight.ctypes.data, max_row_samples=most,
+        bin_rows=y.shape[1], bin_columns=y.shape[2], images=images, row_starts=rows.starts,
+        row_offsets=row_offsets, row_weights=rows.weight, column_starts=columns.starts,
+        column_offsets=column_offsets, column_weights=columns.weight, max_row_samples=most,
     )  # fmt: skip
     work = channels * len(columns.index) * most
     shared = threads_for(computed=work)
-    parallel_for(ALIGN.address, job, y.reshape(-1), contiguous(channels_last(x)), UNUSED, UNUSED, shared)
+    parallel_for(_align.address, job, y.reshape(-1), contiguous(channels_last(x)), UNUSED, UNUSED, shared)
 
 
 def _samples(op: ROIAlign3 | ROIAlign9, size: Array, bins: int) -> Array:
@@ -239,7 +234,7 @@ AT_ONCE = 4
 
 
 class BinsJob(Descriptor):
-    """The job of `LARGEST_OF_BINS` and `MEANS_OF_BINS`.
+    """The job of `_largest_of_bins` and `_means_of_bins`.
 
     Sizes: regions and rows and columns of their bins; channels of the result; rows, columns and channels of the maps.
     Addresses: the image of each region, and where each row and column of bins begins and ends.
@@ -279,9 +274,9 @@ def _largest(
             store(below[1 + j], emit.at(out, emit.at(start, 4 * LANES * j)))
 
 
-def _largest_of_bins(call: int) -> None:
-    address, out, x, _, _, _ = load_args(call)
-    job = BinsJob.at(address)
+@Task
+def _largest_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
+    """Compute bins ``[regions, rows, columns, channels]`` of channels-last maps; a unit is a row of bins of a region."""
     lines, columns = job.bin_rows, job.bin_columns
     channels, units = job.channels, job.regions * lines
     step = F32_SIZE * channels
@@ -297,10 +292,6 @@ def _largest_of_bins(call: int) -> None:
             left, right = load_i64(across, at), load_i64(across, at + 1)
             target = out + step * (unit * columns + column)
             _largest(target, source + left * step, line, bottom - top, step, right - left, channels)
-
-
-LARGEST_OF_BINS = Task(_largest_of_bins)
-"""Compute bins ``[regions, rows, columns, channels]`` of channels-last maps; a unit is a row of bins of a region."""
 
 
 @instruction(*[types.int64] * 5)
@@ -325,9 +316,12 @@ def _scalar(x: float) -> Register:
     return ir.Constant(F32, x)
 
 
-def _means_of_bins(call: int) -> None:
-    address, out, x, _, _, _ = load_args(call)
-    job = BinsJob.at(address)
+@Task
+def _means_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
+    """Compute bins ``[regions, depth, rows, columns]`` of planes; a unit is a channel of the result of a region.
+
+    The planes are ``[images, depth, rows, columns, height, width]``, one for each bin.
+    """
     lines, columns, depth = job.bin_rows, job.bin_columns, job.depth
     units, line = job.regions * depth, F32_SIZE * job.width
     plane = line * job.height
@@ -347,17 +341,12 @@ def _means_of_bins(call: int) -> None:
                 _mean(target, source, line, max(bottom - top, 0), max(right - left, 0))
 
 
-MEANS_OF_BINS = Task(_means_of_bins)
-"""Compute bins ``[regions, depth, rows, columns]`` of planes ``[images, depth, rows, columns, height, width]``, each bin of
-its own plane; a unit is a channel of the result of a region."""
-
-
 @backend.accelerates(ROIPooling)
 def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
     """f32."""
     if not is_f32(data, rois):
         return None
-    (ALIGN if op.method == "bilinear" else LARGEST_OF_BINS).prepare()
+    (_align if op.method == "bilinear" else _largest_of_bins).prepare()
     return Kernel(partial(_sampled if op.method == "bilinear" else _choose_largest, op))
 
 
@@ -366,7 +355,7 @@ def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | N
     """f32, the mean of elements."""
     if op.mode != "average" or not is_f32(data, rois):
         return None
-    MEANS_OF_BINS.prepare()
+    _means_of_bins.prepare()
     return Kernel(partial(_means, op))
 
 
@@ -376,7 +365,7 @@ def _choose_largest(op: ROIPooling, x: Array, rois: Array) -> Array:
     shape = len(rois), op.pooled_h, op.pooled_w, x.shape[1]
     y = empty(shape, np.float32)
     y[len(bins.images) :] = 0
-    _run(LARGEST_OF_BINS.address, contiguous(channels_last(x)), y, bins, x.shape, x.shape[1])
+    _run(_largest_of_bins.address, contiguous(channels_last(x)), y, bins, x.shape, x.shape[1])
     if (nothing := bins.empty).any():
         y[: len(bins.images)][nothing] = 0
     return channels_first(y)
@@ -387,7 +376,7 @@ def _means(op: PSROIPooling, x: Array, rois: Array) -> Array:
     if (bins := mean_bins(op, x, rois)) is None:
         return op.evaluate(x, rois)
     y = empty((len(rois), depth, size, size), np.float32)
-    _run(MEANS_OF_BINS.address, contiguous(x), y, bins, x.shape, depth)
+    _run(_means_of_bins.address, contiguous(x), y, bins, x.shape, depth)
     return y
 
 
@@ -396,8 +385,8 @@ def _run(task: int, maps: Array, y: Array, bins: Bins, shape: tuple[int, ...], d
     images, rows, columns = bins
     job = BinsJob.fill(
         regions=len(images), bin_rows=rows.shape[1], bin_columns=columns.shape[1], depth=depth, height=shape[2],
-        width=shape[3], channels=shape[1], images=images.ctypes.data, row_bounds=rows.ctypes.data,
-        column_bounds=columns.ctypes.data,
+        width=shape[3], channels=shape[1], images=images, row_bounds=rows,
+        column_bounds=columns,
     )  # fmt: skip
     shared = threads_for(steps=y.size)
     parallel_for(task, job, y.reshape(-1), maps, UNUSED, UNUSED, shared)

@@ -35,13 +35,13 @@ from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32, store_i64
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording, was_refused
-from ..threading.task import UNUSED, Task, each_chunk, each_counted, load_args
+from ..threading.task import UNUSED, Task, each_chunk, each_counted, shared_counters
 from ._copy import COPY, SIZES, contiguous, recorded_copy
 from ._index_grid import index_grid
 from ._indices import load_index
 from ._packed_epilogue import add_rows
 from ._rows import copy_row
-from .gather import GATHER_ELEMENTS, GatherElementsJob, gather_job
+from .gather import GatherElementsJob, gather_elements_task, gather_job
 
 __all__: list[str] = []
 
@@ -50,7 +50,7 @@ COLUMNS_PER_UNIT = 64
 
 
 class ScatterJob(Descriptor):
-    """The job of `SCATTER`: data ``[blocks, length, columns]``, and ``count`` indices in place of ``length``.
+    """The job of `_scatter`: data ``[blocks, length, columns]``, and ``count`` indices in place of ``length``.
 
     Strides of the indices are in elements; ``refused`` counts those that are out of range.
     """
@@ -100,10 +100,10 @@ def _scatter_columns(job: ScatterJob, out: int, indices: int, updates: int, firs
                 store_f32(out, at, update if replaces != 0 else load_f32(out, at) + update)
 
 
-def _scatter(call: int) -> None:
-    """Write or add updates; a unit is a block of neighbouring columns."""
-    address, out, indices, updates, _, counter = load_args(call)
-    job = ScatterJob.at(address)
+@Task
+def _scatter(call: int, job: ScatterJob, out: int, indices: int, updates: int) -> None:
+    """Write the updates B to the result at the indices A, or add them; a unit is a block of columns."""
+    counter = shared_counters(call)
     columns, count = job.columns, job.count
     parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
     for unit in each_counted(counter, job.blocks * parts):
@@ -114,10 +114,6 @@ def _scatter(call: int) -> None:
             indices + 8 * block * job.block_stride, updates + 4 * block * count * columns,
             first, min(COLUMNS_PER_UNIT, columns - first),
         )  # fmt: skip
-
-
-SCATTER = Task(_scatter)
-"""Writes the updates B to the result at the indices A, or adds them."""
 
 
 @backend.accelerates(ScatterElementsUpdate12)
@@ -140,7 +136,7 @@ def scatter(
 
 def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel:
     """Return the kernel; where an index is out of range, the reference refuses it."""
-    SCATTER.prepare()
+    _scatter.prepare()
     COPY.prepare()  # which a recording calls
 
     def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
@@ -154,12 +150,13 @@ def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel
         places = indices.reshape(*lead, count, -1)[..., 0] if is_repeated else indices
         across = 1 if is_repeated else columns
         job = ScatterJob.fill(
-            blocks=math.prod(lead), length=data.shape[along], columns=columns, count=count, block_stride=count * across,
-            row_stride=across, column_stride=not is_repeated, replaces=replaces, refused=0,
+            blocks=math.prod(lead), length=data.shape[along], columns=columns, count=count,
+            block_stride=count * across, row_stride=across, column_stride=not is_repeated, replaces=replaces,
+            refused=0,
         )  # fmt: skip
         shared = threads_for(steps=updates.size // 8)
         words = np.ascontiguousarray(places, np.int64)
-        parallel_for(SCATTER.address, job, out, words, contiguous(updates), UNUSED, shared)
+        parallel_for(_scatter.address, job, out, words, contiguous(updates), UNUSED, shared)
         return op.evaluate(data, indices, updates, axis) if was_refused(job, ScatterJob.refused) else out
 
     return Kernel(kernel, accepts=scattered_lengths(along), replay=replayed())
@@ -226,12 +223,12 @@ def _places(op: ScatterNDUpdateBase, indices: Array, shape: Sequence[int]) -> Ar
 
 # Numbers of a tuple at most; tuples of a unit.
 RANK, UNIT_SIZE = 6, 1 << 10
-# Bytes of the numbers that `SCATTER` copies.
+# Bytes of the numbers that `_scatter` copies.
 WORD = 4
 
 
 class PlacesJob(Descriptor):
-    """The job of `PLACES`: how many tuples there are, numbers of one, bytes of a number, and the lengths of the axes they name.
+    """The job of `_store_places`: how many tuples there are, numbers of one, bytes of a number, and the lengths of the axes they name.
 
     ``refused`` counts numbers that are out of range.
     """
@@ -244,11 +241,11 @@ class PlacesJob(Descriptor):
 
 
 @device
-def _tuple_place(job: int, tuples: int, first: int, width: int, size: int) -> int:
+def _tuple_place(job: PlacesJob, tuples: int, first: int, width: int, size: int) -> int:
     """Return the place that a tuple names in flattened data."""
     place = 0
     for axis in range(width):
-        index, length = load_index(tuples, first + axis, size), load_i64(job, PlacesJob.lengths + axis)
+        index, length = load_index(tuples, first + axis, size), load_i64(job.lengths, axis)
         if index < 0:
             index += length
         if index < 0 or index >= length:
@@ -257,19 +254,14 @@ def _tuple_place(job: int, tuples: int, first: int, width: int, size: int) -> in
     return place
 
 
-def _store_places(call: int) -> None:
-    """Find places; a unit is `UNIT_SIZE` tuples."""
-    address, out, tuples, _, _, _ = load_args(call)
-    job = PlacesJob.at(address)
+@Task
+def _store_places(call: int, job: PlacesJob, out: int, tuples: int) -> None:
+    """Write the places that the tuples A name; a unit is `UNIT_SIZE` tuples."""
     count, width = job.tuples, job.width
     size = job.index_size
     for start, end in each_chunk(call, count, UNIT_SIZE):
         for at in range(start, end):
             store_i64(out, at, _tuple_place(job, tuples, at * width, width, size))
-
-
-PLACES = Task(_store_places)
-"""Writes the places that the tuples A name."""
 
 
 @backend.accelerates(GatherND5, GatherND8)
@@ -279,7 +271,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
     named = batch + width
     if not width or not _is_copied(data) or not named <= (data.shape.rank or 0):
         return None
-    for task in (PLACES, GATHER_ELEMENTS, COPY):
+    for task in (_store_places, gather_elements_task, COPY):
         task.prepare()
 
     def suits(x: Array, indices: Array) -> bool:
@@ -297,7 +289,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
         count = math.prod(asked)
         job = gather_job(slices, 1, count, 8, (8 * count, 8, 0))
         shared = threads_for(moved=2 * out.nbytes, steps=places.size)
-        parallel_for(GATHER_ELEMENTS.address, job, out, slices, places, UNUSED, shared)
+        parallel_for(gather_elements_task.address, job, out, slices, places, UNUSED, shared)
         return op.evaluate(x, indices) if was_refused(job, GatherElementsJob.refused) else out
 
     return Kernel(kernel, accepts=suits, replay=replayed())
@@ -313,7 +305,7 @@ def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Va
         return None
     if data.element.dtype.itemsize % WORD or not (replaces or (reduction == "sum" and is_f32(data))):
         return None
-    for task in (PLACES, SCATTER, COPY):
+    for task in (_store_places, _scatter, COPY):
         task.prepare()
     evaluate: Callable[..., Array] = op.evaluate
 
@@ -332,7 +324,7 @@ def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Va
             row_stride=1, column_stride=columns == 1, replaces=replaces, refused=0,
         )  # fmt: skip
         shared = threads_for(moved=2 * out.nbytes)
-        parallel_for(SCATTER.address, job, out, places, contiguous(updates), UNUSED, shared)
+        parallel_for(_scatter.address, job, out, places, contiguous(updates), UNUSED, shared)
         return evaluate(data, indices, updates) if was_refused(job, ScatterJob.refused) else out
 
     return Kernel(kernel, accepts=suits, replay=replayed())
@@ -358,5 +350,5 @@ def _found(indices: Array, lengths: tuple[int, ...]) -> Array | None:
         lengths=(*lengths, *[1] * (RANK - len(lengths))), refused=0,
     )  # fmt: skip
     count = threads_for(steps=places.size)
-    parallel_for(PLACES.address, job, places, contiguous(indices), UNUSED, UNUSED, count)
+    parallel_for(_store_places.address, job, places, contiguous(indices), UNUSED, UNUSED, count)
     return None if was_refused(job, PlacesJob.refused) else places

@@ -21,14 +21,14 @@ from ...patterns.attention import AttentionKernel, HeadsLayout, match_attention
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..codegen import ir
-from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.recording import RECORD, uses_constant, workspace
-from ..threading.task import UNUSED, Task, each_counted, load_args
+from ..threading.task import UNUSED, Task, each_counted, shared_counters
 from ._attention import BLOCKED, BLOCKED_BF16, DECODE, AttentionJob
 from ._copy import COPY, MAX_SIZE, contiguous, contiguous_rows
 from ._gemm_tile import WIDE
@@ -48,7 +48,7 @@ _I8 = ir.I8
 
 
 class MaskJob(Descriptor):
-    """The job of `MASK`: the number of rows, and of elements of each."""
+    """The job of `_mask`: the number of rows, and of elements of each."""
 
     rows: i64
     width: i64
@@ -62,17 +62,15 @@ def _add_or_hide(emit: Emit, seen: Register, out: Register) -> None:
     emit.store(emit.builder.select(is_seen, ir.Constant(F32, 0.0), hidden), out)
 
 
-def _mask(call: int) -> None:
-    address, out, x, _, _, counter = load_args(call)
-    job = MaskJob.at(address)
+@Task
+def _mask(call: int, job: MaskJob, out: int, x: int) -> None:
+    """Convert a boolean mask."""
+    counter = shared_counters(call)
     width = job.width
     for row in each_counted(counter, job.rows):
         for index in range(width * row, width * (row + 1)):
             _add_or_hide(x + index, out + 4 * index)
 
-
-MASK = Task(_mask)
-"""Convert a boolean mask."""
 
 _last: tuple[weakref.ref[Array], Array] | None = None
 
@@ -96,7 +94,7 @@ def _converted(mask: Array, keys: int) -> Array:
     """Return a mask that a task converts, so that it can be replayed."""
     added = workspace(mask.size)
     parallel_for(
-        MASK.address, MaskJob.fill(rows=mask.size // keys, width=keys), added, mask, UNUSED, UNUSED, 1
+        _mask.address, MaskJob.fill(rows=mask.size // keys, width=keys), added, mask, UNUSED, UNUSED, 1
     )
     return added.reshape(mask.shape)
 
@@ -161,7 +159,7 @@ def bf16_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Fac
 
 def followed() -> tuple[Attend, str]:
     """Return the attention for the current precision, and the name of its kernels in profiles."""
-    for task in (MASK, COPY):  # which the first recording calls
+    for task in (_mask, COPY):  # which the first recording calls
         task.prepare()
     is_bf16 = precision.current().products == "bf16"
     return (bf16_attention, "sdpa_bf16") if is_bf16 else (grouped_attention, "")
@@ -211,10 +209,9 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
         value_width=values, query=q.strides[:3], key=k.strides[:3], value=v.strides[:3],
         out=(rows * heads * by_row, by_row, heads * by_row), masked=added is not None,
         mask_strides=(0, 0, 0) if added is None else _broadcast_strides(added), causal=causal, block=block,
-        scratch_bytes=4 * (size + 32), zeros=_ZEROS_ADDRESS, factors=0 if by_head is None else by_head.ctypes.data,
+        scratch_bytes=4 * (size + 32), zeros=_ZEROS_ADDRESS, factors=0 if by_head is None else by_head,
         factor=factor if by_head is None else 1.0,
     )  # fmt: skip
-    job = job if by_head is None else Job.of(job, by_head)
     worth = pays_to_share(computed=2 * batch * heads * rows * keys * (width + values))
     shared = min(threads(), units) if worth else 1
     parallel_for(task.address, job, out, q, k, v, shared, UNUSED if added is None else added)

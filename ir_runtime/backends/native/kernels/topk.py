@@ -31,7 +31,7 @@ from ..codegen.vectors import F32, I64, INTS, LANES, VECTOR, Emit, Load, splat_b
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.recording import was_refused
-from ..threading.task import Task, each_unit, load_args
+from ..threading.task import Task, each_unit
 from ._columns import ColumnsJob, column_sizes, load_sizes, plan_axes, run_columns
 from ._copy import contiguous
 from ._indices import load_index, store_index
@@ -123,9 +123,7 @@ def hold_best(
         return emit.if_else(is_largest, partial(go, True, load), partial(go, False, load))
 
     is_whole = builder.icmp_signed(">=", count, emit.i64(LANES))
-    return emit.if_else(
-        is_whole, lambda: either(emit.load), lambda: either(emit.masked_access(count)[0])
-    )[0]  # fmt: skip
+    return emit.if_else(is_whole, lambda: either(emit.load), lambda: either(emit.masked_access(count)[0]))[0]
 
 
 def _inserted(
@@ -298,10 +296,9 @@ def _best(words: int, length: int, kept: int, counters: int) -> int:
     return left
 
 
-def _sort_rows(call: int) -> None:
+@Task
+def _sort_rows(call: int, job: TopKJob, out: int, x: int) -> None:
     """Choose elements; a unit is a row."""
-    address, out, x, _, _, _ = load_args(call)
-    job = TopKJob.at(address)
     rows, length, kept = job.outer, job.length, job.count
     largest, size = job.largest != 0, job.index_size
     scratch = scratch_memory(16 * length + 8 * BUCKETS)
@@ -324,10 +321,6 @@ def _sort_rows(call: int) -> None:
             index = load_i64(words, place) & _INDEX
             store_f32(values, place, load_f32(line, index))
             store_index(indices, place, index, size)
-
-
-SORT_ROWS = Task(_sort_rows)
-"""Stores the indices and the elements of the best of each row of A, whatever NaN there is."""
 
 
 # The most elements that a pass keeps; the longest rows that are transposed, and from how many.
@@ -389,10 +382,8 @@ def _choose(line: int, length: int, count: int, largest: int, values: int, indic
     return has_nan
 
 
-def _topk(call: int) -> None:
+def _topk(call: int, job: TopKJob, out: int, x: int) -> None:
     """Choose elements; a unit is a row."""
-    address, out, x, _, _, _ = load_args(call)
-    job = TopKJob.at(address)
     rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     for row in each_unit(call, rows):
@@ -404,10 +395,8 @@ def _topk(call: int) -> None:
             _sort_by_index(values, indices, size, count)
 
 
-def _topk_short(call: int) -> None:
+def _topk_short(call: int, job: TopKJob, out: int, x: int) -> None:
     """Choose elements of short rows; a unit are `LANES` of them, which are transposed."""
-    address, out, x, _, _, _ = load_args(call)
-    job = TopKJob.at(address)
     rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     held = scratch_memory(WIDTH * (2 * count + length))
@@ -433,10 +422,8 @@ def _topk_short(call: int) -> None:
                 store_index(indices, at, load_index(held, LANES * (count + place) + row, 4), size)
 
 
-def _topk_columns(call: int) -> None:
+def _topk_columns(call: int, job: TopKJob, out: int, x: int) -> None:
     """Choose elements of columns; a unit is some of them."""
-    address, out, x, _, _, _ = load_args(call)
-    job = TopKJob.at(address)
     outer, length, inner, block = load_sizes(job)
     count, largest, size = job.count, job.largest, job.index_size
     held, across = scratch_memory(2 * WIDTH * count), (inner + block - 1) // block
@@ -485,7 +472,7 @@ def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> K
     if count[0] < 1:
         return None
     index, kept, axis = op.index_element_type.dtype, count[0], op.axis % rank
-    for task in (SORT_ROWS,) if kept > MAX_COUNT else (TOPK, TOPK_SHORT, TOPK_COLUMNS):
+    for task in (_sort_rows,) if kept > MAX_COUNT else (TOPK, TOPK_SHORT, TOPK_COLUMNS):
         task.prepare()
 
     @lru_cache(maxsize=MAX_PLANS)
@@ -504,7 +491,7 @@ def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> K
         )  # fmt: skip
         out = empty(values + 4 * chosen, np.uint8)
         run_columns(task, contiguous(x.transpose(order)), out, job)
-        if task is not SORT_ROWS and was_refused(job, TopKJob.refused):
+        if task is not _sort_rows and was_refused(job, TopKJob.refused):
             return op.evaluate(x, k)
         best, places = out[values:].view(np.float32), out[:values].view(index)
         return best.reshape(shape).transpose(back), places.reshape(shape).transpose(back)
@@ -521,7 +508,7 @@ def _plan(shape: tuple[int, ...], strides: tuple[int, ...], axis: int, kept: int
         order.append(axis)
     outer, length, inner = sizes if by_columns else (sizes[0] * sizes[2], sizes[1], 1)
     found = tuple(kept if along == axis else shape[along] for along in order)
-    task = TOPK_COLUMNS if by_columns else SORT_ROWS if kept > MAX_COUNT else TOPK
+    task = TOPK_COLUMNS if by_columns else _sort_rows if kept > MAX_COUNT else TOPK
     if task is TOPK and length <= MAX_SHORT and outer >= MIN_SHORT_ROWS:
         task = TOPK_SHORT
     return _Plan(order, (outer, length, inner), found, np.argsort(order).tolist(), task)

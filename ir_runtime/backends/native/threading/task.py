@@ -1,17 +1,18 @@
 """Tasks: kernels whose units of work are shared by threads.
 
-A task is a routine that is given the address of a call: words that hold addresses, and counters, all 0. `load_args`
-returns
+A task is called with the address of a call: words that hold addresses, and counters, all 0. It declares as parameters the
+call, then as many of these words as it reads:
 
-    job            the descriptor of the task
-    out, a, b, c   the result, and the inputs; `load_fourth` returns another one
-    counter        the address of counters for which the task finds a use
+    @Task
+    def _scale(call: int, job: ScaleJob, out: int, a: int) -> None: ...
+
+with the address of its job, of its result, and of up to four inputs.
 
 Units are in ranges, one for each thread, as long as there are not too many: `each_unit` takes those of the thread's own
 range in order, then what remains of others; `each_chunk` takes chunks of elements so. So a thread that comes late, or is interrupted, has units taken from it; yet
 as a rule it computes the same part of a map in one layer after the other, and finds it in its own cache: a line that
 another core has written takes ten times as long to read. Later phases of one call count their units by
-`each_counted`; between phases, `barrier` waits for units that other threads have begun, and for nothing else, so no thread waits for one that has
+`each_counted`, by one of the `shared_counters`; between phases, `barrier` waits for units that other threads have begun, and for nothing else, so no thread waits for one that has
 not arrived.
 
 Where there is no scratch memory for a thread, it returns, and others take what it has left; the call has failed then
@@ -41,9 +42,8 @@ __all__ = [
     "each_counted",
     "each_unit",
     "failure_word",
-    "load_args",
-    "load_fourth",
     "next_unit",
+    "shared_counters",
     "store_args",
     "store_ranges",
     "store_worker",
@@ -78,11 +78,18 @@ def _fail(call: int) -> None:
 
 
 class Task(Routine):
-    """A routine that takes the address of a call."""
+    """A routine that takes the address of a call.
+
+    Args:
+        function: takes that address, and words of the call: its job, its result, and its inputs.
+        name: of a function that is defined several times, in the symbol of its machine code.
+    """
 
     failure = _fail
+    reads_words = True
 
-    def __init__(self, function: Callable[[int], None]) -> None:
+    def __init__(self, function: Callable[..., None], name: str = "") -> None:
+        function.__qualname__ = name or function.__qualname__
         super().__init__(function, (types.int64,))
         self._address = 0
 
@@ -127,19 +134,10 @@ def store_worker(own: int, call: int, thread: int) -> None:
 
 
 @device
-def load_args(call: int) -> tuple[int, int, int, int, int, int]:
-    """Load the addresses of the job, the result, three inputs, and the counters."""
-    return (
-        load_i64(call, 0), load_i64(call, 1), load_i64(call, 2), load_i64(call, 3), load_i64(call, 4),
-        load_i64(call, COUNTERS),
-    )  # fmt: skip
-
-
-@device
-def load_fourth(call: int) -> int:
-    """Load the address of a fourth input."""
-    found: int = load_i64(call, 5)
-    return found
+def shared_counters(call: int) -> int:
+    """Return the address of the counters of a call that its task may use."""
+    counters: int = load_i64(call, COUNTERS)
+    return counters
 
 
 @device
