@@ -27,6 +27,8 @@ __all__ = ["Descriptor", "Job", "concatenate", "f32", "i64", "keeping"]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
+_MOST = float(np.finfo(np.float32).max)
+
 i64 = Annotated[int, np.int64]
 """A 64-bit integer or address; the attribute of the class is the index for `load_i64`."""
 f32 = Annotated[np.float32, np.float32]
@@ -56,10 +58,11 @@ class Descriptor(int):
         origins = {name: getattr(hint, "__origin__", hint) for name, hint in hints.items()}
         own = {name: kind for name, kind in origins.items() if issubclass(kind, Descriptor)}
         cls.layouts = {**cls.layouts, **own}
-        cls._kinds = {
-            **cls._kinds,
-            **{name: hint.dtype if hint is own.get(name) else np.dtype(hint.__metadata__[0]) for name, hint in hints.items()},
-        }  # fmt: skip
+        kinds = {
+            name: np.dtype(hint.__metadata__[0]) if hasattr(hint, "__metadata__") else hint.dtype
+            for name, hint in hints.items()
+        }
+        cls._kinds = {**cls._kinds, **kinds}
         fields = list(cls._kinds.items())
         cls.dtype = np.dtype(fields, align=True)
         cls.words = cls.dtype.itemsize // 8
@@ -147,9 +150,9 @@ def _format(kind: DType) -> str:
 def _number(value: object) -> object:
     """Return the number that a value is stored as."""
     if isinstance(value, np.ndarray):
-        return value.__array_interface__["data"][0]
-    if isinstance(value, float):
-        return float(np.float32(value))  # infinite beyond f32
+        return value.ctypes.data
+    if isinstance(value, float) and not -_MOST <= value <= _MOST:
+        return float(np.float32(value))  # infinite
     return 0 if value is None else value
 
 

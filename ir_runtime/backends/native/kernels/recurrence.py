@@ -546,11 +546,11 @@ class Runner:
         count, units = self._sharing(batch)
         counters = np.zeros(steps * self._phases * (units + 1) if count > 1 else 1, np.int64)
         other = empty(hidden.size if self._phases == 2 else 1, np.float32)
-        cell = states[0] if states else other
-        job = self._job(
-            batch, count, units, steps=steps, time=time, lengths=lengths, hidden_states=hidden,
-            cell_states=cell, cell_states_before=cell, reset_states=other, counters=counters,
-        )  # fmt: skip
+        cell = (states[0] if states else other).ctypes.data
+        job = self._job(batch, count, units).copy()
+        job["steps"], job["time"], job["lengths"] = steps, time, lengths.ctypes.data
+        job["hidden_states"], job["counters"] = hidden.ctypes.data, counters.ctypes.data
+        job["cell_states"], job["cell_states_before"], job["reset_states"] = cell, cell, other.ctypes.data
         parallel_for(run_steps.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
 
     def takes_step(self, x: Array, *states: Array) -> bool:
@@ -566,22 +566,9 @@ class Runner:
         y = empty((1 if cell is None else 2, batch, self.hidden), np.float32)
         before = UNUSED if cell is None else contiguous(cell)
         reset = workspace(y.size) if self._phases == 2 else UNUSED
-        job = self._step_job(batch, count, units)
+        job = self._job(batch, count, units)
         parallel_for(run_cell.address, job, y, given, contiguous(hidden), before, count, reset)
         return y[0] if cell is None else (y[0], y[1])
-
-    def _step_job(self, batch: int, threads: int, units: int) -> Array:
-        """Return the job of `run_cell`, whose states are inputs of the call."""
-        if (found := self._jobs.get((batch, threads))) is None:
-            if len(self._jobs) >= 64:
-                self._jobs.clear()
-            lengths = np.ones(batch, np.int64)
-            none = dict.fromkeys(
-                ("hidden_states", "cell_states", "cell_states_before", "reset_states", "counters"), 0
-            )
-            found = self._job(batch, threads, units, steps=1, time=1, lengths=lengths, **none)
-            self._jobs[batch, threads] = found
-        return found
 
     @property
     def _phases(self) -> int:
@@ -595,20 +582,27 @@ class Runner:
         work = batch * directions * self.gates * self.hidden * self.hidden
         return min(threads_for(computed=work), units), units
 
-    def _job(self, batch: int, threads: int, units: int, **others: object) -> Array:
-        """Return a job; ``others`` are its fields that depend on the inputs."""
+    def _job(self, batch: int, threads: int, units: int) -> Array:
+        """Return the job of `run_cell`, whose states are inputs of the call."""
+        if (job := self._jobs.get((batch, threads))) is not None:
+            return job
+        if len(self._jobs) >= 64:
+            self._jobs.clear()
         directions, panels, depth = len(self.backwards), self.recurrent, self.products.words(self.hidden)
         chunk = min(batch, ROW_MULTIPLE)
         f, g, h = (*self.functions, *[0] * 3)[:3]
-        return StepsJob.fill(
+        job = self._jobs[batch, threads] = StepsJob.fill(
             kind=self.kind, batch=batch, directions=directions, hidden=self.hidden,
             panels=len(panels) // (directions * self.gates), gates=self.gates, chunk=chunk,
             chunks=-(-batch // chunk), table=panels.table, weights=panels.numbers, bias=panels.bias,
             backwards=self.backwards, tap_offset=NO_OFFSET, phases=self._phases, activation_f=f,
             activation_g=g, activation_h=h, low=-self.clip, high=self.clip, units=units, threads=threads,
             depth=depth, in_bf16=self.products is BF16_PRODUCTS, widened=self.products is WIDENED_PRODUCTS,
-            scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE + 8 + 4 * depth), **others,
+            scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE + 8 + 4 * depth), steps=1, time=1,
+            lengths=np.ones(batch, np.int64), hidden_states=0, cell_states=0, cell_states_before=0,
+            reset_states=0, counters=0,
         )  # fmt: skip
+        return job
 
 
 def _products_of(x: Value, w: Array, r: Array) -> tuple[Products, Products]:
