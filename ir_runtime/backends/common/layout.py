@@ -17,7 +17,6 @@ from ...ops.window import Pads
 __all__ = [
     "FEW_CHANNELS",
     "as_rows",
-    "axes_by_stride",
     "channels_first",
     "channels_last",
     "flat_view",
@@ -82,12 +81,6 @@ def _moved_axes(rank: int, source: int, target: int) -> list[int]:
     order = list(range(rank))
     order.insert(target % rank, order.pop(source))
     return order
-
-
-def axes_by_stride(x: Array, axis: int) -> list[int]:
-    """Return the axes in memory order, but ``axis`` last."""
-    strides = x.strides
-    return [*sorted((a for a in range(x.ndim) if a != axis), key=lambda a: -strides[a]), axis]
 
 
 def flat_view(x: Array) -> Array | None:
