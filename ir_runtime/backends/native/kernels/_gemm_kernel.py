@@ -120,8 +120,7 @@ def _place_rows(job: GemmJob, places: int, x: int, start: int, count: int, step:
 @device
 def _constant_weights(job: GemmJob, second: int) -> int:
     """Return the address of the packed matrix of a job."""
-    found: int = job.weights
-    return found
+    return job.weights
 
 
 @device

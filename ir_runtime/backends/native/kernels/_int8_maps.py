@@ -199,8 +199,7 @@ def share_starts(units: int, shares: int) -> Array:
 @device
 def first_share(call: int, shares: int) -> int:
     """Return the share of this thread: the first one is that of the caller."""
-    found: int = thread_index(call) % shares
-    return found
+    return thread_index(call) % shares
 
 
 @device

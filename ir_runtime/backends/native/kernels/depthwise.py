@@ -436,8 +436,7 @@ def _form(job: DepthwiseJob, beside: int, first: int) -> int:
     last = first + (beside - 1) * job.stride_across * job.spread
     last += (wide - 1) * job.dilation_across
     inside: bool = first >= 0 and last < job.width
-    found: int = form + more + (0 if inside else _PADDED)
-    return found
+    return form + more + (0 if inside else _PADDED)
 
 
 @device
