@@ -89,12 +89,12 @@ class Constants:
         if value is not None:
             record |= {"e": value.element.label, "s": dims(value.shape)}
         if item.layer.type == "Constant" and (array := self._stored(item)) is not None:
-            record["bytes"] = self._size(item)
-            if self._size(item) <= self._counted:
+            record["bytes"] = size = self._size(item)
+            if size <= self._counted:
                 element = value.element if value is not None else ElementType.dynamic
                 self.statistics[number] = statistics(array, element)
                 record["x"] = self.statistics[number].record
-            if self._is_embedded(self._size(item)) and (values := embeddable(array)) is not None:
+            if self._is_embedded(size) and (values := embeddable(array)) is not None:
                 record["w"] = values
         return record
 

@@ -58,12 +58,12 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
         yield by_name(
             "nan", "first Inf or NaN", "of the limit", "max", _reached(measures), full=1, legend=_REACHED
         )
-    flops = _overlay(
-        records, "flops", "FLOPs", "FLOP", "sum", lambda i: lengths.at(records.cost_of(i)) or None
-    )
-    costs = [cost for item in records.items if (cost := records.cost_of(item)) is not None]
-    unknown = sum(lengths.at(cost) is None for cost in costs)
-    yield flops | {"inclusive": 1, "at": shown(str(lengths)), "unknown": unknown / max(len(costs), 1)}
+    counts = {
+        item.index: lengths.at(cost) for item in records.items if (cost := records.cost_of(item)) is not None
+    }
+    flops = _overlay(records, "flops", "FLOPs", "FLOP", "sum", lambda i: counts.get(i.index) or None)
+    unknown = sum(count is None for count in counts.values()) / max(len(counts), 1)
+    yield flops | {"inclusive": 1, "at": shown(str(lengths)), "unknown": unknown}
     yield _overlay(
         records, "weights", "weights", "B", "sum", lambda i: records.constants.bytes_of(i.index) or None
     )

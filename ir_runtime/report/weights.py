@@ -61,7 +61,8 @@ def statistics(value: Array | Packed, element: ElementType) -> Statistics:
     if flat.dtype.kind == "O" or element is ElementType.string or not flat.size:
         return Statistics({"values": numbers(flat)} if flat.size else {}, np.empty(0))
     wide = flat.astype(np.float32 if flat.dtype.itemsize <= 4 and flat.dtype.kind != "i" else np.float64)
-    finite = wide[np.isfinite(wide)]
+    is_finite = np.isfinite(wide)
+    finite = wide if is_finite.all() else wide[is_finite]
     record: dict[str, Any] = {}
     if finite.size:
         record |= {"min": float(finite.min()), "max": float(finite.max())}

@@ -56,7 +56,7 @@ def opened(chromium: Any, tmp_path: Path) -> Iterator[Open]:
     """A function that opens a page from the disk; whatever the console says fails the test."""
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=10_000)
+    expect.set_options(timeout=30_000)
     contexts = []
     pages = []
 
@@ -64,7 +64,7 @@ def opened(chromium: Any, tmp_path: Path) -> Iterator[Open]:
         path = tmp_path / f"report{len(pages)}.html"
         path.write_text(html, encoding="utf-8")
         contexts.append(chromium.new_context(viewport={"width": width, "height": height}, **context))
-        contexts[-1].set_default_timeout(10_000)
+        contexts[-1].set_default_timeout(30_000)
         found = Opened(contexts[-1].new_page())
         pages.append(found)
         page = found.page
