@@ -106,8 +106,13 @@ class _Backend:
         outputs: list[Array] = []
         for feeds in case.feeds:
             results = request.infer(list(feeds))
-            outputs += [np.array(results[index]) for index in range(len(compiled.outputs))]
+            outputs += [_copy(results[index]) for index in range(len(compiled.outputs))]
         return outputs
+
+
+def _copy(array: Array) -> Array:
+    """Return a copy; strings as Python's, which the cases have."""
+    return array.astype(object) if array.dtype.kind == "U" else np.array(array)
 
 
 class _Plugin:

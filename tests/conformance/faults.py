@@ -152,6 +152,7 @@ def find(fault: Fault, corpus: Path) -> Sequence[str]:
         }
         command = [
             sys.executable,
+            "-P",
             "-m",
             "conformance.faults",
             "--failing",

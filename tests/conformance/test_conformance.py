@@ -155,6 +155,14 @@ def test_runtimes_pass_a_sound_case_and_fail_a_wrong_one(name: str) -> None:
     assert not judge(replace(right, expected=[right.expected[0] * np.float32(1.0001)]), outputs).passed
 
 
+@pytest.mark.parametrize("name", ["reference", "numpy"])
+def test_strings_are_compared(name: str) -> None:
+    text = np.array(["a", "bc", ""], object)
+    right = one(case("Gather-8", text, ints(2, 0), ints(0)))
+    assert judge(right, adapter(name)(right)).passed
+    assert not judge(replace(right, expected=[text[:2]]), adapter(name)(right)).passed
+
+
 def test_unknown_runtimes_are_refused() -> None:
     with pytest.raises(InputError, match="unknown runtime 'openvin'"):
         adapter("openvin")
