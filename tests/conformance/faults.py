@@ -10,7 +10,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -140,28 +141,25 @@ def failing(corpus: Path, operation: str) -> Sequence[str]:
     return failed
 
 
+@cache
+def _failing_without_fault(corpus: Path, operation: str) -> frozenset[str]:
+    return frozenset(failing(corpus, operation))
+
+
 def find(fault: Fault, corpus: Path) -> Sequence[str]:
-    """Return the cases that fail on a copy with a fault."""
+    """Return the cases that pass on the package, and fail on a copy with a fault."""
     with TemporaryDirectory() as folder:
         plant(fault, Path(folder))
-        tests = Path(__file__).parents[1]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([folder, str(tests)]),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "conformance.faults",
-            "--failing",
-            str(corpus.resolve()),
-            fault.operation,
-        ]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        found: Mapping[str, list[str]] = json.loads(done.stdout)
-        return found["failed"]
+        paths = [folder, str(Path(__file__).parents[1])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+        # -P: the working folder may have the package, too.
+        command = [sys.executable, "-P", "-m", "conformance.faults", "--failing", str(corpus.resolve())]
+        done = subprocess.run(
+            [*command, fault.operation], env=environment, capture_output=True, text=True, check=True
+        )
+    failed: list[str] = json.loads(done.stdout)["failed"]
+    without = _failing_without_fault(corpus, fault.operation)
+    return [case for case in failed if case not in without]
 
 
 def main(corpus: Path) -> None:
