@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 from harness.files import model_of
-from harness.sample import Sample, all_samples
+from harness.sample import Sample, all_samples, case, ints, numbers
 from samples.variations import OUT
 
 import ir_runtime as ov
@@ -33,6 +33,19 @@ _DYNAMIC = 4
 """Samples of an operation that become dynamic."""
 
 
+LONG_SUMS = tuple(
+    sample
+    for element in ("f16", "bf16", "f32")
+    for sample in (
+        case("MatMul-1", numbers(2, 300, dtype=element), numbers(300, 2, dtype=element, seed=1)),
+        case("ReduceSum-1", numbers(2, 2000, dtype=element, low=0, high=1), ints(1)),
+        case("ReduceMean-1", numbers(2, 2000, dtype=element, low=0, high=1), ints(1)),
+        case("ReduceL2-4", numbers(2, 2000, dtype=element), ints(1)),
+    )
+)
+"""Sums of so many terms that an accumulator of 16 bits is not enough."""
+
+
 class Unfit(Exception):  # noqa: N818 - an answer
     """A sample that is no case, and why."""
 
@@ -41,7 +54,7 @@ class Unfit(Exception):  # noqa: N818 - an answer
 def samples() -> Mapping[str, Sequence[Sample]]:
     """The samples of the tests by operation, and those converted to the types that these leave out."""
     found: dict[str, list[Sample]] = {}
-    for sample in all_samples():
+    for sample in (*all_samples(), *LONG_SUMS):
         found.setdefault(sample.op, []).append(sample)
     for cls in registry:
         if group(cls):
