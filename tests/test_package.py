@@ -229,3 +229,35 @@ def test_programs_that_ask_for_a_least_version_of_openvino_find_one() -> None:
         for said in (package.__version__, package.get_version()):
             assert tuple(int(part) for part in said.split("-")[0].split(".")) >= (2026, 4, 1)
             assert re.match(r"\d+\.\d+\.\d+-", said)
+
+
+def lacks_body(function: ast.AST) -> bool:
+    """Whether a function that returns something has a docstring alone; type checkers allow it where that may be ``None``."""
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function.decorator_list:
+        return False
+    returns = ast.unparse(function.returns) if function.returns else "None"
+    return returns != "None" and all(
+        isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in function.body
+    )
+
+
+def test_functions_that_return_something_have_a_body() -> None:
+    """But those of protocols, and those that only type checkers see."""
+    found = []
+    for path, tree in trees().items():
+        declared = {
+            id(function)
+            for node in ast.walk(tree)
+            if (
+                isinstance(node, ast.ClassDef)
+                and any(ast.unparse(base).startswith("Protocol") for base in node.bases)
+            )
+            or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+            for function in ast.walk(node)
+        }
+        found += [
+            f"{path.name}: {node.name}"
+            for node in ast.walk(tree)
+            if lacks_body(node) and id(node) not in declared and isinstance(node, ast.FunctionDef)
+        ]
+    assert found == []

@@ -315,7 +315,19 @@ def _complete_shape(shape: PartialShape, declared: PartialShape) -> PartialShape
 
 
 def _cache_key(op: Operation, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:
-    """Return a cache key of operation, static shapes and constants, or ``None`` if it is too large."""
+    """Return a cache key of operation, static shapes and constants; ``None`` if shapes are dynamic, or constants large."""
+    if not op.pure or not inputs:
+        return None
+    key: list[object] = [op]
+    for value in inputs:
+        if value is None or not value.shape.is_static or value.bounds is not None:
+            return None
+        key += value.element, value.shape.static
+        if value.data is not None:
+            if value.data.size > _MAX_CACHED_ELEMENTS or value.data.dtype.hasobject:
+                return None
+            key.append(value.data.tobytes())
+    return tuple(key)
 
 
 def _not_none(inputs: Sequence[Value | None]) -> list[Value]:

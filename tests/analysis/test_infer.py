@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -186,3 +187,28 @@ def test_values_of_known_contents_are_inferred_from_again() -> None:
     for other in (bounded, Value.constant(np.zeros(2, np.float32))):
         assert not is_same(plain, other)
         assert not is_same(other, plain)
+
+
+def test_equal_layers_are_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deep networks repeat blocks: what a layer computes depends on its operation, static shapes and small constants."""
+    inferred, infer_values = [], Op.infer_values
+
+    def count(op: Op, *inputs: Value, **context: Any) -> Any:
+        inferred.append((op.name, *(str(value.type) for value in inputs)))
+        return infer_values(op, *inputs, **context)
+
+    monkeypatch.setattr(Op, "infer_values", count)
+    net = Net()
+    end = net.parameter("x", "2,3")
+    for _ in range(20):
+        end = net.op(
+            "Reshape",
+            net.op("ReLU", end, out="FP32 2 3"),
+            net.constant([2, 3]),
+            out="FP32 2 3",
+            special_zero=False,
+        )
+    net.result(net.op("Reshape", end, net.constant([3, 2]), out="FP32 3 2", special_zero=False))
+    ir.read_model(net.xml(), net.weights)
+    names = [name for name, *_ in inferred]
+    assert (names.count("ReLU"), names.count("Reshape")) == (1, 2)
