@@ -107,4 +107,4 @@ def prepare() -> None:
     for type in TYPES:
         for op in registry.versions(type):
             for backend in backends:
-                backend._import(op, backend.kernel_modules)
+                backend.prepare(op)

@@ -164,6 +164,16 @@ class Backend:
     def _import(self, op: type, where: Mapping[str, str]) -> None:
         _import_once(self.name, where.get(getattr(op, "name", ""), ""))
 
+    def prepare(self, op: type[Operation]) -> None:
+        """Import all modules for an operation in advance.
+
+        >>> from ir_runtime import opset1
+        >>> Backend("mine").prepare(type(opset1.relu(opset1.parameter([2], "f32", name="x")).layer.op))
+        """
+        for modules in (self.kernel_modules, self.packed_modules):
+            self._import(op, modules)
+        _import_once(self.name, " ".join(self.pattern_modules.get(op.name, ())))
+
     def match(self, context: MatchContext, layer: Layer) -> tuple[Fusion | None, list[Refusal]]:
         """Return the first fusion that ends with a layer, and the refusals of patterns before it."""
 
