@@ -7,7 +7,6 @@ once.
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -53,8 +52,7 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
         return np.empty(shape, dtype)
     if (memory := _memory()) is None:
         return np.empty(shape, dtype)
-    # Views of the array are based on the memoryview, not on the block: it says which part of the block is in use.
-    return np.frombuffer(memory.block(size).data[:size], dtype).reshape(shape)
+    return memory.lend(size, dtype).reshape(shape)
 
 
 def allocator(layouts: Iterable[tuple[int | Sequence[int], DTypeLike]]) -> Callable[..., Array]:
@@ -87,35 +85,59 @@ def _memory() -> KeptMemory | None:
     return _shared[0]() if _shared else None
 
 
+class _Block:
+    """A block of memory, and the buffer by which an array uses it."""
+
+    def __init__(self, size: int) -> None:
+        self.array = np.empty(size, np.uint8)
+        self.user: Callable[[], object] = _nothing
+        """Returns the buffer as long as an array uses it, else ``None``."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the block."""
+        return self.array.nbytes
+
+    def lend(self, size: int, dtype: DTypeLike) -> Array:
+        """Return an array in the block. Its views, and theirs, keep its buffer alive: a memoryview that NumPy makes."""
+        array = np.frombuffer(self.array.data[:size], dtype)
+        self.user = weakref.ref(array.base)
+        return array
+
+
+def _nothing() -> None:
+    """A block that no array uses."""
+
+
 class KeptMemory:
-    """Blocks of memory: arrays are views of them, so that one to which nothing refers is unused."""
+    """Blocks of memory that arrays use: one is free when the buffer of its array is gone."""
 
     def __init__(self) -> None:
-        self._blocks: list[Array] = []
+        self._blocks: list[_Block] = []
         self._most = 0
         """The most bytes that were in use at once."""
 
-    def block(self, size: int) -> Array:
-        """Return an unused block of at least that many bytes, the smallest, or a new one."""
+    def lend(self, size: int, dtype: DTypeLike = np.uint8) -> Array:
+        """Return an array of that many bytes in an unused block, the smallest that fits, or in a new one."""
         with _lock[0]:
             fitting = [block for block in self._unused() if block.nbytes >= size]
-            return min(fitting, key=_size) if fitting else self._new(size)
+            block = min(fitting, key=_size) if fitting else self._new(size)
+            return block.lend(size, dtype)
 
     def has(self, owner: object) -> bool:
-        """Return whether an object is one of the blocks."""
-        return any(owner is block for block in self._blocks)
+        """Return whether an object is the memory of a block."""
+        return any(owner is block.array for block in self._blocks)
 
     def release(self) -> None:
         """Drop all blocks; arrays in use keep theirs alive."""
         with _lock[0]:
             self._blocks, self._most = [], 0
 
-    def _unused(self) -> list[Array]:
-        """Return the blocks to which no array refers."""
-        counts = _references(self._blocks)
-        return [block for block, count in zip(self._blocks, counts, strict=True) if count == _UNUSED]
+    def _unused(self) -> list[_Block]:
+        """Return the blocks that no array uses."""
+        return [block for block in self._blocks if block.user() is None]
 
-    def _new(self, size: int) -> Array:
+    def _new(self, size: int) -> _Block:
         """Add a block, and drop unused ones: there is never more memory than was in use at once."""
         unused = sorted(self._unused(), key=_size)
         total = size + sum(map(_size, self._blocks))
@@ -124,19 +146,14 @@ class KeptMemory:
             smallest = unused.pop(0)
             self._blocks = [block for block in self._blocks if block is not smallest]
             total -= smallest.nbytes
-        self._blocks.append(block := np.empty(size, np.uint8))
+        self._blocks.append(block := _Block(size))
         return block
 
 
-def _size(block: Array) -> int:
+def _size(block: _Block) -> int:
     return block.nbytes
 
 
-def _references(blocks: Sequence[Array]) -> list[int]:
-    return [sys.getrefcount(block) for block in blocks]
-
-
-_UNUSED = _references([np.empty(0)])[0]
 _lock = [threading.Lock()]
 _shared: list[weakref.ref[KeptMemory]] = []
 
