@@ -8,9 +8,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
-from docs.pages import Section, linked, sections
+import ir_runtime as ir
+from docs.pages import Page, Section, linked, sections
 
 __all__ = ["BuildError", "build", "make_local", "run_zensical", "write"]
 
@@ -22,6 +24,10 @@ FETCHED = "https://unpkg.com/iframe-worker/shim"
 """Where the plugin `offline` would load it from."""
 _LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=[\"']?((?:https?:)?//[^\"'> ]+)")
 _EMPTY = re.compile(r"<link\b[^>]*rel=[\"']?(?:canonical|next|prev|preconnect)")
+
+
+DEMO = "demo.html"
+MODEL = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
 
 
 class BuildError(Exception):
@@ -37,9 +43,11 @@ def build(folder: Path) -> Path:
     shutil.rmtree(folder / "pages", ignore_errors=True)
     found = sections()
     write(folder, found)
+    write_demo(folder / "pages" / DEMO)
     run_zensical(folder)
     site = folder / "site"
     make_local(site)
+    shrink(site)
     return site
 
 
@@ -57,6 +65,11 @@ def run_zensical(folder: Path) -> None:
     )
     if done.returncode:
         raise BuildError(_plain(done.stdout + done.stderr))
+
+
+def write_demo(path: Path) -> None:
+    """Write the report that the landing page shows."""
+    ir.read_model(MODEL).report(path)
 
 
 def _plain(said: str) -> str:
@@ -85,11 +98,31 @@ def _navigation(found: Sequence[Section]) -> str:
             lines.append(f"{{ {json.dumps(title)} = {json.dumps(pages[0].path)} }}")
             continue
         first, *others = pages
-        entries = [json.dumps(first.path)] + [
-            f"{{ {json.dumps(p.title)} = {json.dumps(p.path)} }}" for p in others
-        ]
+        entries = [json.dumps(first.path)]
+        for group, members in groupby(others, key=lambda page: page.group):
+            below = [_entry(page, leads=page.title == group) for page in members]
+            entries += [f"{{ {json.dumps(group)} = [{', '.join(below)}] }}"] if group else below
         lines.append(f"{{ {json.dumps(title)} = [{', '.join(entries)}] }}")
     return "[\n  " + ",\n  ".join(lines) + "\n]"
+
+
+def _entry(page: Page, leads: bool) -> str:
+    """Return a page of the navigation; one that leads its group has no title of its own."""
+    return json.dumps(page.path) if leads else f"{{ {json.dumps(page.title)} = {json.dumps(page.path)} }}"
+
+
+def shrink(site: Path) -> None:
+    """Remove what no browser needs: blank lines and indents that templates leave, and an index that is there twice."""
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        parts = re.split(r"(<(pre|textarea|script|style)\b.*?</\2>)", text, flags=re.DOTALL)
+        kept = [
+            part if place % 3 else re.sub(r"\s*\n\s*", "\n", part)
+            for place, part in enumerate(parts)
+            if place % 3 < 2
+        ]
+        path.write_text("".join(kept), encoding="utf-8")
+    (site / "search.json").unlink(missing_ok=True)  # search.js has it, too, which a page from disk may load
 
 
 def make_local(site: Path) -> None:

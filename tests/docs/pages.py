@@ -21,14 +21,20 @@ from ir_runtime.ops._define.page import page
 __all__ = ["Page", "Section", "sections"]
 
 README = Path(__file__).parents[2] / "README.md"
+LANDING = Path(__file__).with_name("landing.md")
 
 
 class Page(NamedTuple):
-    """A page: its file below the folder of pages, its title in the navigation, and its Markdown."""
+    """A page of the site."""
 
     path: str
+    """Its file below the folder of pages."""
     title: str
+    """Its title in the navigation."""
     text: str
+    """Its Markdown."""
+    group: str = ""
+    """The heading in the navigation that it is below; none by default. A page with that title leads the group."""
 
 
 class Section(NamedTuple):
@@ -41,13 +47,32 @@ class Section(NamedTuple):
 def sections() -> list[Section]:
     """Return all pages, in the order of the navigation."""
     return [
-        Section("Home", [Page("index.md", "Home", README.read_text(encoding="utf-8"))]),
+        Section("Home", [Page("index.md", "Home", landing())]),
+        Section("Overview", [Page("overview.md", "Overview", README.read_text(encoding="utf-8"))]),
         Section("Guides", list(_guides())),
         Section("Commands", list(_commands())),
         Section("Operations", list(_operations())),
         Section("Codes", list(_codes())),
         Section("Python", list(_reference())),
     ]
+
+
+def landing() -> str:
+    """Return the first page: its own text, with parts of the README, which tests run."""
+    readme = README.read_text(encoding="utf-8")
+    parts = {
+        "console": next(re.finditer(r"^```console$.*?^```$", readme, re.DOTALL | re.MULTILINE))[0],
+        "install": _section(readme, "Install"),
+        "commands": _section(readme, "Three commands"),
+    }
+    return re.sub(
+        r"\{(\w+)\}", lambda found: parts.get(found[1], found[0]), LANDING.read_text(encoding="utf-8")
+    )
+
+
+def _section(text: str, heading: str) -> str:
+    """Return the text below a heading."""
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].strip()
 
 
 def _contents(folder: str, title: str, intro: str, rows: Iterable[tuple[str, str]]) -> Page:
@@ -88,8 +113,13 @@ def _help(command: click.Command, context: click.Context) -> str:
 def _operations() -> Iterator[Page]:
     ours = [cls for cls in registry if group(cls)]
     yield _table_of_operations(ours)
-    for cls in ours:
-        yield Page(f"operations/{cls.versioned_name()}.md", cls.versioned_name(), page(cls))
+    for cls in sorted(ours, key=group):
+        name = cls.versioned_name()
+        yield Page(f"operations/{name}.md", name, page(cls), _group_title(group(cls)))
+
+
+def _group_title(name: str) -> str:
+    return name.replace("_", " ").capitalize()
 
 
 def _table_of_operations(ours: list[type[Op]]) -> Page:
@@ -104,7 +134,7 @@ def _table_of_operations(ours: list[type[Op]]) -> Page:
     ]
     for name, members in sorted(groups.items()):
         lines += [
-            f"\n## {name.replace('_', ' ').capitalize()}\n",
+            f"\n## {_group_title(name)}\n",
             "| operation | what it does |",
             "|---|---|",
         ]
@@ -129,7 +159,9 @@ def _reference() -> Iterator[Page]:
     )
     yield _contents("python", "Python", intro, ((module.name, module.summary) for module in found))
     for module in found:
-        yield Page(f"python/{module.name}.md", module.name, module.text)
+        yield Page(module.path, module.name, module.text, module.name)
+        for entry in module.classes:
+            yield Page(entry.path, entry.name, entry.text, module.name)
 
 
 def linked(page: Page, known: set[str]) -> str:

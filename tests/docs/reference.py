@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
-__all__ = ["Module", "modules", "public"]
+__all__ = ["Entry", "Module", "modules", "public"]
 
 PACKAGE = "ir_runtime"
 MODULES = ("ir_runtime", "debug", "ops", "preprocess", "passes", "op", "properties", "properties.hint", "properties.device", "helpers", "utils", "exceptions", "backends", "dask", "report")  # fmt: skip
@@ -20,22 +20,58 @@ _HEADING = re.compile(rf"^({'|'.join(GOOGLE)}):$")
 _FIELD = re.compile(r"^    (\*{0,2}[\w., *]+): (.*)$")
 
 
+class Entry(NamedTuple):
+    """A page for one class."""
+
+    name: str
+    path: str
+    text: str
+
+
 class Module(NamedTuple):
-    """A page for one module."""
+    """A page for one module, and those of its classes."""
 
     name: str
     summary: str
+    path: str
     text: str
+    classes: list[Entry]
 
 
 def modules() -> Iterator[Module]:
     """Return a page for each module that has public names."""
-    for name in MODULES:
-        full = name if name == PACKAGE else f"{PACKAGE}.{name}"
-        module = import_module(full)
+    every = {name if name == PACKAGE else f"{PACKAGE}.{name}": None for name in MODULES}
+    pages = _class_pages(list(every))
+    for name in every:
+        module = import_module(name)
         doc = inspect.getdoc(module) or ""
-        entries = [_entry(full, key, thing) for key, thing in public(module)]
-        yield Module(full, doc.partition("\n")[0], "\n\n".join((f"# {full}", markdown(doc), *entries)) + "\n")
+        functions, rows, classes = [], [], []
+        for key, thing in public(module):
+            if not inspect.isclass(thing):
+                functions.append(_entry(name, key, thing))
+                continue
+            path = pages[thing]
+            about = (inspect.getdoc(thing) or "").partition("\n")[0].replace("|", "\\|")
+            rows.append(f"| [{key}]({path.removeprefix('python/')}) | {markdown(about)} |")
+            if path == _class_path(name, key):
+                classes.append(Entry(key, path, f"# {name}.{key}\n\n{_class(name, key, thing, pages)}\n"))
+        table = ["\n".join(("## Classes", "", "| class | what it is |", "|---|---|", *rows))] if rows else []
+        text = "\n\n".join((f"# {name}", markdown(doc), *table, *functions)) + "\n"
+        yield Module(name, doc.partition("\n")[0], f"python/{name}.md", text, classes)
+
+
+def _class_path(module: str, name: str) -> str:
+    return f"python/{module}/{name}.md"
+
+
+def _class_pages(names: list[str]) -> dict[type, str]:
+    """Return the page of each class: below the first module that has it."""
+    pages: dict[type, str] = {}
+    for name in names:
+        for key, thing in public(import_module(name)):
+            if inspect.isclass(thing):
+                pages.setdefault(thing, _class_path(name, key))
+    return pages
 
 
 def public(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
@@ -48,10 +84,24 @@ def public(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
 
 def _entry(module: str, name: str, thing: Any) -> str:
     head = f"## {name}"
-    parts = [head, f"```python\n{_signature(f'{module}.{name}', thing)}\n```", markdown(_doc(thing))]
-    if inspect.isclass(thing):
-        parts += [markdown(text) for text in _inherited_examples(thing)]
-        parts += [_member(name, key, member) for key, member in _members(thing)]
+    return "\n\n".join(
+        filter(
+            None, (head, f"```python\n{_signature(f'{module}.{name}', thing)}\n```", markdown(_doc(thing)))
+        )
+    )
+
+
+def _class(module: str, name: str, cls: type, pages: dict[type, str]) -> str:
+    """Return the text of a class; what it inherits from a class with a page is there."""
+    bases = [base for base in cls.__mro__[1:] if base in pages]
+    parts = [f"```python\n{_signature(f'{module}.{name}', cls)}\n```", markdown(_doc(cls))]
+    if bases:
+        links = ", ".join(f"[{base.__name__}](../{pages[base].removeprefix('python/')})" for base in bases)
+        parts.append(f"It also has what it inherits from {links}.")
+    parts += [markdown(text) for text in _inherited_examples(cls)]
+    inherited = {each for base in bases for each in base.__mro__}
+    own = [base for base in cls.__mro__ if base not in inherited]
+    parts += [_member(name, key, member) for key, member in _members(own)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -75,9 +125,10 @@ def _doc(thing: Any) -> str:
     )
 
 
-def _members(cls: type) -> Iterator[tuple[str, Any]]:
+def _members(classes: list[type]) -> Iterator[tuple[str, Any]]:
+    """Yield the public members that classes define, the first before the others."""
     found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
+    for base in reversed(classes):
         if base.__module__.startswith(PACKAGE):
             found |= vars(base)
     for name, member in sorted(found.items()):
@@ -91,10 +142,10 @@ def _member(owner: str, name: str, member: Any) -> str:
     if isinstance(member, enum.Enum):
         return f"* `{owner}.{name}` = `{member.value!r}`"
     if isinstance(member, property):
-        return f"### {owner}.{name}\n\n" + markdown(inspect.getdoc(member) or "")
+        return f"## {owner}.{name}\n\n" + markdown(inspect.getdoc(member) or "")
     inner = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
     text = _signature(f"{owner}.{name}", inner)
-    return f"### {owner}.{name}\n\n```python\n{text}\n```\n\n" + markdown(inspect.getdoc(inner) or "")
+    return f"## {owner}.{name}\n\n```python\n{text}\n```\n\n" + markdown(inspect.getdoc(inner) or "")
 
 
 def _signature(name: str, thing: Any) -> str:
