@@ -25,7 +25,7 @@ __all__ += ["squared_difference", "squeeze", "strided_slice", "subtract", "tan",
 __all__ += ["tile", "topk", "transpose", "unsqueeze", "variadic_split"]
 
 def convert(data: NodeInput, destination_type: TypeLike, name: str | None = None) -> Node:
-    """Convert-1: The numbers of ``data`` as numbers of another element type.
+    """Convert-1: Convert ``data`` to another element type.
 
     Args:
         data: tensor to convert.
@@ -34,9 +34,7 @@ def convert(data: NodeInput, destination_type: TypeLike, name: str | None = None
     """
 
 def convert_like(data: NodeInput, like: NodeInput, name: str | None = None) -> Node:
-    """Create ConvertLike-1.
-
-    The numbers of ``data`` as numbers of the element type of ``like``, whose contents do not matter.
+    """ConvertLike-1: Convert ``data`` to the element type of ``like``, whose values are ignored.
 
     Args:
         data: tensor to convert.
@@ -45,7 +43,7 @@ def convert_like(data: NodeInput, like: NodeInput, name: str | None = None) -> N
     """
 
 def elu(data: NodeInput, alpha: float, name: str | None = None) -> Node:
-    """Elu-1: The elements of ``data``, but ``alpha`` (exp(x) - 1) for each x below zero.
+    """Elu-1: Replace each negative element x of ``data`` by ``alpha`` (exp(x) - 1).
 
     Args:
         data: tensor of any shape.
@@ -73,9 +71,7 @@ def grn(data: NodeInput, bias: float, name: str | None = None) -> Node:
     """
 
 def hard_sigmoid(data: NodeInput, alpha: NodeInput, beta: NodeInput, name: str | None = None) -> Node:
-    """Create HardSigmoid-1.
-
-    The line ``alpha`` x + ``beta`` for each element x of ``data``, cut off below 0 and above 1.
+    """HardSigmoid-1: ``alpha`` x + ``beta`` for each element x of ``data``, clipped to the range from 0 to 1.
 
     Args:
         data: tensor of any shape.
@@ -121,7 +117,7 @@ def one_hot(
     """
 
 def prelu(data: NodeInput, slope: NodeInput, name: str | None = None) -> Node:
-    """PReLU-1: The elements of ``data``, but those below zero times ``slope``.
+    """PReLU-1: Multiply the negative elements of ``data`` by ``slope``.
 
     Args:
         data: tensor of any shape.
@@ -166,7 +162,7 @@ def split(data: NodeInput, axis: NodeInput, num_splits: int, name: str | None = 
     """
 
 def tile(data: NodeInput, repeats: NodeInput, name: str | None = None) -> Node:
-    """Tile-1: Repeat ``data`` along each axis as often as ``repeats`` says.
+    """Tile-1: Repeat ``data`` along each axis ``repeats`` times.
 
     Args:
         data: tensor to repeat.
@@ -175,7 +171,7 @@ def tile(data: NodeInput, repeats: NodeInput, name: str | None = None) -> Node:
     """
 
 def unsqueeze(data: NodeInput, axes: NodeInput, name: str | None = None) -> Node:
-    """Unsqueeze-1: Insert axes of length 1 into ``data``, such that they stand at ``axes`` of the result.
+    """Unsqueeze-1: Insert axes of length 1 into ``data``, at ``axes`` of the result.
 
     Args:
         data: tensor to unsqueeze.
@@ -319,7 +315,7 @@ def negative(node: NodeInput, name: str | None = None) -> Node:
     """
 
 def relu(node: NodeInput, name: str | None = None) -> Node:
-    """ReLU-1: The elements of ``data``, but 0 for those below zero.
+    """ReLU-1: Replace the negative elements of ``data`` by 0.
 
     Args:
         node: tensor of any shape.
@@ -428,7 +424,7 @@ def floor_mod(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """FloorMod-1: Remainder of ``a`` divided by ``b`` and rounded down; it has the sign of ``b``.
+    """FloorMod-1: Remainder of the floor division of ``a`` by ``b``; it has the sign of ``b``.
 
     Args:
         left_node: dividend.
@@ -588,7 +584,7 @@ def mod(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Mod-1: Remainder of ``a`` divided by ``b`` and rounded towards zero; it has the sign of ``a``.
+    """Mod-1: Remainder of the division of ``a`` by ``b``, truncated toward zero; it has the sign of ``a``.
 
     Args:
         left_node: dividend.
@@ -673,7 +669,7 @@ def avg_pool(
     auto_pad: str | None = None,
     name: str | None = None,
 ) -> Node:
-    """AvgPool-1: Mean of the elements of ``data`` under each window.
+    """AvgPool-1: Mean of ``data`` over each window.
 
     Args:
         data_batch: [N, C, spatial...].
@@ -759,7 +755,7 @@ def broadcast(
     """
 
 def clamp(data: NodeInput, min_value: float, max_value: float, name: str | None = None) -> Node:
-    """Clamp-1: The elements of ``data``, but ``min`` for smaller and ``max`` for larger ones.
+    """Clamp-1: Clip the elements of ``data`` to the range from ``min`` to ``max``.
 
     Args:
         data: tensor of any shape.
@@ -769,7 +765,7 @@ def clamp(data: NodeInput, min_value: float, max_value: float, name: str | None 
     """
 
 def concat(nodes: Sequence[NodeInput], axis: int, name: str | None = None) -> Node:
-    """Concat-1: Put all ``parts`` behind one another along an axis.
+    """Concat-1: Concatenate ``parts`` along an axis.
 
     Args:
         nodes: tensors that differ in length along the axis at most.
@@ -866,7 +862,7 @@ def ctc_greedy_decoder(
 ) -> Node:
     """Create CTCGreedyDecoder-1.
 
-    The most likely class of each step in ``data``, without repetitions and without the last class, the blank.
+    Most likely class of each step in ``data``, without repetitions and the blank, the last class.
 
     Args:
         data: scores, [time, batch, classes].
@@ -890,7 +886,7 @@ def deformable_convolution(
 ) -> Node:
     """Create DeformableConvolution-1.
 
-    Correlate ``data`` with each of ``filters``, whose elements look elsewhere by ``offsets``.
+    Correlate ``data`` with each of ``filters``, whose sampling positions are shifted by ``offsets``.
 
     Args:
         data: [N, C_in, Y, X].
@@ -925,7 +921,7 @@ def deformable_psroi_pooling(
 ) -> Node:
     """Create DeformablePSROIPooling-1.
 
-    Mean of points in each bin of each region of ``data``, every bin from its own channels, and moved.
+    Mean of the samples in each shifted bin of each region of ``data``, every bin from its own channels.
 
     Args:
         feature_maps: [N, C, H, W]: feature maps.
@@ -963,7 +959,8 @@ def detection_output(
 ) -> Node:
     """Create DetectionOutput-1.
 
-    Boxes that ``box_logits`` make of ``proposals``, of each class those with the best of ``class_preds``.
+    Decode ``box_logits`` relative to ``proposals``, and select the best boxes of each class by
+    ``class_preds``.
 
     Args:
         box_logits: [N, priors * classes or 1 * 4]: deltas to the priors.
@@ -988,7 +985,7 @@ def fake_quantize(
 ) -> Node:
     """Create FakeQuantize-1.
 
-    Move ``data`` to the nearest of evenly spaced levels between two limits, then to other limits.
+    Round ``data`` to evenly spaced levels between two limits, then map these to output limits.
 
     Args:
         data: tensor to quantize.
@@ -1010,7 +1007,7 @@ def gather_tree(
     end_token: NodeInput,
     name: str | None = None,
 ) -> Node:
-    """GatherTree-1: The tokens of each beam, found by going from its last step back to the parents.
+    """GatherTree-1: Tokens of each beam, traced from its last step back through its parents.
 
     Args:
         step_ids: [time, batch, beam]: the token chosen at each step.
@@ -1103,7 +1100,7 @@ def lstm_cell(
 ) -> Node:
     """Create LSTMCell-1.
 
-    As version 4, with peepholes, coupled gates and gates in other orders, of which the page says nothing.
+    As version 4, with peepholes, coupled gates and other gate orders, which the page does not mention.
 
     Args:
         X: [batch, input].
@@ -1127,7 +1124,7 @@ def matmul(
     transpose_b: bool,
     name: str | None = None,
 ) -> Node:
-    """MatMul-1: Multiply the matrices in the last two axes of ``a`` and ``b``; the axes before are batches.
+    """MatMul-1: Multiply the matrices in the last two axes of ``a`` and ``b``; leading axes are batches.
 
     Args:
         data_a: matrices of the left side, rank 1 or more.
@@ -1147,7 +1144,7 @@ def max_pool(
     auto_pad: str | None = None,
     name: str | None = None,
 ) -> Node:
-    """MaxPool-1: Largest element of ``data`` under each window.
+    """MaxPool-1: Maximum of ``data`` over each window.
 
     Args:
         data: [N, C, spatial...].
@@ -1174,7 +1171,7 @@ def non_max_suppression(
 ) -> Node:
     """Create NonMaxSuppression-1.
 
-    Which of ``boxes`` are left of each class, when those with the best scores suppress what they overlap.
+    Select ``boxes`` of each class; those with the best scores suppress those they overlap.
 
     Args:
         boxes: [batches, boxes, 4].
@@ -1245,7 +1242,7 @@ def proposal(
 ) -> Node:
     """Create Proposal-1.
 
-    Boxes that ``bbox_deltas`` make of anchors at every place, the best of those that do not overlap.
+    Apply ``bbox_deltas`` to anchors at every position, and select the best boxes that do not overlap.
 
     Args:
         class_probs: [N, 2 * anchors, H, W]: scores of background, then of foreground.
@@ -1319,7 +1316,7 @@ def reduce_max(
 ) -> Node:
     """Create ReduceMax-1.
 
-    Largest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the lowest number.
+    Maximum of ``data`` over ``axes``; NaN is ignored, and an empty axis gives the lowest number.
 
     Args:
         node: tensor to reduce.
@@ -1351,7 +1348,7 @@ def reduce_min(
 ) -> Node:
     """Create ReduceMin-1.
 
-    Smallest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the highest number.
+    Minimum of ``data`` over ``axes``; NaN is ignored, and an empty axis gives the largest number.
 
     Args:
         node: tensor to reduce.
@@ -1402,9 +1399,7 @@ def region_yolo(
     anchors: Sequence[float] | None = None,
     name: str | None = None,
 ) -> Node:
-    """Create RegionYolo-1.
-
-    Sigmoid of where boxes are and of whether there are any; scores of classes as a softmax, or sigmoids.
+    """RegionYolo-1: Sigmoids of box coordinates and objectness; class scores as a softmax or as sigmoids.
 
     Args:
         input: [N, regions * (coords + 1 + classes), H, W].
@@ -1420,7 +1415,7 @@ def region_yolo(
     """
 
 def reshape(node: NodeInput, output_shape: NodeInput, special_zero: bool, name: str | None = None) -> Node:
-    """Reshape-1: Give the elements of ``data``, in order, the lengths in ``shape``.
+    """Reshape-1: Reshape ``data`` to ``shape``, keeping the order of its elements.
 
     Args:
         node: tensor to reshape.
@@ -1436,9 +1431,7 @@ def reverse_sequence(
     seq_axis: int,
     name: str | None = None,
 ) -> Node:
-    """Create ReverseSequence-1.
-
-    Reverse the beginning of each sequence in ``data``: as much of it as ``seq_lengths`` says.
+    """ReverseSequence-1: Reverse the first ``seq_lengths`` elements of each sequence in ``data``.
 
     Args:
         input: a batch of sequences.
@@ -1467,7 +1460,7 @@ def select(
     """
 
 def selu(data: NodeInput, alpha: NodeInput, lambda_value: NodeInput, name: str | None = None) -> Node:
-    """Selu-1: ``lambda_`` times the elements of ``data``, those below zero as in Elu.
+    """Selu-1: ``lambda_`` times the Elu of ``data``.
 
     Args:
         data: tensor of any shape.
@@ -1536,7 +1529,7 @@ def strided_slice(
 ) -> Node:
     """Create StridedSlice-1.
 
-    The elements of ``data`` from ``begin`` to before ``end`` by ``strides``, as the masks have it.
+    Elements of ``data`` from ``begin`` to before ``end`` by ``strides``, subject to the masks.
 
     Args:
         data: tensor to slice.
@@ -1569,7 +1562,7 @@ def topk(data: NodeInput, k: NodeInput, axis: int, mode: str, sort: str, name: s
     """
 
 def transpose(data: NodeInput, input_order: NodeInput, name: str | None = None) -> Node:
-    """Transpose-1: Put the axes of ``data`` into the given ``order``.
+    """Transpose-1: Permute the axes of ``data`` into the given ``order``.
 
     Args:
         data: tensor to transpose.

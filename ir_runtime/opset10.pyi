@@ -84,7 +84,7 @@ def unique(
     count_element_type: TypeLike = "i64",
     name: str | None = None,
 ) -> Node:
-    """Unique-10: The different elements of ``data``, or the different slices of it along ``axis``.
+    """Unique-10: Unique elements of ``data``, or unique slices along ``axis``.
 
     Args:
         data: tensor to look through.
@@ -132,7 +132,7 @@ def interpolate(
     """
 
 def is_inf(data: NodeInput, attributes: Mapping[str, Any] | None = None, name: str | None = None) -> Node:
-    """IsInf-10: Whether ``data`` is infinite, on either side or on one.
+    """IsInf-10: Whether ``data`` is infinite: positive, negative or either.
 
     Args:
         data: numbers to look at.

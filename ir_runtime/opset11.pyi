@@ -97,7 +97,7 @@ def interpolate(
     axes: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """Interpolate-11: As version 4, with two modes more, and sizes or scales on one port.
+    """Interpolate-11: As version 4, with two more modes, and sizes or scales on one port.
 
     Args:
         image: tensor to resize.

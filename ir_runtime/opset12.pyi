@@ -126,7 +126,7 @@ def scatter_elements_update(
 ) -> Node:
     """Create ScatterElementsUpdate-12.
 
-    Combine the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``.
+    Combine the elements of ``data`` at ``indices`` along ``axis`` with ``updates``.
 
     Args:
         data: tensor to copy.

@@ -75,8 +75,7 @@ def nms_rotated(
 ) -> Node:
     """Create NMSRotated-13.
 
-    Which of rotated ``boxes`` are left of each class, when those with the best scores suppress what they
-    overlap.
+    Select rotated ``boxes`` of each class; those with the best scores suppress those they overlap.
 
     Args:
         boxes: [batches, boxes, 5]: x and y of the centre, width, height, angle in radians.
@@ -139,7 +138,7 @@ def bitwise_xor(
     """
 
 def bitwise_not(node: NodeInput, name: str | None = None) -> Node:
-    """BitwiseNot-13: The bits of ``data``, each turned over.
+    """BitwiseNot-13: Invert the bits of ``data``.
 
     Args:
         node: integers, or booleans, which have one bit.
@@ -153,9 +152,7 @@ def fake_convert(
     destination_type: str = "f8e4m3",
     name: str | None = None,
 ) -> Node:
-    """Create FakeConvert-13.
-
-    Round ``data``, scaled and shifted, to what an 8-bit float can hold; then scale and shift back.
+    """FakeConvert-13: Scale and shift ``data``, round it to an 8-bit float type, then scale and shift back.
 
     Args:
         data: tensor to round.
@@ -177,7 +174,7 @@ def fake_quantize(
 ) -> Node:
     """Create FakeQuantize-1.
 
-    Move ``data`` to the nearest of evenly spaced levels between two limits, then to other limits.
+    Round ``data`` to evenly spaced levels between two limits, then map these to output limits.
 
     Args:
         data: tensor to quantize.

@@ -69,7 +69,7 @@ __all__ += ["tensor_iterator", "tile", "topk", "transpose", "unique", "unsqueeze
 def inverse(data: NodeInput, adjoint: bool = False, name: str | None = None) -> Node:
     """Create Inverse-14.
 
-    The inverses of the matrices in the last two axes of ``data``, computed in f32, as the page wants.
+    Inverses of the matrices in the last two axes of ``data``, computed in f32, as the page requires.
 
     Args:
         data: [..., N, N].
@@ -88,7 +88,7 @@ def avg_pool(
     auto_pad: str | None = None,
     name: str | None = None,
 ) -> Node:
-    """AvgPool-14: As version 1, with one rounding more.
+    """AvgPool-14: As version 1, with one more rounding mode.
 
     Args:
         data_batch: [N, C, spatial...].
@@ -113,7 +113,9 @@ def convert_promote_types(
     u64_integer_promotion_target: TypeLike = "f32",
     name: str | None = None,
 ) -> Node:
-    """ConvertPromoteTypes-14: Both inputs as numbers of one element type, which holds the numbers of either.
+    """Create ConvertPromoteTypes-14.
+
+    Convert both inputs to a common element type that represents the values of either.
 
     Args:
         left_node: a tensor.
@@ -138,7 +140,7 @@ def max_pool(
     axis: int = 0,
     name: str | None = None,
 ) -> Node:
-    """MaxPool-14: As version 8, with one rounding more.
+    """MaxPool-14: As version 8, with one more rounding mode.
 
     Args:
         data: [N, C, spatial...].

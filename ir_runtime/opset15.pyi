@@ -78,9 +78,7 @@ def embedding_bag_offsets(
     reduction: str = "sum",
     name: str | None = None,
 ) -> Node:
-    """Create EmbeddingBagOffsets-15.
-
-    For each bag, the sum or mean of the rows of ``emb_table`` that its ``indices`` name.
+    """EmbeddingBagOffsets-15: For each bag, the sum or mean of the rows of ``emb_table`` at its ``indices``.
 
     Args:
         emb_table: [rows, ...]: the rows to add up.
@@ -99,9 +97,7 @@ def embedding_bag_packed(
     reduction: str = "sum",
     name: str | None = None,
 ) -> Node:
-    """Create EmbeddingBagPacked-15.
-
-    For each row of ``indices``, the sum or mean of the rows of ``emb_table`` that it names.
+    """EmbeddingBagPacked-15: For each row of ``indices``, the sum or mean of those rows of ``emb_table``.
 
     Args:
         emb_table: [rows, ...]: the rows to add up.
@@ -155,10 +151,7 @@ def string_tensor_pack(
     symbols: NodeInput,
     name: str | None = None,
 ) -> Node:
-    """Create StringTensorPack-15.
-
-    Texts from their bytes: the i-th is what ``symbols`` hold from the i-th of ``begins`` up to that of
-    ``ends``.
+    """StringTensorPack-15: Strings from their bytes: the i-th is ``symbols[begins[i]:ends[i]]``.
 
     Args:
         begins: where strings begin, of any shape.
@@ -168,9 +161,7 @@ def string_tensor_pack(
     """
 
 def string_tensor_unpack(data: NodeInput, name: str | None = None) -> Node:
-    """Create StringTensorUnpack-15.
-
-    The bytes of the texts in ``data``, one text behind the other, and where each of them begins and ends.
+    """StringTensorUnpack-15: Concatenated bytes of the strings in ``data``, and the begin and end of each.
 
     Args:
         data: strings, of any shape.
@@ -183,7 +174,7 @@ def bitwise_left_shift(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """BitwiseLeftShift-15: The bits of ``a`` moved up by ``b`` places; those that leave the type are lost.
+    """BitwiseLeftShift-15: Shift the bits of ``a`` left by ``b`` places; bits beyond the type are dropped.
 
     Args:
         arg0: integers whose bits to move.
@@ -199,7 +190,7 @@ def bitwise_right_shift(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """BitwiseRightShift-15: The bits of ``a`` moved down by ``b`` places; the sign stays.
+    """BitwiseRightShift-15: Shift the bits of ``a`` right by ``b`` places, keeping the sign.
 
     Args:
         arg0: integers whose bits to move.
@@ -221,7 +212,7 @@ def col2im(
 ) -> Node:
     """Create Col2Im-15.
 
-    Put the columns of ``data`` back where patches of an image were; where they overlap, add them up.
+    Combine the columns of ``data``, flattened patches, into an image; overlapping elements are added.
 
     Args:
         data: [batch, channels * patch elements, patches], or without batch.
@@ -247,7 +238,7 @@ def roi_align_rotated(
 ) -> Node:
     """Create ROIAlignRotated-15.
 
-    Divide each rotated region of ``data`` into bins, and give the mean of points in each.
+    Divide each rotated region of ``data`` into bins, and return the mean of the samples in each.
 
     Args:
         data: [N, C, H, W]: feature maps.
@@ -268,7 +259,7 @@ def scatter_nd_update(
     reduction: str | None = None,
     name: str | None = None,
 ) -> Node:
-    """ScatterNDUpdate-15: Combine the elements or slices of ``data`` that ``indices`` name with ``updates``.
+    """ScatterNDUpdate-15: Combine the elements or slices of ``data`` at ``indices`` with ``updates``.
 
     Args:
         data: tensor to copy.
@@ -284,7 +275,7 @@ def search_sorted(
     right_mode: bool = False,
     name: str | None = None,
 ) -> Node:
-    """SearchSorted-15: Where to insert each of ``values`` so that ``sorted_sequence`` stays sorted.
+    """SearchSorted-15: Positions at which to insert ``values`` so that ``sorted_sequence`` stays sorted.
 
     Args:
         sorted_sequence: 1-D, or shaped as values but along the last axis; ascending along it.

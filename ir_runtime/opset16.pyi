@@ -74,7 +74,7 @@ __all__ += ["strided_slice", "string_tensor_pack", "string_tensor_unpack", "subt
 __all__ += ["tensor_iterator", "tile", "topk", "transpose", "unique", "unsqueeze", "variadic_split"]
 
 def identity(data: NodeInput, name: str | None = None) -> Node:
-    """Identity-16: The tensor ``data``, as it is.
+    """Identity-16: The tensor ``data``, unchanged.
 
     Args:
         data: any tensor.
@@ -112,7 +112,7 @@ def avg_pool(
     dilations: Sequence[int] | None = None,
     name: str | None = None,
 ) -> Node:
-    """AvgPool-16: As version 14, with windows that may have gaps.
+    """AvgPool-16: As version 14, with dilations.
 
     Args:
         data_batch: [N, C, spatial...].
@@ -140,9 +140,7 @@ def istft(
     signal_length: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """Create ISTFT-16.
-
-    The signal of which ``data`` is what STFT gives: frames added up, and divided by the windows' squares.
+    """ISTFT-16: Inverse of STFT: frames are added, and divided by the sum of squared windows.
 
     Args:
         data: [batch, frequencies, frames, 2], the real and the imaginary part last, or without batch.
@@ -187,7 +185,7 @@ def segment_max(
 ) -> Node:
     """Create SegmentMax-16.
 
-    Largest elements of ``data`` over runs of slices that have the same number in ``segment_ids``.
+    Maximum of ``data`` over segments: runs of slices with the same number in ``segment_ids``.
 
     Args:
         data: slices, of rank 1 or more.

@@ -87,7 +87,7 @@ def mvn(
     eps: float = 1e-09,
     name: str | None = None,
 ) -> Node:
-    """MVN-1: As version 6, over axes that are an attribute.
+    """MVN-1: As version 6, with the axes as an attribute.
 
     Args:
         data: [N, C, ...] unless reduction_axes are given.
@@ -98,7 +98,7 @@ def mvn(
     """
 
 def reorg_yolo(input: NodeInput, stride: int, name: str | None = None) -> Node:
-    """ReorgYolo-1: Elements ``stride`` apart become channels of their own.
+    """ReorgYolo-1: Move spatial elements that are ``stride`` apart into separate channels.
 
     Args:
         input: [N, C, H, W]; C at least stride ** 2.

@@ -41,7 +41,7 @@ __all__ += ["space_to_depth", "split", "sqrt", "squared_difference", "squeeze", 
 __all__ += ["tan", "tanh", "tensor_iterator", "tile", "topk", "transpose", "unsqueeze", "variadic_split"]
 
 def assign(new_value: NodeInput, variable_id: str, name: str | None = None) -> Node:
-    """Assign-3: Let the variable hold ``new_value``, for the next run to read.
+    """Assign-3: Assign ``new_value`` to a variable, for the next run to read.
 
     Args:
         new_value: what the variable holds from now on.
@@ -56,7 +56,7 @@ def bucketize(
     with_right_bound: bool = True,
     name: str | None = None,
 ) -> Node:
-    """Bucketize-3: The number of ``buckets``, which ascend, below each element of ``data``.
+    """Bucketize-3: Number of ascending ``buckets`` below each element of ``data``.
 
     Args:
         data: numbers to sort into buckets.
@@ -74,7 +74,7 @@ def embedding_bag_offsets_sum(
     per_sample_weights: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """EmbeddingBagOffsetsSum-3: For each bag, the sum of the rows of ``emb_table`` that its ``indices`` name.
+    """EmbeddingBagOffsetsSum-3: For each bag, the sum of the rows of ``emb_table`` at its ``indices``.
 
     Args:
         emb_table: [rows, ...]: the rows to add up.
@@ -91,9 +91,7 @@ def embedding_bag_packed_sum(
     per_sample_weights: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """Create EmbeddingBagPackedSum-3.
-
-    For each row of ``indices``, the sum of the rows of ``emb_table`` that it names.
+    """EmbeddingBagPackedSum-3: For each row of ``indices``, the sum of those rows of ``emb_table``.
 
     Args:
         emb_table: [rows, ...]: the rows to add up.
@@ -105,7 +103,7 @@ def embedding_bag_packed_sum(
 def non_zero(data: NodeInput, output_type: TypeLike = "i64", name: str | None = None) -> Node:
     """Create NonZero-3.
 
-    Where ``data`` is not zero: one row of indices for each axis, one column for each element found.
+    Indices of the nonzero elements of ``data``: one row for each axis, one column for each element.
 
     Args:
         data: tensor to search.
@@ -126,7 +124,7 @@ def roi_align(
 ) -> Node:
     """Create ROIAlign-3.
 
-    Divide each region of ``data`` into bins, and give the mean or the largest of points in each.
+    Divide each region of ``data`` into bins, and return the mean or maximum of the samples in each.
 
     Args:
         data: [N, C, H, W]: feature maps.
@@ -147,9 +145,7 @@ def scatter_elements_update(
     axis: NodeInput,
     name: str | None = None,
 ) -> Node:
-    """Create ScatterElementsUpdate-3.
-
-    Replace the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``.
+    """ScatterElementsUpdate-3: Replace the elements of ``data`` at ``indices`` along ``axis`` by ``updates``.
 
     Args:
         data: tensor to copy.
@@ -166,7 +162,7 @@ def scatter_update(
     axis: NodeInput,
     name: str | None = None,
 ) -> Node:
-    """ScatterUpdate-3: Replace the slices of ``data`` that ``indices`` name along ``axis`` with ``updates``.
+    """ScatterUpdate-3: Replace the slices of ``data`` at ``indices`` along ``axis`` by ``updates``.
 
     Args:
         data: tensor to copy.
@@ -230,7 +226,7 @@ def cum_sum(
     reverse: bool = False,
     name: str | None = None,
 ) -> Node:
-    """CumSum-3: Sums of ``data`` up to each element along ``axis``.
+    """CumSum-3: Cumulative sums of ``data`` along ``axis``.
 
     Args:
         arg: tensor to sum, of rank 1 or more.
@@ -247,7 +243,7 @@ def cumsum(
     reverse: bool = False,
     name: str | None = None,
 ) -> Node:
-    """CumSum-3: Sums of ``data`` up to each element along ``axis``.
+    """CumSum-3: Cumulative sums of ``data`` along ``axis``.
 
     Args:
         arg: tensor to sum, of rank 1 or more.
@@ -288,7 +284,7 @@ def extract_image_patches(
     auto_pad: str,
     name: str | None = None,
 ) -> Node:
-    """ExtractImagePatches-3: Cut patches out of ``data`` and lay each one out along the channels.
+    """ExtractImagePatches-3: Extract patches of ``data``, and flatten each into the channels.
 
     Args:
         image: [batch, channels, rows, columns].
@@ -314,9 +310,7 @@ def gru_cell(
     linear_before_reset: bool = False,
     name: str | None = None,
 ) -> Node:
-    """Create GRUCell-3.
-
-    One step of a gated recurrent unit: a mixture, by the gate z, of the hidden state and a new one.
+    """GRUCell-3: One step of a gated recurrent unit: the gate z blends the hidden state with a new one.
 
     Args:
         X: [batch, input].
@@ -360,7 +354,7 @@ def non_max_suppression(
     """
 
 def read_value(init_value: NodeInput, variable_id: str, name: str | None = None) -> Node:
-    """ReadValue-3: What the variable holds; ``initial_value`` where it is not set.
+    """ReadValue-3: The value of a variable; ``initial_value`` if it is not set.
 
     Args:
         init_value: what it holds at first.
@@ -400,7 +394,7 @@ def rnn_cell(
 def shuffle_channels(data: NodeInput, axis: int, group: int, name: str | None = None) -> Node:
     """Create ShuffleChannels-1.
 
-    Deal the channels of ``data`` out like cards: the first of each group, then the second of each, and on.
+    Interleave groups of channels of ``data``: the first channel of each group, then the second, and so on.
 
     Args:
         data: tensor to shuffle.

@@ -58,9 +58,7 @@ def ctc_loss(
     unique: bool = False,
     name: str | None = None,
 ) -> Node:
-    """Create CTCLoss-4.
-
-    How unlikely ``labels`` are, given ``logits``: minus the log of the probability of all paths to them.
+    """CTCLoss-4: CTC loss: the negative log probability of all paths of ``logits`` to ``labels``.
 
     Args:
         logits: scores, [batch, time, classes].
@@ -96,7 +94,7 @@ def scatter_nd_update(
     updates: NodeInput,
     name: str | None = None,
 ) -> Node:
-    """ScatterNDUpdate-4: Replace the elements or slices of ``data`` that ``indices`` name with ``updates``.
+    """ScatterNDUpdate-4: Replace the elements or slices of ``data`` at ``indices`` by ``updates``.
 
     Args:
         data: tensor to copy.
@@ -162,7 +160,7 @@ def lstm_cell(
 ) -> Node:
     """Create LSTMCell-4.
 
-    One step of a long short-term memory: the gates say what its cell state forgets, takes in and shows.
+    One step of a long short-term memory: gates control what its cell state forgets, adds and outputs.
 
     Args:
         X: [batch, input].
@@ -190,7 +188,7 @@ def non_max_suppression(
     output_type: TypeLike = "i64",
     name: str | None = None,
 ) -> Node:
-    """NonMaxSuppression-4: As version 3; only the output of plugins that need a static shape is larger.
+    """NonMaxSuppression-4: As version 3; only plugins that need static shapes return a larger output.
 
     Args:
         boxes: [batches, boxes, 4].
@@ -211,7 +209,7 @@ def proposal(
     attrs: Mapping[str, Any],
     name: str | None = None,
 ) -> Node:
-    """Proposal-4: As version 1, and the scores of the boxes.
+    """Proposal-4: As version 1; also returns the scores of the boxes.
 
     Args:
         class_probs: [N, 2 * anchors, H, W]: scores of background, then of foreground.

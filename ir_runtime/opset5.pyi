@@ -72,7 +72,7 @@ def batch_norm_inference(
     """
 
 def gather_nd(data: NodeInput, indices: NodeInput, batch_dims: int = 0, name: str | None = None) -> Node:
-    """GatherND-5: The slices of ``data`` that the tuples in ``indices`` name; axes of the batch become one.
+    """GatherND-5: Slices of ``data`` at the index tuples in ``indices``; batch axes are merged.
 
     Args:
         data: tensor to take from.
@@ -82,7 +82,7 @@ def gather_nd(data: NodeInput, indices: NodeInput, batch_dims: int = 0, name: st
     """
 
 def hsigmoid(data: NodeInput, name: str | None = None) -> Node:
-    """HSigmoid-5: A straight line from 0 at -3 to 1 at 3, for each element of ``data``; flat outside.
+    """HSigmoid-5: Hard sigmoid of each element of ``data``: linear from 0 at -3 to 1 at 3, constant outside.
 
     Args:
         data: tensor of any shape.
@@ -114,7 +114,7 @@ def gru_sequence(
     linear_before_reset: bool = False,
     name: str | None = None,
 ) -> Node:
-    """GRUSequence-5: A gated recurrent unit along the sequences in ``x``, as many elements of each as it has.
+    """GRUSequence-5: Run a gated recurrent unit along the sequences in ``x``, each up to its own length.
 
     Args:
         X: [batch, time, input].
@@ -161,9 +161,7 @@ def lstm_sequence(
     clip: float = 0.0,
     name: str | None = None,
 ) -> Node:
-    """Create LSTMSequence-5.
-
-    A long short-term memory along the sequences in ``x``, as many elements of each as it has.
+    """LSTMSequence-5: Run a long short-term memory along the sequences in ``x``, each up to its own length.
 
     Args:
         X: [batch, time, input].
@@ -195,7 +193,7 @@ def non_max_suppression(
     output_type: TypeLike = "i64",
     name: str | None = None,
 ) -> Node:
-    """NonMaxSuppression-5: As version 4, with soft suppression, and with scores.
+    """NonMaxSuppression-5: As version 4, with soft suppression; also returns scores.
 
     Args:
         boxes: [batches, boxes, 4].
@@ -226,7 +224,7 @@ def rnn_sequence(
     clip: float = 0.0,
     name: str | None = None,
 ) -> Node:
-    """RNNSequence-5: A plain recurrent cell along the sequences in ``x``, as many elements of each as it has.
+    """RNNSequence-5: Run a plain recurrent cell along the sequences in ``x``, each up to its own length.
 
     Args:
         X: [batch, time, input].

@@ -59,7 +59,7 @@ def ctc_greedy_decoder_seq_len(
 ) -> Node:
     """Create CTCGreedyDecoderSeqLen-6.
 
-    The most likely class of each step in ``data``, without repetitions and blanks, and how many are left.
+    Most likely class of each step in ``data``, without repetitions and blanks, and the resulting lengths.
 
     Args:
         data: scores, [batch, time, classes].
@@ -79,7 +79,7 @@ def mvn(
     eps_mode: str,
     name: str | None = None,
 ) -> Node:
-    """MVN-6: Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation.
+    """MVN-6: Subtract the mean of ``data`` over ``axes``, and optionally divide by the standard deviation.
 
     Args:
         data: tensor to normalize.
@@ -91,9 +91,7 @@ def mvn(
     """
 
 def gather_elements(data: NodeInput, indices: NodeInput, axis: int = 0, name: str | None = None) -> Node:
-    """Create GatherElements-6.
-
-    For each number in ``indices``, the element of ``data`` that is so far along ``axis``.
+    """GatherElements-6: Elements of ``data`` at the positions in ``indices`` along ``axis``.
 
     Args:
         data: tensor to take from.

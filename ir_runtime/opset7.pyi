@@ -90,7 +90,9 @@ def idft(
     signal_size: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """IDFT-7: The inverse of DFT: of ``data`` along ``axes``, divided by how many numbers are transformed.
+    """Create IDFT-7.
+
+    Inverse discrete Fourier transform of ``data`` along ``axes``, divided by the number of elements.
 
     Args:
         data: complex numbers, the real and the imaginary part along the last axis.
@@ -101,7 +103,7 @@ def idft(
     """
 
 def roll(data: NodeInput, shift: NodeInput, axes: NodeInput, name: str | None = None) -> Node:
-    """Roll-7: Shift ``data`` by ``shift`` along ``axes``; what leaves at one end enters at the other.
+    """Roll-7: Shift ``data`` by ``shift`` along ``axes``, wrapping around.
 
     Args:
         data: tensor to roll.
@@ -111,7 +113,7 @@ def roll(data: NodeInput, shift: NodeInput, axes: NodeInput, name: str | None = 
     """
 
 def einsum(inputs: Sequence[NodeInput], equation: str, name: str | None = None) -> Node:
-    """Einsum-7: Multiply ``operands``, whose axes are labelled, and sum over labels that the output lacks.
+    """Einsum-7: Multiply ``operands`` with labelled axes, and sum over the labels missing from the output.
 
     Args:
         inputs: one tensor for each subscript.
@@ -120,7 +122,9 @@ def einsum(inputs: Sequence[NodeInput], equation: str, name: str | None = None) 
     """
 
 def gelu(data: NodeInput, approximation_mode: str, name: str | None = None) -> Node:
-    """Gelu-7: Each element of ``data`` times the share of a normal distribution below it.
+    """Create Gelu-7.
+
+    Each element of ``data`` times the cumulative distribution function of the standard normal distribution.
 
     Args:
         data: tensor of any shape.

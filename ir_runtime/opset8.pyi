@@ -61,7 +61,7 @@ def gather(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Node:
-    """Gather-8: Slices of ``data`` along ``axis`` at ``indices``; zeros where an index is outside.
+    """Gather-8: Slices of ``data`` along ``axis`` at ``indices``; zeros for indices out of range.
 
     Args:
         data: tensor to pick from.
@@ -72,7 +72,7 @@ def gather(
     """
 
 def gather_nd(data: NodeInput, indices: NodeInput, batch_dims: int = 0, name: str | None = None) -> Node:
-    """GatherND-8: The slices of ``data`` that the tuples in ``indices`` name.
+    """GatherND-8: Slices of ``data`` at the index tuples in ``indices``.
 
     Args:
         data: tensor to take from.
@@ -101,7 +101,7 @@ def slice(
     """
 
 def adaptive_avg_pool(data: NodeInput, output_shape: NodeInput, name: str | None = None) -> Node:
-    """AdaptiveAvgPool-8: Mean of ``data`` under each of as many windows as ``output_size`` says.
+    """AdaptiveAvgPool-8: Mean of ``data`` over each of ``output_size`` windows.
 
     Args:
         data: [N, C, spatial...].
@@ -115,9 +115,7 @@ def adaptive_max_pool(
     index_element_type: TypeLike = "i64",
     name: str | None = None,
 ) -> Node:
-    """Create AdaptiveMaxPool-8.
-
-    Largest element of ``data`` under each of as many windows as ``output_size`` says, and where it is.
+    """AdaptiveMaxPool-8: Maximum of ``data`` over each of ``output_size`` windows, and its index.
 
     Args:
         data: [N, C, spatial...].
@@ -141,7 +139,7 @@ def deformable_convolution(
     bilinear_interpolation_pad: bool = False,
     name: str | None = None,
 ) -> Node:
-    """DeformableConvolution-8: As version 1, where what each kernel element sees is weighed by ``mask``.
+    """DeformableConvolution-8: As version 1, with samples weighted by ``mask``.
 
     Args:
         data: [N, C_in, Y, X].
@@ -231,9 +229,7 @@ def matrix_nms(
     normalized: bool = True,
     name: str | None = None,
 ) -> Node:
-    """Create MatrixNms-8.
-
-    Which of ``boxes`` are left of each class, when every one lowers the scores of those it overlaps.
+    """MatrixNms-8: Select ``boxes`` of each class; each box lowers the scores of those it overlaps.
 
     Args:
         boxes: [images, boxes, 4]: x1, y1, x2, y2.
@@ -265,9 +261,7 @@ def max_pool(
     axis: int = 0,
     name: str | None = None,
 ) -> Node:
-    """Create MaxPool-8.
-
-    Largest element of ``data`` under each window, as version 1, and where it is: the first, if many.
+    """MaxPool-8: Maximum of ``data`` over each window, as version 1, and the index of its first occurrence.
 
     Args:
         data: [N, C, spatial...].
@@ -300,7 +294,7 @@ def multiclass_nms(
     normalized: bool = True,
     name: str | None = None,
 ) -> Node:
-    """MulticlassNms-8: Which of ``boxes`` are left of each class, when the best suppress those they overlap.
+    """MulticlassNms-8: Select ``boxes`` of each class; the best suppress those they overlap.
 
     Args:
         boxes: [images, boxes, 4]: x1, y1, x2, y2.

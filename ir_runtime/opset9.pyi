@@ -74,7 +74,7 @@ def generate_proposals(
 ) -> Node:
     """Create GenerateProposals-9.
 
-    Boxes that ``deltas`` make of ``anchors``, for each image the best of those that do not overlap.
+    Apply ``deltas`` to ``anchors``, and select the best boxes of each image that do not overlap.
 
     Args:
         im_info: [N, 3 or 4]: height and width of the image, one scale of min_size or two.
@@ -97,7 +97,7 @@ def irdft(
     signal_size: NodeInput | None = None,
     name: str | None = None,
 ) -> Node:
-    """IRDFT-9: The real numbers of which ``data`` is what RDFT gives along ``axes``.
+    """IRDFT-9: Inverse of RDFT: the real signal whose transform along ``axes`` is ``data``.
 
     Args:
         data: complex numbers, the real and the imaginary part along the last axis.
@@ -135,7 +135,7 @@ def roi_align(
     aligned_mode: str = "asymmetric",
     name: str | None = None,
 ) -> Node:
-    """ROIAlign-9: As version 3, with ways to read coordinates as those of elements' centres.
+    """ROIAlign-9: As version 3, with modes for half-pixel coordinates.
 
     Args:
         data: [N, C, H, W]: feature maps.
@@ -204,7 +204,7 @@ def multiclass_nms(
     normalized: bool = True,
     name: str | None = None,
 ) -> Node:
-    """MulticlassNms-9: As version 8; classes may have boxes of their own, those of all images in one list.
+    """MulticlassNms-9: As version 8; classes may have separate boxes, with those of all images in one list.
 
     Args:
         boxes: [images, boxes, 4]; or [classes, boxes, 4], if there is roisnum: x1, y1, x2, y2.

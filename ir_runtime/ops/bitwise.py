@@ -51,7 +51,7 @@ class BitwiseXor(Bitwise):
 
 @op("BitwiseNot-13")
 class BitwiseNot(Unary):
-    """The bits of ``data``, each turned over."""
+    """Invert the bits of ``data``."""
 
     data = Input(T_BITS, "integers, or booleans, which have one bit")
     output = Output(T_BITS, "the bits that were not set")
@@ -69,7 +69,7 @@ class Shift(Binary):
 
 @op("BitwiseLeftShift-15")
 class BitwiseLeftShift(Shift):
-    """The bits of ``a`` moved up by ``b`` places; those that leave the type are lost."""
+    """Shift the bits of ``a`` left by ``b`` places; bits beyond the type are dropped."""
 
     ufunc = np.left_shift
 
@@ -80,7 +80,7 @@ class BitwiseLeftShift(Shift):
 
 @op("BitwiseRightShift-15")
 class BitwiseRightShift(Shift):
-    """The bits of ``a`` moved down by ``b`` places; the sign stays."""
+    """Shift the bits of ``a`` right by ``b`` places, keeping the sign."""
 
     ufunc = np.right_shift
 

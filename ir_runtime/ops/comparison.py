@@ -94,7 +94,7 @@ class IsFinite(UnaryPredicate):
 
 @op("IsInf-10", spec="comparison/isinf-10")
 class IsInf(UnaryPredicate):
-    """Whether ``data`` is infinite, on either side or on one."""
+    """Whether ``data`` is infinite: positive, negative or either."""
 
     detect_negative: bool = attr(True, doc="whether negative infinity counts")
     detect_positive: bool = attr(True, doc="whether positive infinity counts")

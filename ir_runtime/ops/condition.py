@@ -85,7 +85,7 @@ class Select(Op):
 
 @op("NonZero-3", spec="condition/nonzero-3")
 class NonZero(Op):
-    """Where ``data`` is not zero: one row of indices for each axis, one column for each element found."""
+    """Indices of the nonzero elements of ``data``: one row for each axis, one column for each element."""
 
     flops_per_element = 0
     flops_per_input = {"data": 1}
@@ -125,7 +125,7 @@ class NonZero(Op):
 
 @op("Bucketize-3")
 class Bucketize(Op):
-    """The number of ``buckets``, which ascend, below each element of ``data``.
+    """Number of ascending ``buckets`` below each element of ``data``.
 
     Where they do not ascend, the result is that of a search by halves, as in OpenVINO.
     """

@@ -80,7 +80,7 @@ class GRN(Op):
 
 @op("MVN-6", spec="normalization/mvn-6")
 class MVN(Op):
-    """Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation."""
+    """Subtract the mean of ``data`` over ``axes``, and optionally divide by the standard deviation."""
 
     decisions = (
         "sums do not overflow, as on the page; OpenVINO's are those of f32, so that all becomes 0 beside one number of 3e38",
@@ -131,7 +131,7 @@ class MVN(Op):
 
 @op("MVN-1", spec="normalization/mvn-1")
 class MVN1(Op):
-    """As version 6, over axes that are an attribute.
+    """As version 6, with the axes as an attribute.
 
     OpenVINO writes ``across_channels`` beside ``reduction_axes``; then the axes decide.
     """

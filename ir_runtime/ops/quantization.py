@@ -25,7 +25,7 @@ SMALLEST_4_3 = 2.0**-9
 
 @op("FakeQuantize-1")
 class FakeQuantize(Op):
-    """Move ``data`` to the nearest of evenly spaced levels between two limits, then to other limits.
+    """Round ``data`` to evenly spaced levels between two limits, then map these to output limits.
 
     A limit may be one number, one for each channel, or one for each element. Numbers up to the lower
     input limit become ``output_low``, those above the upper one ``output_high``, whichever of the
@@ -87,7 +87,7 @@ class FakeQuantize(Op):
 
 @op("FakeConvert-13")
 class FakeConvert(Op):
-    """Round ``data``, scaled and shifted, to what an 8-bit float can hold; then scale and shift back.
+    """Scale and shift ``data``, round it to an 8-bit float type, then scale and shift back.
 
     What is too large becomes the largest number of that type.
     """

@@ -156,7 +156,7 @@ class ReduceProd(UfuncReduction):
 
 @op("ReduceMin-1")
 class ReduceMin(UfuncReduction):
-    """Smallest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the highest number."""
+    """Minimum of ``data`` over ``axes``; NaN is ignored, and an empty axis gives the largest number."""
 
     decisions = (
         "NaN is passed over, as in OpenVINO's reference; the page does not mention it",
@@ -175,7 +175,7 @@ class ReduceMin(UfuncReduction):
 
 @op("ReduceMax-1")
 class ReduceMax(UfuncReduction):
-    """Largest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the lowest number."""
+    """Maximum of ``data`` over ``axes``; NaN is ignored, and an empty axis gives the lowest number."""
 
     decisions = (
         "NaN is passed over, as in OpenVINO's reference; the page does not mention it",

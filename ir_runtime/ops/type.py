@@ -44,7 +44,7 @@ PROMOTED = tuple(ElementType.parse(label) for label in ("boolean", *UNSIGNED, *S
 
 @op("Convert-1")
 class Convert(Op):
-    """The numbers of ``data`` as numbers of another element type."""
+    """Convert ``data`` to another element type."""
 
     decisions = (
         "NaN, and a number too large for an integer type, become the lowest number of i64 or i32, truncated to the type, as on x86 in OpenVINO's reference; the page leaves it open",
@@ -92,7 +92,7 @@ class Convert(Op):
 
 @op("ConvertLike-1")
 class ConvertLike(Op):
-    """The numbers of ``data`` as numbers of the element type of ``like``, whose contents do not matter."""
+    """Convert ``data`` to the element type of ``like``, whose values are ignored."""
 
     bounded = True
     flops_per_element = 0
@@ -126,7 +126,7 @@ class ConvertLike(Op):
 
 @op("ConvertPromoteTypes-14")
 class ConvertPromoteTypes(Op):
-    """Both inputs as numbers of one element type, which holds the numbers of either.
+    """Convert both inputs to a common element type that represents the values of either.
 
     A real type goes before an integer type, and that before boolean. Of one kind, the type is the
     narrowest for the numbers of both.
@@ -212,7 +212,7 @@ class ConvertPromoteTypes(Op):
 
 @op("StringTensorPack-15")
 class StringTensorPack(Op):
-    """Texts from their bytes: the i-th is what ``symbols`` hold from the i-th of ``begins`` up to that of ``ends``.
+    """Strings from their bytes: the i-th is ``symbols[begins[i]:ends[i]]``.
 
     Texts may overlap, and come in any order; OpenVINO refuses constants that do not ascend.
     """
@@ -255,7 +255,7 @@ class StringTensorPack(Op):
 
 @op("StringTensorUnpack-15")
 class StringTensorUnpack(Op):
-    """The bytes of the texts in ``data``, one text behind the other, and where each of them begins and ends."""
+    """Concatenated bytes of the strings in ``data``, and the begin and end of each."""
 
     flops_per_element = 0
 

@@ -21,7 +21,7 @@ from ..kernels.statistics import compute_dtype
 
 @op("ReLU-1", spec="activation/relu-1")
 class ReLU(Pointwise):
-    """The elements of ``data``, but 0 for those below zero."""
+    """Replace the negative elements of ``data`` by 0."""
 
     monotonicity = "increasing"
 
@@ -37,7 +37,7 @@ class ReLU(Pointwise):
 
 @op("Clamp-1")
 class Clamp(Pointwise):
-    """The elements of ``data``, but ``min`` for smaller and ``max`` for larger ones.
+    """Clip the elements of ``data`` to the range from ``min`` to ``max``.
 
     On integers, the bounds are the integers next to them from inside.
     """
@@ -78,7 +78,7 @@ class Clamp(Pointwise):
 
 @op("HSigmoid-5", spec="activation/hsigmoid-5")
 class HSigmoid(Pointwise):
-    """A straight line from 0 at -3 to 1 at 3, for each element of ``data``; flat outside."""
+    """Hard sigmoid of each element of ``data``: linear from 0 at -3 to 1 at 3, constant outside."""
 
     def apply(self, x: Array) -> Array:
         return _hard_sigmoid(x)
@@ -98,7 +98,7 @@ def _hard_sigmoid(x: Array) -> Array:
 
 @op("HardSigmoid-1")
 class HardSigmoid(Op):
-    """The line ``alpha`` x + ``beta`` for each element x of ``data``, cut off below 0 and above 1."""
+    """``alpha`` x + ``beta`` for each element x of ``data``, clipped to the range from 0 to 1."""
 
     decisions = ("NaN becomes 1, as in OpenVINO; the page does not mention it",)
 
@@ -123,7 +123,7 @@ class HardSigmoid(Op):
 
 @op("PReLU-1", spec="activation/prelu-1")
 class PReLU(Op):
-    """The elements of ``data``, but those below zero times ``slope``."""
+    """Multiply the negative elements of ``data`` by ``slope``."""
 
     decisions = (
         "slope may be a scalar, and all may be integers, as in OpenVINO; the page asks for an axis and floating-point numbers",
@@ -186,7 +186,7 @@ def _channels(shape: PartialShape) -> Dimension:
 
 @op("Identity-16")
 class Identity(Op):
-    """The tensor ``data``, as it is."""
+    """The tensor ``data``, unchanged."""
 
     flops_per_element = 0
 

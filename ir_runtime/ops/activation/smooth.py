@@ -63,7 +63,7 @@ class SoftSign(Pointwise):
 
 @op("Gelu-7")
 class Gelu(Pointwise):
-    """Each element of ``data`` times the share of a normal distribution below it."""
+    """Each element of ``data`` times the cumulative distribution function of the standard normal distribution."""
 
     approximation_mode: Literal["erf", "tanh"] = attr("erf", doc="exactly, or by a hyperbolic tangent")
 
@@ -110,7 +110,7 @@ class Swish(Op):
 
 @op("Elu-1")
 class Elu(Pointwise):
-    """The elements of ``data``, but ``alpha`` (exp(x) - 1) for each x below zero.
+    """Replace each negative element x of ``data`` by ``alpha`` (exp(x) - 1).
 
     OpenVINO also takes a negative ``alpha``, where the page asks for at least 0.
     """
@@ -123,7 +123,7 @@ class Elu(Pointwise):
 
 @op("Selu-1")
 class Selu(Op):
-    """``lambda_`` times the elements of ``data``, those below zero as in Elu.
+    """``lambda_`` times the Elu of ``data``.
 
     OpenVINO also takes scalars as ``alpha`` and ``lambda_``, where the page asks for one dimension.
     """

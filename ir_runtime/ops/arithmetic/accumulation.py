@@ -20,7 +20,7 @@ T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 
 @op("CumSum-3", spec="arithmetic/cumsum-3")
 class CumSum(Op):
-    """Sums of ``data`` up to each element along ``axis``."""
+    """Cumulative sums of ``data`` along ``axis``."""
 
     decisions = (
         "the sum of booleans is whether one of them is true, as in OpenVINO; the page asks for numbers",
@@ -61,7 +61,7 @@ class CumSum(Op):
 
 @op("SegmentMax-16")
 class SegmentMax(Op):
-    """Largest elements of ``data`` over runs of slices that have the same number in ``segment_ids``."""
+    """Maximum of ``data`` over segments: runs of slices with the same number in ``segment_ids``."""
 
     flops_per_element = 0
     flops_per_input = {"data": 1}

@@ -110,7 +110,7 @@ class Divide(Division):
 
 @op("Mod-1")
 class Mod(Division):
-    """Remainder of ``a`` divided by ``b`` and rounded towards zero; it has the sign of ``a``."""
+    """Remainder of the division of ``a`` by ``b``, truncated toward zero; it has the sign of ``a``."""
 
     # Exact, as in C. The plugin computes a - trunc(a / b) * b, which is inexact for large quotients and NaN
     # for infinite divisors.
@@ -123,7 +123,7 @@ class Mod(Division):
 
 @op("FloorMod-1", spec="arithmetic/floormod-1")
 class FloorMod(Division):
-    """Remainder of ``a`` divided by ``b`` and rounded down; it has the sign of ``b``."""
+    """Remainder of the floor division of ``a`` by ``b``; it has the sign of ``b``."""
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":

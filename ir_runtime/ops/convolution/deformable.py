@@ -114,7 +114,7 @@ class DeformableConvolutionBase(Conv2D):
 
 @op("DeformableConvolution-1")
 class DeformableConvolution1(DeformableConvolutionBase):
-    """Correlate ``data`` with each of ``filters``, whose elements look elsewhere by ``offsets``."""
+    """Correlate ``data`` with each of ``filters``, whose sampling positions are shifted by ``offsets``."""
 
     def infer(self, data: Value, offsets: Value, filters: Value) -> PartialShape:
         return self.shape(data, offsets, filters, None)
@@ -125,7 +125,7 @@ class DeformableConvolution1(DeformableConvolutionBase):
 
 @op("DeformableConvolution-8")
 class DeformableConvolution8(DeformableConvolutionBase):
-    """As version 1, where what each kernel element sees is weighed by ``mask``."""
+    """As version 1, with samples weighted by ``mask``."""
 
     mask = Input(
         T, "[N, deformable_group * elements, Y_out, X_out]; 1 when absent", optional=True, mixed=True

@@ -297,7 +297,7 @@ class DetectionOutputBase(Op):
 
 @op("DetectionOutput-1", spec="detection/detectionoutput-1")
 class DetectionOutput1(DetectionOutputBase):
-    """Boxes that ``box_logits`` make of ``proposals``, of each class those with the best of ``class_preds``."""
+    """Decode ``box_logits`` relative to ``proposals``, and select the best boxes of each class by ``class_preds``."""
 
     num_classes: int = attr(gt=0, doc="number of classes")
 

@@ -21,7 +21,7 @@ from .roi_align import channels, region_count, samples_of
 
 @op("ExperimentalDetectronDetectionOutput-6")
 class DetectionOutput(Op):
-    """Boxes that ``deltas`` make of ``rois``, of each class those with the best of ``scores``.
+    """Apply ``deltas`` to ``rois``, and select the best boxes of each class by ``scores``.
 
     Classes other than the first, which is the background. Boxes are not clipped to the image but at 0,
     and regions without an area count as boxes [0, 0, 0, 0] with a score of 0: so in OpenVINO.
@@ -159,7 +159,7 @@ class PriorGridGenerator(Op):
 
 @op("ExperimentalDetectronROIFeatureExtractor-6")
 class ROIFeatureExtractor(Op):
-    """Features of ``rois`` as by ROIAlign, each from the level of a pyramid that its size asks for."""
+    """ROIAlign features of ``rois``, each from the pyramid level that matches its size."""
 
     rois = Input(T_FLOAT, "[regions, 4]: x1, y1, x2, y2")
     pyramid = Input(T_FLOAT, "[1, C, H, W] of each level, the finest first", variadic=True)

@@ -63,7 +63,7 @@ class GenerateProposalsBase(Op):
 
 @op("GenerateProposals-9")
 class GenerateProposals(GenerateProposalsBase):
-    """Boxes that ``deltas`` make of ``anchors``, for each image the best of those that do not overlap."""
+    """Apply ``deltas`` to ``anchors``, and select the best boxes of each image that do not overlap."""
 
     im_info = Input(T_FLOAT, "[N, 3 or 4]: height and width of the image, one scale of min_size or two")
     anchors = Input(T_FLOAT, "[H, W, anchors, 4]: x1, y1, x2, y2", mixed=True)
@@ -128,7 +128,7 @@ class GenerateProposals(GenerateProposalsBase):
 
 @op("ExperimentalDetectronGenerateProposalsSingleImage-6")
 class GenerateProposalsSingleImage(GenerateProposalsBase):
-    """Boxes that ``deltas`` make of ``anchors``, the best of those that do not overlap."""
+    """Apply ``deltas`` to ``anchors``, and select the best boxes that do not overlap."""
 
     decisions = (
         "boxes below min_size have a score of 0, and so come last, as in OpenVINO; the page leaves them out",

@@ -153,7 +153,7 @@ class ProposalBase(Op):
 
 @op("Proposal-1")
 class Proposal1(ProposalBase):
-    """Boxes that ``bbox_deltas`` make of anchors at every place, the best of those that do not overlap."""
+    """Apply ``bbox_deltas`` to anchors at every position, and select the best boxes that do not overlap."""
 
     def infer(self, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> PartialShape:
         return PartialShape([self.shape(class_probs, bbox_deltas, image_shape), 5])
@@ -164,7 +164,7 @@ class Proposal1(ProposalBase):
 
 @op("Proposal-4")
 class Proposal4(ProposalBase):
-    """As version 1, and the scores of the boxes."""
+    """As version 1; also returns the scores of the boxes."""
 
     probs = Output(T_FLOAT, "[N * post_nms_topn]: scores, 0 after the last")
 

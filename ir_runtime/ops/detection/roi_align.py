@@ -130,12 +130,12 @@ class AxisAlignedROIAlign(ROIAlignBase):
 
 @op("ROIAlign-3")
 class ROIAlign3(AxisAlignedROIAlign):
-    """Divide each region of ``data`` into bins, and give the mean or the largest of points in each."""
+    """Divide each region of ``data`` into bins, and return the mean or maximum of the samples in each."""
 
 
 @op("ROIAlign-9")
 class ROIAlign9(AxisAlignedROIAlign):
-    """As version 3, with ways to read coordinates as those of elements' centres."""
+    """As version 3, with modes for half-pixel coordinates."""
 
     aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = attr(
         "asymmetric",
@@ -151,7 +151,7 @@ class ROIAlign9(AxisAlignedROIAlign):
 
 @op("ROIAlignRotated-15")
 class ROIAlignRotated(ROIAlignBase):
-    """Divide each rotated region of ``data`` into bins, and give the mean of points in each."""
+    """Divide each rotated region of ``data`` into bins, and return the mean of the samples in each."""
 
     rois = Input(T_FLOAT, "[regions, 5]: x and y of the centre, width, height, angle in radians")
 

@@ -77,7 +77,7 @@ class ROIPoolingBase(Op):
 
 @op("ROIPooling-1")
 class ROIPooling(ROIPoolingBase):
-    """The largest element in each bin of each region of ``data``, or what is between elements.
+    """Maximum of each bin of each region of ``data``, or an interpolated sample.
 
     Regions end at the first of batch entry -1, as in the plugin; the others give zeros.
     """
@@ -231,7 +231,7 @@ class PSROIPooling(ROIPoolingBase):
 
 @op("DeformablePSROIPooling-1")
 class DeformablePSROIPooling(ROIPoolingBase):
-    """Mean of points in each bin of each region of ``data``, every bin from its own channels, and moved."""
+    """Mean of the samples in each shifted bin of each region of ``data``, every bin from its own channels."""
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps", unchecked=True)
     rois = Input(T_FLOAT, REGIONS, mixed=True, unchecked=True)

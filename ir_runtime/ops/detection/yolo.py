@@ -18,7 +18,7 @@ from ..kernels.boxes import as_float
 
 @op("RegionYolo-1")
 class RegionYolo(Op):
-    """Sigmoid of where boxes are and of whether there are any; scores of classes as a softmax, or sigmoids.
+    """Sigmoids of box coordinates and objectness; class scores as a softmax or as sigmoids.
 
     Without do_softmax, the regions are as many as mask has numbers. Left out, do_softmax is false in
     OpenVINO, but true on the page, and so here. The output is of the type of the data.
@@ -93,7 +93,7 @@ class RegionYolo(Op):
 
 @op("ReorgYolo-1")
 class ReorgYolo(Op):
-    """Elements ``stride`` apart become channels of their own.
+    """Move spatial elements that are ``stride`` apart into separate channels.
 
     As in the network it was made for, and in OpenVINO, data are read as if they had ``stride ** 2``
     times fewer channels, and ``stride`` times longer sides.

@@ -197,7 +197,7 @@ class Interpolate4(Resize):
 
 @op("Interpolate-11")
 class Interpolate11(Resize):
-    """As version 4, with two modes more, and sizes or scales on one port."""
+    """As version 4, with two more modes, and sizes or scales on one port."""
 
     data = Input(T_IMAGE, "tensor to resize")
     target = Input(T_TARGET, "new lengths or factors of lengths, as shape_calculation_mode says")

@@ -33,7 +33,7 @@ class Parameter(Op):
 
 @op("Constant-1", aliases=("Const",))
 class Constant(Op):
-    """A tensor that the model carries."""
+    """A tensor stored in the model."""
 
     flops_per_element = 0
 

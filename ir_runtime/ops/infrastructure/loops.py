@@ -57,7 +57,7 @@ class _LoopBase(Op):
 
 @op("TensorIterator-1")
 class TensorIterator(_LoopBase):
-    """Run the body once for each part of the inputs that are cut, in order."""
+    """Run the body once for each slice of the sliced inputs, in order."""
 
     values = Input(T_OUTER, "what the body reads: whole, in parts, or at first", variadic=True)
     results = Output(T_OUTER, "what the body gives: at last, or of all iterations joined", variadic=True)

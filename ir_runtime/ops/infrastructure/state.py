@@ -53,7 +53,7 @@ class _ReadValueBase(_Stateful):
 
 @op("ReadValue-3")
 class ReadValue3(_ReadValueBase):
-    """What the variable holds; ``initial_value`` where it is not set."""
+    """The value of a variable; ``initial_value`` if it is not set."""
 
     initial_value = Input(T_ANY, "what it holds at first")
 
@@ -66,7 +66,7 @@ class ReadValue3(_ReadValueBase):
 
 @op("ReadValue-6")
 class ReadValue(_ReadValueBase):
-    """What the variable holds; ``initial_value``, or zeros, where it is not set.
+    """The value of a variable; ``initial_value``, or zeros, if it is not set.
 
     Without an initial value, lengths that ``variable_shape`` leaves open are 0 at first, as in OpenVINO.
     """
@@ -112,9 +112,9 @@ class _AssignBase(_Stateful):
 
 @op("Assign-3")
 class Assign3(_AssignBase):
-    """Let the variable hold ``new_value``, for the next run to read."""
+    """Assign ``new_value`` to a variable, for the next run to read."""
 
 
 @op("Assign-6")
 class Assign(_AssignBase):
-    """Let the variable hold ``new_value``, for the next run to read."""
+    """Assign ``new_value`` to a variable, for the next run to read."""

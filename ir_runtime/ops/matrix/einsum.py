@@ -35,7 +35,7 @@ class Equation(NamedTuple):
 
 @op("Einsum-7")
 class Einsum(Op):
-    """Multiply ``operands``, whose axes are labelled, and sum over labels that the output lacks.
+    """Multiply ``operands`` with labelled axes, and sum over the labels missing from the output.
 
     OpenVINO refuses blanks and, in implicit mode, keeps labels that one operand repeats; the page
     allows the former and drops the latter, as NumPy does.

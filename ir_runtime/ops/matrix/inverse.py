@@ -13,7 +13,7 @@ from .._define.operation import T_FLOAT, InferenceError, Input, Op, Output, attr
 
 @op("Inverse-14")
 class Inverse(Op):
-    """The inverses of the matrices in the last two axes of ``data``, computed in f32, as the page wants.
+    """Inverses of the matrices in the last two axes of ``data``, computed in f32, as the page requires.
 
     A matrix without an inverse is an error, where OpenVINO gives infinities and NaN.
     """

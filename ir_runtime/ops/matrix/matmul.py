@@ -18,7 +18,7 @@ _BATCHES = ("batches of a", "batches of b")
 
 @op("MatMul-1", spec="matrix/matmul-1")
 class MatMul(Op):
-    """Multiply the matrices in the last two axes of ``a`` and ``b``; the axes before are batches.
+    """Multiply the matrices in the last two axes of ``a`` and ``b``; leading axes are batches.
 
     A 1-D ``a`` is a row, a 1-D ``b`` a column, and neither leaves an axis in the output. Integers
     wrap around, as in OpenVINO's reference; its plugin saturates them.

@@ -153,7 +153,7 @@ class Broadcast1(BroadcastBase):
 
 @op("Tile-1")
 class Tile(Op):
-    """Repeat ``data`` along each axis as often as ``repeats`` says."""
+    """Repeat ``data`` along each axis ``repeats`` times."""
 
     symbolic = True
     flops_per_element = 0

@@ -15,7 +15,7 @@ from .._lengths import normalize_axis
 
 @op("Concat-1")
 class Concat(Op):
-    """Put all ``parts`` behind one another along an axis."""
+    """Concatenate ``parts`` along an axis."""
 
     bounded = True
 

@@ -114,7 +114,7 @@ def _nothing(data: Array, shape: tuple[int, ...]) -> Array:
 
 @op("Gather-8")
 class Gather(GatherBase):
-    """Slices of ``data`` along ``axis`` at ``indices``; zeros where an index is outside."""
+    """Slices of ``data`` along ``axis`` at ``indices``; zeros for indices out of range."""
 
     batch_dims: int = attr(0, doc="leading axes that data and indices share; negative: from the indices' end")
 

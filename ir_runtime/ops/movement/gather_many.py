@@ -18,7 +18,7 @@ from ._indices import check_inside, check_tuples, flat_positions, positions
 
 @op("GatherElements-6")
 class GatherElements(Op):
-    """For each number in ``indices``, the element of ``data`` that is so far along ``axis``.
+    """Elements of ``data`` at the positions in ``indices`` along ``axis``.
 
     Negative indices count from the end. The page has none, and the reference refuses them; converters
     from ONNX write them, and the plugin takes them.
@@ -124,7 +124,7 @@ class GatherNDBase(Op):
 
 @op("GatherND-5")
 class GatherND5(GatherNDBase):
-    """The slices of ``data`` that the tuples in ``indices`` name; axes of the batch become one."""
+    """Slices of ``data`` at the index tuples in ``indices``; batch axes are merged."""
 
     def arrange(self, batch: list[Dimension]) -> list[Dimension]:
         return [Dimension.of(math.prod(batch[1:], start=batch[0]))] if batch else []
@@ -132,7 +132,7 @@ class GatherND5(GatherNDBase):
 
 @op("GatherND-8")
 class GatherND8(GatherNDBase):
-    """The slices of ``data`` that the tuples in ``indices`` name.
+    """Slices of ``data`` at the index tuples in ``indices``.
 
     The page lets axes of the batch broadcast. OpenVINO 2026.4 still asks for equal ones.
     """
@@ -140,7 +140,7 @@ class GatherND8(GatherNDBase):
 
 @op("GatherTree-1")
 class GatherTree(Op):
-    """The tokens of each beam, found by going from its last step back to the parents."""
+    """Tokens of each beam, traced from its last step back through its parents."""
 
     flops_per_element = 0
 

@@ -34,7 +34,7 @@ class ImagePatches(Op):
 
 @op("ExtractImagePatches-3")
 class ExtractImagePatches(ImagePatches):
-    """Cut patches out of ``data`` and lay each one out along the channels."""
+    """Extract patches of ``data``, and flatten each into the channels."""
 
     flops_per_element = 0
 
@@ -88,7 +88,7 @@ class ExtractImagePatches(ImagePatches):
 
 @op("Col2Im-15")
 class Col2Im(ImagePatches):
-    """Put the columns of ``data`` back where patches of an image were; where they overlap, add them up."""
+    """Combine the columns of ``data``, flattened patches, into an image; overlapping elements are added."""
 
     flops_per_element = 0
     flops_per_input = {"data": 1}

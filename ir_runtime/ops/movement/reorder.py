@@ -23,7 +23,7 @@ T_LENGTHS = Element("T_LENGTHS", NUMBERS, "any numeric type")
 
 @op("Roll-7")
 class Roll(Op):
-    """Shift ``data`` by ``shift`` along ``axes``; what leaves at one end enters at the other.
+    """Shift ``data`` by ``shift`` along ``axes``, wrapping around.
 
     OpenVINO accepts axes 0 and -1 of a scalar, which stays as it is.
     """
@@ -60,7 +60,7 @@ class Roll(Op):
 
 @op("Reverse-1", until=1)
 class Reverse(Op):
-    """Turn ``data`` around along some axes."""
+    """Reverse ``data`` along some axes."""
 
     bounded = True
     flops_per_element = 0
@@ -104,7 +104,7 @@ class Reverse(Op):
 
 @op("ReverseSequence-1")
 class ReverseSequence(Op):
-    """Reverse the beginning of each sequence in ``data``: as much of it as ``seq_lengths`` says."""
+    """Reverse the first ``seq_lengths`` elements of each sequence in ``data``."""
 
     bounded = True
     flops_per_element = 0
@@ -161,7 +161,7 @@ class ReverseSequence(Op):
 
 @op("ShuffleChannels-1")
 class ShuffleChannels(Op):
-    """Deal the channels of ``data`` out like cards: the first of each group, then the second of each, and on."""
+    """Interleave groups of channels of ``data``: the first channel of each group, then the second, and so on."""
 
     bounded = True
     flops_per_element = 0

@@ -81,7 +81,7 @@ class ScatterNDUpdateBase(Op):
 
 @op("ScatterNDUpdate-4", spec="movement/scatter-nd-update-3")
 class ScatterNDUpdate4(ScatterNDUpdateBase):
-    """Replace the elements or slices of ``data`` that ``indices`` name with ``updates``.
+    """Replace the elements or slices of ``data`` at ``indices`` by ``updates``.
 
     The page calls it version 3; its opset is the fourth. Negative indices count from the end, as in
     the reference.
@@ -93,7 +93,7 @@ class ScatterNDUpdate4(ScatterNDUpdateBase):
 
 @op("ScatterNDUpdate-15")
 class ScatterNDUpdate15(ScatterNDUpdateBase):
-    """Combine the elements or slices of ``data`` that ``indices`` name with ``updates``."""
+    """Combine the elements or slices of ``data`` at ``indices`` with ``updates``."""
 
     monotonicity = "unknown"
 
@@ -115,7 +115,7 @@ class ScatterNDUpdate15(ScatterNDUpdateBase):
 
 @op("ScatterUpdate-3")
 class ScatterUpdate(Op):
-    """Replace the slices of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
+    """Replace the slices of ``data`` at ``indices`` along ``axis`` by ``updates``."""
 
     bounded = True
     flops_per_element = 0
@@ -207,7 +207,7 @@ class ScatterElementsUpdateBase(Op):
 
 @op("ScatterElementsUpdate-3")
 class ScatterElementsUpdate3(ScatterElementsUpdateBase):
-    """Replace the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
+    """Replace the elements of ``data`` at ``indices`` along ``axis`` by ``updates``."""
 
     def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:
         target[where] = updates
@@ -215,7 +215,7 @@ class ScatterElementsUpdate3(ScatterElementsUpdateBase):
 
 @op("ScatterElementsUpdate-12")
 class ScatterElementsUpdate12(ScatterElementsUpdateBase):
-    """Combine the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
+    """Combine the elements of ``data`` at ``indices`` along ``axis`` with ``updates``."""
 
     monotonicity = "unknown"
 

@@ -23,7 +23,7 @@ def _mask(what: str, *default: tuple[int, ...], default_with_warning: str | None
 
 @op("StridedSlice-1")
 class StridedSlice(Op):
-    """The elements of ``data`` from ``begin`` to before ``end`` by ``strides``, as the masks have it."""
+    """Elements of ``data`` from ``begin`` to before ``end`` by ``strides``, subject to the masks."""
 
     decisions = (
         "an end mask on the way back takes the first element, too, as in OpenVINO's reference",

@@ -14,7 +14,7 @@ from .._lengths import axes_of, check_vector, count_of
 
 @op("Transpose-1")
 class Transpose(Op):
-    """Put the axes of ``data`` into the given ``order``."""
+    """Permute the axes of ``data`` into the given ``order``."""
 
     bounded = True
 

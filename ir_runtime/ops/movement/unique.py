@@ -17,7 +17,7 @@ T_AXIS = Element("T_AXIS", SIGNED[:2], "i64 or i32")
 
 @op("Unique-10")
 class Unique(Op):
-    """The different elements of ``data``, or the different slices of it along ``axis``."""
+    """Unique elements of ``data``, or unique slices along ``axis``."""
 
     flops_per_element = 0
 

@@ -62,7 +62,7 @@ class AdaptivePooling(Op):
 
 @op("AdaptiveAvgPool-8")
 class AdaptiveAvgPool(AdaptivePooling):
-    """Mean of ``data`` under each of as many windows as ``output_size`` says.
+    """Mean of ``data`` over each of ``output_size`` windows.
 
     Integers are rounded, halves to even: so does the plugin for all of them, and the reference for
     8 bits only.
@@ -87,7 +87,7 @@ class AdaptiveAvgPool(AdaptivePooling):
 
 @op("AdaptiveMaxPool-8")
 class AdaptiveMaxPool(AdaptivePooling):
-    """Largest element of ``data`` under each of as many windows as ``output_size`` says, and where it is."""
+    """Maximum of ``data`` over each of ``output_size`` windows, and its index."""
 
     indices = Output(
         "index_element_type", "where in its channel, flattened, each was found: the first, if many"

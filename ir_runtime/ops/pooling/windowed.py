@@ -89,7 +89,7 @@ class DilatedPooling(Pooling):
 
 @op("MaxPool-1")
 class MaxPool1(FloorOrCeil):
-    """Largest element of ``data`` under each window."""
+    """Maximum of ``data`` over each window."""
 
     decisions = (
         "NaN is never the largest, as in OpenVINO's reference",
@@ -141,12 +141,12 @@ class MaxPoolWithIndices(DilatedPooling):
 
 @op("MaxPool-8")
 class MaxPool8(MaxPoolWithIndices, FloorOrCeil):
-    """Largest element of ``data`` under each window, as version 1, and where it is: the first, if many."""
+    """Maximum of ``data`` over each window, as version 1, and the index of its first occurrence."""
 
 
 @op("MaxPool-14")
 class MaxPool14(MaxPoolWithIndices):
-    """As version 8, with one rounding more."""
+    """As version 8, with one more rounding mode."""
 
 
 class AvgPoolBase(Pooling):
@@ -201,14 +201,14 @@ class AvgPoolBase(Pooling):
 
 @op("AvgPool-1")
 class AvgPool1(AvgPoolBase, FloorOrCeil):
-    """Mean of the elements of ``data`` under each window."""
+    """Mean of ``data`` over each window."""
 
 
 @op("AvgPool-14")
 class AvgPool14(AvgPoolBase):
-    """As version 1, with one rounding more."""
+    """As version 1, with one more rounding mode."""
 
 
 @op("AvgPool-16")
 class AvgPool16(AvgPoolBase, DilatedPooling):
-    """As version 14, with windows that may have gaps."""
+    """As version 14, with dilations."""

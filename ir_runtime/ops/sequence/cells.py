@@ -44,7 +44,7 @@ class RNNCell(RNN, Cell):
 
 @op("GRUCell-3")
 class GRUCell(GRU, Cell):
-    """One step of a gated recurrent unit: a mixture, by the gate z, of the hidden state and a new one.
+    """One step of a gated recurrent unit: the gate z blends the hidden state with a new one.
 
     OpenVINO does not read a layer without ``b``, which the page lets be absent.
     """
@@ -102,7 +102,7 @@ class LSTMCellBase(LSTM, Cell):
 
 @op("LSTMCell-4", spec="sequence/lstm-cell-1")
 class LSTMCell4(LSTMCellBase):
-    """One step of a long short-term memory: the gates say what its cell state forgets, takes in and shows.
+    """One step of a long short-term memory: gates control what its cell state forgets, adds and outputs.
 
     OpenVINO does not read a layer without ``b``, which the page lets be absent.
     """
@@ -110,7 +110,7 @@ class LSTMCell4(LSTMCellBase):
 
 @op("LSTMCell-1")
 class LSTMCell1(LSTMCellBase):
-    """As version 4, with peepholes, coupled gates and gates in other orders, of which the page says nothing.
+    """As version 4, with peepholes, coupled gates and other gate orders, which the page does not mention.
 
     OpenVINO's plugin reads and then ignores these three, its reference has no order but fico.
     """

@@ -28,7 +28,7 @@ from ..kernels.ctc import best_path, collapse, loss
 
 @op("CTCGreedyDecoder-1", spec="sequence/ctc-greedy-decoder-1")
 class CTCGreedyDecoder(Op):
-    """The most likely class of each step in ``data``, without repetitions and without the last class, the blank."""
+    """Most likely class of each step in ``data``, without repetitions and the blank, the last class."""
 
     flops_per_element = 0
     flops_per_input = {"data": 1}
@@ -57,7 +57,7 @@ class CTCGreedyDecoder(Op):
 
 @op("CTCGreedyDecoderSeqLen-6", spec="sequence/ctc-greedy-decoder-seq-len-6")
 class CTCGreedyDecoderSeqLen(Op):
-    """The most likely class of each step in ``data``, without repetitions and blanks, and how many are left."""
+    """Most likely class of each step in ``data``, without repetitions and blanks, and the resulting lengths."""
 
     flops_per_element = 0
     flops_per_input = {"data": 1}
@@ -107,7 +107,7 @@ class CTCGreedyDecoderSeqLen(Op):
 
 @op("CTCLoss-4", spec="sequence/ctc-loss-4")
 class CTCLoss(Op):
-    """How unlikely ``labels`` are, given ``logits``: minus the log of the probability of all paths to them."""
+    """CTC loss: the negative log probability of all paths of ``logits`` to ``labels``."""
 
     flops_per_element = 0
 

@@ -42,12 +42,12 @@ class SingleStateSequence(Sequence):
 
 @op("RNNSequence-5")
 class RNNSequence(RNN, SingleStateSequence):
-    """A plain recurrent cell along the sequences in ``x``, as many elements of each as it has."""
+    """Run a plain recurrent cell along the sequences in ``x``, each up to its own length."""
 
 
 @op("GRUSequence-5")
 class GRUSequence(GRU, SingleStateSequence):
-    """A gated recurrent unit along the sequences in ``x``, as many elements of each as it has."""
+    """Run a gated recurrent unit along the sequences in ``x``, each up to its own length."""
 
     b = Input(
         T_FLOAT,
@@ -58,7 +58,7 @@ class GRUSequence(GRU, SingleStateSequence):
 
 @op("LSTMSequence-5")
 class LSTMSequence(LSTM, Sequence):
-    """A long short-term memory along the sequences in ``x``, as many elements of each as it has."""
+    """Run a long short-term memory along the sequences in ``x``, each up to its own length."""
 
     initial_cell_state = Input(T_FLOAT, "[batch, directions, hidden]")
     sequence_lengths = Input(T_INDEX, "how many elements each sequence has, [batch]")

@@ -15,7 +15,7 @@ from .._lengths import check_vector, count_of, listed, product
 
 @op("Reshape-1")
 class Reshape(Op):
-    """Give the elements of ``data``, in order, the lengths in ``shape``."""
+    """Reshape ``data`` to ``shape``, keeping the order of its elements."""
 
     bounded = True
 

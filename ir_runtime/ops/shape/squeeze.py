@@ -89,7 +89,7 @@ class Squeeze1(SqueezeBase):
 
 @op("Unsqueeze-1")
 class Unsqueeze(Op):
-    """Insert axes of length 1 into ``data``, such that they stand at ``axes`` of the result."""
+    """Insert axes of length 1 into ``data``, at ``axes`` of the result."""
 
     bounded = True
 

@@ -184,7 +184,7 @@ class DFT(FourierTransform):
 
 @op("IDFT-7")
 class IDFT(FourierTransform):
-    """The inverse of DFT: of ``data`` along ``axes``, divided by how many numbers are transformed."""
+    """Inverse discrete Fourier transform of ``data`` along ``axes``, divided by the number of elements."""
 
     def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
         return as_pairs(np.fft.ifftn(as_complex(data), sizes, places))
@@ -220,7 +220,7 @@ class RDFT(RealFourierTransform):
 
 @op("IRDFT-9")
 class IRDFT(RealFourierTransform):
-    """The real numbers of which ``data`` is what RDFT gives along ``axes``.
+    """Inverse of RDFT: the real signal whose transform along ``axes`` is ``data``.
 
     Where ``signal_size`` does not tell how many there are along the last of ``axes``, they are even.
     """

@@ -104,7 +104,7 @@ class STFT(STFTBase):
 
 @op("ISTFT-16")
 class ISTFT(STFTBase):
-    """The signal of which ``data`` is what STFT gives: frames added up, and divided by the windows' squares.
+    """Inverse of STFT: frames are added, and divided by the sum of squared windows.
 
     Where no window reaches, the signal is 0.
     """

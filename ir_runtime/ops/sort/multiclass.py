@@ -131,7 +131,7 @@ class BatchedNms(Op):
 
 @op("MatrixNms-8", spec="sort/matrix-non-max-suppression-8")
 class MatrixNms(BatchedNms):
-    """Which of ``boxes`` are left of each class, when every one lowers the scores of those it overlaps.
+    """Select ``boxes`` of each class; each box lowers the scores of those it overlaps.
 
     All at once: a score is lowered by the one overlap that lowers it most, the less the more the other
     box is overlapped itself. In OpenVINO, sort_result_type only matters over all images: of one, boxes
@@ -192,7 +192,7 @@ class MulticlassNmsBase(BatchedNms):
 
 @op("MulticlassNms-8", spec="sort/multiclass-non-max-suppression-8")
 class MulticlassNms8(MulticlassNmsBase):
-    """Which of ``boxes`` are left of each class, when the best suppress those they overlap."""
+    """Select ``boxes`` of each class; the best suppress those they overlap."""
 
     def infer(self, boxes: Value, scores: Value) -> tuple[PartialShape, ...]:
         return self.shapes(*box_counts(boxes, scores))
@@ -203,7 +203,7 @@ class MulticlassNms8(MulticlassNmsBase):
 
 @op("MulticlassNms-9", spec="sort/multiclass-non-max-suppression-9")
 class MulticlassNms9(MulticlassNmsBase):
-    """As version 8; classes may have boxes of their own, those of all images in one list."""
+    """As version 8; classes may have separate boxes, with those of all images in one list."""
 
     boxes = Input(T_BOX, "[images, boxes, 4]; or [classes, boxes, 4], if there is roisnum: x1, y1, x2, y2")
     scores = Input(T_BOX, "[images, classes, boxes], or [classes, boxes]")

@@ -15,7 +15,7 @@ from .suppression import SCORES, Found, NmsWithScores
 
 @op("NMSRotated-13")
 class NMSRotated(NmsWithScores):
-    """Which of rotated ``boxes`` are left of each class, when those with the best scores suppress what they overlap."""
+    """Select rotated ``boxes`` of each class; those with the best scores suppress those they overlap."""
 
     boxes = Input(T_FLOAT, "[batches, boxes, 5]: x and y of the centre, width, height, angle in radians")
     scores = Input(T_FLOAT, SCORES, mixed=True)

@@ -18,7 +18,7 @@ from .._define.operation import Input, Op, Output, T, attr, check_index_types, o
 
 @op("SearchSorted-15")
 class SearchSorted(Op):
-    """Where to insert each of ``values`` so that ``sorted_sequence`` stays sorted.
+    """Positions at which to insert ``values`` so that ``sorted_sequence`` stays sorted.
 
     Files call the attribute right_mode that the page calls right, and may have output_type.
     """

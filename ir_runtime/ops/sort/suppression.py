@@ -166,7 +166,7 @@ class IndicesOnlyNms(AxisAlignedNms):
 
 @op("NonMaxSuppression-1")
 class NonMaxSuppression1(IndicesOnlyNms):
-    """Which of ``boxes`` are left of each class, when those with the best scores suppress what they overlap."""
+    """Select ``boxes`` of each class; those with the best scores suppress those they overlap."""
 
     selected_indices = Output(ElementType.i64, "[n, 3]: batch entry, class and box of each")
 
@@ -193,7 +193,7 @@ class NonMaxSuppression3(TypedIndicesNms):
 
 @op("NonMaxSuppression-4")
 class NonMaxSuppression4(TypedIndicesNms):
-    """As version 3; only the output of plugins that need a static shape is larger."""
+    """As version 3; only plugins that need static shapes return a larger output."""
 
 
 class NmsWithScores(NonMaxSuppressionBase):
@@ -259,7 +259,7 @@ class SoftNms(NmsWithScores, AxisAlignedNms):
 
 @op("NonMaxSuppression-5", spec="sort/no-max-suppression-5")
 class NonMaxSuppression5(SoftNms):
-    """As version 4, with soft suppression, and with scores.
+    """As version 4, with soft suppression; also returns scores.
 
     Where scores are lowered, boxes that overlap by iou_threshold are still suppressed: so on the page
     and in the reference; the plugin treats this version as version 9.

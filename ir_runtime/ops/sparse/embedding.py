@@ -145,12 +145,12 @@ class OffsetBags(EmbeddingBagBase):
 
 @op("EmbeddingBagOffsetsSum-3")
 class EmbeddingBagOffsetsSum(OffsetBags):
-    """For each bag, the sum of the rows of ``emb_table`` that its ``indices`` name."""
+    """For each bag, the sum of the rows of ``emb_table`` at its ``indices``."""
 
 
 @op("EmbeddingBagOffsets-15")
 class EmbeddingBagOffsets(OffsetBags):
-    """For each bag, the sum or mean of the rows of ``emb_table`` that its ``indices`` name."""
+    """For each bag, the sum or mean of the rows of ``emb_table`` at its ``indices``."""
 
     reduction: Literal["sum", "mean"] = attr(
         "sum", doc="how rows of a bag are reduced; only sum takes weights"
@@ -181,12 +181,12 @@ class PackedBags(EmbeddingBagBase):
 
 @op("EmbeddingBagPackedSum-3")
 class EmbeddingBagPackedSum(PackedBags):
-    """For each row of ``indices``, the sum of the rows of ``emb_table`` that it names."""
+    """For each row of ``indices``, the sum of those rows of ``emb_table``."""
 
 
 @op("EmbeddingBagPacked-15")
 class EmbeddingBagPacked(PackedBags):
-    """For each row of ``indices``, the sum or mean of the rows of ``emb_table`` that it names."""
+    """For each row of ``indices``, the sum or mean of those rows of ``emb_table``."""
 
     reduction: Literal["sum", "mean"] = attr(
         "sum", doc="how rows of a bag are reduced; only sum takes weights"
