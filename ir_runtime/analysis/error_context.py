@@ -3,15 +3,132 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
 
 from ..codes import Code
 from ..errors import ExecutionError, IRError, LimitError
-from ..ir.graph import Layer
-from ..ir.tensor import Array
-from .expected import Expected, RefusedInputError
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Layer, Port
+from ..ir.operation import Operation
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, TensorType, Value
 
-__all__ = ["Failing", "with_context", "is_placed"]
+__all__ = ["Expected", "Failing", "RefusedInputError", "expected", "is_placed", "with_context"]
+
+_Place: TypeAlias = tuple[int, int]
+"""An input of the step, and 0; or a negative offset to an earlier layer, and the number of its output."""
+
+
+class RefusedInputError(Exception):
+    """Inference refuses the inputs of a layer of a step."""
+
+    def __init__(self, layer: Layer, reason: IRError) -> None:
+        super().__init__(reason.message)
+        self.layer: Layer = layer
+        self.reason: IRError = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The layers of a step, and the sources of their inputs."""
+
+    layers: tuple[Layer, ...]
+    places: tuple[tuple[_Place, ...], ...]
+    """For each layer, the sources of its inputs."""
+    elements: tuple[ElementType, ...]
+    """The element types of the step's inputs."""
+
+    def types(self, arrays: Sequence[Array]) -> tuple[TensorType, ...]:
+        """Infer the types of the outputs.
+
+        Raises:
+            RefusedInputError: if a layer refuses its inputs.
+        """
+        return self.results(
+            [_value(array, element) for array, element in zip(arrays, self.elements, strict=True)]
+        )[-1]
+
+    def results(self, operands: Sequence[Value]) -> list[tuple[TensorType, ...]]:
+        """Infer the types of the outputs of every layer.
+
+        Raises:
+            RefusedInputError: if a layer refuses its inputs.
+        """
+        results: list[tuple[TensorType, ...]] = []
+        for layer, places in zip(self.layers, self.places, strict=True):
+            assert layer.op is not None
+            inputs = [Value(results[at][number]) if at < 0 else operands[at] for at, number in places]
+            try:
+                results.append(self._infer_widened(layer.op, inputs, places))
+            except IRError as reason:
+                raise RefusedInputError(layer, reason) from None
+        return results
+
+    def _infer_widened(
+        self, op: Operation, inputs: Sequence[Value], places: Sequence[_Place]
+    ) -> tuple[TensorType, ...]:
+        """Infer an operation's output types, also where it runs in f64 though it refuses f64.
+
+        A model that declares such inputs is refused when read, so the graph was widened (`widen`).
+        """
+        try:
+            return op.infer_types(*inputs)
+        except IRError as reason:
+            widened = [
+                value.element is ElementType.f64 and (at < 0 or self.elements[at] is not ElementType.dynamic)
+                for value, (at, _) in zip(inputs, places, strict=True)
+            ]
+            if reason.code != Code.ELEMENT_TYPE or not any(widened):
+                raise
+        f32 = [
+            _as(value, ElementType.f32) if wide else value
+            for value, wide in zip(inputs, widened, strict=True)
+        ]
+        types = op.infer_types(*f32)
+        return tuple(
+            TensorType(ElementType.f64, t.shape) if t.element is ElementType.f32 else t for t in types
+        )
+
+    def refusal(self, arrays: Sequence[Array]) -> RefusedInputError | None:
+        """Return why inference refuses these inputs, if it does."""
+        try:
+            self.types(arrays)
+        except RefusedInputError as refusal:
+            return refusal
+        except Exception:  # a failed inference explains nothing
+            return None
+        return None
+
+
+def expected(
+    graph: Graph, layers: tuple[Layer, ...], reads: Sequence[Port], elements: Sequence[ElementType]
+) -> Expected:
+    """Describe a step for inference: ``reads`` are its inputs; layers may read earlier outputs."""
+    places: list[tuple[_Place, ...]] = []
+    places_of_inputs = {port: place for place, port in reversed(list(enumerate(reads)))}
+    before: dict[int, int] = {}
+
+    def place(source: Port, index: int) -> _Place:
+        if source.layer in before:
+            return before[source.layer] - index, source.number
+        return places_of_inputs[source], 0
+
+    for index, layer in enumerate(layers):
+        sources = [source for source in graph.sources(layer) if source is not None]
+        places.append(tuple(place(source, index) for source in sources))
+        before[layer.id] = index
+    return Expected(layers, tuple(places), tuple(elements))
+
+
+def _as(value: Value, element: ElementType) -> Value:
+    return replace(value, type=TensorType(element, value.shape))
+
+
+def _value(array: Array, element: ElementType) -> Value:
+    if element is ElementType.dynamic:
+        return Value.constant(array)
+    return Value(TensorType(element, PartialShape(array.shape)), array)
 
 
 class Failing(Protocol):

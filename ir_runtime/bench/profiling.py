@@ -12,8 +12,7 @@ from typing import Any
 from ..analysis.cost.counted import Cost, LayerCount
 from ..backends import chosen as chosen_backend
 from ..errors import InputError
-from ..executor.observers import Profile, TimedStep
-from ..executor.step import Step
+from ..executor.step import Profile, Step, TimedStep
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value

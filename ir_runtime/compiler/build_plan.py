@@ -9,13 +9,11 @@ from typing import Any
 
 from .._util.forks import computing
 from .._util.scoped import Scope
-from ..analysis.expected import Expected, expected
+from ..analysis.error_context import Expected, expected
 from ..backends import Backend, Compute, Kernel
-from ..executor.guard import guarded
-from ..executor.length_check import LengthCheck, checked
-from ..executor.output_contract import OutputContract
+from ..executor.guard import LengthCheck, checked, guarded
 from ..executor.plan import ExecutionPlan
-from ..executor.step import Declared, Step
+from ..executor.step import Declared, OutputContract, Step
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.operation import is_external
@@ -23,9 +21,8 @@ from ..ir.pages import held
 from ..ir.tensor import Array, TensorType, bytes_of, check_lengths, empty_results
 from ..limits import current
 from ..ops import elementwise
-from .choose_kernel import needs_run
+from .choose_kernel import needs_run, plain
 from .memory import Peak, peak, reuse_slots, with_frees
-from .mixed_inputs import plain
 from .program import Group, Options, Program
 
 __all__ = ["PlanBuilder"]

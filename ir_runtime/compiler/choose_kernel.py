@@ -1,11 +1,11 @@
-"""The kernel of one layer: from the first backend that has one, or else the reference."""
+"""Choose the kernel of each layer: of the first backend that has one, else the reference; and pack its weights."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from .._util import deadline
 from ..analysis.infer import Inferred, infer
@@ -15,23 +15,21 @@ from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
 from ..executor.context import VARIABLES, advance
-from ..executor.output_contract import OutputContract
 from ..executor.plan import ExecutionPlan
+from ..executor.step import OutputContract
 from ..executor.subgraphs import Visitor, contract_checked, with_booleans
 from ..ir.array import Packed
 from ..ir.element import ElementType
-from ..ir.graph import Body, Layer, Port
+from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.operation import Operation, is_external
 from ..ir.pages import held
 from ..ir.tensor import Array, TensorType, Value
 from ..ops import Op
 from ..ops.infrastructure.ends import Constant
-from .mixed_inputs import plain
-from .needed import needed
-from .program import Group, Options, Program
+from .program import Group, Options, Program, needed
 from .quantized_weights import unpack
 
-__all__ = ["choose_kernel", "lone_group", "needs_run"]
+__all__ = ["choose_kernel", "hide_mixed_inputs", "lone_group", "needs_run", "pack", "plain", "select"]
 
 
 def choose_kernel(program: Program, options: Options, layer: Layer, used: Collection[Port]) -> KernelTemplate:
@@ -178,3 +176,83 @@ def needs_run(layer: Layer) -> bool:
 def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
     """Return the required type of each Parameter of a body, by layer id."""
     return {id: OutputContract.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}
+
+
+class MixedInputs:
+    """The operation of a layer with mixed inputs, under a class unknown to backends.
+
+    Kernels assume one type for all inputs with the same type variable. Other code sees the operation itself.
+    """
+
+    def __init__(self, op: Operation) -> None:
+        self.plain = op
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "plain":  # unset while an instance is being copied
+            raise AttributeError(name)
+        return getattr(self.plain, name)
+
+
+def hide_mixed_inputs(program: Program, options: Options) -> None:
+    """Leave layers with mixed floating-point inputs to the reference, which computes in the widest type.
+
+    Before: element types are final.
+    After: the operation of such a layer is a `MixedInputs`, so that no backend finds a kernel or a pattern for it.
+    """
+    if not options.backends:
+        return
+    mixed = {
+        layer.id: replace(layer, op=cast("Operation", MixedInputs(op)))
+        for layer in program.layers
+        if (op := layer.op) is not None
+        and op.has_mixed_inputs
+        and op.is_mixed([program.values[port].element for port in program.reads(layer)])
+    }
+    if mixed:
+        graph = program.graph
+        layers = [mixed.get(layer.id, layer) for layer in graph.layers.values()]
+        program.graph = Graph(layers, graph.edges, graph.severed)
+        program.layers = [program.graph[layer.id] for layer in program.layers]
+
+
+def plain(op: Operation) -> Operation:
+    """Return the operation of the layer itself."""
+    return op.plain if isinstance(op, MixedInputs) else op
+
+
+def select(program: Program, options: Options) -> None:
+    """Group the layers of patterns; other kernels are chosen lazily.
+
+    Before: ``layers`` are those that run, and ``fusions`` says which of them end a fusion.
+    After: ``groups`` has a group that ends with each of the layers, in order.
+    """
+    fusions = program.fusions
+    read = set(program.outputs)
+    for layer in program.layers:
+        fusion = fusions.get(layer.id)
+        read.update(program.reads(layer) if fusion is None else fusion.reads)
+    program.groups = [_group(program, options, layer, read) for layer in program.layers]
+
+
+def _group(program: Program, options: Options, layer: Layer, read: Collection[Port]) -> Group:
+    if (fusion := program.fusions.get(layer.id)) is not None:
+        return Group(fusion.layers, lambda: fusion.kernel, fusion.reads, fusion.pattern)
+    if not program.packed.keys().isdisjoint(program.reads(layer)):
+        # Weights unpacked for a layer are visible to later ones.
+        return lone_group(program, options, layer, read)
+    return Group.of(program.graph, layer, partial(choose_kernel, program, options, layer, read))
+
+
+def pack(program: Program, options: Options) -> None:
+    """Let kernels pack their weights, now that the fusions are final.
+
+    Before: no more layers are fused.
+    After: the kernel of every group is a `Kernel`, and its template is dropped.
+    """
+    program.groups = [_pack_group(program, group) for group in program.groups]
+
+
+def _pack_group(program: Program, group: Group) -> Group:
+    prepared = group.with_kernel(group.ready)
+    program.release(group.reads)
+    return prepared

@@ -16,19 +16,15 @@ from ..errors import InputError
 from ..executor.plan import ExecutionPlan
 from ..ir.graph import Graph, Port
 from ..limits import Limits, current, within
-from .bf16 import store_bf16
 from .build_plan import PlanBuilder
-from .f16 import compute_f16_in_f32
+from .choose_kernel import hide_mixed_inputs, pack, select
 from .fold import fold
 from .fuse import fuse
 from .kv_cache import append_to_caches
 from .match import match
-from .mixed_inputs import hide_mixed_inputs
-from .needed import needed
-from .pack import pack
-from .program import Options, Program
+from .precision import compute_f16_in_f32, store_bf16
+from .program import Options, Program, needed
 from .quantized_weights import keep_quantized
-from .select import select
 from .shape_arithmetic import find_shape_arithmetic
 
 __all__ = ["PASSES", "After", "Pass", "compile_plan", "check_pass"]

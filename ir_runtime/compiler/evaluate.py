@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..analysis.error_context import with_context
-from ..analysis.expected import Expected, expected
+from ..analysis.error_context import Expected, expected, with_context
 from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value, bytes_of, check_lengths, empty_results

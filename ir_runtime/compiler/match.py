@@ -1,17 +1,21 @@
-"""The pass ``match``: find layers that one kernel computes together, and drop unused layers."""
+"""The pass ``match``: find layers that one kernel computes together, and drop unused layers; kernels for several shapes."""
 
 from __future__ import annotations
 
-from ..backends import Fusion, MatchContext, Refusal
-from ..executor.shape_cache import ShapeCache
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from ..backends import Fusion, Kernel, MatchContext, Refusal
+from ..executor.context import RUN
+from ..executor.plan import ExecutionPlan
 from ..ir.graph import Layer, Port
+from ..ir.tensor import Array
 from .build_plan import PlanBuilder
 from .choose_kernel import lone_group
-from .needed import sinks
-from .program import Options, Program
+from .program import Options, Program, sinks
 from .shape_arithmetic import dependency_chain
 
-__all__ = ["match"]
+__all__ = ["ShapeCache", "match"]
 
 
 def match(program: Program, options: Options) -> None:
@@ -71,3 +75,43 @@ def _shape_cached(program: Program, options: Options, layer: Layer) -> Fusion | 
     groups = [lone_group(program, options, member, read) for member in layers]
     plan = PlanBuilder(program, options).inner_plan(groups, reads, writes)
     return Fusion(layers, reads, ShapeCache(plan).kernel, "shape arithmetic")
+
+
+# What is kept for a step: results of this many bytes, for this many shapes.
+KEPT = 1 << 20
+REMEMBERED = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapeCache:
+    """Computes shape arithmetic from the tensors whose shapes are used.
+
+    Args:
+        plan: computes the result.
+        known: results by shapes.
+    """
+
+    plan: ExecutionPlan
+    known: dict[Hashable, tuple[Array, ...]] = field(default_factory=dict)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel; the steps of the plan check inputs."""
+        return Kernel(self, checks_inputs=True, of_shapes=True)
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        key = arrays[0].shape if len(arrays) == 1 else tuple([array.shape for array in arrays])
+        results = self.known.get(key)
+        return self._compute(key, arrays) if results is None else results
+
+    def _compute(self, key: Hashable, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        results = tuple(self.plan.execute(arrays, RUN.get()))
+        for array in results:
+            array.flags.writeable = False  # who gets one of them as an output of the model, gets a copy
+        size = sum(array.nbytes for array in results)
+        if size <= KEPT:
+            kept = sum(array.nbytes for known in list(self.known.values()) for array in known)
+            if kept + size > KEPT or len(self.known) >= REMEMBERED:
+                self.known.clear()
+            self.known[key] = results
+        return results

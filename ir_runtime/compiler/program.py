@@ -1,4 +1,4 @@
-"""The program transformed by passes: layers, knowledge about ports, and chosen kernels."""
+"""The program transformed by passes: the layers that outputs need, knowledge about ports, and chosen kernels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from .._util.forks import cached_property
 from ..analysis.infer import Inferred
 from ..backends import Backend, Fusion, Kernel, KernelTemplate, Precision, Refusal
+from ..codes import Code
+from ..errors import UnsupportedError
 from ..executor.plan import ExecutionPlan
 from ..ir.element import ElementType
 from ..ir.graph import Body, Graph, Layer, Port
@@ -18,7 +20,7 @@ from ..ir.quantized_weights import QuantizedWeights
 from ..ir.tensor import Array, TensorType, Value
 from .widen import Widened
 
-__all__ = ["Group", "Options", "Program", "StoredWeights"]
+__all__ = ["Group", "Options", "Program", "StoredWeights", "needed", "sinks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +193,41 @@ class Program:
     def widened_body(self, layer: Layer, body: Body) -> Widened | None:
         """Return the result of widening a body."""
         return None if self.widened is None else self.widened.bodies.get((layer.id, body.name))
+
+
+def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
+    """Return the layers that ``outputs`` depend on, in order, with all Parameters and layers with side effects.
+
+    Raises:
+        UnsupportedError: if an operation is unknown, or a constant has no data.
+    """
+    ancestors = graph.ancestors([port.layer for port in outputs] + [layer.id for layer in sinks(graph)])
+    layers = [layer for layer in graph if layer.id in ancestors or layer.type == "Parameter"]
+    _check_operations(layers)
+    return layers
+
+
+def sinks(graph: Graph) -> list[Layer]:
+    """Return the layers that run for their side effects."""
+    return [layer for layer in graph if layer.op is not None and layer.op.has_side_effects]
+
+
+def _check_operations(layers: Sequence[Layer]) -> None:
+    unknown = [layer for layer in layers if layer.op is None]
+    if not unknown:
+        return
+    constants = [layer for layer in unknown if layer.type in ("Constant", "Const")]
+    if constants:
+        raise UnsupportedError(
+            "constants that the outputs depend on have no data",
+            code=Code.WEIGHTS_MISSING,
+            where=constants[0].where,
+            hint="read the model with its .bin: the report of the model says what is wrong with it",
+        )
+    names = ", ".join(sorted({f"{layer.type} ({layer.version})" for layer in unknown}))
+    raise UnsupportedError(
+        f"these operations are unknown, or have attributes that are not allowed: {names}",
+        code=Code.UNKNOWN_OPERATION,
+        where=unknown[0].where,
+        hint="declare an operation of your own with ir_runtime.ops.op; see examples/custom_op",
+    )

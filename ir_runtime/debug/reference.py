@@ -13,8 +13,7 @@ from ..analysis.infer import Inferred
 from ..backends import load
 from ..codes import Code
 from ..compiler.compile import compile_plan
-from ..compiler.least_memory import least_memory
-from ..compiler.memory import Peak
+from ..compiler.memory import Peak, least_memory
 from ..compiler.widen import has_f16, widen
 from ..errors import InputError, IRError
 from ..executor.guard import check_room

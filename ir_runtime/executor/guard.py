@@ -1,4 +1,4 @@
-"""Check sizes before a step runs, where they are not known when compiling.
+"""Check sizes and lengths before a step runs, where they are not known when compiling.
 
 A step whose results have known sizes needs no guard: these sizes are summed once, when compiling. Other kernels are
 wrapped in a guard, which must be cheap for shapes that recur:
@@ -23,16 +23,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..analysis.expected import Expected
-from ..backends import Compute, Kernel, ResultShape
+from ..analysis.error_context import Expected, RefusedInputError
+from ..backends import Accepts, Compute, Kernel, ResultShape, any_lengths
 from ..diagnostics import Location
-from ..ir.tensor import Array, TensorType, bytes_of, check_lengths, empty_results
-from .base_buffers import base_buffer_of
+from ..errors import ExecutionError
+from ..ir.dimension import Symbol
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, TensorType, Value, bytes_of, check_lengths, empty_results
 from .context import RUN, Run
+from .step import base_buffer_of
 
-__all__ = ["Guard", "alive", "check_room", "guarded", "reserve"]
+__all__ = ["Guard", "LengthCheck", "alive", "check_room", "checked", "guarded", "reserve"]
 
-# The most shapes that a guard caches; lengths that grow with every run do not recur.
+# The most shapes that a guard or a check of lengths caches; lengths that grow with every run do not recur.
 REMEMBERED = 64
 # Contents of inputs with at most this many elements are a part of the key.
 SMALL = 64
@@ -230,3 +234,121 @@ def alive(run: Run, results: Sequence[Array] = ()) -> int:
                 root = base_buffer_of(array)
                 sizes[root] = max(sizes.get(root, 0), array.nbytes)
     return sum(sizes.values())
+
+
+def checked(kernel: Kernel, check: LengthCheck) -> Kernel:
+    """Return a kernel that refuses the lengths that inference refuses."""
+    unknown = [index for index, type in enumerate(check.reads) if type.shape.is_dynamic]
+    if not unknown or kernel.accepts is any_lengths:
+        return kernel
+    return kernel.wrapped(_checking(kernel.whole, check, unknown, kernel.accepts))
+
+
+def _checking(run: Compute, check: LengthCheck, unknown: Sequence[int], accepts: Accepts | None) -> Compute:
+    """Return a function that checks lengths first."""
+    if accepts is not None:
+        return _by_itself(run, check, accepts)
+    return _of_one(run, check, unknown[0]) if len(unknown) == 1 else _of_several(run, check, unknown)
+
+
+def _of_one(run: Compute, check: LengthCheck, index: int) -> Compute:
+    accepted = check.accepted
+
+    def checking(*arrays: Array) -> Array | tuple[Array, ...]:
+        if (shape := arrays[index].shape) not in accepted:
+            check.accept(arrays, shape)
+        return run(*arrays)
+
+    return checking
+
+
+def _of_several(run: Compute, check: LengthCheck, unknown: Sequence[int]) -> Compute:
+    accepted = check.accepted
+
+    def checking(*arrays: Array) -> Array | tuple[Array, ...]:
+        shapes = tuple([arrays[index].shape for index in unknown])
+        if shapes not in accepted:
+            check.accept(arrays, shapes)
+        return run(*arrays)
+
+    return checking
+
+
+def _by_itself(run: Compute, check: LengthCheck, accepts: Accepts) -> Compute:
+    def checking(*arrays: Array) -> Array | tuple[Array, ...]:
+        if not accepts(*arrays):
+            check.accept(arrays)
+        return run(*arrays)
+
+    return checking
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LengthCheck:
+    """The facts about a step when its kernel was chosen.
+
+    Args:
+        expected: the inference of its layers.
+        reads: the types of its inputs.
+        contents: the contents of inputs fixed in the plan, or ``None``.
+        made: the result types of each layer.
+    """
+
+    expected: Expected
+    reads: tuple[TensorType, ...]
+    contents: tuple[Array | None, ...]
+    made: tuple[tuple[TensorType, ...], ...]
+    accepted: set[Hashable] = field(default_factory=set)
+    """Shapes of the inputs of unknown lengths that were accepted before."""
+
+    def accept(self, arrays: Sequence[Array], key: Hashable = None) -> None:
+        """Check the lengths of the inputs, and cache them by ``key`` unless it is ``None``.
+
+        Raises:
+            RefusedInputError: if a layer refuses the inputs; it names the layer.
+        """
+        lengths: dict[Symbol, int] = {}
+        for array, type in zip(arrays, self.reads, strict=True):
+            self._compare(PartialShape(array.shape), type, lengths)
+        results = self.expected.results(list(map(_value, arrays, self.expected.elements, self.contents)))
+        for types, made in zip(results, self.made, strict=True):
+            for result, type in zip(types, made, strict=False):
+                self._compare(result.shape, type, lengths)
+        if key is not None:
+            if len(self.accepted) >= REMEMBERED:
+                self.accepted.clear()
+            self.accepted.add(key)
+
+    def _compare(self, shape: PartialShape, type: TensorType, lengths: dict[Symbol, int]) -> None:
+        """Compare the shape of a tensor with the expected type."""
+        if not _agree(shape, type.shape, lengths):
+            reason = ExecutionError(
+                f"expected {type.shape}, as was inferred, got {shape}",
+                hint="a layer before it computes something else than the file says",
+            )
+            raise RefusedInputError(self.expected.layers[-1], reason)
+
+
+def _value(array: Array, element: ElementType, contents: Array | None) -> Value:
+    """Return the value visible to inference: contents only if equal in every run."""
+    if element is ElementType.dynamic:
+        element = ElementType.from_dtype(array.dtype)
+    return Value(TensorType(element, PartialShape(array.shape)), contents)
+
+
+def _agree(shape: PartialShape, known: PartialShape, lengths: dict[Symbol, int]) -> bool:
+    """Return whether a shape is possible; ``lengths`` collects the lengths of symbols."""
+    if shape.rank is None or known.rank is None:
+        return True
+    return shape.rank == known.rank and all(
+        dim.is_dynamic
+        or (
+            expected.contains(dim.min)
+            and (expected.symbol is None or _same(lengths, expected.symbol, dim.min))
+        )
+        for dim, expected in zip(shape, known, strict=True)
+    )
+
+
+def _same(lengths: dict[Symbol, int], symbol: Symbol, length: int) -> bool:
+    return lengths.setdefault(symbol, length) == length

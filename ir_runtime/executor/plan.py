@@ -25,11 +25,9 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, check_lengths
 from ..limits import DEFAULT, Limits, set_limits
-from .base_buffers import base_buffer_of
 from .context import RUN, Run, State
 from .interpreter import ObserverError, interpret, located, watched
-from .output_contract import OutputContract
-from .step import Observer, Patch, Step, as_array, as_outputs
+from .step import Observer, OutputContract, Patch, Step, as_array, as_outputs, base_buffer_of
 
 __all__ = ["ExecutionPlan", "Programs", "instructions_of"]
 

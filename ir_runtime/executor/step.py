@@ -1,22 +1,36 @@
-"""A step of a plan, and the protocol of observers of its runs."""
+"""A step of a plan, what its outputs must be, and the observers of its runs."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ..analysis.expected import Expected
+from ..analysis.error_context import Expected
 from ..backends import Compute, Kernel
 from ..backends.core.replay import Slots
+from ..codes import Code
 from ..errors import ExecutionError
 from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import Array, TensorType
 
-__all__ = ["Declared", "Observer", "Patch", "Slots", "Step", "as_array", "as_outputs"]
+__all__ = [
+    "Declared",
+    "Observer",
+    "OutputContract",
+    "Patch",
+    "Profile",
+    "Slots",
+    "Step",
+    "TimedStep",
+    "as_array",
+    "as_outputs",
+    "base_buffer_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +233,91 @@ class Observer(Protocol):
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
         """Observe ``step``, a layer, after it ran, with its ``outputs`` and the ``seconds`` that it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputContract:
+    """The inferred type of an output of a layer."""
+
+    layer: Layer
+    type: TensorType
+    dtype: np.dtype[np.generic] | None
+    shape: tuple[int, ...] | None
+    """The shape, if all of it is known."""
+
+    @classmethod
+    def of(cls, layer: Layer, type: TensorType) -> OutputContract:
+        """Return the contract of an output from its inferred type."""
+        dtype = None if type.element is ElementType.dynamic else type.element.dtype
+        return cls(layer, type, dtype, type.shape.static if type.shape.is_static else None)
+
+    def check(self, array: Array) -> None:
+        """Check a result.
+
+        Raises:
+            ExecutionError: if the result differs; it names the layer.
+        """
+        fits = array.shape == self.shape or self.type.shape.contains(array.shape)
+        if fits and (self.dtype is None or array.dtype == self.dtype):
+            return
+        raise ExecutionError(
+            f"gave {_describe(array)} where {self.type} was inferred",
+            code=Code.LAYER_FAILED,
+            where=self.layer.where,
+            hint="what the file says of the layer contradicts what it computes",
+        )
+
+
+def _describe(array: Array) -> str:
+    try:
+        element = ElementType.from_dtype(array.dtype).label
+    except ValueError:  # an operation may give what has no element type
+        element = array.dtype.name
+    return f"{element}[{','.join(map(str, array.shape))}]"
+
+
+def base_buffer_of(array: Array) -> int:
+    """Return the identity of the buffer that owns an array's memory, equal for all views."""
+    owner: object = array
+    base: object = array.base
+    while base is not None:
+        owner, base = base, base.base if isinstance(base, np.ndarray) else None
+    return id(owner)
+
+
+class TimedStep(NamedTuple):
+    """An executed step.
+
+    Args:
+        step: the step.
+        start: the start time, by ``time.perf_counter``.
+        seconds: the duration.
+        depth: the nesting depth in bodies of steps.
+    """
+
+    step: Step
+    start: float
+    seconds: float
+    depth: int
+
+
+@dataclass
+class Profile:
+    """Measures each step, in the order in which they end."""
+
+    steps: list[TimedStep] = field(default_factory=list)
+    _depth: int = 0
+
+    @property
+    def times(self) -> list[tuple[Step, float]]:
+        """Pairs of a step and its seconds."""
+        return [(timed.step, timed.seconds) for timed in self.steps]
+
+    def before(self, step: Step, inputs: Sequence[Array]) -> None:
+        """Record the start of a step."""
+        self._depth += 1
+
+    def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
+        """Record the duration of a step."""
+        self._depth -= 1
+        self.steps.append(TimedStep(step, time.perf_counter() - seconds, seconds, self._depth))

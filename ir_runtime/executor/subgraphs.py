@@ -14,8 +14,8 @@ from ..ir.array import as_booleans
 from ..ir.graph import Body, Layer
 from ..ir.tensor import Array, TensorType
 from .context import RUN
-from .output_contract import OutputContract
 from .plan import ExecutionPlan
+from .step import OutputContract
 
 __all__ = ["Visitor", "contract_checked", "with_booleans"]
 

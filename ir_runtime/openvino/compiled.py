@@ -23,7 +23,7 @@ from ..backends.common.kept_memory import kept_memory, release_memory
 from ..backends.core.threads import at_most
 from ..codes import Code
 from ..compiler.compile import compile_plan
-from ..compiler.quantized_caches import APPEND
+from ..compiler.kv_cache import APPEND
 from ..diagnostics import Diagnostics
 from ..errors import InputError
 from ..executor.context import State
@@ -53,7 +53,7 @@ from .tensor_data import element_of
 
 # Imported on first use, to start faster.
 if TYPE_CHECKING:
-    from ..executor.observers import Profile
+    from ..executor.step import Profile
     from .execution_graph import Performance
     from .patching import Replacements
     from .profiling import ProfilingInfo
@@ -608,7 +608,7 @@ class InferRequest(ExplainsAbsent):
     def _run(self, feeds: list[Array], observers: tuple[Observer, ...] = ()) -> OVDict:
         watching = observers
         if self._profiles:
-            from ..executor.observers import Profile
+            from ..executor.step import Profile
 
             self._profile = Profile()
             watching = (*observers, self._profile)

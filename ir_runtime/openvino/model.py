@@ -941,8 +941,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         Raises:
             ValidationError: if the model is not valid.
         """
-        from ..io.writer.document import Content
-        from ..io.writer.results import with_results
+        from ..io.writer.document import Content, with_results
 
         model = self.raise_if_invalid(allowed).clone()
         model._correct()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from ..executor.observers import Profile
+from ..executor.step import Profile
 from ..ir.graph import Layer
 from .build.layer import type_name
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ..executor.base_buffers import base_buffer_of
+from ..executor.step import base_buffer_of
 from ..ir.graph import Port
 from ..ir.tensor import Array, TensorType
 from .names import find_index

@@ -13,8 +13,8 @@ import ir_runtime as ir
 from ir_runtime.analysis.infer import infer
 from ir_runtime.backends import available
 from ir_runtime.backends.native.codegen.levels import IS_FAST
-from ir_runtime.compiler import deferred_weights
-from ir_runtime.compiler.deferred_weights import defer_weights
+from ir_runtime.compiler import fold
+from ir_runtime.compiler.fold import defer_weights
 from ir_runtime.diagnostics import Diagnostics
 from ir_runtime.ir.graph import Graph, Layer, Port
 from ir_runtime.ir.tensor import Array, Value
@@ -70,13 +70,13 @@ def convolution(
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The types of layers that were evaluated when their weights were asked for."""
     found: list[str] = []
-    original = deferred_weights.evaluated
+    original = fold.evaluated
 
     def noted(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> Sequence[Array]:
         found.append(layer.type)
         return original(graph, layer, values, left)
 
-    monkeypatch.setattr(deferred_weights, "evaluated", noted)
+    monkeypatch.setattr(fold, "evaluated", noted)
     return found
 
 

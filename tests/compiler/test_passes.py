@@ -10,7 +10,7 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime.backends import KernelTemplate
-from ir_runtime.compiler import select
+from ir_runtime.compiler import choose_kernel
 from ir_runtime.compiler.compile import PASSES
 from ir_runtime.compiler.program import Options, Program
 from ir_runtime.ir.graph import Layer, Port
@@ -57,8 +57,8 @@ def test_no_kernel_is_chosen_for_a_layer_that_is_fused(monkeypatch: pytest.Monke
         chosen.append(layer.type)
         return choose(program, options, layer, read)
 
-    choose = select.choose_kernel
-    monkeypatch.setattr(select, "choose_kernel", kernel)
+    choose = choose_kernel.choose_kernel
+    monkeypatch.setattr(choose_kernel, "choose_kernel", kernel)
     ir.compile_model(convolution(), backend="numpy")
     assert sorted(chosen) == ["Convolution", "Transpose"]
     chosen.clear()

@@ -16,7 +16,7 @@ from models.networks import NETWORKS
 import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime import opset13 as op
-from ir_runtime.compiler.least_memory import least_memory
+from ir_runtime.compiler.memory import least_memory
 from ir_runtime.debug.reference import Reference
 from ir_runtime.debug.spilling import MemoryBudget, Tensors
 from ir_runtime.ir.graph import Port

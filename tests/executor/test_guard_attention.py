@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ir_runtime as ir
-from ir_runtime.analysis.expected import Expected
+from ir_runtime.analysis.error_context import Expected
 from ir_runtime.backends import available
 
 

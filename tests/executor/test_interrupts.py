@@ -25,7 +25,7 @@ from ir_runtime.backends.native.threading import parallel as compiled_threads
 from ir_runtime.backends.native.threading import pool as _pools
 from ir_runtime.backends.numpy import parallel
 from ir_runtime.executor import context
-from ir_runtime.executor.observers import Profile
+from ir_runtime.executor.step import Profile
 
 TESTS = Path(__file__).parents[1]
 BACKENDS = ["numpy", "native"]

@@ -11,9 +11,9 @@ from harness.loops import looping
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime.analysis.expected import Expected, RefusedInputError
+from ir_runtime.analysis.error_context import Expected, RefusedInputError
 from ir_runtime.backends import Kernel, any_lengths, available
-from ir_runtime.executor.length_check import REMEMBERED, LengthCheck, checked
+from ir_runtime.executor.guard import REMEMBERED, LengthCheck, checked
 from ir_runtime.ir.dimension import Dimension, Symbol
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape

@@ -11,7 +11,7 @@ import pytest
 from harness.oracle import PLUGIN, core
 
 import ir_runtime
-from ir_runtime.compiler.growing_cache import ROOM, append_kernel
+from ir_runtime.compiler.kv_cache import ROOM, append_kernel
 from ir_runtime.ir.tensor import Array
 from models.stateful import decoder
 

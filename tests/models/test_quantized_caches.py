@@ -341,7 +341,7 @@ def test_errors_are_at_most_those_of_openvino(llama: ir.Model, tmp_path: Any) ->
 
 
 def test_packed_rows_are_freed_with_the_request(alone: ir.Model) -> None:
-    from ir_runtime.compiler.growing_cache import _Buffer
+    from ir_runtime.compiler.kv_cache import _Buffer
 
     def buffers() -> int:
         gc.collect()

@@ -1,6 +1,6 @@
 """The lengths for which a kernel is valid, declared as ``accepts``.
 
-Lengths unknown when a kernel was chosen are checked before it runs (`executor.length_check`), by inference
+Lengths unknown when a kernel was chosen are checked before it runs (`executor.guard.LengthCheck`), by inference
 for each new shape. This takes some 100 µs: too long for lengths that grow with every run, such as those of
 caches. A kernel that can decide by a few comparisons defines ``accepts``.
 """

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import IO
+from typing import IO, NamedTuple
+
+import numpy as np
 
 from ...analysis.infer import Inferred
-from ...ir.element import ElementType
-from ...ir.graph import Body, Graph, Layer, Port, PortSpec, RtInfo
-from ...ir.tensor import TensorType
+from ...codes import Code
+from ...errors import InputError
+from ...ir.array import Packed
+from ...ir.element import ElementType, pack
+from ...ir.graph import IR_VERSION, Body, Edge, Graph, Layer, Port, PortSpec, RtInfo
+from ...ir.port_map import PORT_MAPS, Cut
+from ...ir.tensor import Array, TensorType
+from ...ops import Op, registry
+from ...ops._define.attributes import attribute_text
+from ...ops.kernels.strings import pack_strings
 from ..reader.layers import NEWEST_IR
-from .attributes import attribute_texts
-from .bodies import write_back_edges, write_port_map
-from .names import join_names, output_names
-from .printer import Printer
-from .rt_info import write_layer_info, write_model_info
-from .weights import WeightsWriter, raw_bytes
 
-__all__ = ["Content", "write"]
+__all__ = [
+    "Content",
+    "Place",
+    "Printer",
+    "WeightsWriter",
+    "attribute_text",
+    "attribute_texts",
+    "format_value",
+    "is_tag",
+    "join_names",
+    "output_names",
+    "raw_bytes",
+    "with_results",
+    "write",
+    "write_back_edges",
+    "write_layer_info",
+    "write_model_info",
+    "write_port_map",
+]
 
 _TYPES = {"Constant": "Const"}  # as files spell them
 
@@ -167,3 +191,266 @@ _PRECISIONS = {
     "u1": "BIN",
     "dynamic": "UNSPECIFIED",
 }
+
+
+def write_port_map(out: Printer, layer: Layer, body: Body) -> None:
+    """Write the port map of a body: Parameters by layer input, Results by layer output."""
+    with out.inside(PORT_MAPS[body.name]):
+        for entry in body.inputs:
+            out.element("input", _entry(layer.inputs[entry.port].id, entry.parameter, entry.cut))
+        for output in body.outputs:
+            out.element("output", _entry(layer.outputs[output.port].id, output.result, output.cut))
+        for tag, inner, purpose in (
+            ("input", body.iteration, "current_iteration"),
+            ("output", body.condition, "execution_condition"),
+        ):
+            if inner is not None:
+                out.element(tag, {**_entry(-1, inner), "purpose": purpose})
+
+
+def write_back_edges(out: Printer, bodies: Iterable[Body]) -> None:
+    """Write the back edges from Results to Parameters."""
+    edges = [edge for body in bodies for edge in body.back_edges]
+    if not edges:
+        return
+    with out.inside("back_edges"):
+        for edge in edges:
+            out.element("edge", {"from-layer": str(edge.result), "to-layer": str(edge.parameter)})
+
+
+def _entry(port: int, inner: int, cut: Cut | None = None) -> dict[str, str]:
+    entry = {"external_port_id": str(port), "internal_layer_id": str(inner)}
+    if cut is None:
+        return entry
+    fields = {name: str(number) for name, number in cut._asdict().items()}
+    return {"axis": fields.pop("axis"), **entry, **fields}
+
+
+def write_model_info(out: Printer, info: RtInfo) -> None:
+    """Write the entries of a model, strings or nested entries, except the IR version it was read from."""
+    info = {name: entry for name, entry in info.items() if (name, type(entry)) != (IR_VERSION, int)}
+    if not info:
+        out.element("rt_info")
+        return
+    with out.inside("rt_info"):
+        _entries(out, info)
+
+
+def write_layer_info(out: Printer, info: RtInfo) -> None:
+    """Write the entries of a layer or a port, which have a version and other attributes."""
+    if not info:
+        return
+    with out.inside("rt_info"):
+        for name, entry in info.items():
+            if not isinstance(entry, Mapping):
+                out.element("attribute", {"name": name, "value": format_value(entry)})
+            elif _are_attributes(entry):
+                texts = {key: format_value(value) for key, value in entry.items()}
+                out.element("attribute", {"name": name, **texts})
+            else:
+                with out.inside("attribute", {"name": name}):
+                    _entries(out, entry)
+
+
+def _are_attributes(entry: RtInfo) -> bool:
+    """Return whether the reader restores the same entries from an element with these attributes."""
+    plain = all(
+        not isinstance(value, Mapping) and is_tag(name) and name != "name" for name, value in entry.items()
+    )
+    return plain and entry.keys() != {"value"}
+
+
+def _entries(out: Printer, info: RtInfo) -> None:
+    for key, entry in info.items():
+        name = str(key)
+        tag, head = (name, {}) if is_tag(name) else ("info", {"name": name})
+        if not isinstance(entry, Mapping):
+            out.element(tag, {**head, "value": format_value(entry)})
+        elif not entry:
+            out.element(tag, head)
+        else:
+            with out.inside(tag, head):
+                _entries(out, entry)
+
+
+def format_value(value: object) -> str:
+    """Format a value as in files."""
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    if isinstance(value, list | tuple):
+        return " ".join(str(int(item)) if isinstance(item, bool) else format_value(item) for item in value)
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{name}:{format_value(entry)}" for name, entry in value.items()) + "}"
+    return str(value)
+
+
+_NAMESPACE = "{"  # how names in a namespace begin; an IR has none
+
+
+def attribute_texts(layer: Layer, changed: Mapping[str, object]) -> dict[str, str]:
+    """Return the attributes of a layer by their names in files.
+
+    Args:
+        layer: the layer. Texts from its file are kept if they mean the same, as are attributes unknown to its operation.
+        changed: values that override those of the operation.
+    """
+    texts = {name: text for name, text in layer.attributes.items() if not name.startswith(_NAMESPACE)}
+    for name, attribute in layer.op.schema().items() if isinstance(layer.op, Op) else ():
+        if attribute.external:
+            continue
+        value = changed.get(name, vars(layer.op)[name])
+        said = texts.get(attribute.xml)
+        if said is None:
+            if name in changed or value != attribute.default:
+                texts[attribute.xml] = attribute_text(value)
+        elif attribute_text(attribute.parse(said)) != attribute_text(value):
+            texts[attribute.xml] = attribute_text(value)
+    return texts
+
+
+def join_names(names: Iterable[str]) -> str:
+    r"""Join names with commas, escaping commas inside them.
+
+    >>> print(join_names(["x", "y,z"]))
+    x,y\,z
+
+    Raises:
+        InputError: if two names end in a backslash, which would escape the comma after the first.
+    """
+    ordered = sorted(names, key=lambda name: name.endswith("\\"))
+    if sum(name.endswith("\\") for name in ordered) > 1:
+        raise InputError(
+            f"a tensor has two names that end in a backslash, {ordered[-2]!r} and {ordered[-1]!r}; "
+            "a file can hold one",
+            code=Code.BAD_REQUEST,
+        )
+    return ",".join(name.replace(",", "\\,") for name in ordered)
+
+
+def output_names(layer: Layer) -> str:
+    """Return the names that a Result gives to the output of the model."""
+    return join_names(name for port in layer.inputs for name in port.names) if layer.type == "Result" else ""
+
+
+class Place(NamedTuple):
+    """The offset and size of a constant."""
+
+    offset: int
+    size: int
+
+
+class WeightsWriter:
+    """Writes constants without gaps, as OpenVINO does; equal ones share their bytes.
+
+    Only digests are kept in memory, so constants may be views of a file larger than memory.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._end = file, 0
+        self._known: dict[bytes, Place] = {}
+
+    def place(self, raw: Array) -> Place:
+        """Write bytes unless equal ones were written before; return their place."""
+        # A 256-bit digest identifies the content: no collisions are known.
+        digest = hashlib.sha256(raw.data).digest()
+        if digest not in self._known:
+            self._file.write(raw.data)
+            self._known[digest] = Place(self._end, raw.nbytes)
+            self._end += raw.nbytes
+        return self._known[digest]
+
+
+def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType, least: int = 1) -> Array:
+    """Return the bytes of a tensor in file format; a view if memory has the same format.
+
+    An empty tensor has ``least`` bytes: one in most of OpenVINO's files, none in others. A function is called
+    to compute the tensor lazily.
+
+    >>> raw_bytes(np.array([1, 2, 3], np.uint8), ElementType.u6).tolist()
+    [18, 48, 0]
+    """
+    if isinstance(value, Packed):
+        return value.raw
+    if callable(value):
+        value = value()
+    if element is ElementType.string:
+        return pack_strings(value)
+    if not value.size:
+        return np.zeros(least, np.uint8)
+    flat = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+    return flat if element.bits >= 8 else pack(flat & ((1 << element.bits) - 1), element.bits)
+
+
+def with_results(graph: Graph, ports: Sequence[Port]) -> Graph:
+    """Return the graph with a Result added for each of the given outputs."""
+    if not ports:
+        return graph
+    first = max(graph.layers, default=-1) + 1
+    results = [_result(graph, number, port) for number, port in enumerate(ports, first)]
+    edges = [Edge(port, Port(layer.id, 0)) for port, layer in zip(ports, results, strict=True)]
+    return Graph([*graph.layers.values(), *results], [*graph.edges, *edges])
+
+
+def _result(graph: Graph, number: int, port: Port) -> Layer:
+    names = {layer.name for layer in graph.layers.values()}
+    name = f"Result_{number}"
+    while name in names:
+        name += "_"
+    op = registry.require("Result")()
+    return Layer.inserted(number, name, op, graph[port.layer].where, (PortSpec(0),))
+
+
+# Line breaks and tabs are written as references, as parsers turn plain ones into spaces.
+_ESCAPES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+)
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+def is_tag(text: str) -> bool:
+    """Return whether a string can be the name of an element or an attribute."""
+    return _TAG.fullmatch(text) is not None
+
+
+class Printer:
+    """Writes elements to a file, deterministically."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._indent = file, ""
+        self._line('<?xml version="1.0"?>')
+
+    def element(self, tag: str, attributes: Mapping[str, str] | None = None) -> None:
+        """Write an empty element."""
+        self._line(f"<{tag}{self._attributes(tag, attributes)} />")
+
+    def text(self, tag: str, text: str) -> None:
+        """Write an element that contains text."""
+        self._line(f"<{tag}>{text.translate(_ESCAPES)}</{tag}>")
+
+    @contextmanager
+    def inside(self, tag: str, attributes: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Write an element around the content written in the block."""
+        self._line(f"<{tag}{self._attributes(tag, attributes)}>")
+        self._indent += "\t"
+        yield
+        self._indent = self._indent[1:]
+        self._line(f"</{tag}>")
+
+    def _attributes(self, tag: str, attributes: Mapping[str, str] | None) -> str:
+        if not attributes:
+            return ""
+        for name, text in attributes.items():
+            if invalid := _NOT_IN_XML.search(text):
+                raise InputError(
+                    f"XML has no character U+{ord(invalid.group()):04X}, but {name!r} of <{tag}> is {text[:80]!r}",
+                    code=Code.BAD_REQUEST,
+                    hint="give it another name before saving",
+                )
+        return "".join(f' {name}="{text.translate(_ESCAPES)}"' for name, text in attributes.items())
+
+    def _line(self, text: str) -> None:
+        self._file.write(f"{self._indent}{text}\n".encode())

@@ -1,4 +1,4 @@
-"""The pass ``store-bf16``: results that kernels round anyway are stored rounded, in half the memory."""
+"""The passes ``f16`` and ``bf16``: the types in which floating-point layers compute and store."""
 
 from __future__ import annotations
 
@@ -6,9 +6,26 @@ from collections.abc import Collection, Sequence
 
 from ..backends import KernelTemplate
 from ..ir.graph import Port
-from .program import Group, Options, Program
+from .program import Group, Options, Program, needed
+from .widen import has_f16, widen_f16
 
-__all__ = ["store_bf16"]
+__all__ = ["compute_f16_in_f32", "store_bf16"]
+
+
+def compute_f16_in_f32(program: Program, options: Options) -> None:
+    """Compute the model's f16 in f32, unless f16 is requested or the backend is the reference.
+
+    Before: no pass has changed the program; a body was widened with the layer around it.
+    After: where anything was widened, ``graph``, ``types``, ``values``, ``layers`` and ``outputs`` are those of the wider
+    model, and ``widened`` says what each stands for.
+    """
+    literal = not options.backends or options.precision.f16 == "f16"
+    if literal or options.is_body or not has_f16(program.graph, program.types):
+        return
+    widened = widen_f16(program.graph, program.types, program.outputs, program.fold)
+    program.graph, program.types, program.values = widened.graph, widened.types, dict(widened.types)
+    program.outputs, program.widened = widened.outputs, widened
+    program.layers = needed(widened.graph, widened.outputs)
 
 
 def store_bf16(program: Program, options: Options) -> None:

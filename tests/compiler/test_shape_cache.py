@@ -10,8 +10,8 @@ from harness.nets import End, Net
 
 import ir_runtime as ir
 from ir_runtime.backends import available
+from ir_runtime.compiler.match import KEPT, REMEMBERED, ShapeCache
 from ir_runtime.compiler.shape_arithmetic import MOST
-from ir_runtime.executor.shape_cache import KEPT, REMEMBERED, ShapeCache
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops.shape.shape_of import ShapeOf
 
