@@ -14,7 +14,7 @@ from ..ir.graph import Layer, PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
 from ..ops import registry
-from .build.layer import new_layer
+from .build.layer import new_layer, unique_name
 from .custom_operation import CustomOperation, attribute_texts, declared_class, kept_attributes
 from .node import Node, Output
 from .tensor import Tensor
@@ -62,7 +62,8 @@ class Op(Node):
     _operations: ClassVar[dict[tuple[str, str], type[CustomOperation]]] = {}
 
     def __init__(self, py_obj: object = None, inputs: Sequence[object] | None = None) -> None:
-        self._build_incomplete(new_layer(self._bound(), 0), [])
+        op = self._bound()
+        self._build_incomplete(new_layer(op, 0, unique_name(op.name)), [])
         self.layer = replace(self.layer, version=self.get_type_info().version_id)
         if inputs:
             self.set_arguments(inputs[0] if isinstance(inputs[0], list) else inputs)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from .._util.absent import ExplainsAbsent
@@ -291,7 +292,8 @@ class Model(HasRTInfo, ExplainsAbsent):
         """Return whether the model, or a node of it, was changed after the change of that number."""
         if edit == EDITS.count:
             return False
-        nodes = self._table.made.values() if self._refreshed is None else self._refreshed.nodes
+        refreshed = () if self._refreshed is None else self._refreshed.nodes
+        nodes = chain(self._table.made.values(), refreshed)
         return self._edited > edit or any(node._changed_since(edit) for node in nodes)
 
     def _settled(self) -> Members:
@@ -351,7 +353,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             return False
         if not self._is_refreshed():
             with within(self._document.limits):
-                self._refreshed = refresh(self._settled(), EDITS.count)
+                self._refreshed = refresh(self._settled(), EDITS.count, self._table)
         return self._refreshed is not None
 
     def _update_nodes(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
-from weakref import WeakSet
+from weakref import ref
 
 from .._util.absent import ExplainsAbsent
 from .._util.forks import cached_property
@@ -36,6 +36,7 @@ from .build.layer import (
     rename_port,
     set_port_info,
     type_name,
+    unique_name,
 )
 from .custom_operation import CustomOperation
 from .layout import Layout
@@ -64,6 +65,8 @@ UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
 
 
 _VARIABLES = frozenset({"Assign", "ReadValue"})
+# Consumers among which those that are gone are looked for, whenever their number has doubled.
+_MANY = 16
 
 
 class Edits:
@@ -443,8 +446,8 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     """The values of the outputs of a detached node."""
     _basis: Sequence[object] | None = None
     """The inputs of inference for these values, see `_basis_of`; None if unknown."""
-    _consumers: WeakSet[Node] | None = None
-    """The detached nodes that read it, or did; None if there were none."""
+    _consumers: dict[int, ref[Node]] | None = None
+    """The detached nodes that read it, or did, by identity; None if there were none."""
     _edited = 0
     """The number of its last change."""
     _given_name: str
@@ -482,7 +485,11 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @staticmethod
     def create(
-        type: str, opset: int, inputs: Iterable[object] = (), attributes: Mapping[str, object] | None = None
+        type: str,
+        opset: int,
+        inputs: Iterable[object] = (),
+        attributes: Mapping[str, object] | None = None,
+        name: str | None = None,
     ) -> Node:
         """Create an operation on tensors, nodes or numbers.
 
@@ -491,14 +498,17 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
             opset: the opset that selects its version.
             inputs: the operands. A node stands for all its outputs, a number or an array for a Constant.
             attributes: by name; those that are ``None`` have their defaults.
+            name: the friendly name; by default, the unique one that it is created with.
 
         Raises:
             UnsupportedError: if the opset has no such operation.
             ValidationError: if attributes or operands do not fit.
         """
+        if name is not None:
+            checked(name, str)
         sources = [source for value in inputs for source in as_outputs(value)]
         node = Node.__new__(Node._classes.get(type, Node))
-        node._build(operation(type, opset, attributes or {}), sources)
+        node._build(operation(type, opset, attributes or {}), sources, name)
         return node
 
     @staticmethod
@@ -521,9 +531,11 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         node._build_incomplete(incomplete(type, opset), [])
         return node
 
-    def _build(self, op: Operation, sources: Sequence[Output]) -> None:
+    def _build(self, op: Operation, sources: Sequence[Output], name: str | None = None) -> None:
         """Initialize a new node, and infer its outputs."""
-        self._build_incomplete(new_layer(op, len(sources)), sources)
+        unique = unique_name(op.name)
+        self._build_incomplete(new_layer(op, len(sources), unique if name is None else name), sources)
+        self._given_name = unique
         self._update()
 
     def _build_incomplete(self, layer: Layer, sources: Sequence[Output]) -> None:
@@ -858,20 +870,24 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     def _add_consumer(self, node: Node) -> None:
         if self._consumers is None:
-            self._consumers = WeakSet()
-        self._consumers.add(node)
+            self._consumers = {}
+        elif (count := len(self._consumers)) >= _MANY and not count & (count - 1):  # drop those that are gone
+            self._consumers = {key: other for key, other in self._consumers.items() if other() is not None}
+        self._consumers[id(node)] = ref(node)
 
     def _targets(self, index: int) -> Iterable[Input]:
         """Yield the inputs that read an output."""
-        for node in list(self._consumers or ()):
+        for reader in list((self._consumers or {}).values()):
+            if (node := reader()) is None:
+                continue
             for number, operand in enumerate(node._sources):
                 if operand is not None and operand._node is self and operand._index == index:
                     yield Input(node, number)
         home = self._home
         if home is not None:
-            for reader in home.graph.readers(Port(self.layer.id, index)):
-                if reader.layer not in home.detached:
-                    yield Input(home.node(reader.layer), reader.number)
+            for port in home.graph.readers(Port(self.layer.id, index)):
+                if port.layer not in home.detached:
+                    yield Input(home.node(port.layer), port.number)
 
     def set_argument(self, index: int, source: Output) -> None:
         """Connect input ``index`` to the output ``source``; the index after the last adds an input."""
@@ -1167,10 +1183,21 @@ class GraphNodes:
         """The nodes of the graph that the model was read with; None if it was built."""
         return self._read if self._is_derived else self
 
+    @property
+    def is_as_read(self) -> bool:
+        """Whether layers without detached nodes are those that were read, and the values of all follow from their operands."""
+        return not self._is_derived and self.origin is None and self.is_plain
+
+    @cached_property
+    def places(self) -> Mapping[int, int]:
+        """The place of each layer in topological order."""
+        return {layer.id: place for place, layer in enumerate(self.graph)}
+
     @cached_property
     def is_plain(self) -> bool:
         """Whether the graph is sound, and the values of every layer follow from what that reads."""
-        return self.is_sound and all(map(infers_alone, self.graph.layers.values()))
+        kinds = {(layer.type, type(layer.op)): layer for layer in self.graph.layers.values()}
+        return self.is_sound and all(map(infers_alone, kinds.values()))
 
     def node(self, layer: int) -> Node:
         """Return the node of a layer."""

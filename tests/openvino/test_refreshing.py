@@ -99,6 +99,52 @@ def test_types_after_edits(seed: int, is_read: bool, tmp_path: Path) -> None:
         check(model)
 
 
+def as_read(model: ir.Model, folder: Path) -> ir.Model:
+    ir.save_model(model, folder / "chain.xml")
+    return ir.read_model(folder / "chain.xml")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_types_after_edits_between_which_no_graph_is_derived(seed: int, tmp_path: Path) -> None:
+    draw, model = random.Random(seed), as_read(chain(), tmp_path)
+    for _ in range(8):
+        draw.choice(EDITS)(model, draw)
+        model.validate_nodes_and_infer_types()
+    check(model)
+
+
+@pytest.mark.parametrize("length", [12, 24])
+def test_nodes_that_are_as_read_are_not_visited(length: int, tmp_path: Path) -> None:
+    """However many there are: the others are the ends, the new node, and those that read it or did."""
+    model = as_read(chain(length), tmp_path)
+    for index in (3, 5):
+        relu = named(model, f"relu{index}")
+        ir.utils.replace_node(relu, ops.exp(relu.input_value(0)))
+    model.validate_nodes_and_infer_types()
+    assert model._refreshed is not None
+    assert sorted(node.type for node in model._refreshed.nodes) == [
+        *("Convolution", "Convolution", "Exp", "Exp", "Parameter", "Result")
+    ]
+    check(model)
+
+
+def test_contents_that_stay_equal_are_not_followed(tmp_path: Path) -> None:
+    model = as_read(chain(), tmp_path)
+    node = next(node for node in model.get_ordered_ops() if node.type == "Reshape").input_value(1).node
+    rest = next(read for read in node.input_values() if read.node.type == "Constant")
+    rest.replace(ops.constant(np.int64([-1])).output(0))
+    model.validate_nodes_and_infer_types()
+    check(model)
+
+
+@pytest.mark.parametrize("reader", ["conv2", "relu2"])
+def test_a_cycle_through_nodes_that_are_as_read(reader: str, tmp_path: Path) -> None:
+    model = as_read(chain(), tmp_path)
+    named(model, reader).set_argument(0, ops.exp(named(model, "conv9")).output(0))
+    with pytest.raises(ir.ValidationError, match="cycle"):
+        model.validate_nodes_and_infer_types()
+
+
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The layers that are inferred alone, and ``graph`` for each graph that is inferred."""
     found: list[str] = []

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from ..._util import deadline
 from ...analysis.infer import Inferred, infer_layer, is_same
 from ...errors import IRError, LimitError
@@ -59,13 +61,15 @@ def reachable(members: Members) -> list[Node]:
     return [*members.parameters, *between, *members.results]
 
 
-def _visit_sources(root: Node, done: set[int]) -> Iterator[Node]:
-    """Yield a node after its unvisited sources, depth-first."""
+def _visit_sources(root: Node, done: set[int], attached: bool = True) -> Iterator[Node]:
+    """Yield a node after its unvisited sources, depth-first; ``attached`` nodes among them on request only."""
     stack = [(root, iter(root._sources))]
     while stack:
         node, sources = stack[-1]
         for source in sources:
-            if source is not None and id(source._node) not in done:
+            if source is None or id(source._node) in done:
+                continue
+            if attached or not source._node._is_attached:
                 done.add(id(source._node))
                 stack.append((source._node, iter(source._node._sources)))
                 break
@@ -176,14 +180,130 @@ class Refreshed(NamedTuple):
     edit: int
     """The number of the last change before."""
     nodes: Sequence[Node]
+    """All of the model, or those that are not attached."""
 
 
-def refresh(members: Members, edit: int) -> Refreshed | None:
+def refresh(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:
     """Re-infer nodes that have changed themselves or in their inputs.
+
+    Args:
+        members: the ends of the model.
+        edit: the number of the last change.
+        table: the nodes of the graph that was edited.
 
     Returns:
         The nodes, or None if the graph must be derived and inferred instead: on errors, and for variables, bodies and custom operations. No node is changed then.
     """
+    return _refresh_detached(members, edit, table) or _refresh_all(members, edit)
+
+
+def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:
+    """Re-infer only new and detached nodes, if attached ones keep their values, whose order in the graph is known.
+
+    No cycle was closed if each detached node still follows its operands: new nodes have the place of their last operand.
+
+    Returns:
+        These nodes, or None if all nodes must be visited. No node is changed then.
+    """
+    if not table.is_as_read:
+        return None
+    own = {id(table.made[layer]): table.places[layer] for layer in table.detached & table.made.keys()}
+    roots = [table.made[layer] for layer in table.detached & table.made.keys()]
+    done: set[int] = set()
+    nodes = [
+        node
+        for root in (*roots, *members.parameters, *members.sinks, *members.results)
+        if id(root) not in done
+        for node in _visit_sources(root, done, attached=False)
+    ]
+    if _is_out_of_order(nodes, own, members, table):
+        return None
+    changes: dict[int, tuple[Node, Sequence[Value], Sequence[object]]] = {}
+    for node in nodes:
+        if node.layer.type == "Result":
+            continue
+        read = [_value(source, changes) for source in node._sources if source is not None]
+        operands = [value for value in read if value is not None]
+        if len(operands) < len(read):
+            return None
+        basis = node._basis_of(operands)
+        former = node._former_basis
+        is_current = former is not None and _is_same_basis(former, basis)
+        outputs = node._values if is_current else _infer_within_limits(node, operands)
+        if outputs is not None and id(node) in own:
+            outputs = _values_for_readers(node, outputs, table)
+        if outputs is None:
+            return None
+        if not is_current:
+            changes[id(node)] = node, outputs, basis
+    for node, values, basis in changes.values():
+        node._set_values(values, basis)
+    return Refreshed(edit, nodes)
+
+
+def _is_out_of_order(
+    nodes: Iterable[Node], own: Mapping[int, int], members: Members, table: GraphNodes
+) -> bool:
+    """Return whether a node may precede an operand, or has to be inferred together with the whole graph."""
+    declared = set(map(id, members.parameters))
+    places: dict[int, int] = {}
+    for node in nodes:
+        last = -1
+        for source in node._sources:
+            place = None if source is None else _place(source._node, places, table)
+            if place is None:
+                return True
+            last = max(last, place)
+        place = places[id(node)] = own.get(id(node), last)
+        layer = node.layer
+        if layer.type == "Result":
+            continue
+        if node._is_attached or not infers_alone(layer) or (id(node) in own and last >= place):
+            return True
+        if layer.type == "Parameter" and id(node) not in declared:
+            return True
+    return False
+
+
+def _place(node: Node, places: Mapping[int, int], table: GraphNodes) -> int | None:
+    """Return the place of an operand; None if it is not known, as on a cycle, or for a layer of another model."""
+    if not node._is_attached:
+        return places.get(id(node))
+    return table.places[node.layer.id] if node._home is table else None
+
+
+def _infer_within_limits(node: Node, operands: Sequence[Value]) -> Sequence[Value] | None:
+    try:
+        return _infer_simple(node, operands)
+    except LimitError:  # an error only if the node is part of the model, as a visit of all nodes finds out
+        return None
+
+
+def _values_for_readers(node: Node, outputs: Sequence[Value], table: GraphNodes) -> Sequence[Value] | None:
+    """Return the outputs of a detached node, those that stay equal as they were; None if attached nodes read others."""
+    values = []
+    for index, value in enumerate(outputs):
+        port = Port(node.layer.id, index)
+        former = table.values.get(port)
+        if former is not None and _is_equal(former, value):
+            value = former
+        elif any(reader.layer not in table.detached for reader in table.graph.readers(port)):
+            return None
+        values.append(value)
+    return values
+
+
+def _is_equal(one: Value, other: Value) -> bool:
+    """Return whether two values are equal, including contents that are numbers."""
+    if is_same(one, other):
+        return True
+    if one.data is None or other.data is None or one.type != other.type or one.data.dtype == object:
+        return False
+    return one.quantized is None and other.quantized is None and np.array_equal(one.data, other.data)
+
+
+def _refresh_all(members: Members, edit: int) -> Refreshed | None:
+    """Re-infer nodes that have changed themselves or in their inputs, by a visit of all nodes."""
     nodes = reachable(members)
     declared = set(map(id, members.parameters))
     done: set[int] = set()

@@ -76,7 +76,7 @@ def make(
     """
     filled = _fill_inputs(type, list(inputs))
     sources = [_name_constant(value, name) for value in with_types(operation_class(type, opset), filled)]
-    return _set_name(Node.create(type, opset, sources, _per_axis(attributes)), name)
+    return Node.create(type, opset, sources, _per_axis(attributes), name)
 
 
 def _fill_inputs(type: str, inputs: list[NodeInput | None]) -> list[NodeInput]:

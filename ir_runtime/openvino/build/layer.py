@@ -34,6 +34,7 @@ __all__ = [
     "operation",
     "operation_class",
     "type_name",
+    "unique_name",
 ]
 
 _NUMBERS = itertools.count(1)
@@ -51,10 +52,14 @@ def type_name(type: str) -> str:
     return _SPELLED.get(type, type)
 
 
-def new_layer(op: Operation, inputs: int) -> Layer:
-    """Return a layer for an operation, with a unique name."""
+def unique_name(type: str) -> str:
+    """Return a name that no other new layer has."""
+    return f"{type_name(type)}_{next(_NUMBERS)}"
+
+
+def new_layer(op: Operation, inputs: int, name: str) -> Layer:
+    """Return a layer for an operation."""
     assert isinstance(op, Op)
-    name = f"{type_name(op.name)}_{next(_NUMBERS)}"
     where, reads = Location(layer=name, operation=op.versioned_name()), tuple(map(PortSpec, range(inputs)))
     # Inference determines the outputs; mostly, they are the declared ones.
     is_known = op.name != "Result" and not any(port.variadic for port in op.outputs)
@@ -65,7 +70,7 @@ def new_layer(op: Operation, inputs: int) -> Layer:
 def incomplete(type: str, opset: int) -> Layer:
     """Return a layer whose operation lacks bodies or attributes."""
     cls = operation_class(type, opset)
-    name = f"{type_name(cls.name)}_{next(_NUMBERS)}"
+    name = unique_name(cls.name)
     return Layer(
         -1, name, cls.name, f"opset{cls.since}", None, Location(layer=name, operation=cls.versioned_name())
     )

@@ -21,6 +21,8 @@ def with_types(cls: type[Op], inputs: Sequence[object]) -> list[object]:
 
     That is the type of another input, as in ``add(x, 1)``; numbers outside its range are not converted.
     """
+    if not any(map(_is_numbers, inputs)):
+        return list(inputs)
     types = [_type_of(value) for value in inputs]
     if None in types:
         return list(inputs)
