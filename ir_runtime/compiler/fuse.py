@@ -1,4 +1,8 @@
-"""The pass ``fuse``: kernels also compute the consumers of their results."""
+"""The pass ``fuse``: kernels also compute the consumers of their results.
+
+A Convolution gets its bias here: the Add that alone reads its result becomes an epilogue (`backends.common.epilogue`), and
+so do residuals and activations.
+"""
 
 from __future__ import annotations
 

@@ -143,6 +143,18 @@ def test_what_they_name_exists(name: str) -> None:
     assert missing == []
 
 
+def test_where_to_begin_names_what_stands_there() -> None:
+    places = [place for _, place in rows("architecture", "## Where to begin")]
+    named = [
+        found for place in places for found in re.findall(r"`([\w. ]+)` (?:in|of) `([\w/]+\.py)`", place)
+    ]
+    assert len(named) >= 6
+    for name, path in named:
+        names = name.removeprefix("class ").split(".")
+        text = (PACKAGE.parent / path).read_text(encoding="utf-8")
+        assert all(re.search(rf"^\s*(?:def |class )?{part}\b", text, re.M) for part in names), (name, path)
+
+
 def test_the_passes_are_those_there_are() -> None:
     assert [row[0].strip("`") for row in rows("architecture", "## Compiling")] == list(PASS_NAMES)
 
