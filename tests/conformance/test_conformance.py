@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.sample import Sample, all_samples, case, ints, numbers
+from harness.sample import Sample, all_samples, case, ints, numbers, scalar
 
 import ir_runtime as ov
 from conformance.bounds import Bound, tolerances
@@ -97,6 +97,16 @@ def test_random_numbers_are_cases_of_types_and_shapes() -> None:
 def test_the_lowest_number_of_a_type_is_not_that_of_f64() -> None:
     found = one(case("ReduceMax-1", numbers(2, 0), ints(1)))
     assert found.expected[0].tolist() == [np.finfo(np.float32).min] * 2
+
+
+def test_where_pages_leave_a_choice_each_answer_is_right() -> None:
+    nothing = one(case("ReduceMax-1", numbers(2, 0), ints(1)))
+    assert judge(nothing, [np.float32([-np.inf] * 2)]).passed
+    assert not judge(nothing, [np.float32([0] * 2)]).passed
+    ties = one(case("TopK-11", numbers(5), scalar(3), axis=0, mode="max", sort="none"))
+    values, indices = adapter("reference")(ties)
+    assert judge(ties, [values[::-1], indices[::-1]]).passed
+    assert not judge(ties, [values[::-1], indices + 1]).passed
 
 
 def test_numbers_that_are_moved_must_be_equal_and_sums_may_differ_by_what_rounding_explains() -> None:

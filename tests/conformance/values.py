@@ -111,7 +111,11 @@ def cases_of(name: str, sample: Sample, dynamic: bool = False) -> Iterator[Case]
         case = _case(name, sample, dynamic, str(undecided))
         yield replace(case, kind="shape", expected=undecided.outputs, output_types=undecided.types, tolerances=[Tolerance(predicate="shape")] * len(undecided.types))  # fmt: skip
         return
-    yield replace(case, tolerances=tolerances(sample.op, truth))
+    allowed = tolerances(sample.op, truth)
+    if sample.attributes.get("sort") == "none":
+        allowed = [replace(tolerance, predicate="any-order") for tolerance in allowed]
+    alternatives = [] if truth.infinite is None else [truth.infinite]
+    yield replace(case, tolerances=allowed, alternatives=alternatives)
 
 
 def _judged(name: str, sample: Sample, dynamic: bool = False) -> tuple[Case, Truth]:
