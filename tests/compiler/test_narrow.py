@@ -65,6 +65,20 @@ def test_a_reshaped_model_keeps_its_shapes() -> None:
     )
 
 
+def test_each_tensor_name_stays_on_one_tensor_in_its_type() -> None:
+    """Outputs are f32 as before, so their names move to the Converts; those between layers in f16 stay there."""
+    net = Net()
+    x = net.parameter("x", "3")
+    inner = net.op("Exp", x, out="f32 3", name="inner", names="inner")
+    net.result(net.op("Abs", inner, out="f32 3", name="y", names="y"))
+    nodes = in_f16(ir.read_model(net.xml()))._model.get_ops()
+    outputs = [
+        out for node in nodes for out in node.outputs() if node.get_type_name() in ("Exp", "Abs", "Convert")
+    ]
+    named = [(name, out.element_type.label) for out in outputs for name in out.names]
+    assert sorted(named) == [("inner", "f16"), ("y", "f32")]
+
+
 def test_arithmetic_on_shapes_stays_exact(tmp_path: Path) -> None:
     """2049 is no number of f16."""
     x = op.parameter([-1], np.float32, name="x")
