@@ -267,7 +267,7 @@ def shutdown() -> None:
 
 
 class _Finder:
-    """Says of modules that are not here why that is; the last one that Python asks."""
+    """Explains why a module is missing; the last finder on Python's list."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:

@@ -339,9 +339,9 @@ class Diagnostics:
 
         Args:
             code: the kind of finding, such as ``IR301``.
-            message: what is wrong.
+            message: the description of the problem.
             where: file, line, layer and operation.
-            hint: what to do about it.
+            hint: the suggested fix.
             mark: the element of the file to point at.
             causes: the layers that lead to it.
             clause: the clause of the operation that is violated.
@@ -386,7 +386,7 @@ class Diagnostics:
 
         Args:
             others: the findings, or another report.
-            more: kinds of findings, and how many there are of each.
+            more: the number of findings of each kind.
         """
         for found in others:
             self.add(found)
@@ -401,7 +401,7 @@ class Diagnostics:
 
         Args:
             code: such as ``IR301``.
-            count: how many there are.
+            count: their number.
             severity: of these findings.
         """
         if count > 0:

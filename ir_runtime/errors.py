@@ -133,7 +133,7 @@ class UnsupportedError(IRError):
 class ValidationError(IRError):
     """The model contradicts itself or the specification; ``diagnostics`` says where.
 
-    Where there are very many, ``more`` says how many more there are of each kind.
+    If there are very many, ``more`` counts the remaining ones of each kind.
 
     >>> import ir_runtime as ov
     >>> issubclass(ov.ValidationError, ov.IRError)

@@ -113,7 +113,7 @@ def ending(code: int) -> str:
 
 
 _LAST = 1 << 16
-"""How many bytes of what a command printed are read."""
+"""The most bytes read from the output of a command."""
 
 Process: TypeAlias = "subprocess.Popen[bytes]"
 """A process that is running, with pipes of bytes."""

@@ -158,7 +158,7 @@ def json_text(data: Any, *, whole: bool = False, **options: Any) -> str:
     '["#\\u0023[group]", "\\u202e"]'
 
     Args:
-        data: what to write.
+        data: the data to write.
         whole: whether each name is said but once, so that no text is to be cut.
         options: of `json.dumps`.
     """

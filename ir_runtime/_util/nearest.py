@@ -56,8 +56,8 @@ def suggestion(name: str | None, *, before: str = "", after: str = "") -> str:
 
     Args:
         name: the name, if there is one.
-        before: what joins the hint to the text before it.
-        after: what joins it to the text after it.
+        before: the text before the hint.
+        after: the text after the hint.
 
     >>> suggestion("Relu"), suggestion(None)
     ("did you mean 'Relu'?", '')

@@ -23,7 +23,7 @@ class ProfileReport:
     model: str
     backend: str
     threads: int | None
-    """How many threads were asked for; ``None``: the backend chose."""
+    """The requested number of threads; ``None`` if the backend chose it."""
     steps: tuple[StepTime, ...]
     """In the order in which they run."""
     seconds: float

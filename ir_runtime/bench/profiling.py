@@ -56,12 +56,12 @@ def profile(
     Args:
         model: a path, or a model.
         inputs: as a compiled model takes them; by default random numbers, with dynamic lengths as short as possible.
-        runs: how many runs to watch.
+        runs: the number of measured runs.
         backend: by default the one that would run the model.
-        threads: how many threads to use.
+        threads: the number of threads.
         against: ``openvino``, to run it, too.
         seed: of random inputs.
-        name: what the report calls the model; by default its path or its name.
+        name: the name of the model in the report; by default its path or its name.
 
     Raises:
         InputError: if the file cannot be opened, the inputs do not fit, or ``against`` is unknown.

@@ -34,7 +34,7 @@ class Streaming:
         scheduler: ``local``, ``threads``, or an address.
         workers: how many.
         resume: whether to resume a former run.
-        on_error: what to do with chunks that fail.
+        on_error: the treatment of chunks that fail.
         sequence_axis: the axis of the steps, for models with states.
         send_model: whether to send the contents of the model to the workers.
     """

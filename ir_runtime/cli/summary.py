@@ -39,7 +39,7 @@ class Summary:
 
 
 def summarize(array: Array, element: ElementType) -> Summary:
-    """Return bounds, mean, and the top entries of what looks like a vector of scores."""
+    """Return bounds, mean, and the top entries of an array that looks like a vector of scores."""
     kind, shape = _type(array, element), array.shape
     if array.dtype.kind in "OSU":
         return Summary(kind, shape)

@@ -58,7 +58,7 @@ class Manifest:
 
         Args:
             target: the path of the result.
-            header: what is computed.
+            header: the description of the computation.
             outputs: the arrays of the result.
 
         Raises:
@@ -95,7 +95,7 @@ class Manifest:
 
         Args:
             target: the path of the result.
-            header: what is computed.
+            header: the description of the computation.
             outputs: the arrays of the result.
             chunks: the number of chunks.
 

@@ -218,7 +218,7 @@ class ElementType(Enum):
         return self.quantized
 
     def is_static(self) -> bool:
-        """Return whether it is known."""
+        """Return whether the type is known."""
         return self is not ElementType.dynamic
 
     def is_dynamic(self) -> bool:

@@ -58,7 +58,7 @@ __all__ = [
 
 
 class CacheMode(Choice):
-    """What a cache of compiled models is made for.
+    """The optimization goal of a cache of compiled models.
 
     >>> from ir_runtime import properties
     >>> properties.cache_mode("OPTIMIZE_SIZE")[1] is properties.CacheMode.OPTIMIZE_SIZE

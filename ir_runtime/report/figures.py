@@ -98,7 +98,7 @@ class _Blocks:
     text: Callable[[float], str]
 
     def of(self, number: int, level: int = 1) -> tuple[Block, int]:
-        """Return the block of a scope, and how many rows it takes."""
+        """Return the block of a scope, and its number of rows."""
         scope = self.tree.scopes[number]
         if level >= _DEEPEST:
             return self._block(number, self._total(number), ()), level

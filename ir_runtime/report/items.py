@@ -52,7 +52,7 @@ class Item:
         return not (self.is_constant or self.is_shape)
 
     def value(self, port: int) -> Value | None:
-        """Return what was inferred about an output."""
+        """Return the inferred value of an output."""
         return self.values.get(Port(self.layer.id, port))
 
 

@@ -169,7 +169,7 @@ class Records:
         return body_path(self._tree.listing, item)
 
     def count_findings(self, item: Item) -> int | None:
-        """Return how many findings are about a layer; ``None`` for none."""
+        """Return the number of findings on a layer; ``None`` for none."""
         return len(self._about.get(item.layer.name, ())) or None
 
     def _node(self, item: Item) -> Record:

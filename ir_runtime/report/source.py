@@ -49,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a measurement says about a model, in one sentence.
+    """A conclusion from a measurement, in one sentence.
 
     >>> Conclusion("error", "In f16, 'exp' makes Inf of finite inputs.", "exp").layer
     'exp'

@@ -116,7 +116,7 @@ class _Splitter:
             item.path = path[:depth] if self._rounds > _ALL else (*path[:depth], *path[depth + 1 :])
 
     def _visits(self, groups: Iterable[_Group], members: _Members) -> int:
-        """Return how many layers lie between the first and the last of each scope, all together."""
+        """Return the total number of layers between the first and the last layer of each scope."""
         return sum(len(self._between(members[g][0].index, members[g][-1].index)) for g in groups)
 
     def _between(self, first: int, last: int) -> range:

@@ -82,7 +82,7 @@ def _short(entry: Any) -> Any:
 
 
 def histogram(values: Array, bins: int = BINS) -> tuple[list[int], float, float] | None:
-    """Return how many values are in each of equal intervals, and where the first begins and the last ends."""
+    """Return a histogram: the counts in equal intervals, and the lower and upper bound."""
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
     if finite.size < 2 or finite.min() == finite.max():
         return None

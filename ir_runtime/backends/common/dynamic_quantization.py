@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 GROUP_SIZES = (32, 64, 128)
-"""How many activations can share a scale."""
+"""The possible numbers of activations that share a scale."""
 MIN_PEAK = 2.0**-120
 """The smallest magnitude that is quantized."""
 

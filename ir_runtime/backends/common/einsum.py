@@ -34,8 +34,8 @@ class EinsumProduct:
         swapped: whether the second input is the left matrix.
         left: the axes of the left input, in the order of batches, rows, and those that are summed over.
         right: those of the right one, in the order of batches, those that are summed over, and columns.
-        batches: how many axes are batches.
-        depths: how many are summed over.
+        batches: the number of batch axes.
+        depths: the number of summed axes.
         output: the order of batches, rows and columns in the result.
     """
 

@@ -23,6 +23,6 @@ def set_most(threads: int | None) -> None:
 
 
 def most(otherwise: int) -> int:
-    """Return how many of the existing threads the current run may use."""
+    """Return the number of existing threads that the current run may use."""
     threads = _MOST.get()
     return otherwise if threads is None else min(threads, otherwise)

@@ -89,7 +89,7 @@ def _help(
 
 
 def _take_back(unclaimed: deque[int]) -> int:
-    """Take back what no thread has begun; return how much that is."""
+    """Withdraw the jobs that no thread has started; return their number."""
     count = 0
     with contextlib.suppress(IndexError):
         while True:

@@ -51,7 +51,7 @@ class Quantizer:
 
     Args:
         parameters: each `QuantizeParameter`.
-        scale: what a level of the result is worth.
+        scale: the step between two levels of the result.
         zero: the level that stands for zero.
     """
 
@@ -187,7 +187,7 @@ MAX_DEPTH = 64
 
 
 class Kernels(Protocol[Weights]):
-    """What the kernels of a backend compute of quantized subgraphs."""
+    """The operations that the kernels of a backend support in quantized subgraphs."""
 
     def weights(self, context: MatchContext, filters: Port, op: ForwardConvolution) -> Weights | None:
         """Return the constant filters of a convolution, or ``None`` if no kernel supports their levels."""

@@ -18,7 +18,7 @@ _INTEGERS = tuple(ElementType.parse(f"{sign}{bits}") for sign in "iu" for bits i
 
 @backend.accelerates(Convert)
 def convert(op: Convert, data: Value) -> Kernel | None:
-    """Return one call; the reference checks much first."""
+    """Return a single NumPy call, without the checks of the reference."""
     source, target = data.element, op.destination_type
     if source not in (*_REAL, *_INTEGERS, ElementType.boolean):
         return None

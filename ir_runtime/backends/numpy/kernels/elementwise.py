@@ -41,7 +41,7 @@ class ArrayPostOp:
     """One element-wise layer: changes the result, in place if its memory allows, and returns it."""
 
     inputs: int
-    """How many other inputs the layer has."""
+    """The number of other inputs of the layer."""
     run: Callable[..., Array]
     full_tensor: bool = False
     """Whether ``run`` also takes the other input."""

@@ -248,7 +248,7 @@ class QuantizedNetwork(KernelTemplate):
         definition: computes it layer by layer.
         graph: the subgraph.
         reads: the inputs of the kernel.
-        steps: what computes the nodes.
+        steps: the functions that compute the nodes.
     """
 
     definition: LayerByLayer

@@ -34,7 +34,7 @@ __all__ = ["MAX_SHARED", "Index", "Shape", "region_bounds", "shape_only", "take_
 Shape: TypeAlias = tuple[int, ...]
 
 Index: TypeAlias = tuple[Any, ...]
-"""What NumPy takes as an index."""
+"""An index of a NumPy array."""
 
 # Shapes for which a view is cached; lengths that grow with every run need no more.
 MAX_REMEMBERED = 64

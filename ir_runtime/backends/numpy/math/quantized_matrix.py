@@ -129,7 +129,7 @@ class QuantizedMatrix:
                 apply_rows(np.multiply, numbers, panel.scale[part], scratch)
 
     def _blocks_at_once(self, columns: int, max_size: int) -> int:
-        """Return how many blocks have at most this many numbers."""
+        """Return the number of blocks of at most this size."""
         return max(max_size // (self.blocks.stored * columns), 1)
 
 
