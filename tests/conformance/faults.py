@@ -65,7 +65,7 @@ FAULTS = (
     Fault("rounding", "ReduceMean-1", "kernels/statistics.py", "(summed - rest) // summed", "summed // summed"),
     Fault("rounding", "Clamp-1", "activation/clipped.py", "math.ceil(low), math.floor(high)", "math.floor(low), math.ceil(high)"),
     Fault("rounding", "ReduceSum-1", "kernels/statistics.py", "dtype if dtype.kind in \"Ob\" else np.dtype(np.float64)", "dtype if dtype.kind in \"Ob\" else np.dtype(np.float16)"),
-    Fault("rounding", "MatMul-1", "kernels/matmul.py", "return np.dtype(np.float32)\n", "return np.dtype(np.float16)\n"),
+    Fault("rounding", "MatMul-1", "kernels/matmul.py", "np.matmul(a.astype(work, copy=False), b.astype(work, copy=False))", "np.matmul(a.astype(np.float16), b.astype(np.float16)).astype(work)"),
     Fault("rounding", "Ceiling-1", "arithmetic/unary.py", "ufunc = np.ceil", "ufunc = np.rint"),
     Fault("default", "Swish-4", "activation/smooth.py", "slope = x if beta is None", "slope = 2 * x if beta is None"),
     Fault("default", "CumSum-3", "arithmetic/accumulation.py", "exclusive: bool = attr(False", "exclusive: bool = attr(True"),
