@@ -175,6 +175,10 @@ REFUSALS = [
     written("run net.xml -i - # nothing"),
     written("run net.xml -w net.xml --random"),
     written("compare net.xml --results theirs.npz --random", {**FILES, "theirs.npz": saved(logits=(2, 3))}),
+    written(
+        "compare net.xml --results theirs.npz --random # of two names",
+        {**FILES, "theirs.npz": saved(logits=(2, 3), odds=(2, 3))},
+    ),
     written("explain IR999"),
     written("run net.xml -i image:image.npy", IMAGE),
     written("run net.xml -i image.npy # records", {**IMAGE, "image.npy": declared([("a", "<f4")], (2,))}),
