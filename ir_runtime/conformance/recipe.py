@@ -94,7 +94,7 @@ class Recipe:
         return Case(
             identity, self.operation, "value", xml, weights, [feed.array for feed in feeds], truth.outputs,
             [feed.element for feed in feeds], truth.types, _tolerances(truth), "f64" if truth.precision else "exact",
-            "generated",
+            "generated", alternatives=[] if truth.infinite is None else [truth.infinite],
         )  # fmt: skip
 
     def _pruned(self) -> Recipe:

@@ -47,12 +47,15 @@ class Truth:
         types: the declared types.
         precision: the coarsest type of the real numbers: the name of one in `UNITS`; empty without real numbers.
         changes: the largest change of an element of each output if inputs are moved by a rounding of this type.
+        infinite: the outputs with infinity in place of the limits of a type, if these differ; either is right where
+            nothing is reduced, or a number is too large, as pages do not say which.
     """
 
     outputs: list[Array]
     types: list[ElementType]
     precision: str
     changes: list[float]
+    infinite: list[Array] | None = None
 
     @property
     def source(self) -> str:
@@ -83,13 +86,14 @@ def truth_of(model: Model, feeds: Sequence[Array], seed: int = 0) -> Truth:
             return Truth(list(declared), types, "", [0.0] * len(types))
         wide = Reference(model, wide=True)
         exact = [np.array(array) for array in wide.run(feeds)]
-        outputs = list(_round(exact, declared, types))
+        outputs, infinite = map(list, zip(*_round(exact, declared, types), strict=True))
+        differ = any(a is not b for a, b in zip(outputs, infinite, strict=True))
         moved = list(_move_and_run(wide, feeds, UNITS[precision], seed))
         changes = [
             _largest_change(exact[index], [run[index] for run in moved]) if element.real else 0.0
             for index, element in enumerate(types)
         ]
-    return Truth(outputs, types, precision, changes)
+    return Truth(outputs, types, precision, changes, infinite if differ else None)
 
 
 def _declared(element: ElementType, array: Array) -> ElementType:
@@ -121,20 +125,20 @@ def _move(feed: Array, unit: float, rng: np.random.Generator) -> Array:
 
 def _round(
     exact: Sequence[Array], declared: Sequence[Array], types: Sequence[ElementType]
-) -> Iterator[Array]:
-    """Yield the outputs in their declared types; decisions must not depend on rounding."""
+) -> Iterator[tuple[Array, Array]]:
+    """Yield the outputs in their declared types, and with infinity for limits; rounding must not decide any."""
     for wide, narrow, element in zip(exact, declared, types, strict=True):
         if wide.shape != narrow.shape:
             raise Unstable("rounding decides a shape", declared, types)
         if not element.real and not np.array_equal(wide, narrow):
             raise Unstable("rounding decides an output", declared, types)
         if not element.real:
-            yield np.asarray(narrow)
+            yield narrow, narrow
             continue
         rounded = np.asarray(wide.astype(element.dtype))
         # The lowest number of a type, which the maximum of nothing is, depends on the type.
         of_type = np.isfinite(narrow) != np.isfinite(rounded)
-        yield np.where(of_type, narrow, rounded) if of_type.any() else rounded
+        yield (np.where(of_type, narrow, rounded), rounded) if of_type.any() else (rounded, rounded)
 
 
 def _largest_change(exact: Array, others: Sequence[Array]) -> float:

@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformance.truth import Truth
 from ir_runtime.backends import available
 from ir_runtime.conformance.adapters import Unsupported, adapter
 from ir_runtime.conformance.case import Case, Tolerance
 from ir_runtime.conformance.judge import units_in_last_place
+from ir_runtime.conformance.truth import Truth
 from ir_runtime.ir.tensor import Array
 
 __all__ = ["Bound", "measure", "tolerances"]

@@ -17,13 +17,13 @@ import ir_runtime as ov
 from conformance.bounds import Bound, tolerances
 from conformance.build import build
 from conformance.coverage import Coverage
-from conformance.truth import Truth, Unstable, truth_of
 from conformance.values import Unfit, cases_of, converted
 from conformance.whole_models import body_cases, state_cases
 from ir_runtime import opset1
 from ir_runtime.conformance.adapters import Unsupported, adapter
 from ir_runtime.conformance.case import Case, Tolerance
 from ir_runtime.conformance.judge import judge, units_in_last_place
+from ir_runtime.conformance.truth import Truth, Unstable, truth_of
 from ir_runtime.errors import InputError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ops import registry

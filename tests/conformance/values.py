@@ -17,8 +17,8 @@ from samples.variations import OUT
 
 import ir_runtime as ov
 from conformance.bounds import tolerances
-from conformance.truth import Truth, Unstable, truth_of
 from ir_runtime.conformance.case import Case, Source, Tolerance
+from ir_runtime.conformance.truth import Truth, Unstable, truth_of
 from ir_runtime.errors import IRError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Array

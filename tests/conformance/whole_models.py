@@ -14,8 +14,8 @@ from models import controlled, stateful
 
 import ir_runtime as ov
 from conformance.bounds import FEW
-from conformance.truth import Unstable, truth_of
 from ir_runtime.conformance.case import SEVERAL, Case, Tolerance
+from ir_runtime.conformance.truth import Unstable, truth_of
 from ir_runtime.errors import IRError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Array
