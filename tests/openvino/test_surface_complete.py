@@ -25,7 +25,11 @@ _NOT_IMPORTED = re.compile(r"^(frontend\.|tools\.|torch|preprocess\.torchvision)
 _PRIVATE = re.compile(r"\._(?!offline_transformations)")
 
 
-def modules(path: Iterable[str] = openvino.__path__, prefix: str = "") -> Iterator[str]:
+# Not its `__path__`, to which OpenVINO adds every folder of this name, such as that of these tests.
+_FOLDER = str(Path(openvino.__file__).parent)
+
+
+def modules(path: Iterable[str] = (_FOLDER,), prefix: str = "") -> Iterator[str]:
     """The public modules of OpenVINO, without its own name; none is imported."""
     for found in pkgutil.iter_modules(list(path)):
         name = prefix + found.name
