@@ -1,4 +1,4 @@
-"""Graphs of layers, whose edges know their ports; to networkx, they are frozen graphs of layers' ids."""
+"""Graphs of layers: frozen networkx graphs, whose nodes stand for layers and whose edges know their ports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Never, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, TypeAlias
 
 from .._util.forks import cached_property
 from ..diagnostics import Location
@@ -42,7 +42,7 @@ files.
 """Runtime information, by name: texts, or further mappings; programs may set other objects."""
 
 
-_NO_CONSUMERS: Mapping[int, Mapping[int, int]] = {}
+_NO_CONSUMERS: Mapping[int, Mapping[int, Mapping[str, Any]]] = {}
 
 
 def _nothing() -> Mapping[str, Never]:
@@ -136,8 +136,9 @@ class Layer:
 class Graph:
     """A directed acyclic graph of layers, which cannot be changed: passes keep what they find elsewhere, or build another.
 
-    Edges are kept as networkx keeps those of a ``MultiDiGraph``: by the layer where they start, by that where they end, and by
-    the index of the input there. ``network`` is that graph, for what networkx can do with it.
+    The graph is ``network``, a frozen ``networkx.MultiDiGraph``: its nodes are the ids of ``layers``, an edge's key is the
+    index of the input where it ends, and its ``output`` that of the output where it starts. Whoever follows edges follows
+    those.
 
     >>> from ir_runtime.diagnostics import Location
     >>> def layer(id, inputs):
@@ -153,35 +154,17 @@ class Graph:
     """
 
     def __init__(self, layers: Iterable[Layer], edges: Iterable[Edge], severed: Iterable[Port] = ()) -> None:
+        import networkx as nx  # here, as the descriptions of operations need layers, but no graph
+
         self.layers: Mapping[int, Layer] = MappingProxyType({layer.id: layer for layer in layers})
         """Layers by id, in the order of the file."""
         self.severed: frozenset[Port] = frozenset(severed)
-        self._consumers: Mapping[int, dict[int, dict[int, int]]] = {id: {} for id in self.layers}
-        """The index of the output where each edge starts, by the layer there, and by the layer and the input where it ends."""
+        network: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+        network.add_nodes_from(self.layers)
         for (source, output), (target, number) in edges:
-            self._consumers[source].setdefault(target, {})[number] = output
-        self._networks: dict[str, nx.MultiDiGraph[int]] = {}
+            network.add_edge(source, target, number, output=output)
+        self.network: nx.MultiDiGraph[int] = nx.freeze(network)
         self._described: dict[str, object] = {}
-
-    @property
-    def network(self) -> nx.MultiDiGraph[int]:
-        """The graph as a frozen ``networkx.MultiDiGraph``, always the same one.
-
-        Its nodes are the ids of ``layers``, an edge's key is the index of the input where it ends, and its ``output`` that of
-        the output where it starts.
-        """
-        if not self._networks:
-            import networkx as nx  # here, as that takes longer than to read and compile most models
-
-            network: nx.MultiDiGraph[int] = nx.MultiDiGraph()
-            network.add_nodes_from(self.layers)
-            network.add_edges_from(
-                (source, target, number, {"output": output})
-                for (source, output), (target, number) in self._ends()
-            )
-            # The first one, whichever thread built it.
-            self._networks.setdefault("network", nx.freeze(network))
-        return self._networks["network"]
 
     def claim_description(self, values: object) -> bool:
         """Return whether these values are the ones that ``network`` is described with, for users of networkx.
@@ -189,6 +172,11 @@ class Graph:
         The first to ask decides, whichever thread that is.
         """
         return self._described.setdefault("values", values) is values
+
+    @cached_property
+    def _consumers(self) -> Mapping[int, Mapping[int, Mapping[int, Mapping[str, Any]]]]:
+        """The adjacency of ``network``, by layer, consumer and input, without the views that guard it."""
+        return dict(self.network.adjacency())
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -199,8 +187,8 @@ class Graph:
         """Yield the layer and the port at both ends of each edge."""
         for source, consumers in self._consumers.items():
             for target, edges in consumers.items():
-                for number, output in edges.items():
-                    yield (source, output), (target, number)
+                for number, edge in edges.items():
+                    yield (source, edge["output"]), (target, number)
 
     @cached_property
     def order(self) -> tuple[Layer, ...]:
@@ -224,7 +212,7 @@ class Graph:
 
     @cached_property
     def _sources(self) -> Mapping[int, tuple[Port | None, ...]]:
-        """The edges of each layer by input."""
+        """The edges of each layer by input; networkx has them by producer."""
         sources: dict[int, list[Port | None]] = {n: [None] * len(la.inputs) for n, la in self.layers.items()}
         for source, (layer, number) in self._ends():
             sources[layer][number] = Port(*source)
@@ -244,8 +232,8 @@ class Graph:
         inputs = [
             Port(consumer, number)
             for consumer, edges in self._consumers.get(layer, _NO_CONSUMERS).items()
-            for number, start in edges.items()
-            if start == output
+            for number, edge in edges.items()
+            if edge["output"] == output
         ]
         return tuple(sorted(inputs))
 
@@ -271,7 +259,7 @@ class Graph:
         )
 
     def _is_cyclic(self, layers: set[int]) -> bool:
-        return len(layers) > 1 or any(layer in self._consumers[layer] for layer in layers)
+        return len(layers) > 1 or any(self.network.has_edge(layer, layer) for layer in layers)
 
     @property
     def walk(self) -> Iterator[Layer]:

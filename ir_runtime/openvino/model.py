@@ -281,7 +281,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def graph(self) -> nx.MultiDiGraph[int]:
-        """The graph as a frozen networkx graph, which every writer of networkx can save.
+        """The graph itself, a frozen networkx graph, which every writer of networkx can save.
 
         Nodes are layer ids with ``name``, ``type``, ``operation``, ``attributes``, ``outputs`` and ``line`` as text and
         numbers; an edge's key is the input it ends at, its ``output`` the output it starts from.
