@@ -161,11 +161,14 @@ def test_repeated_blocks_are_one_box_until_they_are_opened(opened: Any, plain: s
     expect(page.locator(".scope[aria-expanded=false]", has_text="block1").first).to_be_attached()
 
 
-CROSSED = """report.views[0].labels.filter(d => {
-  const r = new DOMRect(d.x, d.y + 1, d.w, d.h - 2);
-  return report.views[0].drawn.some(o => o.e.matches('path.edge') && Array.from({length: 200}, (_, i) =>
-    o.e.getPointAtLength(o.e.getTotalLength() * i / 199)).some(p => p.x > r.left && p.x < r.right && p.y > r.top && p.y < r.bottom));
-}).map(d => d.e.textContent)"""
+CROSSED = """(() => {
+  const points = report.views[0].drawn.filter(o => o.e.matches('path.edge')).flatMap(o => {
+    const length = o.e.getTotalLength();
+    return Array.from({length: 100}, (_, i) => o.e.getPointAtLength(length * i / 99));
+  });
+  return report.views[0].labels.filter(d => points.some(
+    p => p.x > d.x && p.x < d.x + d.w && p.y > d.y + 1 && p.y < d.y + d.h - 1)).map(d => d.e.textContent);
+})()"""
 
 
 def crossing() -> ov.Model:
