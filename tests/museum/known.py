@@ -1,4 +1,4 @@
-"""The differences of the guide on divergences, each checked by hand against its page, as conformance cases."""
+"""The differences of the guide on divergences as conformance cases; the guide computes by hand what their pages say."""
 
 from __future__ import annotations
 
