@@ -31,6 +31,7 @@ _SMALL = 20
 _PART = 40
 _INDICES = "masks and indices"
 _FEWEST_INDICES = 4
+_TAIL = "after the modules"
 
 
 def fold(graph: Graph, values: Inferred) -> Scopes:
@@ -39,6 +40,7 @@ def fold(graph: Graph, values: Inferred) -> Scopes:
     mark_constants(listing)
     mark_shapes(listing)
     place(listing)
+    _place_tails(listing)
     _place_indices(listing)
     _simplify(listing)
     split(listing)
@@ -183,6 +185,32 @@ def _order(edges: Iterable[Edge], ends: Mapping[int, Part | int]) -> list[Part |
             if not degree[reader]:
                 heappush(ready, first[reader])
     return order
+
+
+def _place_tails(listing: Items) -> None:
+    """Group the layers of a scope that follow all of its modules, such as the decoding of boxes in a detector.
+
+    Few of them stay outside, as do those of a scope in which modules are the smaller part.
+    """
+    sizes, tails, scopes_with_modules = Counter[Path](), defaultdict[Path, list[Item]](list), set[Path]()
+    leads_into_module: set[int] = set()
+    for item in reversed(listing.items):  # readers come before their producers
+        if not item.is_drawn or item.path is None:
+            continue
+        for depth in range(len(item.path) + 1):
+            sizes[item.path[:depth]] += 1
+        path = item.path
+        scopes_with_modules.update(path[:depth] for depth, part in enumerate(path) if part.owner < 0)
+        readers = [listing.items[i] for i in listing.below[item.index]]
+        within = [reader for reader in readers if (reader.path or ())[: len(path)] == path]
+        if any(len(reader.path or ()) > len(path) or reader.index in leads_into_module for reader in within):
+            leads_into_module.add(item.index)
+        elif item.layer.type not in IO_TYPES and not item.bodies:
+            tails[path].append(item)
+    for path, items in tails.items():
+        if path in scopes_with_modules and len(items) > OPEN and 2 * len(items) < sizes[path]:
+            for item in items:
+                item.path = (*path, Part(_TAIL))
 
 
 def _place_indices(listing: Items) -> None:

@@ -347,3 +347,32 @@ def test_masks_that_one_block_refines_for_all_are_no_part_of_it() -> None:
     assert list(copies(tree)) == ["3 × layer"]
     (masks,) = [scope for scope in tree.scopes if scope.label == "masks and indices"]
     assert masks.size == 5
+
+
+def detector(decoding: int, wraps: bool = False) -> ov.Model:
+    """A backbone of 60 layers in two modules, and layers without names that decode its output; a module may read those."""
+    x = ops.parameter([2], np.float32, "x")
+    y: ov.Node = x
+    for number in range(60):
+        y = relu(y, f"{'stem' if number < 30 else 'head'}/part{number // 5}/{number}")
+    for number in range(decoding):
+        y = (ops.exp, ops.tanh)[number % 2](y)
+    if wraps:
+        y = relu(relu(y, "last/one"), "last/two")
+    return ov.Model([y], [x])
+
+
+def test_layers_that_follow_all_modules_are_one_box_if_there_are_many() -> None:
+    tree = folded(detector(40))
+    (after,) = [scope for scope in tree.scopes if scope.label == "after the modules"]
+    assert (after.size, after.open, len(tree.scopes[0].layers)) == (39, False, 2), (
+        "the first one joins its module"
+    )
+    assert all(nx.is_directed_acyclic_graph(graph) for graph in quotients(tree))
+
+
+@pytest.mark.parametrize(
+    "model", [detector(20), detector(100), detector(40, wraps=True)], ids=["few", "most", "between"]
+)
+def test_other_layers_without_a_module_stay_outside(model: ov.Model) -> None:
+    assert not [scope for scope in folded(model).scopes if scope.label == "after the modules"]
