@@ -20,6 +20,7 @@ from .memory import memory_of
 from .records import Record, Records
 from .source import Conclusion, Measures, OldModel, Source
 from .summary import End, ends
+from .text import count_text
 from .tree import Scopes
 
 __all__ = ["Link", "Sentence", "Story", "cost_text", "tell"]
@@ -135,9 +136,14 @@ class Story:
             *(costs, about)[:: 1 if self.is_timed else -1],
         ]
         if self.advice:
-            commands = [element("li", element("code", text=command)) for command in self.advice]
+            commands = [element("li", element("code", _whole_words(command))) for command in self.advice]
             parts.append(element("h2", text="Try") + element("ul", *commands, class_="plain"))
         return "".join(parts)
+
+
+def _whole_words(command: str) -> str:
+    """Return a command whose lines break between words only: browsers would also break after hyphens."""
+    return " ".join(element("span", text=word) for word in command.split(" "))
 
 
 def _section(title: str, sentences: Iterable[Sentence]) -> str:
@@ -210,7 +216,7 @@ class _Teller:
             for item in self.records.items
             if not item.is_shape and item.layer.type not in ("Parameter", "Result")
         )
-        parts: _Parts = [f"{_count(sum(counts.values()), 'layer')}"]
+        parts: _Parts = [f"{count_text(sum(counts.values()), 'layer')}"]
         if self.source.version:
             parts.append(f", {version_text(self.source.version)}")
         if counts:
@@ -225,7 +231,7 @@ class _Teller:
             if layer.type in ("ReadValue", "Assign")
         }
         if states:
-            yield Sentence((f"Keeps state in {_count(len(states), 'variable')}.",))
+            yield Sentence((f"Keeps state in {count_text(len(states), 'variable')}.",))
         for constraint in list(self.source.constraints or ())[:_NAMED]:
             yield Sentence((f"Needs {constraint}.",))
 
@@ -267,12 +273,12 @@ class _Teller:
             at = self.overlays.get("flops", {}).get("at")
             yield Sentence((f"One run: {', '.join(said)}{f', at {at}' if at else ''}.",))
         main = "time" if totals.get("time") else "flops"
-        for key, noun in (
-            (main, "the time" if main == "time" else "the arithmetic"),
-            ("weights", "the weights"),
+        for key, subject in (
+            (main, "the time is" if main == "time" else "the arithmetic is"),
+            ("weights", "the weights are"),
         ):
             if key in self.overlays and not (key == "flops" and unknown > _UNKNOWN):
-                yield from self._shares(key, noun)
+                yield from self._shares(key, subject)
         memory = memory_of(self.tree.listing, self.measures.memory)
         if memory is not None and max(memory.used):
             peak = max(memory.used)
@@ -281,7 +287,7 @@ class _Teller:
                 (f"Activations peak at {bytes_text(peak)} in ", self._layer(self.records.index[place]), ".")
             )
 
-    def _shares(self, key: str, noun: str) -> Iterator[Sentence]:
+    def _shares(self, key: str, subject: str) -> Iterator[Sentence]:
         values = self.records.own_values(self.overlays[key])
         total = sum(values)
         sums = [(sum(values[k] for k in copies), copies) for copies in self.records.copies()]
@@ -293,7 +299,9 @@ class _Teller:
             share += order[count][0]
             count += 1
         layers, all_layers = (sum(len(copies) for _, copies in some) for some in (order[:count], order))
-        parts: _Parts = [f"{share / total:.0%} of {noun} is in {layers:,} of {_count(all_layers, 'layer')}: "]
+        parts: _Parts = [
+            f"{share / total:.0%} of {subject} in {layers:,} of {count_text(all_layers, 'layer')}: "
+        ]
         for place, (value, copies) in enumerate(order[: min(count, _NAMED)]):
             parts += [", "] if place else []
             title = self.records.title_of_copies(copies)
@@ -387,7 +395,7 @@ class _Teller:
             text = f": {shown(texts[0])}"
             readers = [numbers[id]] if id in numbers else self.records.readers_of_constant(id)[:1]
             ends.append([*map(self._layer, readers), text])
-        differ = f"{_count(count, 'layer')} {'differs' if count == 1 else 'differ'} from {name}: "
+        differ = f"{count_text(count, 'layer')} {'differs' if count == 1 else 'differ'} from {name}: "
         yield Sentence((differ, *_listing(ends, "; ", "; and")), "warning")
 
     def advice(self) -> Iterator[str]:
@@ -413,7 +421,3 @@ def _listing(items: Sequence[_Parts], separator: str = ", ", more: str = " and")
         parts += [*([separator] if place else []), *item]
     rest = len(items) - _NAMED
     return [*parts, f"{more} {rest} more." if rest > 0 else "."]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -15,7 +15,7 @@ from ..io.reader.model import version_text
 from ..ir.graph import Layer, Port
 from .records import Records
 from .source import Source
-from .text import dims, tensor_name
+from .text import count_text, dims, tensor_name
 
 __all__ = ["End", "ends", "findings_html", "subtitle", "summary_html"]
 
@@ -108,9 +108,10 @@ def _state(report: Diagnostics) -> str:
     errors, warnings = report.count(Severity.ERROR), report.count(Severity.WARNING)
     if not errors + warnings:
         return element("p", text="The model is valid: nothing was found wrong.", class_="soft")
+    counts = [count_text(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
     return element(
         "p",
-        text=f"{errors} errors and {warnings} warnings: see Findings.",
+        text=f"{' and '.join(counts)}: see Findings.",
         class_="bad" if errors else "warn",
     )
 

@@ -12,7 +12,7 @@ from ..ir.array import Array
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
 
-__all__ = ["dims", "numbers", "plain", "tensor_name", "type_text"]
+__all__ = ["count_text", "dims", "numbers", "plain", "tensor_name", "type_text"]
 
 _LONGEST = 2000
 _SHOWN = 8
@@ -64,3 +64,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return shown(", ".join(map(str, value)), _LONGEST)
     return shown(str(value), _LONGEST)
+
+
+def count_text(number: int, noun: str) -> str:
+    """Return a number with a noun.
+
+    >>> count_text(1, "layer"), count_text(2000, "layer")
+    ('1 layer', '2,000 layers')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -191,6 +191,27 @@ def test_no_edge_crosses_a_label_and_shapes_are_whole_where_there_is_room(opened
     assert page.evaluate(CROSSED) == []
 
 
+def test_a_label_without_room_is_not_in_the_picture(opened: Any) -> None:
+    """Each of the many values that a body passes on has an edge back, beside the edge forwards between the same boxes."""
+    rows, part = ops.parameter([3, 2], np.float32, "rows"), ops.parameter([1, 2], np.float32, "part")
+    shape = [1, 2, 128, 768, 1024]
+    sources = [ops.parameter(shape, np.float32, f"x{number}") for number in range(6)]
+    kept = [ops.parameter(shape, np.float32, f"k{number}") for number in range(6)]
+    body = ov.Model([ops.result(node) for node in (*kept, ops.exp(part))], [*kept, part], "body")
+    iterator = ops.tensor_iterator()
+    iterator.set_body(body)
+    iterator.set_sliced_input(part, rows.output(0), 0, 1, 1, -1, 0)
+    for source, inside, result in zip(sources, kept, body.results, strict=False):
+        iterator.set_merged_input(inside, source.output(0), result.output(0))
+    outputs = [iterator.get_iter_value(result.output(0), -1) for result in body.results]
+    page = opened(ov.Model(outputs, [*sources, rows]).report().html, 2600, 1600).page
+    placed, edges = page.evaluate(
+        "[report.views[0].labels.length, report.views[0].drawn.filter(d => d.e.matches('path.edge')).length]"
+    )
+    assert placed < edges
+    expect(page.locator("svg.graph text.label")).to_have_count(placed)
+
+
 def test_every_edge_says_its_shape(opened: Any, plain: str) -> None:
     found = opened(plain)
     titles = found.page.evaluate(
@@ -394,6 +415,18 @@ def test_a_narrow_window_needs_no_scrolling_sideways(opened: Any, plain: str) ->
     found = opened(plain, width=400, height=800)
     assert found.page.evaluate("document.documentElement.scrollWidth") <= 400
     assert found.page.locator("svg.graph").bounding_box()["width"] > 380
+    sides = [
+        found.page.locator("header label", has_text=text).bounding_box()["x"] for text in ("Find", "Colour")
+    ]
+    assert sides[0] == sides[1]
+
+
+def test_commands_break_between_words(opened: Any, plain: str) -> None:
+    page = opened(plain, width=400).page
+    for width in range(200, 400, 20):
+        page.set_viewport_size({"width": width, "height": 800})
+        for word in page.locator("#story code span").all():
+            assert word.bounding_box()["height"] < 20, (width, word.inner_text())
 
 
 @pytest.mark.parametrize(("branches", "width", "least"), [(20, 1280, 0.7), (20, 400, 0.9), (13, 1280, 0.6)])

@@ -159,6 +159,7 @@ def test_findings_are_at_their_layers() -> None:
         next(o for o in data["overlays"] if o["key"] == "findings")["values"][data["nodes"].index(bad)] == 1
     )
     assert "Findings (1)" in html
+    assert ">1 warning: see Findings.<" in html
 
 
 def test_measures_become_overlays_and_charts() -> None:

@@ -63,6 +63,7 @@ def test_arithmetic_is_attributed_to_layers_by_module(model: ov.Model) -> None:
     first, second = links(most)
     assert (str(first), str(second)) == ("shapes › Convolution", "parts › Convolution")
     assert f'data-node="{first.target}"' in page.html
+    assert "% of the weights are in " in " ".join(map(str, page.story.costs))
     modules = told(page.story, "By module: shapes 54%")
     assert [link.kind for link in links(modules)] == ["scope"] * 3
 

@@ -168,7 +168,7 @@ class GraphView {
     this.model.worst ??= worstFindings(this.model);
     const v = document.createElementNS(NS, 'g');
     this.draw(v, this.model.root, 0, 0);
-    this.labels = this.labels.filter(each => this.placeLabel(each));
+    this.labels = this.labels.filter(each => this.placeLabel(each) || void each.e.remove());
     for (const each of this.labels) { v.append(each.e); this.drawn.push(each); }
     this.view.replaceChildren(v);
     this.drawMap();
