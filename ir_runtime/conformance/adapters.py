@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._util.child_process import ending, run_command
+from .._util.files import create
 from .._util.records import Record
 from .._version import __version__
 from ..backends import available
@@ -266,20 +267,25 @@ _FILE = "{}/{}.npy"
 
 def _write(folder: Path, case: Case) -> None:
     """Write the folder of a command."""
-    (folder / "model.xml").write_bytes(case.xml)
-    if case.weights:
-        (folder / "model.bin").write_bytes(case.weights)
     sides = {"inputs": (case.inputs, case.input_types), "outputs": (case.expected, case.output_types)}
     names = {
         "schema": 1,
         **{side: list(_entries(side, *arrays)) for side, arrays in sides.items()},
         "tensors": [],
     }
-    (folder / "names.json").write_text(json.dumps(names, indent=2))
+    files = {
+        "model.xml": case.xml,
+        "model.bin": case.weights,
+        "names.json": json.dumps(names, indent=2).encode(),
+    }
+    for index, (array, element) in enumerate(zip(case.inputs, case.input_types, strict=True)):
+        files[_FILE.format("inputs", index)] = npy(encode(array, element))
     for side in sides:
         (folder / side).mkdir()
-    for index, (array, element) in enumerate(zip(case.inputs, case.input_types, strict=True)):
-        (folder / _FILE.format("inputs", index)).write_bytes(npy(encode(array, element)))
+    for name, contents in files.items():
+        if contents:  # models without constants have no .bin
+            with create(folder / name) as file:
+                file.write(contents)
 
 
 def _entries(side: str, arrays: Sequence[Array], types: Sequence[ElementType]) -> Iterator[Record]:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from .._util.array_files import MAGIC, check_claims
-from .._util.files import create, replacing_in
+from .._util.files import create, replacing_in, write_npy
 from .._util.records import Record
 from ..codes import Code
 from ..errors import InputError
@@ -381,7 +381,7 @@ def decode(array: Array, element: ElementType) -> Array:
 def npy(array: Array) -> bytes:
     """Return the bytes of an ``.npy``, which are the same for the same array."""
     file = BytesIO()
-    np.lib.format.write_array(file, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
+    write_npy(file, np.asarray(array, order="C"))
     return file.getvalue()
 
 

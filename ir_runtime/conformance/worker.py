@@ -149,11 +149,10 @@ def main() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the waiting process
     answers = stream_to(os.dup(1))
-    with open(
-        os.devnull, "wb"
-    ) as nothing:  # output of libraries would be mistaken for an answer, or for a message
-        os.dup2(nothing.fileno(), 1)
-        os.dup2(nothing.fileno(), 2)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)  # output of libraries would be mistaken for an answer, or for a message
+    os.dup2(nothing, 2)
+    os.close(nothing)
     while (job := _next_job(sys.stdin.buffer)) is not None:
         _send(answers, answer(job))
 

@@ -260,6 +260,8 @@ def _writes(call: ast.Call) -> bool:
         return name not in ("copy", "copy2") or owner == "shutil"
     if name in _NUMPYS:
         return name != "save" or owner == "np"
+    if name == "ZipFile" and len(call.args) + len(call.keywords) == 1:
+        return False  # it is read
     if name in _OF_FILES:
         is_opened = isinstance(first, ast.Name) and first.id == "file"
         return not is_opened
@@ -299,6 +301,8 @@ def test_files_are_opened_for_writing_in_one_module_only() -> None:
         ("array.tofile(path)", True),
         ("array.tofile(file)", True),
         ("np.savez(file, array)", False),
+        ("zipfile.ZipFile(path)", False),
+        ('zipfile.ZipFile(path, "w")', True),
         ("np.save(path, array)", True),
         ("page.save(path)", False),
         ('np.memmap(path, of, "r")', False),
