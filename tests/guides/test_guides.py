@@ -190,3 +190,36 @@ def test_what_only_mentions_a_term_is_not_its_place() -> None:
 
 def test_twenty_terms_lead_to_places() -> None:
     assert len(rows("glossary", "## Where things are")) >= 20
+
+
+PROGRAM = re.compile(r"`(?:PYTHONPATH=tests )?(?:make [a-z]|python (?:tests/|-m )|ir-runtime bench )")
+FIGURE = re.compile(r"\d(?:[.]\d+)? ?(?:ms|µs|%|times)(?:\W|$)| takes? \d|^[|].* \d", re.MULTILINE)
+
+
+@pytest.mark.parametrize("section", re.split(r"^## ", guide("benchmarks").text, flags=re.MULTILINE)[1:])
+def test_every_section_with_figures_names_the_program_that_makes_them(section: str) -> None:
+    assert FIGURE.search(section)
+    assert PROGRAM.search(section), section[:200]
+
+
+def test_speed_has_no_figures_of_its_own() -> None:
+    """They are in `guide benchmarks`, or are those of a command that the guide names."""
+    paragraphs = (part for name in ("speed", "scaling") for part in guide(name).text.split("\n\n"))
+    told = [part for part in paragraphs if re.search(r"\d ?(?:ms|µs)\W|takes? [0-9.]+ times", part)]
+    assert [part for part in told if "guide benchmarks" not in part and not PROGRAM.search(part)] == []
+
+
+def test_programs_that_guides_name_exist_and_have_their_options() -> None:
+    text = "\n".join(guide(name).text for name in NAMES)
+    root = PACKAGE.parent
+    targets = set(re.findall(r"^([a-z]+):", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z]+)", text)) <= targets
+    named = re.findall(r"`python (tests/bench/\w+[.]py)([^`]*)", text)
+    bench = [
+        (" ".join(name), "tests/bench/models.py")
+        for name in re.findall(r"`make (bench) BENCH=\"([^\"]*)", text)
+    ]
+    shared = (root / "tests/bench/shared.py").read_text(encoding="utf-8")
+    for program, line in [*named, *((file, line) for line, file in bench)]:
+        source = (root / program).read_text(encoding="utf-8") + shared
+        assert [option for option in re.findall(r"--[a-z-]+", line) if f'"{option}' not in source] == [], line
