@@ -21,6 +21,7 @@ def fit_axes(name: str, axes: Sequence[str], shape: PartialShape, lengths: dict[
     >>> fit_axes("mask", ("time", "batch"), PartialShape("4,3"), lengths)
     Traceback (most recent call last):
     ir_runtime.errors.InferenceError: error[IR301]: mask has shape [4,3]; [time 4, batch 2] is expected
+      clause: mask has the shape [time, batch], with the same lengths as other inputs
     """
     if shape.rank is None:
         return

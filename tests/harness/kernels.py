@@ -7,16 +7,20 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 from ir_runtime import backends
 from ir_runtime.backends import Backend
+from ir_runtime.backends.core.backend import LastLayer
 
 __all__ = ["FAST", "loaded", "registered", "watched"]
 
 FAST = tuple(name for name in backends.available() if name != "reference")
 _KINDS = ("offers", "packed", "patterns")
+
+Maker: TypeAlias = Callable[..., Any] | LastLayer
+"""A registered function, or a pattern with what it is tried for."""
 
 
 @cache
@@ -41,12 +45,12 @@ def watched() -> Iterator[set[str]]:
     found: set[str] = set()
     with ExitStack() as stack:
         for name, registry, op, makers in _registrations():
-            told = [_telling(make, _name(name, op, make), found) for make in makers]
+            told = [_telling(maker, _name(name, op, maker), found) for maker in makers]
             stack.enter_context(patch.dict(registry, {op: told}))
         yield found
 
 
-def _registrations() -> Iterator[tuple[str, dict[Any, Any], Any, list[Callable[..., Any]]]]:
+def _registrations() -> Iterator[tuple[str, dict[Any, Any], Any, list[Maker]]]:
     for name in FAST:
         for kind in _KINDS:
             registry = getattr(loaded(name), kind)
@@ -54,15 +58,22 @@ def _registrations() -> Iterator[tuple[str, dict[Any, Any], Any, list[Callable[.
                 yield name, registry, op, makers
 
 
-def _name(backend: str, op: Any, make: Callable[..., Any]) -> str:
-    module = make.__module__.rpartition(".")[2]
-    return f"{backend}: {module}.{make.__name__} for {op.versioned_name()}"
+def _function(maker: Maker) -> Callable[..., Any]:
+    return maker.match if isinstance(maker, LastLayer) else maker
 
 
-def _telling(make: Callable[..., Any], name: str, found: set[str]) -> Callable[..., Any]:
+def _name(backend: str, op: Any, maker: Maker) -> str:
+    function = _function(maker)
+    module = function.__module__.rpartition(".")[2]
+    return f"{backend}: {module}.{function.__name__} for {op.versioned_name()}"
+
+
+def _telling(maker: Maker, name: str, found: set[str]) -> Maker:
+    function = _function(maker)
+
     def telling(*args: Any, **how: Any) -> Any:
-        if (made := make(*args, **how)) is not None:
+        if (made := function(*args, **how)) is not None:
             found.add(name)
         return made
 
-    return telling
+    return maker._replace(match=telling) if isinstance(maker, LastLayer) else telling
