@@ -379,10 +379,12 @@ def _reading(layer: Layer) -> Callable[[Kernel], Kernel]:
     def reading(exact: Kernel) -> Kernel:
         compute = exact.whole
 
-        def read(*arrays: Array) -> Any:
+        def rows_of(*arrays: Array) -> Any:
             current = VARIABLES.get(name)
-            rows: Any = current.packed if isinstance(current, QuantizedCache) else compute(*arrays)
-            return made_before(rows, read, *arrays)
+            return current.packed if isinstance(current, QuantizedCache) else compute(*arrays)
+
+        def read(*arrays: Array) -> Any:
+            return made_before(rows_of(*arrays), rows_of, *arrays)
 
         return Kernel(read, has_host_calls=True)
 

@@ -134,7 +134,7 @@ class PartialShape(Sequence[Dimension]):
         return other.refines(self)
 
     def same_scheme(self, other: PartialShape) -> bool:
-        """Return whether both know the same lengths, and leave the others open."""
+        """Return whether both have the same static lengths, with unknown lengths in the same places."""
         if self._dims is None or other._dims is None:
             return self._dims is other._dims
         return len(self) == len(other) and all(a.same_scheme(b) for a, b in zip(self, other, strict=True))

@@ -1,9 +1,9 @@
-"""The native backend: kernels in machine code, from a library that was built for the instruction set of the processor.
+"""The native backend: kernels in machine code, from a library built for the processor's instruction set.
 
-The innermost loops are LLVM IR for SIMD vectors, on activations in NHWC layout, as in the backend ``numpy``, to which
-this one falls back.
+The innermost loops are LLVM IR for SIMD vectors over activations in NHWC layout. Operations without a native
+kernel fall back to the backend ``numpy``, which uses the same layout.
 
-Kernel modules are imported when a model has their operations: `_index` lists them.
+Kernel modules are imported when a model contains their operations; `_index` lists them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["backend"]
 
 
 def __getattr__(name: str) -> object:
-    """Import the backend when it is wanted: what builds the library imports this package before there is one."""
+    """Import the backend on first use: the build imports this package before any library exists."""
     if name != "backend":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ._backend import backend

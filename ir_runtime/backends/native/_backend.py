@@ -36,13 +36,13 @@ def _fastest() -> Precision:
 
 
 def _quantized_cache() -> CacheKernels:
-    """Import the kernels as those of operations are: when a model needs them."""
+    """Import the kernels on first use, like those of operations."""
     kernels: CacheKernels = import_module(f"{__package__}.kernels.quantized_cache").KERNELS
     return kernels
 
 
 def _contiguous() -> Callable[[Array], Array]:
-    """Import the kernel when results of a model may need it."""
+    """Import the kernel when a model's results may need it."""
     copy: Callable[[Array], Array] = import_module(f"{__package__}.kernels._copy").contiguous
     return copy
 

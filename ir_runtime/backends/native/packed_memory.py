@@ -1,7 +1,7 @@
-"""Memory for packed weights: the arrays of one compilation share a few large blocks, for which the system has huge pages.
+"""Memory for packed weights: the arrays of one compilation share a few large blocks, backed by huge pages.
 
-NumPy asks for huge pages for arrays of 4 MiB and more. Most layers have smaller weights, and the system takes as long to
-provide memory in pages of 4 KiB as packing them takes.
+NumPy requests huge pages for arrays of at least 4 MiB. Most layers have smaller weights, and mapping memory
+in 4 KiB pages takes as long as packing them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MA
 
 
 class _Blocks:
-    """Divides blocks into arrays that keep them alive."""
+    """Splits blocks into arrays that keep them alive."""
 
     def __init__(self) -> None:
         self._left: Array = np.empty(0, np.uint8)
@@ -51,7 +51,7 @@ class _Blocks:
         return found
 
     def release(self) -> None:
-        """Give back the rest of the block, of whose first huge page the last array has a part."""
+        """Return the unused pages at the end of the block to the system."""
         if self._block is not None:
             length = len(self._left) // mmap.PAGESIZE * mmap.PAGESIZE
             end = self._left.ctypes.data + len(self._left) - np.frombuffer(self._block, np.uint8).ctypes.data
@@ -61,23 +61,23 @@ class _Blocks:
 
 
 def _advise(mapped: mmap.mmap, advice: int | None, start: int, length: int) -> None:
-    """Tell the system what memory is for, if it can be told."""
+    """Advise the system about the use of memory, if that is supported."""
     if advice is not None:
         with suppress(OSError):
             mapped.madvise(advice, start, length)
 
 
 def _trim_heap() -> None:
-    """Give free memory of the heap back, which folding constants left, as blocks are not taken from there."""
+    """Return free heap memory, left by constant folding, to the system, since blocks are not allocated from the heap."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)  # other C libraries lack it
 
 
 def _new_block(size: int) -> tuple[Array, mmap.mmap]:
-    """Return a block that begins with a huge page, and the mapped memory that it is in.
+    """Return a block that begins with a huge page, and the mapping that it is part of.
 
     Raises:
-        MemoryError: if there is not so much.
+        MemoryError: if the memory is not available.
     """
     if size > FIRST_BLOCK:  # small models have little to give, and no time to look for it
         _trim_heap()
@@ -96,7 +96,7 @@ _BLOCKS: ContextVar[_Blocks | None] = ContextVar("blocks of packed weights", def
 
 @contextmanager
 def one_compilation() -> Iterator[None]:
-    """Let the weights of one compilation share blocks, including those of nested graphs."""
+    """Let the weights of one compilation, including nested graphs, share blocks."""
     if _BLOCKS.get() is not None:
         yield
         return
@@ -107,7 +107,7 @@ def one_compilation() -> Iterator[None]:
 
 
 def aligned_empty(size: int) -> Array:
-    """Return an uninitialised f32 array that is aligned to a cache line."""
+    """Return an uninitialised f32 array aligned to a cache line."""
     taken, blocks = 4 * size + _ALIGNMENT, _BLOCKS.get()
     shared = blocks is not None and taken >= MIN_SHARED
     raw = blocks.take(taken) if blocks is not None and shared else np.empty(taken, np.uint8)

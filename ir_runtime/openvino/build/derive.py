@@ -198,9 +198,10 @@ def refresh(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:
 
 
 def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:
-    """Re-infer only new and detached nodes, if attached ones keep their values, whose order in the graph is known.
+    """Infer only new and detached nodes again, if the attached ones keep their values and their known order.
 
-    No cycle was closed if each detached node still follows its operands: new nodes have the place of their last operand.
+    This also shows that no cycle was closed, if each detached node still comes after its operands: a new node
+    takes the position of its last operand.
 
     Returns:
         These nodes, or None if all nodes must be visited. No node is changed then.

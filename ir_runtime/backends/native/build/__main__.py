@@ -1,6 +1,6 @@
 """Build libraries of kernels into the package: ``python -m ir_runtime.backends.native.build [TARGET ...]``.
 
-By default that of this processor's best target. Those that were built from these sources stay as they are.
+The default is the best target of this processor. Libraries already built from the current sources are kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compiler of kernels: LLVM optimises and compiles what `translate` writes."""
+"""The compiler of kernels: LLVM optimises and compiles the IR that `translate` writes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BASELINES = {"x86_64": "x86-64", "aarch64": "generic"}
 
 
 def compile_routine(routine: Routine, target: Target, triple: str) -> bytes:
-    """Compile a routine for a target, to an object file that refers only to the host's table and to other routines.
+    """Compile a routine for a target to an object file whose only undefined symbols are the host's table and other routines.
 
     Raises:
         CompileError: if the routine uses unsupported features of Python, or C functions that the package does not provide.
@@ -36,12 +36,12 @@ def compile_routine(routine: Routine, target: Target, triple: str) -> bytes:
 
 
 def text_of(routine: Routine, target: Target) -> str:
-    """Return a routine in LLVM's syntax."""
+    """Return the LLVM IR of a routine as text."""
     return translate(routine).text("" if routine.is_baseline else target.tuning)
 
 
 def compile_text(routine: Routine, text: str, target: Target, triple: str) -> bytes:
-    """Compile what `text_of` returns, as `compile_routine` does."""
+    """Compile the text returned by `text_of`; see `compile_routine`."""
     machine = target_machine(target, triple, routine.is_baseline)
     module = optimised(text, machine)
     _check_symbols(routine, module)
@@ -55,7 +55,7 @@ def compile_module(text: str, target: Target, triple: str) -> bytes:
 
 
 def target_machine(target: Target, triple: str, is_baseline: bool = False) -> llvm.TargetMachine:
-    """Return LLVM's target machine: for a target, or every processor of its family; code may be anywhere in memory."""
+    """Return LLVM's target machine for a target, or for every processor of its family; code is position-independent."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.initialize_native_asmparser()
@@ -70,7 +70,7 @@ def target_machine(target: Target, triple: str, is_baseline: bool = False) -> ll
 
 
 def optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    """Return a module after LLVM's passes, for a machine."""
+    """Run LLVM's optimisation passes on a module for a machine."""
     parsed = _parse(text, machine)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
@@ -87,7 +87,7 @@ def _parse(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
 
 
 def data_module(constants: dict[str, bytes]) -> str:
-    """Return a module with the host's table and constants, in LLVM's syntax."""
+    """Return a module with the host's table and constants, as LLVM IR text."""
     lines = [f"@{TABLE} = global [{len(WORDS)} x i64] zeroinitializer, align 8"]
     for name, value in constants.items():
         digits = "".join(f"\\{byte:02X}" for byte in value)

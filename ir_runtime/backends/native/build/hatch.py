@@ -1,6 +1,7 @@
-"""The hook of Hatch that puts kernels into a wheel: ``wheels`` says by environment variables which ones, and for which systems.
+"""The Hatch hook that adds kernels to a wheel; `wheels` selects the libraries and the system by environment variables.
 
-Without these, as when pip builds the package from its sources, a wheel has none, and runs everywhere.
+Without these variables, as when pip builds the package from source, the wheel contains no kernels and runs
+everywhere.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["KernelsHook"]
 
 
 class KernelsHook(BuildHookInterface[Any]):
-    """Adds the libraries of the folder ``IR_RUNTIME_WHEEL_LIBRARIES``, and the tag ``IR_RUNTIME_WHEEL_TAG``."""
+    """Adds the libraries in the folder ``IR_RUNTIME_WHEEL_LIBRARIES``, and the tag ``IR_RUNTIME_WHEEL_TAG``."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the libraries and the tag to the wheel."""

@@ -1,7 +1,6 @@
 """Libraries of kernels: all of them compiled for a target, and linked for a system.
 
-Object files are kept, each under a hash of everything that it depends on, so only kernels that have changed are
-compiled again.
+Object files are cached under a hash of all their dependencies, so only changed kernels are compiled again.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def host_target() -> Target:
     """Return the best target of this processor.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if no target runs on it.
     """
     features = {name for name, has in llvm.get_host_cpu_features().items() if has}
     for target in TARGETS.values():
@@ -49,7 +48,7 @@ def host_target() -> Target:
 
 
 def is_current(library: Path) -> bool:
-    """Return whether a library was built from these sources by these tools."""
+    """Return whether a library was built from the current sources by the installed tools."""
     try:
         code = library.read_bytes()
     except FileNotFoundError:
@@ -58,13 +57,13 @@ def is_current(library: Path) -> bool:
 
 
 def build(target: str, system: System, out: Path, objects: Path) -> None:
-    """Build the library of a target for a system, in as many processes as there are cores.
+    """Build the library of a target for a system, with one process per core.
 
     Args:
-        target: the name of the target.
-        system: the system.
-        out: the file of the library, which is replaced when all is done.
-        objects: the folder in which object files are kept.
+        target: the target's name.
+        system: the operating system and processor family.
+        out: the library file, replaced when the build is complete.
+        objects: the cache folder of object files.
 
     Raises:
         CompileError: if a kernel cannot be compiled.
@@ -82,7 +81,7 @@ def build(target: str, system: System, out: Path, objects: Path) -> None:
 
 
 def link_routines(routines: Iterable[Routine], out: Path) -> list[str]:
-    """Link routines, and those that they call, to a library for this process; return their names."""
+    """Link routines and their callees to a library for this process; return their names."""
     from ..codegen.target import TARGET
     from .compiler import compile_routine
 
@@ -119,7 +118,7 @@ def _link(files: list[Path], data: bytes, system: System, out: Path) -> None:
 
 @contextmanager
 def _building(target: str) -> Iterator[None]:
-    """Let processes that are started build for a target."""
+    """Let child processes build for a target."""
     os.environ["IR_RUNTIME_BUILDING"] = target
     try:
         yield
@@ -142,7 +141,7 @@ def _routine_names() -> list[str]:
 
 
 def _object(name: str, triple: str, folder: Path) -> Path:
-    """Return the object file of a routine, which is compiled unless it is there."""
+    """Return the object file of a routine, compiling it if it is not cached."""
     from ..codegen.target import TARGET
     from . import compiler
 

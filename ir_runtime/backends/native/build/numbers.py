@@ -1,9 +1,10 @@
 """Numbers of the kernel language: their types, conversions and operations.
 
-A number is known when a kernel is compiled, and then one of Python or an `np.float32`, or it is a value of LLVM of type i1, i32, i64,
-f32 or f64. Operands of different types are widened as NumPy does: an f32 and an i64 to f64.
+A number is either a compile-time constant, a Python number or an `np.float32`, or an LLVM value of type i1,
+i32, i64, f32 or f64. Operands of different types are promoted as in NumPy: an f32 and an i64 to f64.
 
-Integers wrap around. Quotients are rounded down; division by 0 yields 0, as does the quotient that no i64 can hold.
+Integers wrap around. Quotients are rounded down. Division by 0 yields 0, as does a quotient that overflows
+i64.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def is_number(x: object) -> bool:
 
 
 def _kind(x: Number) -> ir.Type:
-    """Return the type that a number has in a kernel."""
+    """Return the type of a number in a kernel."""
     if isinstance(x, ir.Value):
         kind: ir.Type = x.type
         return kind
@@ -61,7 +62,7 @@ def _kind(x: Number) -> ir.Type:
 
 
 def _common(a: ir.Type, b: ir.Type) -> ir.Type:
-    """Return the type to which both are widened."""
+    """Return the type that two types are promoted to."""
     if a == b:
         return a
     for kinds in (_INTEGERS, _REALS):
@@ -71,7 +72,7 @@ def _common(a: ir.Type, b: ir.Type) -> ir.Type:
 
 
 class Operations:
-    """Operations on numbers: computed if they are known, else written by a builder.
+    """Operations on numbers: folded for constants, otherwise written by a builder.
 
     Raises:
         TypeError: in all methods, if there is no such operation or conversion.
@@ -81,7 +82,7 @@ class Operations:
         self._builder = builder
 
     def value(self, x: Number, kind: ir.Type | None = None) -> ir.Value:
-        """Return a number as a value of LLVM, converted to a type if one is given."""
+        """Return a number as an LLVM value, converted to ``kind`` unless that is ``None``."""
         kind = kind or _kind(x)
         if not isinstance(x, ir.Value):
             return _constant(kind, x)
@@ -103,11 +104,11 @@ class Operations:
         return None
 
     def common(self, a: Number, b: Number) -> ir.Type:
-        """Return the type to which two numbers are widened."""
+        """Return the type that two numbers are promoted to."""
         return _common(_kind(a), _kind(b))
 
     def alike(self, a: Number, b: Number) -> tuple[ir.Value, ir.Value]:
-        """Return two numbers as values of the same type."""
+        """Return two numbers converted to a common type."""
         kind = self.common(a, b)
         return self.value(a, kind), self.value(b, kind)
 
@@ -121,7 +122,7 @@ class Operations:
         return self._builder.icmp_signed("!=", value, ir.Constant(value.type, 0))
 
     def binary(self, sign: ast.operator, a: Number, b: Number) -> Number:
-        """Compute an operation of two numbers."""
+        """Compute a binary operation."""
         if type(sign) not in _KNOWN:
             raise TypeError(f"{type(sign).__name__} is not supported")
         if not isinstance(a, ir.Value) and not isinstance(b, ir.Value):
@@ -144,7 +145,7 @@ class Operations:
         return found
 
     def compare(self, sign: ast.cmpop, a: Number, b: Number) -> Number:
-        """Compare two numbers; NaN is unequal to all."""
+        """Compare two numbers; NaN is unequal to everything."""
         if type(sign) not in _COMPARED:
             raise TypeError(f"{type(sign).__name__} is not supported")
         text, known = _COMPARED[type(sign)]
@@ -158,14 +159,14 @@ class Operations:
         return self._builder.fcmp_ordered(text, a, b)
 
     def extreme(self, sign: ast.cmpop, a: Number, b: Number) -> Number:
-        """Return the second number if it is less, or greater, than the first one, else that: ``min`` and ``max`` of Python."""
+        """Return the second number if it is less (or greater) than the first, else the first: Python's ``min`` and ``max``."""
         if not isinstance(a, ir.Value) and not isinstance(b, ir.Value):
             return b if self.compare(sign, b, a) else a
         a, b = self.alike(a, b)
         return self._builder.select(self.value(self.compare(sign, b, a)), b, a)
 
     def negative(self, x: Number) -> Number:
-        """Return the number of the other sign."""
+        """Negate a number."""
         if not isinstance(x, ir.Value):
             return -x
         if x.type in _REALS:
@@ -193,7 +194,7 @@ class Operations:
         return builder.add(rest, builder.select(self._is_above(rest, b), b, zero))
 
     def _possible(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value | None, ir.Value]:
-        """Return whether the processor cannot divide, ``None`` if it always can, and a divisor, else 1: remainders are 0 then."""
+        """Return whether the quotient is undefined (``None`` if it never is), and a divisor that is safe to use."""
         if isinstance(b, ir.Constant) and b.constant not in (0, -1):
             return None, b
         builder, kind = self._builder, a.type
@@ -205,7 +206,7 @@ class Operations:
         return impossible, builder.select(impossible, ir.Constant(kind, 1), b)
 
     def _is_above(self, rest: ir.Value, b: ir.Value) -> ir.Value:
-        """Return whether a quotient that is rounded towards zero is above the exact one."""
+        """Return whether a quotient rounded towards zero is greater than the exact one."""
         builder, zero = self._builder, ir.Constant(rest.type, 0)
         differs = builder.icmp_signed("<", builder.xor(rest, b), zero)
         return builder.and_(builder.icmp_signed("!=", rest, zero), differs)
@@ -221,6 +222,6 @@ def _constant(kind: ir.Type, x: Number) -> ir.Constant:
 
 
 def _power_of_two(divisor: ir.Value) -> int:
-    """Return the divisor if it is known and a power of two, else 0."""
+    """Return the divisor if it is a constant power of two, else 0."""
     known = divisor.constant if isinstance(divisor, ir.Constant) else 0
     return known if known > 0 and known.bit_count() == 1 else 0

@@ -1,4 +1,4 @@
-"""The source of kernels: the syntax tree of a Python function, and the objects that its names stand for."""
+"""The source of kernels: the syntax tree of a Python function, and the objects that its names refer to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CompileError", "Source", "source_of"]
 
 
 class CompileError(Exception):
-    """A kernel uses a feature that the kernel language lacks; the message has its file and line."""
+    """A kernel uses an unsupported Python feature; the message has its file and line."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Source:
     """The source of a function.
 
     Args:
-        name: of the function.
-        file: the path of the file.
-        tree: its syntax tree, with the lines of the file.
-        names: the objects of its closure and of its module.
+        name: the function's name.
+        file: the path of its file.
+        tree: its syntax tree, with line numbers in the file.
+        names: the objects of its closure and module, by name.
     """
 
     name: str
@@ -35,29 +35,29 @@ class Source:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of its parameters."""
+        """The names of the function's parameters."""
         return [parameter.arg for parameter in self.tree.args.args]
 
     def resolve(self, name: str) -> object:
-        """Return the object that a name stands for outside the function.
+        """Return the object that a name refers to outside the function.
 
         Raises:
-            KeyError: if there is none.
+            KeyError: if the name is not defined.
         """
         return self.names[name] if name in self.names else vars(builtins)[name]
 
     def fail(self, node: ast.AST, reason: str) -> NoReturn:
-        """Raise an error about a part of the function."""
+        """Raise a `CompileError` at a node of the function."""
         line = getattr(node, "lineno", self.tree.lineno)
         code = "" if node is self.tree else f": {ast.unparse(node)}"
         raise CompileError(f"{self.file}:{line}: in {self.name}: {reason}{code}")
 
 
 def source_of(function: Callable[..., object]) -> Source:
-    """Return the source of a function that ``def`` defines.
+    """Return the source of a function defined by ``def``.
 
     Raises:
-        CompileError: if there is none, or it has parameters that kernels cannot have.
+        CompileError: if it has no source, or parameters of an unsupported kind.
     """
     code = function.__code__
     tree = _functions(code.co_filename).get((code.co_name, code.co_firstlineno))
@@ -76,7 +76,7 @@ def source_of(function: Callable[..., object]) -> Source:
 
 @cache
 def _functions(file: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    """Return the functions of a file by their names and first lines, which are those of decorators."""
+    """Return the functions of a file by name and first line, which is that of the first decorator."""
     tree = ast.parse("".join(linecache.getlines(file)), file)
     return {
         (node.name, min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])): node

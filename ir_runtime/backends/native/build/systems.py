@@ -25,14 +25,15 @@ class System:
     """An operating system on processors of one family.
 
     Args:
-        name: of the system.
-        triple: LLVM's name of it.
-        suffix: of the names of libraries.
-        linker: the arguments with which Zig links a library; ``{out}`` stands for its path and ``{name}`` for the name of its
-            file, and what it links comes after them.
-        tag: the tag of wheels.
-        targets: the names of the targets whose libraries wheels have.
-        imports: the definition of an import library, for functions that linkers want to know the library of.
+        name: the system's name.
+        triple: its LLVM triple.
+        suffix: the suffix of library files.
+        linker: the arguments with which Zig links a library; ``{out}`` is replaced by its path and ``{name}``
+            by its file name. The object files come after them.
+        tag: the platform tag of wheels.
+        targets: the targets whose libraries a wheel contains.
+        imports: the definition of an import library, for linkers that must know which library exports each
+            function.
     """
 
     name: str
@@ -115,10 +116,10 @@ SYSTEMS = {
 
 
 def this_system(family: str) -> System:
-    """Return the system of this process on processors of a family.
+    """Return the system of this process for a processor family.
 
     Raises:
-        LinkError: if there are no kernels for it.
+        LinkError: if kernels are not available for it.
     """
     name = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
     system = SYSTEMS.get(f"{name}-{family}")
@@ -128,7 +129,7 @@ def this_system(family: str) -> System:
 
 
 def _zig() -> Path:
-    """Return the path of Zig, whose linkers link for all systems."""
+    """Return the path of Zig, which links for all systems."""
     spec = find_spec("ziglang")
     if spec is None or spec.origin is None:
         raise LinkError("kernels are linked by ziglang, which is not installed: pip install ziglang")

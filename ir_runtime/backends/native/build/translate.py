@@ -1,11 +1,12 @@
 """The front end of the kernel language: from the syntax trees of Python functions to LLVM IR.
 
-The language is a subset of Python: numbers (see `numbers`), tuples of them, variables that keep the type of what is
-assigned first, fields of records (`Descriptor`), ``if``, ``while``, ``for`` over ``range``, `Units` and `Chunks`, ``min`` and ``max`` of two numbers, and calls of a `Callee`. Names
-that no assignment of the function defines are those of its module or closure, and known when it is compiled; so are
-attributes of such objects. Conditions that are known choose what is compiled.
+The language is a subset of Python: numbers (see `numbers`), tuples, variables with the type of their first
+assignment, fields of records (`Descriptor`), ``if``, ``while``, ``for`` over ``range``, `Units` and `Chunks`,
+``min`` and ``max`` of two numbers, and calls of a `Callee`. Names that the function does not assign are
+looked up in its closure and module at compile time, as are attributes of those objects. A constant condition
+compiles only one branch.
 
-A `Device` becomes a function for each combination of types that it is called with, which LLVM inlines where it pays.
+A `Device` is compiled once for each combination of argument types, and LLVM inlines it where that pays.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _AT = Descriptor.at.__func__  # type: ignore[attr-defined]
 _EXTREMES: dict[object, ast.cmpop] = {min: ast.Lt(), max: ast.Gt()}
 
 Operand: TypeAlias = Any
-"""A number, a tuple of operands, or an object that is known when the kernel is compiled."""
+"""A number, a tuple of operands, or a compile-time object."""
 _Slot: TypeAlias = "tuple[_Slot, ...] | _Variable"
 _Shape: TypeAlias = "tuple[_Shape, ...] | ir.Type"
 
 
 class _Record(ir.Value):
-    """The address of a record, which is a number as well."""
+    """The address of a record; it is also a number."""
 
     __slots__ = ("layout",)
 
@@ -50,7 +51,7 @@ class _Record(ir.Value):
 
 @dataclass(frozen=True)
 class _Variable:
-    """A place on the stack, which LLVM turns into a value; ``layout`` is that of the record at this address."""
+    """A stack slot, which LLVM promotes to a register; ``layout`` is the layout of the record at the address it holds."""
 
     kind: ir.Type
     pointer: ir.Value
@@ -59,19 +60,19 @@ class _Variable:
 
 @dataclass
 class _Loop:
-    """Where ``continue`` and ``break`` go."""
+    """The blocks that ``continue`` and ``break`` jump to."""
 
     following: ir.Block
     after: ir.Block
     ends: list[set[str]]
-    """The variables that are defined wherever the loop may end; empty if it never does."""
+    """The variables defined at each end of the loop; empty if it never ends."""
 
 
 def translate(routine: Routine) -> ir.Module:
-    """Translate a routine and the devices that it calls; its function has its name.
+    """Translate a routine and the devices that it calls; the LLVM function has the routine's name.
 
     Raises:
-        CompileError: if it uses something that the language lacks.
+        CompileError: if it uses an unsupported feature.
     """
     program = _Program()
     kinds = [_KINDS[kind] for kind in routine.kinds]
@@ -85,12 +86,12 @@ def translate(routine: Routine) -> ir.Module:
 
 @dataclass(frozen=True)
 class _DeviceFunction:
-    """A function of a device.
+    """The LLVM function of a device.
 
     Args:
-        function: what it is in LLVM. Its result is a struct of all numbers that it returns, or the only one.
-        returns: the type of what it returns, ``None`` for nothing.
-        may_fail: whether it returns whether there was no scratch memory, after all else.
+        function: the LLVM function. It returns one number, or a struct of several.
+        returns: the type of the device's result, ``None`` for no result.
+        may_fail: whether the last returned number says that no scratch memory was left.
     """
 
     function: ir.Function
@@ -99,7 +100,7 @@ class _DeviceFunction:
 
 
 class _Program:
-    """A module, and the functions of devices that it has."""
+    """A module and the functions of its devices."""
 
     def __init__(self) -> None:
         self.module = ir.Module()
@@ -107,7 +108,7 @@ class _Program:
         self._begun: set[Device[..., object]] = set()
 
     def function(self, device: Device[..., object], shape: tuple[_Shape, ...]) -> _DeviceFunction:
-        """Return the function of a device for arguments of these types."""
+        """Return the function of a device for the given argument types."""
         if (device, shape) not in self._functions:
             source = source_of(device.function)
             if device in self._begun:
@@ -123,14 +124,14 @@ class _Program:
 
 
 class _FunctionWriter:
-    """Writes one function.
+    """Translates one function.
 
     Args:
-        program: what it is part of.
+        program: the program that the function belongs to.
         source: the Python function.
-        function: what it becomes.
-        arguments: the values of its first parameters.
-        words: the number of parameters that follow these: the words at the address that is the first argument.
+        function: the LLVM function to write.
+        arguments: the values of the first parameters.
+        words: the number of further parameters, which are loaded from the address in the first argument.
     """
 
     def __init__(
@@ -164,7 +165,7 @@ class _FunctionWriter:
             self._slots[parameter.arg] = self._store(None, record)
 
     def write_device(self) -> _DeviceFunction:
-        """Write a function; its result type follows from its return statements."""
+        """Write a device's function; its result type is inferred from its return statements."""
         result = self._body()
         shape = None if result is None else _shape(result)
         members = [] if result is None else list(_flat(result))
@@ -184,7 +185,7 @@ class _FunctionWriter:
         return _DeviceFunction(self._function, shape, self._failed is not None)
 
     def write_routine(self, returns: ir.Type, failure: Device[..., Any] | None) -> None:
-        """Write a function whose result has a known type, and which calls ``failure`` if there is no scratch memory."""
+        """Write a function with a declared result type; it calls ``failure`` if no scratch memory is left."""
         builder, tree, result = self._builder, self._source.tree, self._body()
         if self._failed is not None:
             if failure is None:
@@ -200,7 +201,7 @@ class _FunctionWriter:
                 builder.ret(self._numbers.value(result, returns))
 
     def _body(self) -> Operand:
-        """Write the body without the return; return the returned operand, or ``None``."""
+        """Write the body except for the return; return the returned operand, or ``None``."""
         self._block(self._source.tree.body)
         builder = self._builder
         if not builder.block.is_terminated:
@@ -213,7 +214,7 @@ class _FunctionWriter:
         return None if self._result is None else self._load(self._result)
 
     def _layout(self, parameter: ast.arg) -> type[Descriptor] | None:
-        """Return the layout of a parameter that is annotated as a record."""
+        """Return the layout of a parameter annotated as a record."""
         if not isinstance(parameter.annotation, ast.Name):
             return None
         try:
@@ -224,7 +225,7 @@ class _FunctionWriter:
 
     @contextmanager
     def _explained(self, node: ast.AST) -> Iterator[None]:
-        """Let errors of operations name the place in the kernel."""
+        """Add the position in the kernel to errors of operations."""
         try:
             yield
         except CompileError:
@@ -339,7 +340,7 @@ class _FunctionWriter:
         self._join(after, ends)
 
     def _join(self, block: ir.Block, ends: Sequence[set[str]]) -> None:
-        """Go on in a block that the paths lead to at whose ends these variables are defined."""
+        """Continue in a block reached from several paths; only variables defined on all of them stay defined."""
         self._builder.position_at_end(block)
         if ends:
             self._defined = set.intersection(*ends)
@@ -384,7 +385,7 @@ class _FunctionWriter:
         self._loop(test, body, advance)
 
     def _for_units(self, statement: ast.For, call: ast.Call, loop: Units | Chunks) -> None:
-        """Take units until none is left."""
+        """Take units until all are taken."""
         arguments = self._arguments(call)
         with self._explained(call):
             if len(arguments) != (2 if isinstance(loop, Units) else 3):
@@ -417,7 +418,7 @@ class _FunctionWriter:
         self._loop(test, body)
 
     def _range(self, call: ast.Call) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """Return the first value, the end and the step of a range."""
+        """Return the start, stop and step of a range."""
         numbers = self._arguments(call)
         values = [self._numbers.value(number) for number in numbers if is_number(number)]
         if not 1 <= len(values) == len(numbers) <= 3 or any(value.type != ir.I64 for value in values):
@@ -472,7 +473,7 @@ class _FunctionWriter:
         return number
 
     def _condition(self, node: ast.expr) -> ir.Value | bool:
-        """Return whether an expression is true, if it is known, or an i1."""
+        """Evaluate a condition: to a bool if it is constant, else to an i1."""
         operand = self._evaluate(node)
         with self._explained(node):
             return (
@@ -506,7 +507,7 @@ class _FunctionWriter:
         return getattr(owner, node.attr)
 
     def _field(self, record: _Record, name: str) -> ir.Value:
-        """Load a field of a record; nested records and arrays are their addresses."""
+        """Load a field of a record; nested records and arrays evaluate to their addresses."""
         fields = record.layout.dtype.fields
         if fields is None or name not in fields:
             raise TypeError(f"{record.layout.__name__} has no field {name!r}")
@@ -546,7 +547,7 @@ class _FunctionWriter:
         return self._choose(test, lambda: self._evaluate(node.body), lambda: self._evaluate(node.orelse))
 
     def _logical(self, node: ast.BoolOp) -> Operand:
-        """Return whether all or some operands are true; the others are evaluated only if the first ones do not decide it."""
+        """Evaluate ``and`` or ``or`` with short-circuiting."""
         found: Operand = self._condition(node.values[0])
         for operand in node.values[1:]:
 
@@ -562,7 +563,7 @@ class _FunctionWriter:
     def _choose(
         self, test: ir.Value | bool, yes: Callable[[], Operand], no: Callable[[], Operand]
     ) -> Operand:
-        """Return one of two operands, evaluating only that one."""
+        """Evaluate a conditional expression; only the chosen operand is computed."""
         if not isinstance(test, ir.Value):
             return yes() if test else no()
         builder = self._builder
@@ -580,7 +581,7 @@ class _FunctionWriter:
         return self._merge(pairs, end_of_then, end_of_else)
 
     def _alike(self, operands: tuple[Operand, Operand], ends: tuple[ir.Block, ir.Block]) -> Operand:
-        """Return pairs of values of the same type, each computed at the end of its block; a tuple of them for tuples."""
+        """Convert two operands to a common type, each at the end of its block; return a pair of values, or nested tuples of pairs."""
         first, second = operands
         if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
             return tuple(self._alike(pair, ends) for pair in zip(first, second, strict=True))
@@ -647,7 +648,7 @@ class _FunctionWriter:
         return None if device.returns is None else _nest(device.returns, iter(members))
 
     def _return_if(self, failed: ir.Value) -> None:
-        """Return at once if there is no scratch memory."""
+        """Return from the function if ``failed``: there is no scratch memory."""
         builder = self._builder
         if self._failed is None:
             self._failed = builder.slot(ir.I1, zeroed=True)
@@ -659,7 +660,7 @@ class _FunctionWriter:
         builder.position_at_end(following)
 
     def _call_scratch(self, callee: Scratch, arguments: Sequence[Operand]) -> Operand:
-        """Allocate memory; in a loop, instead of what this call has allocated before."""
+        """Allocate scratch memory; in a loop, release this call's previous allocation first."""
         builder, slot = self._builder, self._builder.slot(ir.I64, zeroed=True)
         if self._loops:
             self._release(slot, callee)
@@ -676,7 +677,7 @@ class _FunctionWriter:
             self._call_declared(callee.release, [address])
 
     def _value(self, operand: Operand) -> Operand:
-        """Return an operand whose numbers are values of LLVM."""
+        """Return an operand with all numbers as LLVM values."""
         if isinstance(operand, tuple):
             return tuple(map(self._value, operand))
         return self._numbers.value(self._number(operand))
@@ -718,7 +719,7 @@ def _shape(operand: Operand) -> _Shape:
 
 
 def _flat(operand: Operand) -> Iterator[Any]:
-    """Yield the members of nested tuples."""
+    """Yield the leaves of nested tuples."""
     if isinstance(operand, tuple):
         for item in operand:
             yield from _flat(item)
@@ -727,12 +728,12 @@ def _flat(operand: Operand) -> Iterator[Any]:
 
 
 def _nest(shape: _Shape, values: Iterator[ir.Value]) -> Any:
-    """Return the values as nested tuples of a shape."""
+    """Arrange values in nested tuples of a shape."""
     return tuple(_nest(part, values) for part in shape) if isinstance(shape, tuple) else next(values)
 
 
 def _describe(operand: Operand) -> str:
-    """Describe an operand in a message."""
+    """Describe an operand for a message."""
     if isinstance(operand, ir.Value):
         return f"a number of type {operand.type}"
     if isinstance(operand, tuple):

@@ -1,7 +1,7 @@
 """Build the wheels: ``python -m ir_runtime.backends.native.build.wheels FOLDER [SYSTEM ...]``.
 
-One for each system of `SYSTEMS`, or those that are named, and the one without kernels. The same sources and tools yield the
-same bytes on every machine.
+Builds one wheel for each named system, by default for all `SYSTEMS`, and the wheel without kernels. Builds
+are reproducible: the same sources and tools yield the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BUILT = _ROOT / "out" / "kernels"
 
 
 def _libraries(system: System) -> Path:
-    """Return a folder with the libraries of a system, which are built if needed."""
+    """Return a folder with a system's libraries, building them if needed."""
     folder = _BUILT / system.name / "libraries"
     for target in system.targets:
         file = folder / f"{target}{system.suffix}"
@@ -34,7 +34,7 @@ def _libraries(system: System) -> Path:
 
 
 def _wheel(out: Path, **variables: str) -> Path:
-    """Build a wheel, with environment variables that the hook reads."""
+    """Build a wheel, passing the environment variables to the hook."""
     with patch.dict(os.environ, variables):
         (path,) = WheelBuilder(str(_ROOT)).build(directory=str(out), versions=["standard"])
     return Path(path)

@@ -1,7 +1,7 @@
-"""bf16 in vectors: how f32 is rounded to it, and sums of products of pairs.
+"""bf16 vectors: rounding from f32, and sums of products of pairs.
 
-A 32-bit lane has two numbers. With AVX512_BF16, `vdpbf16ps` adds both of their products to a lane of f32. Without it, they
-are widened to f32: products of bf16 are exact there, so the sums differ from those of the instruction only by their order.
+A 32-bit lane holds two numbers. With AVX512_BF16, `vdpbf16ps` adds both products to an f32 lane. Without it,
+the numbers are widened to f32, where products of bf16 are exact, so only the order of the additions differs.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ __all__ = [
 ]  # fmt: skip
 
 HAS_BF16 = TARGET.vectors.name == "avx512" and TARGET.has("avx512bf16")
-"""Whether this processor has instructions for bf16."""
+"""Whether the target has bf16 instructions."""
 
 IS_FASTER = HAS_BF16 and VENDOR == "AuthenticAMD"
-"""Whether this processor multiplies bf16 faster than f32.
-
-AMD's begin a `vdpbf16ps` in every cycle, as an FMA. Intel's take four times as long for it as for an FMA, so twice as long for
-a product: what is fast there is AMX, which no kernel uses.
-"""
+"""Whether this processor multiplies bf16 faster than f32. AMD processors start one `vdpbf16ps` per cycle,
+like an FMA. On Intel it takes four times as long as an FMA, so twice as long per product; AMX is fast there,
+but no kernel uses it."""
 
 _HALVES = ir.VectorType(ir.IntType(16), LANES)
 
@@ -32,7 +30,7 @@ _BF16, _PAIRS = ir.VectorType(ir.BFLOAT, LANES), ir.VectorType(ir.BFLOAT, 2 * LA
 
 
 def add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
-    """Add to each lane of f32 the products of its two bf16 in ``a`` and ``b``, which are vectors of i32."""
+    """Add the two bf16 products of each lane of ``a`` and ``b``, vectors of i32, to the f32 lanes of ``total``."""
     if HAS_BF16:
         function = emit.function(f"llvm.x86.avx512bf16.dpbf16ps.{32 * LANES}", VECTOR, VECTOR, _PAIRS, _PAIRS)
         return emit.builder.call(function, [total, *(emit.builder.bitcast(x, _PAIRS) for x in (a, b))])
@@ -42,16 +40,16 @@ def add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
 
 
 def add_pairs_of_word(emit: Emit, total: Value, line: Value, along: Value, offset: int, b: Value) -> Value:
-    """Add to each lane of f32 the products of two bf16 in memory with those of the lane of ``b``.
+    """Multiply the two bf16 at an address with those in each lane of ``b``, and add the products to ``total``.
 
-    The operand of the instruction is in memory, which needs `HAS_BF16`, and which nothing may write meanwhile: LLVM does not
-    know that it is read. LLVM itself would load it by another instruction, which takes time of the units
-    that multiply.
+    The instruction reads its operand from memory. It needs `HAS_BF16`, and the word must not be written in
+    the meantime, since LLVM does not know of the read. A separate load, as LLVM would emit, competes with the
+    multiplications for ports.
 
     Args:
-        emit: the emitter.
-        total: the sums.
-        line: an address; the word is at the sum of this and the next two.
+        emit: the code emitter.
+        total: the sums, a vector of f32.
+        line: the base address; the word is at ``line + along + offset``.
         along: a byte offset.
         offset: a constant byte offset.
         b: a vector of i32.
@@ -61,17 +59,17 @@ def add_pairs_of_word(emit: Emit, total: Value, line: Value, along: Value, offse
 
 
 def low_of_pairs(emit: Emit, pairs: Value) -> Value:
-    """Widen the first bf16 of each lane of 32 bits to f32."""
+    """Widen the low bf16 of each 32-bit lane to f32."""
     return emit.builder.bitcast(emit.builder.shl(pairs, splat_bits(16)), VECTOR)
 
 
 def high_of_pairs(emit: Emit, pairs: Value) -> Value:
-    """Widen the second bf16 of each lane of 32 bits to f32."""
+    """Widen the high bf16 of each 32-bit lane to f32."""
     return emit.builder.bitcast(emit.builder.and_(pairs, splat_bits(0xFFFF0000)), VECTOR)
 
 
 def as_bf16(emit: Emit, value: Value) -> Value:
-    """Round f32 to the nearest bf16, halves to even; return the bits in lanes of 16. NaN stays NaN."""
+    """Round f32 to the nearest bf16, ties to even; return the bits in 16-bit lanes. NaN stays NaN."""
     builder = emit.builder
     if HAS_BF16:
         function = emit.function(f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * LANES}", _BF16, VECTOR)
@@ -80,7 +78,7 @@ def as_bf16(emit: Emit, value: Value) -> Value:
 
 
 def rounded_bf16(emit: Emit, value: Value) -> Value:
-    """Compute `as_bf16` by integers, also of subnormal numbers, which the instruction takes for 0."""
+    """Compute `as_bf16` with integer instructions; unlike the native instruction, this keeps subnormal numbers."""
     builder = emit.builder
     bits = builder.bitcast(value, INTS)
     odd = builder.and_(builder.lshr(bits, splat_bits(16)), splat_bits(1))
@@ -91,7 +89,7 @@ def rounded_bf16(emit: Emit, value: Value) -> Value:
 
 
 def load_bf16(emit: Emit, address: Value, count: Value | None = None) -> Value:
-    """Load a vector of bf16 as f32, or its first ``count`` lanes and zeros."""
+    """Load a vector of bf16 as f32; with ``count``, only the first lanes, and zeros in the rest."""
     if count is None:
         halves = emit.load(address, _HALVES, 2)
     else:
@@ -100,7 +98,7 @@ def load_bf16(emit: Emit, address: Value, count: Value | None = None) -> Value:
 
 
 def store_bf16(emit: Emit, halves: Value, address: Value, count: Value | None = None) -> None:
-    """Store a vector of `as_bf16`, or its first ``count`` lanes."""
+    """Store a vector of bits from `as_bf16`, or only its first ``count`` lanes."""
     if count is None:
         emit.store(halves, address, 2)
     else:

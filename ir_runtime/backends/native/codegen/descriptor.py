@@ -1,4 +1,4 @@
-"""Descriptors: records that Python fills and kernels read. One declaration gives the layout to both.
+"""Descriptors: records that Python fills and kernels read, with one declaration of the layout for both.
 
 class Job(Descriptor):
 rows: i64
@@ -30,19 +30,20 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 _MOST = float(np.finfo(np.float32).max)
 
 i64 = Annotated[int, np.int64]
-"""A 64-bit integer or address; the attribute of the class is the index for `load_i64`."""
+"""A 64-bit integer or address; the class attribute is the index for `load_i64`."""
 f32 = Annotated[np.float32, np.float32]
-"""A single-precision number; the attribute of the class is the index for `load_f32`."""
+"""A single-precision number; the class attribute is the index for `load_f32`."""
 
 
 class Descriptor(int):
-    """The address of a record with the layout of a C struct; a class attribute for each field holds its index.
+    """The address of a record with the layout of a C struct; each field is a class attribute that holds its index.
 
     Subclasses add fields.
 
-    The index counts elements of the type of the field, words of 8 bytes if that is another descriptor: ``other: Other``.
-    ``Annotated[int, (np.int64, (3,))]`` is an array. In kernels, both are the address of the field. Another descriptor that
-    is not inside the record, but at an address there, is ``other: Annotated[Other, np.int64]``.
+    The index counts elements of the field's type, or words of 8 bytes for a nested descriptor, ``other:
+    Other``. ``Annotated[int, (np.int64, (3,))]`` is an array. In kernels, both evaluate to the address of the
+    field. ``other: Annotated[Other, np.int64]`` is a descriptor outside the record, at the address in the
+    field.
     """
 
     dtype: ClassVar[DType]
@@ -75,14 +76,18 @@ class Descriptor(int):
 
     @classmethod
     def at(cls, address: int, index: int = 0) -> Self:
-        """Return a record of an array at an address; kernels read its fields. Parameters with this annotation are records."""
+        """Return the record at an index of an array of records.
+
+        Kernels read its fields; parameters annotated with the class are such records.
+        """
         return cls(address + cls.dtype.itemsize * index)
 
     @classmethod
     def fill(cls, **values: object) -> Array:
-        """Return an array of one record with these values of all its fields, tuples for nested ones.
+        """Return an array of one record with the given field values; nested records are tuples.
 
-        The value of an address may be the array there, which the record then holds, or ``None`` for 0.
+        The value of an address field may be the array itself, which the record then keeps alive, or ``None``
+        for 0.
 
         Raises:
             TypeError: if a field is missing or unknown.
@@ -103,36 +108,39 @@ class Descriptor(int):
 
 
 def concatenate(*records: Array) -> Array:
-    """Return records that follow one another in memory, as words; it holds what they hold."""
+    """Concatenate records in memory as words; the result keeps their arrays alive."""
     words = np.frombuffer(b"".join(record.tobytes() for record in records), np.int64)
     return Job.of(words, *(record.kept for record in records if isinstance(record, Job)))
 
 
 class Job(np.ndarray):
-    """A record that holds the arrays that it points to."""
+    """A record that keeps alive the arrays it points to."""
 
     kept: tuple[object, ...]
 
     @classmethod
     def of(cls, record: Array, *arrays: object) -> Array:
-        """Return a record as such a job."""
+        """View a record as a job of this class."""
         job = record.view(cls)
         job.kept = arrays
         return job
 
     def __array_finalize__(self, source: object) -> None:
-        """Hold the arrays of the job that this one is a view or a copy of."""
+        """Copy the references to kept arrays to views and copies."""
         self.kept = getattr(source, "kept", ())
 
 
 def keeping(function: _Function, *arrays: object) -> _Function:
-    """Let a function hold the arrays that its descriptors point to."""
+    """Make a function keep alive the arrays that its descriptors point to."""
     vars(function)["kept"] = arrays
     return function
 
 
 def _own_fields(cls: type[Descriptor]) -> dict[str, Any]:
-    """Return the annotations that a class adds. `typing.get_type_hints` evaluates those of its bases, too, and takes ten times as long."""
+    """Return the annotations of the class itself, without its bases.
+
+    `typing.get_type_hints` also evaluates those of the bases, and takes ten times as long.
+    """
     names = vars(sys.modules[cls.__module__])
     return {
         name: names[written] if written in names else eval(written, names)  # noqa: S307 - our own modules
@@ -141,14 +149,14 @@ def _own_fields(cls: type[Descriptor]) -> dict[str, Any]:
 
 
 def _format(kind: DType) -> str:
-    """Return the format of a field for `struct`, which aligns as C does."""
+    """Return the format of a field for `struct`, with C's alignment."""
     if kind.fields:
         return "".join(_format(kind.fields[name][0]) for name in kind.names or ())
     return kind.base.char.replace("l", "q") * math.prod(kind.shape)
 
 
 def _number(value: object) -> object:
-    """Return the number that a value is stored as."""
+    """Return the number stored for a field value."""
     if isinstance(value, np.ndarray):
         return value.ctypes.data
     if isinstance(value, float) and not -_MOST <= value <= _MOST:

@@ -17,7 +17,7 @@ _OSXSAVE = 1 << 27
 
 @instruction(types.int64, types.int64, types.int64)
 def _cpuid(emit: Emit, leaf: Value, subleaf: Value, out: Value) -> None:
-    """Store the four registers that ``cpuid`` sets, as i64."""
+    """Execute ``cpuid`` and store its four result registers as i64."""
     builder = emit.builder
     ask = ir.InlineAsm(_REGISTERS, "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}")
     found = builder.call(ask, [builder.trunc(leaf, I32), builder.trunc(subleaf, I32)])
@@ -28,7 +28,7 @@ def _cpuid(emit: Emit, leaf: Value, subleaf: Value, out: Value) -> None:
 
 @instruction(returns=types.int64)
 def _xcr0(emit: Emit) -> Value:
-    """Return the register that lists the registers saved by the system."""
+    """Return XCR0, which lists the registers that the operating system saves."""
     builder = emit.builder
     ask = ir.InlineAsm(ir.StructType([I32] * 2), "xgetbv", "={ax},={dx},{cx}")
     found = builder.call(ask, [ir.Constant(I32, 0)])
@@ -42,7 +42,7 @@ def _ask(place: int, leaf: int, subleaf: int, out: int) -> None:
 
 @routine(types.int64, is_baseline=True)
 def identify(out: int) -> None:
-    """Store the words of each of `LEAVES` that there is, and XCR0."""
+    """Store the words of each available leaf of `LEAVES`, and XCR0."""
     if TARGET.is_x86:
         _ask(0, 0, 0, out)
         _ask(1, 1, 0, out)

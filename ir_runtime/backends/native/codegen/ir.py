@@ -1,9 +1,10 @@
 """LLVM IR as text: types, values, and a builder that writes instructions.
 
-It has the instructions that kernels use. Modules with kernels need no LLVM: only the build parses and compiles the text.
+It covers the instructions that kernels use. Kernel modules do not import LLVM: only the build parses and
+compiles the text.
 
-Floating-point arithmetic has the flags ``nsz contract``: LLVM may fuse ``a * b + c``, but not reorder arithmetic, as rounding
-and polynomials rely on the order.
+Floating-point arithmetic has the flags ``nsz contract``: LLVM may fuse ``a * b + c``, but not reassociate,
+since rounding and polynomials rely on the order.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _SIGNS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
 class Type:
-    """A type; two are equal if their texts are.
+    """A type; types are equal if their texts are.
 
     Args:
-        text: in LLVM's syntax.
-        suffix: in names of intrinsics.
-        size: in memory, in bytes; 0 if nothing needs it.
+        text: the type in LLVM's syntax.
+        suffix: its suffix in names of intrinsics.
+        size: its size in bytes; 0 if unused.
     """
 
     __slots__ = "size", "suffix", "text"
@@ -52,12 +53,12 @@ class Type:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a type of floating-point numbers."""
+        """Whether it is a floating-point type."""
         return self in (F32, F64, F16, BFLOAT)
 
 
 class IntType(Type):
-    """Integers of ``width`` bits."""
+    """An integer of ``width`` bits."""
 
     __slots__ = ("width",)
 
@@ -77,7 +78,7 @@ class VectorType(Type):
 
 
 class ArrayType(Type):
-    """An array in memory."""
+    """An array type."""
 
     __slots__ = ()
 
@@ -86,7 +87,7 @@ class ArrayType(Type):
 
 
 class StructType(Type):
-    """Several values, such as a function returns."""
+    """A struct type, for functions with several results."""
 
     __slots__ = ("members",)
 
@@ -105,11 +106,11 @@ F16, F32, F64, BFLOAT = (
 I1, I8, I16, I32, I64 = (IntType(width) for width in (1, 8, 16, 32, 64))
 
 UNDEFINED = object()
-"""The value of a constant that may be anything."""
+"""The value of an undefined constant."""
 
 
 class Value:
-    """A value: its type, and what stands for it as an operand."""
+    """A value: its type and its operand text."""
 
     __slots__ = "text", "type"
 
@@ -117,17 +118,17 @@ class Value:
         self.type, self.text = kind, text
 
     def __str__(self) -> str:
-        """Return the operand, without its type."""
+        """Return the operand without its type."""
         return self.text
 
     @property
     def typed(self) -> str:
-        """The operand after its type."""
+        """The operand preceded by its type."""
         return f"{self.type} {self.text}"
 
 
 class Constant(Value):
-    """A constant: a number, a list of them for a vector, ``None`` for zeros, or `UNDEFINED`."""
+    """A constant: a number, a list of numbers for a vector, ``None`` for zeros, or `UNDEFINED`."""
 
     __slots__ = ("constant",)
 
@@ -137,7 +138,7 @@ class Constant(Value):
 
 
 def _literal(kind: Type, value: Any) -> str:
-    """Return a constant in LLVM's syntax; floating-point numbers as their bits."""
+    """Return a constant in LLVM's syntax; floating-point numbers are written as bits."""
     if value is UNDEFINED:
         return "undef"
     if isinstance(kind, IntType):
@@ -160,14 +161,14 @@ def _real(kind: Type, value: float) -> str:
 
 
 class InlineAsm:
-    """An instruction of the processor, called like a function without side effects."""
+    """An inline instruction, called like a function without side effects."""
 
     def __init__(self, returns: Type, code: str, constraints: str) -> None:
         self.returns, self.text = returns, f'asm "{code}", "{constraints}"'
 
 
 class Phi(Value):
-    """A value that depends on the block from which control comes."""
+    """A phi node: a value that depends on the predecessor block."""
 
     __slots__ = ("_incoming",)
 
@@ -176,7 +177,7 @@ class Phi(Value):
         self._incoming: list[str] = []
 
     def add_incoming(self, value: Value, block: Block) -> None:
-        """Take a value if control comes from a block."""
+        """Add the value for a predecessor block."""
         self._incoming.append(f"[{value.text}, %{block.name}]")
 
     def __str__(self) -> str:
@@ -190,13 +191,13 @@ class Phi(Value):
 
 
 class Switch:
-    """A branch by a number."""
+    """A switch instruction."""
 
     def __init__(self, number: Value, default: Block) -> None:
         self._head, self._cases = f"switch {number.typed}, label %{default.name}", [""] * 0
 
     def add_case(self, number: Value, block: Block) -> None:
-        """Branch to a block for a number."""
+        """Add a branch to a block for a number."""
         self._cases.append(f"{number.typed}, label %{block.name}")
 
     @property
@@ -220,9 +221,9 @@ class Block:
 
 
 class Function(Value):
-    """A function of a module; it is only declared as long as it has no blocks.
+    """A function of a module; a function without blocks is a declaration.
 
-    ``returns`` may be set when the blocks are written.
+    ``returns`` may be set after the blocks are written.
     """
 
     def __init__(
@@ -237,7 +238,7 @@ class Function(Value):
         module.functions[name] = self
 
     def next_name(self) -> str:
-        """Return a name that no value or block of it has."""
+        """Return an unused name for a value or a block."""
         self._count += 1
         return f"v{self._count}"
 
@@ -247,7 +248,7 @@ class Function(Value):
         return self.blocks[-1]
 
     def definition(self, attributes: str = "") -> str:
-        """Return the definition with attributes, or the declaration, in LLVM's syntax."""
+        """Return the definition with its attributes, or the declaration, in LLVM's syntax."""
         if not self.blocks:
             return f"declare {self.returns} {self.text}({', '.join(str(arg.type) for arg in self.args)})"
         head = f"define {'internal ' if self.internal else ''}{self.returns} {self.text}"
@@ -258,23 +259,23 @@ class Function(Value):
 
 
 class Module:
-    """Functions that are compiled together."""
+    """A module: functions that are compiled together."""
 
     def __init__(self) -> None:
         self.functions: dict[str, Function] = {}
         self._tables: dict[str, str] = {}
 
     def declare_table(self, name: str, words: int) -> Value:
-        """Return the address of a table of words that another module defines."""
+        """Return the address of a table of words defined in another module."""
         self._tables[name] = f'@"{name}" = external global [{words} x i64], align 8'
         return Value(POINTER, f'@"{name}"')
 
     def declare(self, name: str, returns: Type, kinds: Sequence[Type]) -> Function:
-        """Return the function with a name, declaring it if needed."""
+        """Return the function with a name, declaring it on first use."""
         return self.functions.get(name) or Function(self, name, returns, kinds)
 
     def text(self, tuning: str = "") -> str:
-        """Return the module in LLVM's syntax; code is ordered for a processor, by LLVM's name, if one is given."""
+        """Return the module in LLVM's syntax; ``tuning`` names the processor to schedule for."""
         functions = [function.definition("#0" if tuning else "") for function in self.functions.values()]
         attributes = [f'attributes #0 = {{ "tune-cpu"="{tuning}" }}'] if tuning else []
         return "\n\n".join([*self._tables.values(), *functions, *attributes]) + "\n"
@@ -306,7 +307,7 @@ class Builder:
         self.block = function.append_block("entry")
 
     def value(self, kind: Type, text: str) -> Value:
-        """Write an instruction that has a value."""
+        """Write an instruction with a result."""
         name = f"%{self.function.next_name()}"
         self.block.lines.append(f"{name} = {text}")
         return Value(kind, name)
@@ -324,7 +325,7 @@ class Builder:
     )
 
     def not_(self, value: Value) -> Value:
-        """Negate the bits of a number of one bit."""
+        """Negate an i1."""
         return self.xor(value, Constant(value.type, 1))
 
     def fneg(self, value: Value) -> Value:
@@ -344,7 +345,7 @@ class Builder:
         return self._compare(f"fcmp {_FLAGS.strip()}", "o", sign, a, b)
 
     def fcmp_unordered(self, sign: str, a: Value, b: Value) -> Value:
-        """Compare floating-point numbers; true if one is NaN. The sign ``uno`` asks for nothing else."""
+        """Compare floating-point numbers; true if one is NaN. The predicate ``uno`` tests only for NaN."""
         return self._compare(f"fcmp {_FLAGS.strip()}", "u", sign, a, b)
 
     def _compare(self, code: str, order: str, sign: str, a: Value, b: Value) -> Value:
@@ -357,7 +358,7 @@ class Builder:
         return self.value(kind, f"{code} {how} {a.type} {a.text}, {b.text}")
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
-        """Choose one of two values, or lane by lane."""
+        """Select one of two values, or lane by lane."""
         return self.value(yes.type, f"select {condition.typed}, {yes.typed}, {no.typed}")
 
     def insert_element(self, vector: Value, number: Value, index: Value) -> Value:
@@ -382,7 +383,7 @@ class Builder:
         return self.value(whole.type.members[index], f"extractvalue {whole.typed}, {index}")
 
     def slot(self, kind: Type, align: int = 0, zeroed: bool = False) -> Value:
-        """Return the address of memory on the stack, which there is once in a call of the function, and is ``zeroed`` when that begins."""
+        """Allocate memory on the stack, once per call of the function; ``zeroed`` memory is cleared on entry."""
         place = Value(POINTER, f"%{self.function.next_name()}")
         self.function.slots.append(f"{place} = alloca {kind}{_aligned(align)}")
         if zeroed:
@@ -390,11 +391,11 @@ class Builder:
         return place
 
     def load(self, pointer: Value, kind: Type, align: int = 0) -> Value:
-        """Load a value; it is aligned to its size unless ``align`` says otherwise."""
+        """Load a value, aligned to its size by default."""
         return self.value(kind, f"load {kind}, {pointer.typed}{_aligned(align)}")
 
     def store(self, value: Value, pointer: Value, align: int = 0) -> None:
-        """Store a value; it is aligned to its size unless ``align`` says otherwise."""
+        """Store a value, aligned to its size by default."""
         self.block.lines.append(f"store {value.typed}, {pointer.typed}{_aligned(align)}")
 
     def load_atomic(self, pointer: Value, kind: Type, align: int) -> Value:
@@ -415,11 +416,11 @@ class Builder:
         return self.value(found, f"getelementptr {kind}, {pointer.typed}, {index.typed}")
 
     def call(self, function: Function | InlineAsm, arguments: Sequence[Value]) -> Value:
-        """Call a function; what one without a result returns is no operand."""
+        """Call a function; the result of a void function is not an operand."""
         return self._call(function.returns, function.text, arguments)
 
     def call_pointer(self, pointer: Value, arguments: Sequence[Value], returns: Type = VOID) -> Value:
-        """Call the function at an address."""
+        """Call a function by address."""
         return self._call(returns, pointer.text, arguments)
 
     def _call(self, returns: Type, callee: str, arguments: Sequence[Value]) -> Value:
@@ -431,7 +432,7 @@ class Builder:
         return Value(VOID, "")
 
     def phi(self, kind: Type) -> Phi:
-        """Start a block with a value that depends on where control comes from."""
+        """Start a block with a phi node."""
         found = Phi(kind, f"%{self.function.next_name()}")
         self.block.lines.append(found)
         return found
@@ -453,30 +454,30 @@ class Builder:
         self._end(f"br label %{block.name}")
 
     def cbranch(self, condition: Value, yes: Block, no: Block) -> None:
-        """Go to one of two blocks."""
+        """Branch on a condition."""
         self._end(f"br {condition.typed}, label %{yes.name}, label %{no.name}")
 
     def switch(self, number: Value, default: Block) -> Switch:
-        """Go to the block of a number."""
+        """Switch on a number."""
         found = Switch(number, default)
         self._end(found)
         return found
 
     def ret(self, value: Value) -> None:
-        """Return a value."""
+        """Return a value from the function."""
         self._end(f"ret {value.typed}")
 
     def ret_void(self) -> None:
-        """Return nothing."""
+        """Return from the function without a value."""
         self._end("ret void")
 
     def unreachable(self) -> None:
-        """Mark a place that control never reaches."""
+        """Mark unreachable code."""
         self._end("unreachable")
 
     @contextmanager
     def if_then(self, condition: Value) -> Iterator[None]:
-        """Write the code of the block under a condition."""
+        """Write the code of the ``with`` block under a condition."""
         then, after = (self.append_basic_block(name) for name in ("then", "after"))
         self.cbranch(condition, then, after)
         with self._branch(then, after):

@@ -1,9 +1,10 @@
-"""The kernel language: Python functions that are translated, and instructions that are emitted as LLVM IR.
+"""The kernel language: Python functions to translate, and instructions emitted as LLVM IR.
 
-The objects here only declare kernels. `build` turns them into libraries of machine code, and `machine_code.library` loads one.
+This module only declares kernels. `build` turns them into libraries of machine code, and
+`machine_code.library` loads one.
 
-Inner loops take each value as a parameter, however many there are: LLVM inlines the calls and holds the values in
-registers, where fields of a descriptor would be loaded again after every store.
+Inner loops take every value as a parameter, however many there are: LLVM inlines the calls and keeps
+parameters in registers, whereas fields of a descriptor would be reloaded after every store.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _T = TypeVar("_T")
 
 
 types = SimpleNamespace(int64="int64", float32="float32", void="void")
-"""Names of types, for the parameters and results of kernels."""
+"""Type names for the parameters and results of kernels."""
 
 
 class Callee:
@@ -59,12 +60,12 @@ class Device(Callee, Generic[_P, _T]):
 
 
 class Instruction(Callee):
-    """A function that emits LLVM IR at the place of the call.
+    """A function that emits LLVM IR at the call site.
 
     Args:
-        function: takes an `Emit`, then the arguments.
-        kinds: the types of the arguments.
-        returns: the type of the result.
+        function: takes an `Emit` and the arguments.
+        kinds: the argument types.
+        returns: the result type.
     """
 
     def __init__(self, function: Callable[..., Value | None], kinds: tuple[str, ...], returns: str) -> None:
@@ -77,13 +78,13 @@ class Instruction(Callee):
 
 
 class Scratch(Callee):
-    """An allocator of memory that a kernel function holds until it returns.
+    """A memory allocator; the calling kernel function owns the memory until it returns.
 
-    If allocation fails, all functions of the kernel return at once, and a task reports that; so no caller needs to check, or
-    does anything give memory back.
+    If an allocation fails, all functions of the kernel return at once and the task reports the failure, so
+    callers neither check for it nor release memory.
 
     Args:
-        allocate: takes a number of bytes, and returns an address, 0 if there is no memory.
+        allocate: takes a number of bytes and returns an address, 0 on failure.
         release: takes an address.
     """
 
@@ -97,21 +98,21 @@ class Scratch(Callee):
 
 
 class Routine(Callee):
-    """A function of scalars that is compiled by itself, under a symbol that other kernels call.
+    """A function of scalars that is compiled separately, under a symbol that other kernels call.
 
-    A `Device` is compiled again for each kernel; for the tiles of matrix products that would take seconds.
+    A `Device` is compiled again for each kernel; for matrix tiles that would take seconds.
 
     Args:
         function: the function.
-        kinds: the types of the arguments.
-        returns: the type of the result.
-        is_baseline: whether it is compiled for every processor of the family, whatever the target is.
+        kinds: the argument types.
+        returns: the result type.
+        is_baseline: whether to compile it for every processor of the family, whatever the target.
     """
 
     failure: ClassVar[Device[..., Any] | None] = None
-    """Called with the arguments if there is no scratch memory; without, the routine must not ask for any."""
+    """Called with the arguments if scratch memory runs out; routines without it must not allocate any."""
     reads_words: ClassVar[bool] = False
-    """Whether more parameters of the function follow its argument: the words at this address."""
+    """Whether the function's parameters after the first are the words at the address in the first."""
 
     def __init__(
         self,
@@ -131,15 +132,15 @@ class Routine(Callee):
         def __call__(self, *arguments: Any) -> Any: ...
 
     def dependencies(self) -> Iterator[Routine]:
-        """Return the routines that it calls, directly or through devices."""
+        """Return the routines called directly or through devices."""
         return _called(self.function, set())
 
 
 class Units:
-    """A loop over units of work that threads take: ``for unit in each_unit(call, units)``.
+    """A loop over units of work shared by threads: ``for unit in each_unit(call, units)``.
 
     Args:
-        take: given a place and the number of units, returns a unit, or that number if none is left.
+        take: takes a place and the number of units; returns a unit, or that number when none is left.
     """
 
     def __init__(self, take: Routine | Device[..., Any]) -> None:
@@ -151,7 +152,7 @@ class Units:
 
 
 class Chunks:
-    """A loop over chunks of some elements: ``for start, end in each_chunk(call, elements, size)``; a unit is a chunk.
+    """A loop over chunks of elements: ``for start, end in each_chunk(call, elements, size)``; a unit is a chunk.
 
     Args:
         units: takes the units.
@@ -189,7 +190,7 @@ def device(function: Callable[_P, _T]) -> Device[_P, _T]:
 def routine(
     *kinds: str, returns: str = "void", is_baseline: bool = False
 ) -> Callable[[Callable[..., object]], Routine]:
-    """Declare a routine: a function that takes scalars of these types, and returns one or nothing."""
+    """Declare a routine: a function of scalars with at most one result."""
     return lambda function: Routine(function, kinds, returns, is_baseline)
 
 
@@ -197,7 +198,7 @@ def instruction(*kinds: str, returns: str = "void") -> Callable[[Callable[..., V
     """Declare a function that emits LLVM IR as an instruction that kernels can call.
 
     Args:
-        kinds: the types of the arguments, after the `Emit` that the function takes first.
-        returns: the type of the result.
+        kinds: the argument types, after the leading `Emit`.
+        returns: the result type.
     """
     return lambda write: Instruction(write, kinds, returns)

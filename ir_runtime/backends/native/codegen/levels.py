@@ -1,7 +1,8 @@
-"""Levels of 8-bit quantization in vectors: how they are stored, and dot products of them with integer weights.
+"""Levels of 8-bit quantization in vectors: their storage, and their dot products with integer weights.
 
-With VNNI (`vpdpbusd`), levels are bytes, and a 32-bit lane adds 4 products of u8 by i8. Without it, levels are stored in 16
-bits, and a lane adds 2 products (`pmaddwd`, whose sums never saturate, or two `smlal`). Sums are the same integers everywhere.
+With VNNI (`vpdpbusd`), levels are bytes, and a 32-bit lane accumulates 4 products of u8 by i8. Without it,
+levels are stored in 16 bits, and a lane accumulates 2 products (`pmaddwd`, whose sums never saturate, or two
+`smlal`). The integer sums are the same everywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _HAS_VNNI = TARGET.has("avx512vnni") and TARGET.has("avx512vl") if LANES == 16 e
 _EMULATES_VNNI = TARGET.vectors.name == "avx512" and not TARGET.has("avx512f")
 
 GROUP = 4 if TARGET.vectors.name in ("avx512", "avx2") and (_HAS_VNNI or _EMULATES_VNNI) else 2
-"""Levels of a 32-bit lane."""
+"""The number of levels in a 32-bit lane."""
 LEVEL_DTYPE: DType = np.dtype(np.uint8 if GROUP == 4 else np.uint16)
 WEIGHT_DTYPE: DType = np.dtype(np.int8 if GROUP == 4 else np.int16)
 LEVEL_SIZE = LEVEL_DTYPE.itemsize
@@ -46,11 +47,11 @@ _MADD = next(
 _HAS_SMLAL = TARGET.is_arm and LANES == 4
 
 IS_FAST = GROUP == 4 or _MADD is not None
-"""Whether the processor multiplies levels faster than f32, so that numbers are quantized only to multiply them."""
+"""Whether the processor multiplies levels faster than f32, so that quantizing just for products pays off."""
 
 
 def dot(emit: Emit, total: Value, levels: Value, weights: Value) -> Value:
-    """Add to each lane the products of its `GROUP` levels and weights; all are vectors of i32."""
+    """Add the products of the `GROUP` levels and weights in each lane; all are vectors of i32."""
     if GROUP == 2:
         return _add_pairs(emit, total, levels, weights)
     if _HAS_VNNI:
@@ -65,7 +66,7 @@ def dot(emit: Emit, total: Value, levels: Value, weights: Value) -> Value:
 
 
 def dot_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
-    """Add to each lane the products of its two i16 of ``a`` and ``b``, modulo 2^32; all are vectors of i32."""
+    """Add the products of the two i16 in each lane of ``a`` and ``b``, modulo 2^32; all are vectors of i32."""
     if GROUP == 2 or not _HAS_VNNI:
         return _add_pairs(emit, total, a, b)
     function = emit.function(f"llvm.x86.avx512.vpdpwssd.{32 * LANES}", INTS, INTS, INTS, INTS)
@@ -73,7 +74,7 @@ def dot_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
 
 
 def _add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
-    """Add two products of 16 bits to each lane."""
+    """Add two 16-bit products to each lane."""
     if _MADD is not None:
         return emit.builder.add(total, _pairs(emit, a, b, *_MADD))
     for place in range(2):
@@ -82,7 +83,7 @@ def _add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
 
 
 def _product(emit: Emit, a: Value, b: Value, place: int) -> Value:
-    """Return the product of one of the two i16 of each lane."""
+    """Return the product of one i16 of each lane."""
     if not _HAS_SMLAL:
         return emit.builder.mul(*(_field(emit, x, 16, place, True) for x in (a, b)))
     narrow = ir.VectorType(ir.IntType(16), LANES)
@@ -94,7 +95,7 @@ def _product(emit: Emit, a: Value, b: Value, place: int) -> Value:
 
 
 def _pairs(emit: Emit, levels: Value, weights: Value, bits: int, name: str) -> Value:
-    """Return the sum of two products of 16 bits in each lane, by an instruction for vectors of some bits."""
+    """Return the sum of the two 16-bit products of each lane, by an instruction for vectors of ``bits`` bits."""
     builder = emit.builder
     lanes = bits // 32
     narrow, wide = ir.VectorType(ir.IntType(16), 2 * lanes), ir.VectorType(I32, lanes)
@@ -119,7 +120,7 @@ def _lanes(emit: Emit, x: Value, lanes: range) -> Value:
 
 
 def _field(emit: Emit, x: Value, bits: int, place: int, signed: bool) -> Value:
-    """Return a part of each lane as i32."""
+    """Extract a bit field of each lane as i32."""
     above = splat_bits(32 - bits * (place + 1))
     shift = splat_bits(32 - bits)
     moved = emit.builder.shl(x, above)
@@ -132,31 +133,31 @@ def load_levels(emit: Emit, address: Value) -> Value:
 
 
 def store_levels(emit: Emit, value: Value, address: Value) -> None:
-    """Store integers between 0 and 255, which are given as f32, as levels."""
+    """Store integers from 0 to 255, held as f32, as levels."""
     emit.store(emit.builder.trunc(emit.builder.fptosi(value, INTS), _LEVELS), address)
 
 
 def to_levels(emit: Emit, value: Value, low: Value, high: Value) -> Value:
-    """Round to the nearest level between two, halves to even; the result is f32."""
+    """Round f32 to the nearest level within bounds, ties to even; the result is f32."""
     return at_most(emit, at_least(emit, emit.round(value), low), high)
 
 
 def at_least(emit: Emit, value: Value, low: Value) -> Value:
-    """Compute ``max(value, low)`` of numbers that are not NaN, which is one instruction."""
+    """Compute ``max(value, low)`` in one instruction, for numbers that are not NaN."""
     return emit.builder.select(emit.builder.fcmp_ordered(">", value, low), value, low)
 
 
 def at_most(emit: Emit, value: Value, high: Value) -> Value:
-    """Compute ``min(value, high)`` of numbers that are not NaN, which is one instruction."""
+    """Compute ``min(value, high)`` in one instruction, for numbers that are not NaN."""
     return emit.builder.select(emit.builder.fcmp_ordered("<", value, high), value, high)
 
 
 def no_levels(vectors: int) -> Value:
-    """Return zeros as many as the levels of some vectors."""
+    """Return zero levels for ``vectors`` vectors."""
     return ir.Constant(ir.VectorType(ir.IntType(_BITS), vectors * LANES), None)
 
 
 def max_levels(emit: Emit, levels: Value, address: Value) -> Value:
-    """Return the larger ones of stored levels and those at an address, as many."""
+    """Return the maxima of levels in registers and as many levels at an address."""
     others = emit.load(address, levels.type)
     return emit.builder.select(emit.builder.icmp_unsigned(">", levels, others), levels, others)

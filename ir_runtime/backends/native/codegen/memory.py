@@ -1,4 +1,4 @@
-"""Memory instructions of kernels: loads, stores, atomic counters, waiting for these, and scratch memory.
+"""Memory instructions of kernels: loads, stores, atomic counters, waits, and scratch memory.
 
 Kernels work on addresses only.
 """
@@ -16,12 +16,12 @@ __all__ = [
     "store_atomic", "store_f32", "store_i64",
 ]  # fmt: skip
 
-# How often a thread polls before it yields the core to others: some 50 µs, in which most waits end.
+# The number of polls before a thread yields the core: about 50 µs, in which most waits end.
 SPIN_LIMIT = 2000
 
 
 def _place(emit: Emit, address: Value, index: Value, size: int) -> Value:
-    """Return the address of an element; most indices are known, as they are fields of descriptors."""
+    """Return the address of an element; most indices are constants, the indices of descriptor fields."""
     known = getattr(index, "constant", None)
     return emit.at(
         address, size * known if isinstance(known, int) else emit.builder.mul(index, emit.i64(size))
@@ -54,31 +54,31 @@ def store_f32(emit: Emit, address: Value, index: Value, value: Value) -> None:
 
 @instruction(types.int64, returns=types.int64)
 def fetch_add(emit: Emit, address: Value) -> Value:
-    """Add 1 to an i64 atomically and return its previous value."""
+    """Atomically add 1 to an i64; return its previous value."""
     return emit.fetch_add(address, 1)
 
 
 @instruction(types.int64, returns=types.int64)
 def fetch_sub(emit: Emit, address: Value) -> Value:
-    """Subtract 1 from an i64 atomically and return its previous value."""
+    """Atomically subtract 1 from an i64; return its previous value."""
     return emit.fetch_add(address, -1)
 
 
 @instruction(types.int64, returns=types.int64)
 def load_atomic(emit: Emit, address: Value) -> Value:
-    """Load an i64 that other threads may change (sequentially consistent)."""
+    """Atomically load an i64 that other threads may change (sequentially consistent)."""
     return emit.load_atomic(address)
 
 
 @instruction(types.int64, types.int64)
 def store_atomic(emit: Emit, address: Value, value: Value) -> None:
-    """Store an i64 that other threads read (sequentially consistent)."""
+    """Atomically store an i64 that other threads read (sequentially consistent)."""
     emit.store_atomic(value, address)
 
 
 @instruction(types.int64, returns=types.int64)
 def _allocate(emit: Emit, size: Value) -> Value:
-    """Return the address of ``size`` new bytes, aligned to a cache line; 0 if there is no memory."""
+    """Allocate ``size`` bytes aligned to a cache line; return the address, or 0 on failure."""
     raw = call_host(emit, "allocate", I64, emit.builder.add(size, emit.i64(128)))
 
     def aligned() -> list[Value]:
@@ -92,32 +92,33 @@ def _allocate(emit: Emit, size: Value) -> Value:
 
 @instruction(types.int64)
 def _release(emit: Emit, address: Value) -> None:
-    """Release memory of `_allocate`."""
+    """Release memory allocated by `_allocate`."""
     call_host(emit, "release", VOID, emit.load(emit.at(address, -8), I64))
 
 
 scratch_memory = Scratch(_allocate, _release)
-"""Return the address of new bytes, aligned to a cache line, which the function that asks has until it returns."""
+"""Allocate bytes aligned to a cache line; the calling function owns them until it returns."""
 
 
 @instruction()
 def _pause(emit: Emit) -> None:
-    """Tell the processor that this is a spin loop."""
+    """Hint to the processor that this is a spin loop."""
     if TARGET.is_x86:
         emit.builder.call(emit.function("llvm.x86.sse2.pause", None), [])
 
 
 @instruction()
 def _yield(emit: Emit) -> None:
-    """Let another thread have the core, if one wants it."""
+    """Yield the core to another thread."""
     call_host(emit, "yield", I32)
 
 
 @device
 def spin(polls: int) -> int:
-    """Pass the time between two polls, after ``polls`` of them without success; return how many there are then.
+    """Pause between two polls, after ``polls`` unsuccessful ones; return the new count.
 
-    What is waited for may need this core: of a thread that only spun, it would get no more than the system divides.
+    The awaited thread may need this core, so a long wait yields it instead of spinning for a whole time
+    slice.
     """
     if polls < SPIN_LIMIT:
         _pause()
@@ -128,7 +129,7 @@ def spin(polls: int) -> int:
 
 @device
 def barrier(counter: int, units: int, stop: int) -> int:
-    """Wait until ``units`` units are counted as done, or the i64 at ``stop`` is not 0; return how often it was polled in vain."""
+    """Wait until the count of finished units reaches ``units``, or the i64 at ``stop`` is not 0; return the number of polls."""
     polls = 0
     while load_atomic(counter) < units and load_atomic(stop) == 0:
         polls = spin(polls)

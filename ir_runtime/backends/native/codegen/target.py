@@ -1,6 +1,6 @@
-"""The target of the kernels of this process: that of the library which it has loaded, or which it builds.
+"""The target of this process's kernels: that of the loaded library, or of the one being built.
 
-Emitters ask nothing else what there is.
+Emitters query only this module for features of the processor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["TARGET", "VENDOR"]
 
 
 def _selected() -> tuple[Target, str]:
-    """Return the target, and the vendor of the processor; that is empty where kernels are built, which do not depend on it."""
+    """Return the target and the processor's vendor; the vendor is empty during a build, which must not depend on it."""
     if building := os.environ.get("IR_RUNTIME_BUILDING"):
         return named_target(building), ""
     loaded = library()

@@ -1,4 +1,4 @@
-"""The targets that kernels can be built for: instruction sets, and the vectors and tiles that suit them."""
+"""The targets of kernel libraries: instruction sets, and the vectors and tiles that suit them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ __all__ = ["TARGETS", "VECTORS", "Target", "Vectors", "target_named"]
 class Vectors:
     """Vector registers, and the GEMM tiles that fill them.
 
-    LLVM splits vectors that are wider than the registers, so all of them run on every processor.
+    LLVM splits vectors wider than the registers, so every variant runs on every processor.
 
     Args:
-        name: of the instruction set that has them.
-        lanes: f32 lanes of a vector.
+        name: the name of the instruction set.
+        lanes: the number of f32 lanes of a vector.
         has_fma: whether there is a fused multiply-add instruction.
-        wide: rows and vectors of the usual tile; accumulators, weights and a broadcast value fit the registers.
+        wide: rows and vectors of the default tile, whose accumulators, weights and a broadcast value fit in
+            registers.
         tall: rows and vectors of the tile for few columns.
-        has_masks: whether loads and stores of some lanes take as long as those of all.
+        has_masks: whether masked loads and stores are as fast as unmasked ones.
     """
 
     name: str
@@ -46,12 +47,12 @@ class Target:
     """An instruction set that a library of kernels is built for.
 
     Args:
-        name: of the target, and of its library.
+        name: the name of the target and of its library.
         family: ``x86_64`` or ``aarch64``.
-        cpu: LLVM's name of the set without ``features``.
-        features: LLVM's names of what a processor must have.
-        tuning: LLVM's name of the processor for whose latencies instructions are ordered.
-        vectors: what kernels compute with.
+        cpu: LLVM's name of the baseline processor, to which ``features`` are added.
+        features: LLVM's names of required processor features.
+        tuning: LLVM's name of the processor to schedule instructions for.
+        vectors: the vectors that kernels use.
     """
 
     name: str
@@ -62,24 +63,24 @@ class Target:
     vectors: Vectors
 
     def has(self, feature: str) -> bool:
-        """Return whether processors of this target have a feature, by LLVM's name."""
+        """Return whether the target has a feature, by LLVM's name."""
         return feature in self.features
 
     @property
     def is_x86(self) -> bool:
-        """Whether it has instructions of x86."""
+        """Whether it is an x86 target."""
         return self.family == "x86_64"
 
     @property
     def is_arm(self) -> bool:
-        """Whether it has instructions of AArch64."""
+        """Whether it is an AArch64 target."""
         return self.family == "aarch64"
 
 
 _V3 = frozenset({"sse2", "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 _V4_VNNI = _V4 | {"avx512vnni"}
-# What Zen 4, Sapphire Rapids and later ones have beside bf16 spares LLVM some permutations.
+# The further features of Zen 4, Sapphire Rapids and later processors spare LLVM some permutations.
 _V4_BF16 = _V4_VNNI | {
     "avx512bf16", "avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vpopcntdq",
 }  # fmt: skip
@@ -99,11 +100,11 @@ TARGETS = {
         Target("aarch64", "aarch64", "generic", frozenset({"neon"}), "cortex-a72", VECTORS["neon"]),
     )
 }  # fmt: skip
-"""All targets by name, in each family the best first."""
+"""All targets by name; the best of each family comes first."""
 
 
 def target_named(name: str) -> Target | None:
-    """Return a target by name; after ``+``, the name of other `VECTORS` than its own, as tests have them.
+    """Return a target by name; a suffix after ``+`` selects other `VECTORS`, for tests.
 
     >>> target_named("x86-64-v3+plain").vectors.name
     'plain'

@@ -1,4 +1,4 @@
-"""Emission of LLVM IR for SIMD vectors, for the innermost loops, which LLVM does not always vectorize."""
+"""Emission of LLVM IR for SIMD vectors, for innermost loops that LLVM does not reliably vectorize."""
 
 from __future__ import annotations
 
@@ -63,28 +63,28 @@ class Emit:
         return self.builder.shuffle_vector(self.builder.insert_element(none, x, _ZERO), none, _FIRST_LANE)
 
     def at(self, address: Value, offset: Value | int = 0) -> Value:
-        """Add a byte offset to an address."""
+        """Return an address plus a byte offset."""
         if isinstance(offset, int):
             return address if offset == 0 else self.builder.add(address, self.i64(offset))
         return self.builder.add(address, offset)
 
     def pointer(self, address: Value) -> Value:
-        """Return an address as a pointer of LLVM."""
+        """Convert an address to an LLVM pointer."""
         return self.builder.inttoptr(address, ir.POINTER)
 
     def load(self, address: Value, kind: ir.Type = VECTOR, align: int = 0) -> Value:
-        """Load a value that is aligned to ``align`` bytes; by default 8 for an i64, else 4."""
+        """Load a value aligned to ``align`` bytes; by default 8 for an i64, else 4."""
         return self.builder.load(self.pointer(address), kind, align or (8 if kind == I64 else 4))
 
     def store(self, value: Value, address: Value, align: int = 4) -> None:
-        """Store a value that is aligned to ``align`` bytes."""
+        """Store a value aligned to ``align`` bytes."""
         self.builder.store(value, self.pointer(address), align)
 
     def vectors(self, count: Value) -> Iterator[tuple[Value, Load, Store]]:
-        """Loop over ``count`` elements, a vector at a time: ``for offset, load, store in emit.vectors(count)``.
+        """Loop over ``count`` elements, one vector at a time: ``for offset, load, store in emit.vectors(count)``.
 
-        The body is emitted once for whole vectors, and once for the rest, under a mask. It is given a byte offset, and
-        functions that load from and store to an address.
+        The body is emitted twice: for whole vectors, and under a mask for the rest. It receives a byte
+        offset, and functions that load from and store to an address.
         """
         for offset, ((load, store),) in self.strips(count):
             yield offset, load, store
@@ -92,7 +92,7 @@ class Emit:
     def strips(
         self, count: Value, *abreast: int, sums: list[Value] | None = None, join: Join | None = None
     ) -> Iterator[tuple[Value, list[Access]]]:
-        """Loop over ``count`` elements as `masked_strips`, with the access to each of the vectors at a byte offset."""
+        """Loop over ``count`` elements like `masked_strips`, with the byte offset and the access functions of each vector."""
         for index, vectors, mask in self.masked_strips(count, *abreast, sums=sums, join=join):
             access = (self.load, self.store) if mask is None else self.access_by(mask)
             yield self.builder.mul(index, self.i64(4)), [access] * vectors
@@ -100,16 +100,16 @@ class Emit:
     def masked_strips(
         self, count: Value, *abreast: int, sums: list[Value] | None = None, join: Join | None = None
     ) -> Iterator[tuple[Value, int, Value | None]]:
-        """Loop over ``count`` elements, ``abreast`` vectors at a time, then one at a time, then the rest by a mask.
+        """Loop over ``count`` elements, ``abreast`` vectors at a time, then one vector at a time, then a masked rest.
 
-        The body is emitted for each of these with the index of the first element, the number of vectors, and the mask of
-        the lanes that there are, ``None`` for all.
+        The body is emitted for each loop with the index of the first element, the number of vectors, and the
+        mask of valid lanes, ``None`` for all.
 
         Args:
             count: the number of elements.
-            abreast: the vectors at a time, of one loop after the other.
-            sums: accumulators, whose next values the body stores in this list. Lanes beyond the elements keep theirs.
-            join: returns two accumulators as one, as there are several after the first loop, and one for the others.
+            abreast: the number of vectors per iteration, for one loop after the other.
+            sums: accumulators; the body stores their next values in this list. Masked lanes keep their value.
+            join: combines two accumulators: the first loop has several, the others one.
         """
         builder, carried = self.builder, [] if sums is None else sums
         index, left = self.i64(0), count
@@ -145,20 +145,20 @@ class Emit:
         return self.access_by(self.lane_mask(count))
 
     def access_by(self, mask: Value) -> Access:
-        """Return functions that load and store the lanes of a mask."""
+        """Return functions that load and store the lanes in a mask."""
         return (
             lambda address: self.masked_load(address, mask),
             lambda value, address: self.masked_store(value, address, mask),
         )
 
     def masked_load(self, address: Value, mask: Value, kind: ir.VectorType = VECTOR, align: int = 4) -> Value:
-        """Load the lanes of a mask; the others are not read, and 0."""
+        """Load the lanes in a mask; the others are 0, and their memory is not read."""
         function = self.function(f"llvm.masked.load.{kind.suffix}.p0", kind, ir.POINTER, I32, mask.type, kind)
         arguments = self.pointer(address), ir.Constant(I32, align), mask, ir.Constant(kind, None)
         return self.builder.call(function, arguments)
 
     def masked_store(self, value: Value, address: Value, mask: Value, align: int = 4) -> None:
-        """Store the lanes of a mask."""
+        """Store the lanes in a mask."""
         kind = value.type
         function = self.function(
             f"llvm.masked.store.{kind.suffix}.p0", None, kind, ir.POINTER, I32, mask.type
@@ -166,7 +166,7 @@ class Emit:
         self.builder.call(function, [value, self.pointer(address), ir.Constant(I32, align), mask])
 
     def gather(self, address: Value, indices: Value, mask: Value | None = None) -> Value:
-        """Load f32 at indices from an address on; lanes outside a mask are not read, and 0."""
+        """Gather f32 by index from a base address; lanes outside the mask are 0, and their memory is not read."""
         mask = _EVERY_LANE if mask is None else mask
         places = self.builder.element_pointer(self.pointer(address), indices, F32)
         name = f"llvm.masked.gather.{VECTOR.suffix}.{places.type.suffix}"
@@ -174,40 +174,40 @@ class Emit:
         return self.builder.call(function, [places, ir.Constant(I32, 4), mask, self.constant(0)])
 
     def fetch_add(self, address: Value, more: int) -> Value:
-        """Add to an i64 atomically and return its previous value."""
+        """Atomically add to an i64; return its previous value."""
         return self.builder.atomic_add(self.pointer(address), self.i64(more))
 
     def load_atomic(self, address: Value) -> Value:
-        """Load an i64 atomically, sequentially consistent."""
+        """Atomically load an i64, sequentially consistent."""
         return self.builder.load_atomic(self.pointer(address), I64, 8)
 
     def store_atomic(self, value: Value, address: Value) -> None:
-        """Store an i64 atomically, sequentially consistent."""
+        """Atomically store an i64, sequentially consistent."""
         self.builder.store_atomic(value, self.pointer(address), 8)
 
     def prefetch(self, address: Value) -> None:
-        """Ask for the cache line at an address, which may be any, in the L2 cache."""
+        """Prefetch the cache line at any address to the L2 cache."""
         pointer = self.pointer(address)
         function = self.function("llvm.prefetch.p0", None, pointer.type, I32, I32, I32)
         self.builder.call(function, [pointer, *(ir.Constant(I32, n) for n in (0, 2, 1))])  # read, L2, data
 
     def call_address(self, address: Value, *arguments: Value) -> None:
-        """Call the function at an address with i64 arguments."""
+        """Call a function by address with i64 arguments."""
         self.builder.call_pointer(self.pointer(address), arguments)
 
     def stack_words(self, words: int) -> Value:
-        """Return the address of ``words`` zeroed i64 on the stack."""
+        """Allocate ``words`` zeroed i64 on the stack."""
         kind = ir.ArrayType(I64, words)
         place = self.builder.slot(kind, 64)
         self.builder.store(ir.Constant(kind, None), place)
         return self.builder.ptrtoint(place, I64)
 
     def function(self, name: str, returns: ir.Type | None, *kinds: ir.Type) -> ir.Function:
-        """Declare a function; ``returns`` is ``None`` for no result."""
+        """Declare a function; ``returns`` is ``None`` for a void function."""
         return self.builder.module.declare(name, ir.VOID if returns is None else returns, kinds)
 
     def intrinsic(self, name: str, *values: Value) -> Value:
-        """Call an intrinsic of values of one type, which the result has, too."""
+        """Call an intrinsic whose operands and result have the same type."""
         kind = values[0].type
         function = self.function(f"{name}.{kind.suffix}", kind, *[kind] * len(values))
         return self.builder.call(function, values)
@@ -225,13 +225,13 @@ class Emit:
         return self.builder.fdiv(a, b)
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
-        """Compute ``a * b + c``, rounded once if the machine has FMA."""
+        """Compute ``a * b + c``, with a single rounding if the target has FMA."""
         if not TARGET.vectors.has_fma:
             return self.builder.fadd(self.builder.fmul(a, b), c)
         return self.intrinsic("llvm.fma", a, b, c)
 
     def fence(self, value: Value) -> Value:
-        """Return a value unchanged; LLVM does not contract the operation that computes it with one that uses it."""
+        """Return a value unchanged, but keep LLVM from contracting its computation with its use."""
         return self.intrinsic("llvm.arithmetic.fence", value)
 
     def maximum(self, value: Value, low: Value) -> Value:
@@ -255,11 +255,11 @@ class Emit:
         return self.intrinsic("llvm.sqrt", value)
 
     def reduce_add(self, value: Value) -> Value:
-        """Sum the lanes as a tree."""
+        """Sum the lanes by a tree reduction."""
         return self.reduce(value, self.builder.fadd)
 
     def reduce(self, value: Value, how: Callable[[Value, Value], Value]) -> Value:
-        """Reduce the lanes to one number as a tree."""
+        """Reduce the lanes to one number by a tree."""
         count = LANES
         while count > 1:
             count //= 2
@@ -275,10 +275,10 @@ class Emit:
     def loop(
         self, count: Value, carried: Sequence[Value] = ()
     ) -> Iterator[tuple[Value, list[Value], list[Value]]]:
-        """Repeat the body ``count`` times.
+        """Execute the body ``count`` times.
 
-        Yield the counter, the loop-carried values, and a list to which the body appends their next values in order;
-        after the loop, the list holds the last ones.
+        Yields the counter, the loop-carried values, and a list to which the body appends their next values in
+        order; after the loop, the list holds the final values.
         """
         builder = self.builder
         before = builder.block
@@ -309,7 +309,7 @@ class Emit:
     def if_else(
         self, condition: Value, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
     ) -> list[Value]:
-        """Return the values of ``then`` or ``otherwise``, executing only one of them."""
+        """Return the value of ``then`` or ``otherwise``, executing only one of them."""
         builder, given = self.builder, []
         with builder.if_else(condition) as branches:
             for branch, values in zip(branches, (then, otherwise), strict=True):
@@ -325,7 +325,7 @@ class Emit:
         return found
 
     def switch(self, number: Value, branches: Mapping[int, Callable[[], None]]) -> None:
-        """Execute the branch of a number, if it has one."""
+        """Execute the branch for a number, if there is one."""
         builder = self.builder
         after = builder.append_basic_block("chosen")
         switch = builder.switch(number, after)
@@ -351,7 +351,7 @@ def splat_bits(n: int) -> Value:
 
 @cache
 def _vector(digits: str) -> Value:
-    """Return a vector of the same f32; it is written in hexadecimal, as 0 equals -0."""
+    """Return a vector of one f32, written in hexadecimal, since 0 equals -0."""
     return ir.Constant(VECTOR, [float.fromhex(digits)] * LANES)
 
 
@@ -364,7 +364,7 @@ def constant_lanes(kind: ir.Type, x: float) -> Value:
 
 
 def load_typed(emit: Emit, kind: ir.VectorType, address: Value, index: Value, mask: Value | None) -> Value:
-    """Load the vector from element ``index`` on; lanes beyond the mask are not read, and 0."""
+    """Load a vector from element ``index`` on; lanes outside the mask are 0, and their memory is not read."""
     place, size = _place(emit, kind, address, index)
     return emit.load(place, kind, size) if mask is None else emit.masked_load(place, mask, kind, size)
 
@@ -372,14 +372,14 @@ def load_typed(emit: Emit, kind: ir.VectorType, address: Value, index: Value, ma
 def load_lanes(
     emit: Emit, kind: ir.VectorType, address: Value, index: Value, mask: Value | None, single: bool
 ) -> Value:
-    """Load as `load_typed`, or, if ``single``, the one number at the address into every lane."""
+    """Load like `load_typed`; if ``single``, broadcast the one number at the address."""
     if not single:
         return load_typed(emit, kind, address, index, mask)
     return emit.splat(emit.load(address, kind.element, kind.element.size))
 
 
 def store_typed(emit: Emit, value: Value, address: Value, index: Value, mask: Value | None) -> None:
-    """Store the vector from element ``index`` on, or the lanes of the mask."""
+    """Store a vector from element ``index`` on, or only the lanes in the mask."""
     place, size = _place(emit, value.type, address, index)
     if mask is None:
         emit.store(value, place, size)
@@ -388,6 +388,6 @@ def store_typed(emit: Emit, value: Value, address: Value, index: Value, mask: Va
 
 
 def _place(emit: Emit, kind: ir.VectorType, address: Value, index: Value) -> tuple[Value, int]:
-    """Return the address of an element, and its bytes."""
+    """Return the address of an element and its size in bytes."""
     size = kind.element.size
     return emit.at(address, emit.builder.mul(index, emit.i64(size))), size

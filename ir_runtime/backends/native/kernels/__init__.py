@@ -1,1 +1,1 @@
-"""Kernels: Python functions of the kernel language, emitters of LLVM IR, and the code that calls them."""
+"""Kernels: Python functions in the kernel language, emitters of LLVM IR, and the code that calls them."""

@@ -1,6 +1,6 @@
-"""Vectorized activations of f32, in place, with errors of a few ULP.
+"""Vectorized f32 activations, in place, accurate to a few ULP.
 
-The exponential and the error function are polynomials after Cephes and Eigen; the others are derived from
+The exponential and the error function use polynomials from Cephes and Eigen; the others are derived from
 them. NaN stays NaN.
 """
 
@@ -24,7 +24,7 @@ Formula = Callable[[Emit, Value, Value, Value], Value]
 
 
 class ActivationKind(IntEnum):
-    """The function; kernels get its number."""
+    """Activation functions; kernels receive the number."""
 
     NONE = 0
     CLAMP = 1
@@ -57,13 +57,13 @@ def exp(emit: Emit, x: Value) -> Value:
 
 
 def _exp_parts(emit: Emit, x: Value, least: float) -> tuple[Value, Value]:
-    """Return a number of about 1 and the exponent of two by which it is ``exp(x)``, for x of at least ``least``."""
+    """Return ``(m, n)`` with m about 1 and ``exp(x) = m * 2^n``; ``x`` is raised to ``least``."""
     (value, rest), exponent = _exp_terms(emit, x, least)
     return emit.fma(value, rest, emit.add(rest, emit.constant(1))), exponent
 
 
 def _exp_terms(emit: Emit, x: Value, least: float) -> tuple[tuple[Value, Value], Value]:
-    """Return ``(a, r), n`` such that ``exp(x)`` is ``1 + r + a * r``, times two to the power ``n``."""
+    """Return ``(a, r), n`` such that ``exp(x) = (1 + r + a * r) * 2^n``."""
     held = emit.minimum(emit.maximum(x, emit.constant(least)), emit.constant(89))
     n = emit.round(emit.multiply(held, emit.constant(1.44269504088896341)))
     rest = emit.fma(n, emit.constant(-0.693359375), held)
@@ -111,7 +111,7 @@ def _swish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``1 - 2 / (e^2x + 1)``, or near 0, where that cancels, an odd polynomial."""
+    """Compute ``1 - 2 / (e^2x + 1)``; near 0, where that cancels, use an odd polynomial."""
     one, two = emit.constant(1), emit.constant(2)
     far = emit.subtract(one, emit.divide(two, emit.add(one, exp(emit, emit.multiply(x, two)))))
     square = emit.multiply(x, x)
@@ -136,7 +136,7 @@ def _gelu_tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _clamp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Clamp to ``a`` and ``b``."""
+    """Clamp to the range from ``a`` to ``b``."""
     return emit.minimum(emit.maximum(x, a), b)
 
 
@@ -151,13 +151,13 @@ def _hswish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _elu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``a * (e^x - 1)`` below 0."""
+    """Compute ``a * (e^x - 1)`` for negative ``x``."""
     low = emit.multiply(a, _exp_minus_one(emit, x))
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
 
 
 def _exp_minus_one(emit: Emit, x: Value) -> Value:
-    """Compute ``exp(x) - 1`` of negative numbers without cancellation: the difference of a power of two and 1 is exact."""
+    """Compute ``exp(x) - 1`` for negative ``x`` without cancellation: a power of two minus 1 is exact."""
     (value, rest), exponent = _exp_terms(emit, x, _LEAST)
     power = _power_of_two(emit, exponent)
     more = emit.subtract(power, emit.constant(1))
@@ -165,7 +165,7 @@ def _exp_minus_one(emit: Emit, x: Value) -> Value:
 
 
 def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``exp(x)``, also where it is subnormal: so the last of two products rounds."""
+    """Compute ``exp(x)``, including subnormal results: only the last of two products rounds."""
     value, exponent = _exp_parts(emit, x, _LEAST_SUBNORMAL)
     half = emit.builder.ashr(exponent, splat_bits(1))
     other = emit.builder.sub(exponent, half)
@@ -173,7 +173,7 @@ def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _leaky(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``a * x`` below 0."""
+    """Compute ``a * x`` for negative ``x``."""
     low = emit.multiply(a, x)
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
 
@@ -186,9 +186,9 @@ def _mish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _softplus(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``log(1 + e^x)`` as ``max(x, 0) + log(1 + u)``, where u is the power of minus the magnitude.
+    """Compute ``log(1 + e^x)`` as ``max(x, 0) + log(1 + u)`` with ``u = e^-|x|``.
 
-    With ``s = u / (2 + u)``, that logarithm is ``u - s * (u - r)``, where r is a series in the square of s.
+    With ``s = u / (2 + u)``, that logarithm is ``u - s * (u - r)``, where r is a series in s².
     """
     u = _exp(emit, _negative(emit, emit.absolute(x)), a, b)
     s = emit.divide(u, emit.add(u, emit.constant(2)))
@@ -206,7 +206,7 @@ def _softsign(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _hard_line(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``a * x + b``, each rounded, clamped to 0 and 1; 1 for NaN."""
+    """Compute ``a * x + b`` with two roundings, clamped to 0 and 1; NaN becomes 1."""
     builder, one, zero = emit.builder, emit.constant(1), emit.constant(0)
     line = emit.add(emit.fence(emit.multiply(x, a)), b)
     line = builder.select(builder.fcmp_ordered("<", line, one), line, one)

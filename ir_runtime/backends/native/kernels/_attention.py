@@ -1,8 +1,8 @@
-"""Scaled dot-product attention, head by head: scores of a block of queries, softmax, and the product with the values.
+"""Scaled dot-product attention by head: scores of a block of queries, softmax, and the product with the values.
 
-A block of scores stays in the cache. Keys are transposed and packed in panels for GEMM tiles; the head packed last is
-kept for the next queries. With few queries (decoding), keys and values are read once, and nothing is packed. Products
-are f32, or bf16 with sums of f32.
+A block of scores stays in the cache. Keys are transposed and packed in panels for GEMM tiles; the last packed
+head is reused by the next queries. Few queries (decoding) read keys and values once, without packing.
+Products are f32, or bf16 with f32 sums.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Strides(Descriptor):
 
 
 class AttentionJob(Descriptor):
-    """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share a head of keys.
+    """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share one key head.
 
-    ``masked`` says whether the fourth input is a mask; ``zeros`` is the address of a row of zeros. Scores are multiplied
-    by ``factor``, or by one number for each head, whose address is ``factors``, unless that is 0.
+    ``masked`` says whether the fourth input is a mask; ``zeros`` is the address of a row of zeros. Scores are
+    multiplied by ``factor``, or, if ``factors`` is not 0, by the number for their head at that address.
     """
 
     batch: i64
@@ -80,14 +80,14 @@ def _head(base: int, strides: Strides, batch: int, head: int) -> int:
 
 @device
 def _mask_row(job: AttentionJob, mask: int, batch: int, head: int, row: int) -> int:
-    """Return the address of a row of the mask, or 0 without a mask."""
+    """Return the address of a mask row, 0 without a mask."""
     place: int = _head(mask, job.mask_strides, batch, head) + row * job.mask_strides.row
     return place if job.masked != 0 else 0
 
 
 @device
 def _factor(job: AttentionJob, head: int) -> np.float32:
-    """Return the factor of the scores of a head."""
+    """Return the score factor of a head."""
     by_head = job.factors
     found: np.float32 = job.factor
     if by_head != 0:
@@ -99,15 +99,17 @@ def blocked_task(
     name: str, words: Device[..., int], multiply: Device[..., None], pack_keys: Device[..., None],
     pack_values: Device[..., None], convert: Device[..., int],
 ) -> Task:  # fmt: skip
-    """Return the task of attention of many queries; a unit is a block of queries of one head.
+    """Return the attention task for many queries; a unit is a block of queries of one head.
 
     Args:
-        name: of its function.
-        words: takes a count of numbers; returns the 32-bit words that they take in products.
-        multiply: multiplies rows with panels, as `multiply_panels`; depths are in words.
-        pack_keys: takes rows, the bytes and the count of them, the width, where panels go, and spare memory.
-        pack_values: likewise, and a row of zeros.
-        convert: takes a row of f32, its length, and memory; returns where the row is as products read it.
+        name: the name of the task.
+        words: returns the number of 32-bit words that hold a count of numbers in products.
+        multiply: multiplies rows by panels like `multiply_panels`; depths are in words.
+        pack_keys: packs keys; takes the rows, their stride in bytes, their count, the width, the address of
+            the panels, and spare memory.
+        pack_values: packs values; takes the same arguments and a row of zeros.
+        convert: converts a row; takes the f32 row, its length, and memory, and returns the address of the row
+            in the products' type.
     """
 
     def blocked(call: int, job: AttentionJob, out: int, q: int, k: int, v: int, mask: int) -> None:
@@ -175,13 +177,14 @@ def blocked_task(
 def decode_task(
     name: str, prepare: Device[..., None], dot: Device[..., None], add_weighted: Instruction
 ) -> Task:
-    """Return the task of attention of few queries; a unit is all queries of the heads that share keys.
+    """Return the attention task for few queries; a unit is all queries of the heads that share keys.
 
     Args:
-        name: of its function.
-        prepare: takes a query, its width, and the address of a number to keep about it.
-        dot: takes a query, that address, keys, the bytes and the count of them, the width, and where products go.
-        add_weighted: adds weighted values, as `add_weighted_rows`.
+        name: the name of the task.
+        prepare: precomputes a number for a query; takes the query, its width, and the address of that number.
+        dot: computes dot products; takes the query, the address of its number, the keys, their stride in
+            bytes, their count, the width, and the address of the products.
+        add_weighted: adds weighted values like `add_weighted_rows`.
     """
 
     def decode(call: int, job: AttentionJob, out: int, q: int, k: int, v: int, mask: int) -> None:
@@ -229,7 +232,7 @@ def decode_task(
 
 @device
 def _query(base: int, strides: Strides, batch: int, head: int, line: int, queries: int) -> int:
-    """Return the address of a row of the adjacent heads that share keys."""
+    """Return the address of a query row of one of the adjacent heads that share keys."""
     place: int = _head(base, strides, batch, head + line // queries)
     place += line % queries * strides.row
     return place
@@ -237,7 +240,7 @@ def _query(base: int, strides: Strides, batch: int, head: int, line: int, querie
 
 @device
 def _keep_nothing(query: int, width: int, place: int) -> None:
-    """Products with rows of f32 need no more than the query."""
+    """Precompute nothing: products with f32 rows need only the query."""
 
 
 @device
@@ -288,14 +291,14 @@ def _words(count: int) -> int:
 
 @device
 def _round(row: int, count: int, out: int) -> int:
-    """Round a row, also in place; an odd number is followed by a zero."""
+    """Round a row to bf16, possibly in place; an odd length is padded with a zero."""
     round_row(row, count, out, 2 * _words(count))
     return out
 
 
 @device
 def _pack_bf16_keys(x: int, stride: int, rows: int, width: int, out: int, spare: int) -> None:
-    """Pack keys as the columns of panels: a column is a sequence of words of a rounded row."""
+    """Pack keys as the columns of panels; a column is the words of a rounded row."""
     words = _words(width)
     for row in range(rows):
         _round(x + row * stride, width, spare + 4 * words * row)
@@ -304,7 +307,7 @@ def _pack_bf16_keys(x: int, stride: int, rows: int, width: int, out: int, spare:
 
 @device
 def _pack_bf16_values(x: int, stride: int, rows: int, width: int, out: int, spare: int, zeros: int) -> None:
-    """Pack values as rows of panels, two rows in one of words."""
+    """Pack values as panel rows; the words of a row hold two rows of values."""
     done, second_spare = 0, spare + 4 * WIDE * LANES
     while done < width:
         vectors, columns = next_panel(width - done)

@@ -1,4 +1,4 @@
-"""Packing and products of keys and values in panels."""
+"""Packing of keys and values in panels, and products with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["multiply_panels", "next_panel", "pack_rows", "pack_transposed", "pan
 
 @device
 def next_panel(columns: int) -> tuple[int, int]:
-    """Return the vectors of the next panel, and its columns, of those that are left."""
+    """Return the number of vectors of the next panel, and of its columns, given the number of remaining columns."""
     count = (columns + LANES - 1) // LANES
     vectors = WIDE if count >= WIDE else TALL if count >= TALL else SINGLE
     return vectors, min(columns, vectors * LANES)
@@ -44,8 +44,8 @@ def pack_transposed(x: int, stride: int, rows: int, width: int, out: int) -> Non
 def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
     """Pack ``rows`` rows of ``width`` columns in panels.
 
-    Columns that no result has are zeros: what memory holds, such as addresses, may be subnormal numbers, with which products
-    take more than ten times as long.
+    Unused columns are filled with zeros: arbitrary memory contents, such as addresses, may be subnormal
+    numbers, whose products take more than ten times as long.
     """
     done = 0
     while done < width:
@@ -57,10 +57,10 @@ def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
 
 
 def panels_product(multiply_panel: Routine | Device[..., None]) -> Device[..., None]:
-    """Return a function that multiplies rows by panels of ``length`` words, of which ``depth`` are used, up to a column.
+    """Return a function that multiplies rows by panels of ``length`` words, using ``depth`` of them, up to a column.
 
     Args:
-        multiply_panel: multiplies rows by one panel, as `gemm_panel`.
+        multiply_panel: multiplies rows by one panel, like `gemm_panel`.
     """
 
     def multiply(  # noqa: PLR0913 (values in registers)
@@ -82,12 +82,12 @@ def panels_product(multiply_panel: Routine | Device[..., None]) -> Device[..., N
 
 
 multiply_panels = panels_product(gemm_panel)
-"""Multiplies rows of f32."""
+"""Multiply rows of f32 by panels."""
 
 
 @device
 def zero_tail(row: int, first: int, count: int, none: int) -> None:
-    """Set the elements of a row from ``first`` to ``count`` to 0."""
+    """Zero the elements of a row from ``first`` to ``count``."""
     while first < count:
         some = min(count - first, WIDE * LANES)
         copy_row(none, some, row + 4 * first)

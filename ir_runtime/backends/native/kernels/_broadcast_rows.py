@@ -1,4 +1,4 @@
-"""Element-wise operations of any type on up to three operands that broadcast, row by row of a loop nest."""
+"""Element-wise operations of any type on up to three broadcast operands, row by row of a loop nest."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _WORD = 4
 class BroadcastJob(NestJob):
     """The job of a `broadcast_task`.
 
-    ``code`` says what is computed, ``size`` how many bytes an element of the result has. ``singles`` has a bit for each operand
-    that is one number for a row. ``refused`` counts what the task cannot compute.
+    ``code`` selects the operation; ``size`` is the size of a result element in bytes. ``singles`` has a bit
+    for each operand with one number per row. ``refused`` counts elements that the task cannot compute.
     """
 
     size: i64
@@ -72,12 +72,12 @@ def broadcast_task(name: str, compute: Device[..., None]) -> Task:
 
 
 class _Layout(NamedTuple):
-    """How operands are stored: in which order their axes are, and the job, as words."""
+    """The layout of operands: the order of their axes, and the job as words."""
 
     shape: _Shape
-    """The shape of the result, its axes in memory order."""
+    """The shape of the result, with its axes in memory order."""
     orders: list[_Shape] | None
-    """Of the axes of each operand in memory; ``None`` where all have them so, without gaps."""
+    """The memory order of each operand's axes; ``None`` if all are contiguous in this order."""
     back: _Shape | None
     words: Array
 
@@ -92,18 +92,18 @@ def broadcast_kernel(
     operands: Callable[..., Sequence[Array]] | None = None,
     refuses: bool = False,
 ) -> Kernel:
-    """Return a kernel that computes by a task.
+    """Return a kernel that computes with a task.
 
     Args:
         task: a `broadcast_task`.
-        dtype: of the result.
-        evaluate: computes what the task does not: few elements, unless a run is recorded, those that do not broadcast, need too
-            many axes, or are refused.
-        code: that of the job.
-        min_size: elements from which the task is faster.
-        steps: about how long an element takes, in eighths of a nanosecond.
-        operands: returns those of the task, given the inputs; ``None`` where they are the same.
-        refuses: whether the task counts what it cannot compute.
+        dtype: the dtype of the result.
+        evaluate: the fallback: for few elements outside a recorded run, operands that do not broadcast or
+            need too many axes, and refused data.
+        code: the ``code`` of the job.
+        min_size: the number of elements from which the task is faster.
+        steps: the approximate time per element, in eighths of a nanosecond.
+        operands: returns the task's operands for the inputs; ``None`` if they are the same.
+        refuses: whether the task counts elements that it cannot compute.
     """
     for each in (task, COPY):
         each.prepare()
@@ -131,9 +131,10 @@ def broadcast_kernel(
 
 @lru_cache(maxsize=256)
 def _layout(size: int, code: int, *operands: tuple[_Shape, _Shape, int]) -> _Layout | None:
-    """Return the layout of operands, and of a result whose elements have ``size`` bytes.
+    """Return the layout for operands, and for a result with elements of ``size`` bytes.
 
-    ``None`` if it is empty, if they do not broadcast as in NumPy, or take turns to do so along too many axes.
+    Returns ``None`` for empty results, operands that do not broadcast as in NumPy, and more axes than a nest
+    has.
     """
     shapes = [shape for shape, _, _ in operands]
     try:
@@ -181,5 +182,5 @@ def _layout(size: int, code: int, *operands: tuple[_Shape, _Shape, int]) -> _Lay
 
 
 def _array(shape: _Shape, strides: _Shape, size: int) -> Array:
-    """Return an array of this layout; its contents do not matter."""
+    """Return an uninitialised array of this layout."""
     return np.lib.stride_tricks.as_strided(np.empty(1, f"V{size}"), shape, strides)

@@ -1,4 +1,4 @@
-"""Tasks and kernels along an axis: of a contiguous array ``[outer, length, inner]``, by vectors of columns or by rows."""
+"""Tasks and kernels along one axis of a contiguous array ``[outer, length, inner]``, by vectors of columns or by rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ UNIT_SIZE = 1 << 12
 class ColumnsJob(Descriptor):
     """The job of tasks on A ``[outer, length, inner]``.
 
-    ``block`` is the number of columns of a unit, if ``inner`` is 1 that of elements of ``outer``.
+    ``block`` is the number of columns of a unit, or, if ``inner`` is 1, of elements of ``outer``.
     """
 
     outer: i64
@@ -62,7 +62,7 @@ class ColumnsJob(Descriptor):
 
 @device
 def load_sizes(job: ColumnsJob) -> tuple[int, int, int, int]:
-    """Load the lengths of A ``[outer, length, inner]``, and the number of columns of a unit."""
+    """Load the sizes ``[outer, length, inner]`` of A, and the number of columns of a unit."""
     return job.outer, job.length, job.inner, job.block
 
 
@@ -74,10 +74,11 @@ def columns_task(
     """Return a task that calls a function for each unit.
 
     Args:
-        name: of the machine code.
-        columns: takes the job, A, the result, the index ``outer`` of the unit, and its first column.
-        rows: takes the job, A, the result, and the first and last index ``outer`` of a unit, where ``inner`` is 1; by
-            default, rows are columns by themselves.
+        name: the name of the task.
+        columns: processes a unit; takes the job, A, the result, the unit's index in ``outer``, and its first
+            column.
+        rows: processes a unit if ``inner`` is 1; takes the job, A, the result, and the first and last index
+            in ``outer``. By default, rows are processed as columns.
     """
     by_column = _by_column(columns)
     return Task(by_column.function if rows is None else _by_row_or_column(rows, by_column), name)
@@ -109,7 +110,7 @@ def _by_row_or_column(
 
 
 def column_sizes(sizes: Sizes) -> dict[str, int]:
-    """Return the fields of `ColumnsJob` for sizes ``[outer, length, inner]``, none of which is 0."""
+    """Return the fields of `ColumnsJob` for nonzero sizes ``[outer, length, inner]``."""
     outer, length, inner = sizes
     some = max(UNIT_SIZE // length, 1)
     block = some if inner == 1 else -(-some // LANES) * LANES
@@ -126,7 +127,7 @@ MAX_PLANS = 16
 
 
 class ColumnsPlan(NamedTuple):
-    """The order of axes in memory, that of the axes of the result, and the job for data of one layout."""
+    """The memory order of the axes, the axis order of the result, and the job, for data of one layout."""
 
     order: Sequence[int]
     back: Sequence[int]
@@ -136,11 +137,11 @@ class ColumnsPlan(NamedTuple):
 def columns_kernel(
     task: Task, make_plan: Callable[[tuple[int, ...], tuple[int, ...]], ColumnsPlan]
 ) -> Kernel:
-    """Return a kernel whose result has the shape of its first input, of f32.
+    """Return an f32 kernel whose result has the shape of its first input.
 
     Args:
-        task: writes a result that is stored as the data is.
-        make_plan: takes the shape and the strides of data that is not empty.
+        task: the task; the result has the memory layout of the data.
+        make_plan: returns the plan for the shape and strides of nonempty data.
     """
     task.prepare()
     plan = lru_cache(maxsize=MAX_PLANS)(make_plan)
@@ -158,12 +159,12 @@ def columns_kernel(
 
 
 class AxesPlan(NamedTuple):
-    """How data of one layout are reduced, or changed along axes.
+    """The plan to reduce or change data of one layout along axes.
 
     Args:
-        order: the axes in memory.
+        order: the memory order of the axes.
         sizes: ``[outer, length, inner]``.
-        shape: of the result, whose axes are in that order.
+        shape: the shape of the result, with its axes in that order.
         back: the order of the axes of the result.
     """
 
@@ -174,7 +175,7 @@ class AxesPlan(NamedTuple):
 
 
 def known_axes(data: Value, axes: Value) -> frozenset[int] | None:
-    """Return the axes, counted from the front, if data is f32, and they are known and valid; the operation refuses others."""
+    """Return the nonnegative axes if they are constant and valid and the data is f32, else ``None``."""
     rank, known = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or not known or any(not -rank <= axis < rank for axis in known):
         return None
@@ -185,7 +186,10 @@ def known_axes(data: Value, axes: Value) -> frozenset[int] | None:
 def plan_axes(
     shape: tuple[int, ...], strides: tuple[int, ...], along: frozenset[int], keep_dims: bool
 ) -> AxesPlan:
-    """Return the plan for data of a shape and strides. Axes that are apart in memory are brought together."""
+    """Return the plan for data with a shape and strides.
+
+    Axes that are not adjacent in memory are made adjacent.
+    """
     order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
     places = [place for place, axis in enumerate(order) if axis in along]
     if places[-1] - places[0] >= len(along):  # they are brought together

@@ -1,7 +1,7 @@
-"""Copies between arrays of any strides, by one task: rows, squares transposed in registers, or single elements.
+"""Strided copies by one task: of rows, of squares transposed in registers, or of single elements.
 
-NumPy moves one number at a time where neighbours in memory are not neighbours in the copy, as between NCHW and NHWC, and
-a copy by NumPy ends the replay of a recorded run.
+NumPy moves one number at a time if neighbours in the source are not neighbours in the copy, as between NCHW
+and NHWC. Also, a copy by NumPy ends the replay of a recorded run.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ __all__ = [
 ]
 
 SIZES = 1, 2, 4, 8
-"""Bytes of the elements that are copied."""
+"""Supported element sizes in bytes."""
 MAX_SIZE = 1 << 16
-"""Elements up to which a copy of single ones is as fast as NumPy."""
+"""The number of elements up to which copying single ones is as fast as NumPy."""
 WORD = 4
 # Columns of a block of rows, and of one that is a single row in memory; rows and columns of a block of squares.
 MAX_COLUMNS, PARTS, SIDE = 1 << 30, 64, 64
@@ -57,9 +57,10 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 class CopyJob(NestJob):
-    """The job of `COPY`: how blocks are copied, and bytes of an element.
+    """The job of `COPY`: the method of copying, and the element size in bytes.
 
-    Elements have an axis between rows and columns, which is whole in each block: its length, and strides in bytes.
+    An axis between rows and columns is complete in each block; the job has its length and its strides in
+    bytes.
     """
 
     form: i64
@@ -75,7 +76,7 @@ class CopyJob(NestJob):
 def _copy_elements(
     emit: Emit, size: ir.Value, count: ir.Value, x: ir.Value, stride: ir.Value, out: ir.Value, width: ir.Value
 ) -> None:  # fmt: skip
-    """Copy ``count`` elements of ``size`` bytes between addresses that advance by ``stride`` and ``width`` bytes."""
+    """Copy ``count`` elements of ``size`` bytes; source and target advance by ``stride`` and ``width`` bytes."""
 
     def go(kind: ir.Type) -> None:
         with emit.loop(count, [x, out]) as (_, (source, target), following):
@@ -89,13 +90,13 @@ def _copy_elements(
 def _transpose_part(
     emit: Emit, x: ir.Value, stride: ir.Value, columns: ir.Value, rows: ir.Value, out: ir.Value, width: ir.Value
 ) -> None:  # fmt: skip
-    """Transpose at most `LANES` columns, ``stride`` bytes apart, into as many rows, ``width`` bytes apart."""
+    """Transpose at most `LANES` columns, ``stride`` bytes apart, into rows that are ``width`` bytes apart."""
     emit_transpose(emit, x, stride, columns, rows, out, width, emit.masked_access(columns)[1])
 
 
 @device
 def _transpose(job: CopyJob, x: int, out: int, top: int, left: int, rows: int, columns: int) -> None:
-    """Transpose a block; the last squares of a row or column of the whole reach back over those before them."""
+    """Transpose a block; the last squares along each axis of the array overlap the ones before."""
     tall, wide, apart, width = job.rows, job.columns, job.stride, job.width
     x, out = x - WORD * top - left * apart, out - WORD * left - top * width
     for row in range(top, top + rows, LANES):
@@ -132,12 +133,12 @@ COPY = nest_task("copy", _copy_block)
 
 
 def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
-    """Copy an array to one of the same shape and element size; return whether that was done.
+    """Copy an array to another of the same shape and element size; return whether it was copied.
 
     Args:
         x: the array.
-        out: the copy.
-        most: the elements above which single ones are left to NumPy.
+        out: the destination.
+        most: the array size above which copies of single elements are left to NumPy.
     """
     if not x.size or x.dtype.hasobject:
         return not x.dtype.hasobject
@@ -152,12 +153,12 @@ def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
 
 
 def recorded_copy(x: Array, out: Array) -> bool:
-    """Copy an array to one of the same shape and dtype where a run is recorded; return whether that was done."""
+    """Copy an array to another of the same shape and dtype if a run is recorded; return whether it was copied."""
     return x.size > 0 and is_recording() and copy(x, out)
 
 
 def expanded(x: Array, shape: _Shape) -> Array | None:
-    """Return an array in C order that has this shape, to which the given one broadcasts; ``None`` where no task can copy it."""
+    """Broadcast an array to a shape, in C order; return ``None`` if no task can copy it."""
     if x.shape == shape and x.flags.c_contiguous:
         return x
     found = empty(shape, x.dtype)
@@ -166,7 +167,7 @@ def expanded(x: Array, shape: _Shape) -> Array | None:
 
 @lru_cache(maxsize=512)
 def _job(shape: _Shape, strides: _Shape, widths: _Shape, size: int) -> tuple[Array, bool] | None:
-    """Return the job of a copy, and whether it moves single elements; ``None`` for too many axes, and elements of other sizes."""
+    """Return the job of a copy, and whether it copies single elements; ``None`` for too many axes or unsupported element sizes."""
     if size not in SIZES:
         return None
     axes = merge_axes(shape, strides, widths) or [(1, size, size)]
@@ -179,7 +180,7 @@ def _job(shape: _Shape, strides: _Shape, widths: _Shape, size: int) -> tuple[Arr
 
 
 def _fills_squares(rows: int, columns: int) -> bool:
-    """Return whether squares are full enough to take less time than single elements, which are read or written far apart."""
+    """Return whether squares are full enough to be faster than single elements, which are read or written far apart."""
     is_full = MIN_FILL * rows * columns >= _whole_vectors(rows) * _whole_vectors(columns)
     return is_full or (columns >= MIN_COLUMNS and rows >= LANES)
 
@@ -190,7 +191,7 @@ def _row_job(axes: list[_Axis], size: int) -> tuple[Array, bool] | None:
 
 
 def _square_job(axes: list[_Axis], place: int) -> tuple[Array, bool] | None:
-    """Return the job for columns that are contiguous in the result, and rows that are so in the data."""
+    """Return the job for columns contiguous in the result and rows contiguous in the data."""
     columns, rows = axes[0], axes[place]
     others = [axis for index, axis in enumerate(axes) if index not in (0, place)]
     tall = min(max(SIDE, BLOCK // _whole_vectors(columns[0])), _whole_vectors(rows[0])) // LANES * LANES
@@ -209,14 +210,14 @@ def _element_job(axes: list[_Axis], size: int) -> tuple[Array, bool] | None:
 
 
 def _ordered(axes: list[_Axis]) -> list[_Axis]:
-    """Return axes with the stride of the result first."""
+    """Sort axes by their stride in the result, smallest first."""
     return [(length, width, stride) for length, stride, width in axes]
 
 
 def _filled(
     axes: list[_Axis], size: int, form: int, fields: dict[str, object] | None, middle: _Axis = (1, 0, 0)
 ) -> tuple[Array, bool] | None:
-    """Return the job with these fields."""
+    """Fill a job with these fields."""
     if fields is None:
         return None
     job = CopyJob.fill(
@@ -227,7 +228,7 @@ def _filled(
 
 
 def merge_axes(shape: _Shape, strides: _Shape, widths: _Shape) -> list[_Axis]:
-    """Return length, stride, and stride in the copy of each axis, innermost first; axes that are like one are merged."""
+    """Return the length, stride, and stride in the copy of each axis, innermost first, merging axes where possible."""
     axes = [axis for axis in zip(shape, strides, widths, strict=True) if axis[0] != 1]
     axes.sort(key=lambda axis: (abs(axis[2]), abs(axis[1])))
     merged = axes[:1]
@@ -241,7 +242,7 @@ def merge_axes(shape: _Shape, strides: _Shape, widths: _Shape) -> list[_Axis]:
 
 
 def _whole_vectors(count: int) -> int:
-    """Return how many numbers the vectors for ``count`` have."""
+    """Round ``count`` up to whole vectors."""
     return -(-count // LANES) * LANES
 
 
@@ -250,7 +251,7 @@ MIN_SIZE = 1 << 11
 
 
 def contiguous(x: Array) -> Array:
-    """Return an array in C order, without a copy if it is; where a run is recorded, a copy of few elements is a task, too."""
+    """Return an array in C order, copying only if needed; in a recorded run, a task copies small arrays as well."""
     if x.flags.c_contiguous:
         return x
     y = empty(x.shape, x.dtype)
@@ -262,23 +263,23 @@ def contiguous(x: Array) -> Array:
 
 
 def reshaped(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return an array in another shape, as a view if memory allows."""
+    """Reshape an array, as a view if its strides allow."""
     return (x if is_view(x, shape) else contiguous(x)).reshape(shape)
 
 
 def is_view(x: Array, shape: tuple[int, ...]) -> bool:
-    """Return whether an array has another shape without a copy."""
+    """Return whether an array can be reshaped without a copy."""
     return not x.size or _is_view(x.shape, x.strides, shape)
 
 
 @lru_cache(maxsize=256)
 def _is_view(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Return whether no axis of a target shape is made of axes that are not one in memory."""
+    """Return whether no target axis merges axes that are not contiguous with each other."""
     widths = [WORD * n for n in accumulate(reversed(shape), operator.mul, initial=1)][-2::-1]
     lengths = [length for length, *_ in merge_axes(shape, strides, tuple(widths))]
     return set(accumulate(lengths, operator.mul)).issubset(accumulate(reversed(target), operator.mul))
 
 
 def contiguous_rows(x: Array) -> Array:
-    """Return an array whose last axis is contiguous, without a copy if it is."""
+    """Return an array with a contiguous last axis, copying only if needed."""
     return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else contiguous(x)

@@ -1,7 +1,8 @@
-"""Products of activations quantized to 8 bits in each run with integer weights: quantization, packing, tiles and task.
+"""Products of dynamically quantized 8-bit activations with integer weights: quantization, packing, tiles and task.
 
-Sums are i32 within a group, f32 across groups. Weights are the unsigned operand of `dot`, activations the signed one. The
-sum of a group starts with the negated product of the zero point and the sum of the activations, so it is exact.
+Sums are i32 within a group and f32 across groups. In `dot`, weights are the unsigned operand and activations
+the signed one. The sum of a group starts with minus the product of its zero point and the sum of its
+activations, so it is exact.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ._quantized_product import QuantizedProduct, copy_columns
 __all__ = ["dynamic_product"]
 
 UNIT = 32
-"""Groups of activations are padded to a multiple of it."""
+"""The multiple that activation groups are padded to."""
 
 # In 16 bits, activations are stored as the pairs that one instruction multiplies: those of even and of odd bytes.
 _ORDER = [lane - lane % 4 + (0, 2, 1, 3)[lane % 4] if GROUP == 2 else lane for lane in range(LANES)]
@@ -48,17 +49,17 @@ _NONE = ir.Constant(INTS, None)
 def quantize_group(
     emit: Emit, x: Value, count: Value, units: Value, out: Value, scale: Value, total: Value, factor: Value
 ) -> None:  # fmt: skip
-    """Quantize a group of activations, as `common.dynamic_quantization.quantize_activations` does.
+    """Quantize a group of activations, like `common.dynamic_quantization.quantize_activations`.
 
     Args:
-        emit: the emitter.
+        emit: the code emitter.
         x: the activations.
-        count: how many there are.
-        units: times `UNIT`, as many are stored, zeros behind them.
-        out: address of the numbers.
-        scale: address of the scale.
-        total: address of the sum of the numbers.
-        factor: multiplies the sum.
+        count: the number of activations.
+        units: the stored size in multiples of `UNIT`; the rest is filled with zeros.
+        out: the address of the quantized numbers.
+        scale: the address of the scale.
+        total: the address of the sum of the quantized numbers.
+        factor: multiplies that sum.
     """
     builder = emit.builder
     whole = builder.sdiv(count, emit.i64(LANES))
@@ -84,7 +85,7 @@ def quantize_group(
 
 
 def _magnitude(emit: Emit, bits: Value) -> Value:
-    """Return the bits of magnitudes; as integers they are ordered, infinity and NaN above all numbers."""
+    """Return magnitudes as bits; compared as integers they are ordered, with infinity and NaN last."""
     return emit.builder.and_(bits, splat_bits(0x7FFFFFFF))
 
 
@@ -93,7 +94,7 @@ def _larger(emit: Emit, a: Value, b: Value) -> Value:
 
 
 def _store_scale(emit: Emit, peak: Value, scale: Value) -> tuple[Value, Value]:
-    """Store the scale; return what activations are multiplied by, and a mask of their bits, 0 if they count as zeros."""
+    """Store the scale; return the factor of activations, and a mask that is 0 if they count as zeros."""
     builder, zero, full = emit.builder, ir.Constant(F32, 0.0), ir.Constant(F32, 127.0)
     is_finite = builder.fcmp_ordered("<", peak, ir.Constant(F32, float("inf")))
     usable = builder.and_(is_finite, builder.fcmp_ordered(">=", peak, ir.Constant(F32, MIN_PEAK)))
@@ -104,7 +105,7 @@ def _store_scale(emit: Emit, peak: Value, scale: Value) -> tuple[Value, Value]:
 
 
 def _quantized(emit: Emit, bits: Value, factors: tuple[Value, Value]) -> Value:
-    """Return numbers as i32."""
+    """Quantize numbers to i32."""
     builder, (inverse, mask) = emit.builder, factors
     values = builder.bitcast(builder.and_(bits, mask), VECTOR)
     return builder.fptosi(emit.round(emit.multiply(values, inverse)), INTS)
@@ -124,9 +125,10 @@ _BLOCK_COLUMNS = 8 * PANEL_COLUMNS
 class DynamicJob(Descriptor):
     """The job of `dynamic_matmul`.
 
-    A group of the weights has ``length`` rows in ``parts`` groups of ``part_length`` activations, each of which is stored
-    as ``units`` times `UNIT` numbers. Scales and zero points are ``[panels, groups, columns]``; if all zero points are the
-    same, their address is 0. The sum of a group of activations is multiplied by ``sum_factor``. The epilogue is 0 for none.
+    A weight group has ``length`` rows in ``parts`` groups of ``part_length`` activations, each stored as
+    ``units`` times `UNIT` numbers. Scales and zero points are ``[panels, groups, columns]``; the address of
+    zero points is 0 if all are equal. The sum of an activation group is multiplied by ``sum_factor``. The
+    epilogue is 0 for none.
     """
 
     bits: i64
@@ -149,15 +151,15 @@ class DynamicJob(Descriptor):
 
 @dataclass(frozen=True)
 class DynamicMatrix:
-    """An integer matrix as kernels read it.
+    """An integer matrix in the kernels' layout.
 
     Args:
-        record: the fields of `DynamicJob` that describe it.
-        columns: of the product.
-        depth: rows of the matrix.
-        stored: rows as stored.
-        groups: of the activations in a row.
-        kept: arrays that ``record`` points to.
+        record: the fields of `DynamicJob` that describe the matrix.
+        columns: the number of columns of the product.
+        depth: the number of rows of the matrix.
+        stored: the number of stored rows.
+        groups: the number of activation groups in a row.
+        kept: the arrays that ``record`` points to.
     """
 
     record: dict[str, int]
@@ -174,7 +176,7 @@ class DynamicMatrix:
 
 
 def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
-    """Pack a matrix whose outputs are its rows, or its columns. What the file has is not needed any more."""
+    """Pack a matrix with outputs as rows or as columns. The file's data is not needed afterwards."""
     weights, groups = matrix.weights, matrix.groups
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     units = -(-groups.size // UNIT)
@@ -205,7 +207,7 @@ def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
 
 
 def _words(codes: Array, matrix: IntegerMatrix, units: int, bits: int) -> Array:
-    """Return columns ``[columns, words]`` of four rows a word; of 4 bits, those of two words beside each other."""
+    """Return columns ``[columns, words]`` with four rows per word; two words of 4-bit weights share one."""
     groups = matrix.groups
     wide = np.zeros((len(codes), groups.groups, groups.parts, units * UNIT), np.uint8)
     for part in range(groups.parts):
@@ -217,7 +219,7 @@ def _words(codes: Array, matrix: IntegerMatrix, units: int, bits: int) -> Array:
 
 
 def _panels(rows: Array) -> Array:
-    """Return numbers ``[columns, groups]`` as ``[panels, groups, columns of a panel]``."""
+    """Rearrange ``[columns, groups]`` to ``[panels, groups, panel columns]``."""
     columns, groups = rows.shape
     panels = panel_count(columns)
     full = np.zeros((panels * PANEL_COLUMNS, groups), rows.dtype)
@@ -233,16 +235,16 @@ _CHAINS = 2
 
 @dataclass(frozen=True)
 class _Tile:
-    """Emits a tile: some rows of activations by a panel.
+    """Emits a tile: several rows of activations by one panel.
 
     Args:
-        emit: the emitter.
-        bits: of a quantized weight.
-        several: whether a group of weights is several groups of activations.
+        emit: the code emitter.
+        bits: the size of a quantized weight in bits.
+        several: whether a weight group spans several activation groups.
         job: the `DynamicJob`.
-        lines: the addresses of the rows of activations.
-        sides: the addresses of their scales.
-        apart: bytes from a scale to the sum of the same group.
+        lines: the addresses of the activation rows.
+        sides: the addresses of the rows' scales.
+        apart: the bytes from a scale to the sum of the same group.
     """
 
     emit: Emit
@@ -254,7 +256,7 @@ class _Tile:
     apart: Value
 
     def totals(self, panel: Value) -> list[Value]:
-        """Return the products: for each row, a vector for each vector of the panel."""
+        """Return the products: for each row, one vector per vector of the panel."""
         emit, builder = self.emit, self.emit.builder
         groups, parts, units = (
             load_word(emit, self.job, i) for i in (DynamicJob.groups, DynamicJob.parts, DynamicJob.units)
@@ -273,7 +275,7 @@ class _Tile:
         return following[5:]
 
     def _one(self, state: Sequence[Value], zeros: Value, factors: Sequence[Value]) -> list[Value]:
-        """Add the products of a group of weights that is one of activations; ``state`` is addresses and totals."""
+        """Add the products of a weight group that is one activation group; ``state`` holds addresses and totals."""
         emit, (weights, along, aside, *totals) = self.emit, state
         weights, along, sums = self._sums(weights, along, self._first_sums(zeros, aside))
         found = []
@@ -283,7 +285,7 @@ class _Tile:
         return [weights, along, emit.at(aside, 4), *found]
 
     def _several(self, state: Sequence[Value], zeros: Value, factors: Sequence[Value]) -> list[Value]:
-        """Add the products of a group of weights that is several of activations: its scale is applied once."""
+        """Add the products of a weight group that spans several activation groups, scaling them once."""
         emit, (*places, totals) = self.emit, (*state[:3], state[3:])
         parts = load_word(emit, self.job, DynamicJob.parts)
         start = [emit.constant(0)] * len(totals)
@@ -297,7 +299,7 @@ class _Tile:
         return [*places, *found]
 
     def _scales(self, aside: Value) -> list[Value]:
-        """Return the scale of a group of activations for each sum."""
+        """Return the scale of an activation group for each sum."""
         emit = self.emit
         scales = [emit.splat(emit.load(emit.at(side, aside), F32)) for side in self.sides]
         return [scale for scale in scales for _ in range(PANEL_VECTORS)]
@@ -325,7 +327,7 @@ class _Tile:
         )
 
     def _sums(self, weights: Value, along: Value, sums: list[Value]) -> tuple[Value, Value, list[Value]]:
-        """Add the products of a group; also return the addresses after it."""
+        """Add the products of a group; also return the advanced addresses."""
         emit = self.emit
         units = load_word(emit, self.job, DynamicJob.units)
         chains = _CHAINS if len(self.lines) == 1 else 1
@@ -342,7 +344,7 @@ class _Tile:
         return weights, along, found[: len(sums)]
 
     def _multiplied(self, weights: Value, lines: Sequence[Value], sums: list[Value]) -> list[Value]:
-        """Add the products of a unit of activations and weights to the sums, in several chains."""
+        """Add the products of one unit of activations and weights to the sums, in several independent chains."""
         emit, builder, size = self.emit, self.emit.builder, len(lines) * PANEL_VECTORS
         shifts, mask = _pieces(self.bits)
         for word in range(UNIT * self.bits // 32):
@@ -360,13 +362,13 @@ class _Tile:
 
 
 def _pieces(bits: int) -> tuple[list[int], int]:
-    """Return the shift of a word of weights for each word of activations, and the mask of the multiplied bits."""
+    """Return the shift of a word of weights for each word of activations, and the mask of the used bits."""
     mask = sum((2**bits - 1) << (32 // GROUP * place) for place in range(GROUP))
     return [nibble + byte for nibble in range(0, 8, bits) for byte in range(0, 32 // GROUP, 8)], mask
 
 
 def _panel_instruction(bits: int, several: bool) -> Instruction:
-    """Return the instruction for all rows by one panel; parameters as those of `dynamic_panel`."""
+    """Return the instruction that multiplies all rows by one panel; see `dynamic_panel`."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, job: Value, rows: Value, x: Value, side: Value, apart: Value, panel: Value, out: Value, stride: Value
@@ -414,13 +416,13 @@ def dynamic_panel(
 
     Args:
         job: the `DynamicJob`.
-        rows: how many there are.
-        x: the activations, in 8 bits.
-        side: the scales of their groups.
-        apart: bytes from a scale to the sum of the same group.
-        panel: its index.
-        out: address of the result in the first row.
-        stride: bytes between rows of the result.
+        rows: the number of rows.
+        x: the 8-bit activations.
+        side: the scales of the activation groups.
+        apart: the bytes from a scale to the sum of the same group.
+        panel: the panel's index.
+        out: the address of the result in the first row.
+        stride: the bytes between result rows.
     """
     several = job.parts > 1
     if job.bits == 4:
@@ -442,7 +444,7 @@ GROUPS_PER_UNIT = 32
 def dynamic_matmul(
     call: int, job: DynamicJob, out: int, x: int, first_extra: int, second_extra: int, numbers: int
 ) -> None:
-    """Quantize all rows, then multiply them; a unit is some groups of activations, then a panel."""
+    """Quantize all rows, then multiply them; a unit is several activation groups, then a panel."""
     counter = shared_counters(call)
     rows, panels = job.rows, job.panels
     parts, units = job.parts, job.units
@@ -481,11 +483,11 @@ def dynamic_matmul(
 
 
 def dynamic_product(weights: QuantizedWeights, rows: bool) -> KernelFactory | None:
-    """Return what makes the kernel that quantizes activations; ``None`` if they are not to be, or weights are no integers.
+    """Return the factory of the kernel that quantizes activations; ``None`` if that is not wanted or weights are not integers.
 
     Args:
         weights: the matrix.
-        rows: whether its outputs are its rows.
+        rows: whether outputs are the rows of the matrix.
     """
     if (integers := asked_integers(weights, rows)) is None:
         return None
@@ -494,7 +496,7 @@ def dynamic_product(weights: QuantizedWeights, rows: bool) -> KernelFactory | No
 
 
 class _DynamicMatmul(QuantizedProduct):
-    """A product of quantized activations with an integer matrix, and its epilogue."""
+    """A product of dynamically quantized activations with an integer matrix, and its epilogue."""
 
     name = "gemm_i8"
 
@@ -504,7 +506,7 @@ class _DynamicMatmul(QuantizedProduct):
         self._job = DynamicJob.fill(**matrix.record, **self.fields, rows=1).view(np.int64)
 
     def multiply(self, x: Array, y: Array, first: Array, second: Array) -> None:
-        """Multiply rows."""
+        """Multiply rows by the matrix."""
         matrix, rows, job = self._matrix, len(x), self._job
         if rows > 1:
             job = job.copy()

@@ -1,4 +1,4 @@
-"""Element-wise operations on rows of f32, with the bits of the reference where it is exact."""
+"""Element-wise operations on rows of f32, bit-identical to the reference where that is exact."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STEPS = 9
 
 
 def mod(emit: Emit, x: Value, y: Value) -> Value:
-    """Return the remainder of ``x / y`` rounded towards zero, exactly, as `fmod` of C does; it has the sign of ``x``."""
+    """Return the exact remainder of ``x / y`` rounded towards zero, like C's `fmod`; it has the sign of ``x``."""
 
     def finished(rest: Value) -> Value:
         sizes = (emit.absolute(value) for value in (x, y))
@@ -48,7 +48,7 @@ def mod(emit: Emit, x: Value, y: Value) -> Value:
 
 
 def floor_mod(emit: Emit, x: Value, y: Value) -> Value:
-    """Return the remainder of ``x / y`` rounded down, as the formula of the reference gives it in f64; never -0."""
+    """Return the remainder of ``x / y`` rounded down, by the reference's formula in f64; never -0."""
     builder, zero = emit.builder, emit.constant(0)
 
     def finished(rest: Value) -> Value:
@@ -62,7 +62,7 @@ def _remainder(
     emit: Emit, x: Value, y: Value, finish: Callable[[Value], Value], in_f64: Callable[[Emit, Value, Value],
     Value],
 ) -> Value:  # fmt: skip
-    """Apply a function to the remainder rounded toward zero, in f64 if a quotient has many bits."""
+    """Apply a function to the remainder rounded toward zero, using f64 if a quotient has many bits."""
     if not TARGET.vectors.has_fma:
         return in_f64(emit, x, y)
     builder = emit.builder
@@ -85,7 +85,7 @@ def _remainder(
 
 
 def _differ(emit: Emit, a: Value, b: Value) -> Value:
-    """Return whether the signs of f32 differ."""
+    """Return whether the signs of two f32 differ."""
     bits = (emit.builder.bitcast(value, INTS) for value in (a, b))
     return emit.builder.icmp_signed("<", emit.builder.xor(*bits), splat_bits(0))
 
@@ -95,7 +95,7 @@ def _any(emit: Emit, mask: Value) -> Value:
 
 
 def _mod_in_f64(emit: Emit, x: Value, y: Value) -> Value:
-    """Take remainders of divisors times powers of two first, so that each quotient has few bits: all operations are exact."""
+    """Reduce by divisors times powers of two first, so that each quotient has few bits and all operations are exact."""
     builder = emit.builder
     a, b = builder.fpext(x, _DOUBLES), builder.fpext(y, _DOUBLES)
     scaled = builder.fmul(b, _double(2.0 ** (_BITS * _STEPS)))
@@ -106,7 +106,7 @@ def _mod_in_f64(emit: Emit, x: Value, y: Value) -> Value:
 
 
 def _step(emit: Emit, rest: Value, divisor: Value) -> Value:
-    """Return the remainder of a division whose quotient has few bits; ``rest`` itself if it is smaller than the divisor."""
+    """Return the remainder of a division with a quotient of few bits; ``rest`` itself if it is below the divisor."""
     builder = emit.builder
     whole = emit.intrinsic("llvm.trunc", builder.fdiv(rest, divisor))
     found = builder.fsub(rest, builder.fmul(whole, divisor))
@@ -115,7 +115,7 @@ def _step(emit: Emit, rest: Value, divisor: Value) -> Value:
 
 
 def _floor_mod_in_f64(emit: Emit, x: Value, y: Value) -> Value:
-    """Compute the formula of the reference, in f64 as there."""
+    """Compute the reference's formula in f64."""
     builder = emit.builder
     a, b = builder.fpext(x, _DOUBLES), builder.fpext(y, _DOUBLES)
     product = builder.fmul(b, emit.intrinsic("llvm.floor", builder.fdiv(a, b)))
@@ -132,7 +132,7 @@ _SINGLE = 50
 
 
 class Opcode(IntEnum):
-    """The operations on the result so far and an operand; those from `ABSOLUTE` on are unary."""
+    """Operations on the current result and an operand; those from `ABSOLUTE` on are unary."""
 
     ADD = 0
     SUBTRACT = 1
@@ -161,7 +161,7 @@ class Opcode(IntEnum):
     ROUND = 26
     COPY = 27
     ACTIVATION = 100
-    """Added to an `ActivationKind`."""
+    """The offset of an `ActivationKind` in opcodes."""
 
 
 # Integers, as kernels cannot use enumerations.
@@ -170,7 +170,7 @@ QUANTIZE, BATCH_NORM = int(Opcode.QUANTIZE), int(Opcode.BATCH_NORM)
 
 
 def _maximum(emit: Emit, x: Value, y: Value) -> Value:
-    """Return ``y`` if it is greater, else ``x``, also if one is NaN."""
+    """Return ``y`` if it is greater, else ``x``; also ``x`` if either is NaN."""
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, y), y, x)
 
 
@@ -184,7 +184,7 @@ def _squared_difference(emit: Emit, x: Value, y: Value) -> Value:
 
 
 def _slope(emit: Emit, x: Value, y: Value) -> Value:
-    """Return ``x``, times ``y`` below 0."""
+    """Return ``x``, multiplied by ``y`` where ``x`` is negative."""
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), emit.multiply(x, y), x)
 
 
@@ -224,9 +224,9 @@ def combine(  # noqa: PLR0913 (values in registers)
     emit: Emit, code: Value, single: Value, out: Value, x: Value, y: Value, rows: Value, count: Value,
     apart: Value,
 ) -> None:  # fmt: skip
-    """Combine rows of ``count`` elements with rows of an operand, or, if ``single``, with one number for each row.
+    """Combine rows of ``count`` elements with operand rows; if ``single``, with one number per row.
 
-    Rows of the operand are ``apart`` bytes from each other.
+    Operand rows are ``apart`` bytes apart.
     """
     step = emit.builder.mul(count, emit.i64(4))
 
@@ -256,8 +256,9 @@ def apply_unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> 
 
 
 RowArguments: TypeAlias = "tuple[Value, Value, Value, Value, Value, Value, Value, Value, Value]"
-"""Addresses of the result and the data, bytes between rows of both; the address of the parameters, bytes from one to the next,
-and between those of two rows; whether each is one number for a row; the number of rows, and of elements of a row."""
+"""Addresses of the result and the data, and the bytes between rows of each; the address of the parameters,
+the bytes between parameters and between those of two rows, and whether each is one number per row; the number
+of rows, and of elements of a row."""
 
 # Parameters of a batch normalization.
 MEAN, DEVIATION, FACTOR, SHIFT = range(4)
@@ -266,7 +267,7 @@ MEAN, DEVIATION, FACTOR, SHIFT = range(4)
 def emit_rows(
     emit: Emit, arguments: RowArguments, count: int, formula: Callable[[Emit, Value, list[Value]], Value]
 ) -> None:
-    """Store the results of a formula for each element of rows and ``count`` parameters."""
+    """Store a formula's result for each element of the rows, given ``count`` parameters."""
     out, x, stride, parameters, plane, apart, single, rows, length = arguments
 
     def go(single: bool) -> None:
@@ -287,7 +288,7 @@ def emit_rows(
 
 
 def _normalized(emit: Emit, x: Value, p: list[Value]) -> Value:
-    """Return the result of a BatchNormInference, by the operations of the reference in its order."""
+    """Compute BatchNormInference with the reference's operations and order."""
     quotient = emit.divide(emit.subtract(x, p[MEAN]), p[DEVIATION])
     return emit.add(emit.fence(emit.multiply(quotient, p[FACTOR])), p[SHIFT])
 
@@ -297,12 +298,12 @@ def normalize_rows(  # noqa: PLR0913 (values in registers)
     emit: Emit, out: Value, x: Value, stride: Value, parameters: Value, plane: Value, apart: Value, single: Value,
     rows: Value, count: Value,
 ) -> None:  # fmt: skip
-    """Normalize rows by the mean, deviation, factor and shift of each channel; arguments as of `emit_rows`."""
+    """Normalize rows by the mean, deviation, factor and shift of each channel; see `emit_rows` for the arguments."""
     emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), 4, _normalized)
 
 
 def _quantized(emit: Emit, x: Value, p: list[Value]) -> Value:
-    """Return the value of the level that is nearest to ``x``; NaN stays NaN."""
+    """Return the value of the level nearest to ``x``; NaN stays NaN."""
     builder = emit.builder
     share = _quotient(emit, emit.subtract(x, p[P.LOW]), p[P.WIDTH], p[P.PER_WIDTH], 2)
     level = emit.round(emit.multiply(share, p[P.STEPS]))
@@ -335,7 +336,7 @@ def fake_quantize(  # noqa: PLR0913 (values in registers)
 ) -> None:  # fmt: skip
     """Quantize rows of ``count`` f32, ``stride`` bytes apart in ``x`` and ``out``.
 
-    ``parameters`` has each `QuantizeParameter`, ``plane`` bytes from one to the next: a row of numbers, or, if
-    ``single``, one number for each row. Those of two rows are ``apart`` bytes from each other.
+    ``parameters`` holds the `QuantizeParameter` planes, ``plane`` bytes apart: each is a row of numbers, or,
+    if ``single``, one number per row. The parameters of two rows are ``apart`` bytes apart.
     """
     emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), len(P), _quantized)

@@ -1,7 +1,7 @@
-"""Programs of element-wise operations, which one kernel interprets block by block; data may be f32 or bf16.
+"""Programs of element-wise operations, interpreted block by block by one kernel, on f32 or bf16 data.
 
-A block stays in the L1 cache from the first operation to the last. Each operation is a loop over vectors; nothing is
-compiled for a program.
+A block stays in the L1 cache from the first operation to the last. Each operation is a loop over vectors;
+programs need no compilation.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ __all__ = ["RUN_PROGRAM", "SHORT", "Instruction", "ProgramJob", "RUN_BF16_PROGRA
 def expand_rows(
     emit: Emit, out: Value, x: Value, rows: Value, count: Value, apart: Value, single: Value
 ) -> None:  # fmt: skip
-    """Copy rows of ``count`` elements that are ``apart`` bytes from each other, or, if ``single``, repeat one number for each.
+    """Copy rows of ``count`` elements, ``apart`` bytes apart; if ``single``, repeat one number per row instead.
 
-    Whole vectors are stored where the next row, which is written later, has room for what is beyond the end of one.
+    Stores are whole vectors if the excess is overwritten by the next row.
     """
     builder, lanes = emit.builder, emit.i64(LANES)
     step = builder.mul(count, emit.i64(4))
@@ -82,9 +82,9 @@ SHORT = 64
 class ProgramJob(NestJob):
     """The job of `RUN_PROGRAM`: the number of operations, and whether data and result are bf16.
 
-    Operands B and C have no strides: instructions say where they are. If the data ``is_expanded``, its rows do not follow one another
-    or, if ``is_single``, are one number each: it is copied to the result first. If data and result are bf16, ``is_affine``
-    programs multiply with a constant row, add one, and may clamp.
+    Operands B and C have no strides; instructions locate them. Data that ``is_expanded``, whose rows are not
+    contiguous, or one number each if ``is_single``, is copied to the result first. On bf16 data and results,
+    ``is_affine`` programs multiply by a constant row, add another, and optionally clamp.
     """
 
     operations: i64
@@ -96,10 +96,10 @@ class ProgramJob(NestJob):
 
 
 class Instruction(Descriptor):
-    """An operation and the parameters of an activation.
+    """An operation with the parameters of an activation.
 
-    ``operand`` is the index of the operand, 0 for a constant; ``address`` is its byte offset, or that of the constant;
-    strides are in bytes, as is ``plane``, from one constant of several to the next.
+    ``operand`` is the operand's index, 0 for a constant; ``address`` is the operand's byte offset, or the
+    constant's address. Strides are in bytes, as is ``plane``, the distance between several constants.
     """
 
     opcode: i64
@@ -118,7 +118,7 @@ def execute(  # noqa: PLR0913 (values in registers)
     job: ProgramJob, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int,
     room: int,
 ) -> None:  # fmt: skip
-    """Execute all operations on rows of ``count`` elements; short rows of operands are expanded in ``room``."""
+    """Execute all operations on rows of ``count`` elements; short operand rows are expanded in ``room``."""
     step = Instruction.at(job + 8 * ProgramJob.words)
     for _ in range(job.operations):
         code = step.opcode
@@ -159,7 +159,7 @@ def _run_block(job: ProgramJob, operands: Addresses, place: Place, rows: int, co
 
 
 RUN_PROGRAM = nest_task("_run_program", _run_block)
-"""Run a program on images of rows of f32: A is the data, B and C are operands. The job is followed by `Instruction`s."""
+"""Run a program on f32 rows: A is the data, B and C are operands. The job is followed by `Instruction`s."""
 
 
 # Operations of an affine program before it clamps.
@@ -171,7 +171,7 @@ def _affine_rows(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: Value, scale: Value, shift: Value, rows: Value, count: Value, out: Value, low: Value, high:
     Value,
 ) -> None:  # fmt: skip
-    """Multiply rows of bf16 with a row of f32, add another one, clamp, and store bf16."""
+    """Multiply bf16 rows by an f32 row, add another, clamp, and store bf16."""
     builder, bounds = emit.builder, (emit.splat(low), emit.splat(high))
     step, whole = builder.mul(count, emit.i64(2)), builder.sdiv(count, emit.i64(LANES))
     done = builder.mul(whole, emit.i64(LANES))
@@ -210,7 +210,7 @@ def _run_affine(job: ProgramJob, out: int, x: int, column: int, rows: int, count
 def _run_bf16_block(
     job: ProgramJob, operands: Addresses, place: Place, rows: int, count: int, room: int
 ) -> None:
-    """Execute all operations on contiguous rows with bf16 data or results."""
+    """Execute all operations on contiguous rows with bf16 data or result."""
     (out, x, first, second), (image, row, column) = operands, place
     if job.is_affine != 0:
         _run_affine(job, out, x, column, rows, count)
@@ -226,4 +226,4 @@ def _run_bf16_block(
 
 
 RUN_BF16_PROGRAM = nest_task("_run_bf16_program", _run_bf16_block)
-"""Run a program, as `RUN_PROGRAM`, where the data or the result are bf16."""
+"""Like `RUN_PROGRAM`, with data or result in bf16."""

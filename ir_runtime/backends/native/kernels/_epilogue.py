@@ -1,9 +1,9 @@
-"""Epilogues: the layers that a kernel computes on its result while that is in the cache.
+"""Epilogues: the layers that a kernel applies to its result while it is in the cache.
 
-An `Epilogue` describes them; a `FusedKernel` fuses one layer after the other and is prepared once, after the last one.
-Leading multiplications and additions of one number per column are folded into the weights and the bias. Of the post-ops,
-a residual and bounds, in this order, are applied to the accumulators in registers; all others to a block of rows and
-columns as soon as it is stored.
+An `Epilogue` describes the layers; a `FusedKernel` fuses one layer at a time and is prepared once, after the
+last. Leading multiplications and additions of one number per column are folded into the weights and the bias.
+A residual and then bounds are applied to the accumulators in registers; all other post-ops are applied to a
+block of rows and columns as soon as it is stored.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _INFINITE = float("inf")
 
 
 class Activation(NamedTuple):
-    """An activation and its two parameters."""
+    """An activation with its two parameters."""
 
     kind: ActivationKind
     a: float = 0.0
@@ -90,7 +90,7 @@ def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
 
 
 def _settable(kind: ActivationKind) -> Callable[[Operation, Sequence[Value]], Activation | None]:
-    """Return the converter of a function whose two numbers are inputs; they must be constant."""
+    """Return the converter of a function with two numbers as constant inputs."""
 
     def activation(op: Operation, inputs: Sequence[Value]) -> Activation | None:
         a, b = (_scalar(value) for value in inputs[1:])
@@ -138,11 +138,11 @@ ACTIVATION_TYPES = tuple(_CONVERTERS)
 OPERANDS = 2
 BF16, F32 = ElementType.bf16.dtype, ElementType.f32.dtype
 MAX_EXTRAS = 2
-"""How many tensors of the shape of the result the post-ops of a kernel can read."""
+"""The number of tensors with the result's shape that a kernel's post-ops can read."""
 
 
 class PostOpKind(IntEnum):
-    """What a post-op computes."""
+    """The kind of a post-op."""
 
     ACTIVATION = 0
     ADD = 1
@@ -159,7 +159,7 @@ _POST_OP_KINDS: dict[type[Operation], PostOpKind] = {
 
 
 def _kind(post_op: PostOp) -> PostOpKind | None:
-    """Return the kind of a binary operation; Subtract only if the result is its first input."""
+    """Return the kind of a binary operation; Subtract is supported only if the result is its first input."""
     return (
         None if post_op.place and isinstance(post_op.op, Subtract) else _POST_OP_KINDS.get(type(post_op.op))
     )
@@ -170,13 +170,14 @@ _IDENTITY = Activation(ActivationKind.NONE)
 
 @dataclass(frozen=True)
 class TilePostOp:
-    """One layer that is folded neither into the weights nor into the bias.
+    """A layer folded into neither the weights nor the bias.
 
     Args:
-        kind: what it computes.
+        kind: the operation.
         activation: the function, if it is an activation.
-        row: the operand, if it is the same for all rows; each `QuantizeParameter` of a FakeQuantize, ``[10, 1 or columns]``.
-        extra: else, the index of the operand among the other inputs.
+        row: the operand if all rows share it; for a FakeQuantize, each `QuantizeParameter`, ``[10, 1 or
+            columns]``.
+        extra: otherwise the operand's index among the additional inputs.
     """
 
     kind: PostOpKind
@@ -187,14 +188,14 @@ class TilePostOp:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The layers after a kernel.
+    """The layers fused after a kernel.
 
     Args:
-        scale: multiplies each column of the weights; ``None`` for 1.
-        shift: is added to each column; ``None`` for 0.
-        post_ops: the other layers, in order.
-        inputs: how many other inputs all these layers have.
-        rounds: whether the result is rounded to bf16, and stored so.
+        scale: a factor for each weight column; ``None`` for 1.
+        shift: a summand for each column; ``None`` for 0.
+        post_ops: the remaining layers, in order.
+        inputs: the number of additional inputs of all layers.
+        rounds: whether the result is rounded to and stored as bf16.
     """
 
     scale: Array | None = None
@@ -205,13 +206,13 @@ class Epilogue:
 
     @property
     def residual(self) -> int:
-        """The index of the input that is added before all other layers, -1 for none."""
+        """The index of the input that is added before all other layers; -1 for none."""
         first = self.post_ops[0] if self.post_ops else None
         return first.extra if first is not None and first.kind is PostOpKind.ADD else -1
 
     @property
     def can_round(self) -> bool:
-        """Whether all layers but a residual can be applied to a block of the result that is stored elsewhere."""
+        """Whether all layers except a residual can be applied to a block of the result stored elsewhere."""
         return all(post_op.extra in (-1, self.residual) for post_op in self.post_ops)
 
     @property
@@ -220,13 +221,13 @@ class Epilogue:
         return BF16 if self.rounds else F32
 
     def without_weights(self) -> Epilogue:
-        """Return an epilogue whose scale and shift are post-ops, for kernels that pack no weights."""
+        """Return an epilogue with scale and shift as post-ops, for kernels that do not pack weights."""
         rows = (PostOpKind.MULTIPLY, self.scale), (PostOpKind.ADD, self.shift)
         first = [TilePostOp(kind, row=np.ascontiguousarray(row)) for kind, row in rows if row is not None]
         return replace(self, scale=None, shift=None, post_ops=(*first, *self.post_ops))
 
     def then(self, op: Operation, inputs: Sequence[Value], place: int, axis: int) -> Epilogue | None:
-        """Append a layer whose input ``place`` is the result, with columns along ``axis``; ``None`` if that is impossible."""
+        """Append a layer whose input ``place`` is the result, with columns along ``axis``; return ``None`` if it cannot be fused."""
         found = match_post_op(op, inputs, place)
         if found is None:
             return None
@@ -270,7 +271,7 @@ def _scaled(known: Array | None, row: Array, missing: float = 1) -> Array | None
 
 
 class Bf16Tensors(NamedTuple):
-    """The tensors of a kernel with two inputs that may be stored in bf16: the first input, the first summand, the result."""
+    """The tensors of a kernel that may be stored in bf16: the first input, the first summand, the result."""
 
     data: bool = False
     residual: bool = False
@@ -279,16 +280,16 @@ class Bf16Tensors(NamedTuple):
 
 NO_BF16 = Bf16Tensors()
 KernelFactory = Callable[[Epilogue], Kernel]
-"""Makes a kernel that takes its own inputs, then the other inputs of fused layers."""
+"""Builds a kernel that takes its own inputs, followed by the additional inputs of fused layers."""
 
 
 @dataclass(frozen=True)
 class FusedKernel(KernelTemplate):
     """A kernel that fuses the layers after it as its epilogue.
 
-    ``make`` builds the kernel for an epilogue; the columns are ``axis`` of the result. ``accepts`` also holds with
-    fused layers: their other inputs have shapes known to fit. ``bf16`` says what may
-    be stored in bf16.
+    ``make`` builds the kernel for an epilogue whose columns are the result's ``axis``. ``accepts`` still
+    holds with fused layers, since the shapes of their additional inputs are known to fit. ``bf16`` lists the
+    tensors that may be stored in bf16.
     """
 
     make: KernelFactory
@@ -304,14 +305,14 @@ class FusedKernel(KernelTemplate):
         return self.bf16.residual and place - OPERANDS == self.epilogue.residual
 
     def storing_bf16(self) -> FusedKernel | None:
-        """Return a kernel that stores its result in bf16, or ``None``."""
+        """Return a kernel that stores its result in bf16, or ``None`` if it cannot."""
         known = self.epilogue
         if not self.bf16.result or not known.can_round or (known.residual >= 0 and not self.bf16.residual):
             return None
         return replace(self, epilogue=replace(known, rounds=True))
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
-        """Return a kernel that also computes ``op``, or ``None``."""
+        """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
         epilogue = self.epilogue.then(op, inputs, place, self.axis)
         return None if epilogue is None else replace(self, epilogue=epilogue)
 
@@ -321,5 +322,5 @@ class FusedKernel(KernelTemplate):
         return kernel if self.accepts is None else replace(kernel, accepts=self.accepts)
 
     def prepare(self) -> Kernel:
-        """Return the kernel, with packed weights."""
+        """Pack the weights and return the kernel function."""
         return self._kernel

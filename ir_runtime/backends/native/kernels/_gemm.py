@@ -1,4 +1,4 @@
-"""Matrix products with packed weights: dense layers, and convolutions over windows of NHWC maps (implicit GEMM)."""
+"""Matrix products with packed weights: dense layers, and convolutions over NHWC windows (implicit GEMM)."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ NO_OFFSET = np.zeros(1, np.int64)
 
 
 class Rows(NamedTuple):
-    """The rows of the left operand: their number, layout and stride in bytes; byte offsets of taps; windows.
+    """The rows of the left operand: count, layout and stride in bytes; byte offsets of taps; windows.
 
-    ``lines`` says where the rows of the result are: `OutputLines`, or ``None`` for at equal distances.
+    ``lines`` gives the positions of the result rows as `OutputLines`; ``None`` if they are equally spaced.
     """
 
     rows: int
@@ -56,12 +56,12 @@ class Rows(NamedTuple):
 
     @property
     def bytes_per_row(self) -> int:
-        """Bytes of the data from one row to the next."""
+        """The bytes from one row of the data to the next."""
         return self.windows.element * math.prod(self.windows.strides) if self.windows else self.stride
 
 
 class _Parts(NamedTuple):
-    """Taps of a row, the words and the byte offset of each, and for how many of them a panel is used at a time."""
+    """The taps of a row, the words and byte offset of each, and the number of taps processed per pass over a panel."""
 
     taps: int
     depth: int
@@ -75,12 +75,12 @@ class Gemm:
 
     Args:
         panels: the packed matrix.
-        epilogue: is applied to the product.
-        columns: of the result.
-        taps: contiguous pieces of a row, ``depth`` words each.
-        depth: 32-bit words of a tap of the matrix: of f32, or of two bf16.
-        zeros: a row of zeros, read in place of padding.
-        task: what multiplies, in the type in which the matrix is packed.
+        epilogue: the layers applied to the product.
+        columns: the number of columns of the result.
+        taps: the number of contiguous pieces of a row, each ``depth`` words long.
+        depth: the size of a tap of the matrix in 32-bit words: one f32 or two bf16 each.
+        zeros: a row of zeros that is read in place of padding.
+        task: the multiplication task for the type of the packed matrix.
     """
 
     panels: PackedPanels
@@ -107,16 +107,16 @@ class Gemm:
         describe: Callable[[], Rows],
         weights: Array | None = None,
     ) -> None:
-        """Multiply rows of ``x`` and write the results to ``out``, contiguous but for `Rows.lines`.
+        """Multiply rows of ``x`` and write the results to ``out``, which is contiguous except for `Rows.lines`.
 
         Args:
             x: the data.
             out: the result.
-            extras: the other inputs of fused layers.
-            axis: their columns.
-            key: identifies a job; everything in it depends on the key only.
-            describe: returns the rows of a new job.
-            weights: the packed matrix, if it was packed in this run: for a task that reads it in place of a second extra.
+            extras: the additional inputs of fused layers.
+            axis: the axis of their columns.
+            key: the cache key of the job, which must determine it completely.
+            describe: returns the rows for a new job.
+            weights: a matrix packed in this run, for a task that reads it in place of a second extra input.
         """
         count = threads()
         first, second = self.packed_epilogue.extra_arrays(extras, axis)
@@ -135,14 +135,14 @@ class Gemm:
     def multiply(
         self, x: Array, out: Array, extras: Sequence[Array] = (), axis: int = -1, weights: Array | None = None
     ) -> None:
-        """Multiply the rows of a contiguous matrix; for products of one tap. The arguments are those of `run`."""
+        """Multiply the rows of a contiguous matrix in a product with one tap; see `run` for the arguments."""
         rows = out.size // self.columns
         if rows:
             describe = partial(Rows, rows, Layout.MATRIX, x.nbytes // rows, NO_OFFSET)
             self.run(x, out, extras, axis, rows, describe, weights)
 
     def _job(self, count: int, rows: Rows, residual: int) -> tuple[Array, int]:
-        """Return a job, and how many threads share it, for residuals of that many bytes."""
+        """Return a job and the number of threads that share it, for residuals of that size in bytes."""
         windows = np.zeros(1, np.int64) if rows.windows is None else rows.windows.record()
         work = rows.rows * self.columns * (self.taps * self.depth + self.packed_epilogue.cost)
         shared = count if pays_to_share(computed=work) else 1
@@ -169,7 +169,7 @@ class Gemm:
         return job, shared
 
     def _parts(self, rows: Rows) -> _Parts:
-        """Return how a job reads its rows: a long row of a matrix becomes several consecutive taps."""
+        """Return the taps by which a job reads its rows: a long matrix row becomes several consecutive taps."""
         words = self.taps * self.depth
         if self.task is not GEMM or words < MIN_PARTED_WORDS:
             return _Parts(self.taps, self.depth, rows.tap_offsets, self.taps)
@@ -184,7 +184,7 @@ class Gemm:
         return rows.layout is Layout.PADDED and rows.windows is not None and self.can_skip(rows.windows)
 
     def can_skip(self, windows: Windows) -> bool:
-        """Return whether to skip taps in padding; where there are few, looking for them takes longer."""
+        """Return whether to skip taps in padding; if few are in padding, the check takes longer."""
         return windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite
 
 
@@ -193,21 +193,21 @@ MAX_GEOMETRIES = 64
 
 
 class WindowProduct:
-    """The product of windows with filters ``[G, C_out, C_in, kernel...]``, and its epilogue."""
+    """A product of windows with filters ``[G, C_out, C_in, kernel...]``, and its epilogue."""
 
     def __init__(
         self, op: ForwardConvolution, shape: Sequence[int], panels: PackedPanels, epilogue: Epilogue,
         products: Products, task: Task | None = None,
     ) -> None:  # fmt: skip
-        """Prepare the product.
+        """Create the product.
 
         Args:
             op: the convolution.
-            shape: of the filters.
-            panels: the packed filters: a matrix for each group.
-            epilogue: is applied to the product.
-            products: how rows are multiplied.
-            task: multiplies them, if not that of ``products``.
+            shape: the shape of the filters.
+            panels: the packed filters, one matrix per group.
+            epilogue: the layers applied to the product.
+            products: the precision of the products.
+            task: the multiplication task, by default that of ``products``.
         """
         self._groups, outputs, channels, *kernel = shape
         self._op, self._kernel, self._dtype = op, tuple(kernel), epilogue.dtype
@@ -227,7 +227,7 @@ class WindowProduct:
         self._known: dict[tuple[int, ...], tuple[Gemm, Layout, Windows]] = {}
 
     def __call__(self, x: Array, extras: Sequence[Array], weights: Array | None = None) -> Array:
-        """Return the result; ``weights`` are the packed filters, if they were packed in this run."""
+        """Return the result; ``weights`` are the filters if they were packed in this run."""
         gemm, layout, geometry = self._windows(x.shape[2:])
         y = empty((len(x), *geometry.out, self._outputs), self._dtype)
 
@@ -240,7 +240,7 @@ class WindowProduct:
         return channels_first(y)
 
     def _windows(self, lengths: tuple[int, ...]) -> tuple[Gemm, Layout, Windows]:
-        """Return what multiplies windows of data of some lengths, and how they are read."""
+        """Return the product and the rows for windows over data of the given lengths."""
         if (found := self._known.get(lengths)) is None:
             if len(self._known) >= MAX_GEOMETRIES:
                 self._known.clear()
@@ -263,5 +263,5 @@ class WindowProduct:
 
 
 def flat(x: Array) -> Array:
-    """Return the elements of a map in NHWC order, contiguous."""
+    """Flatten a map to its elements in NHWC order, contiguous."""
     return contiguous(moveaxis(x, 1, -1))

@@ -1,4 +1,4 @@
-"""Descriptors of the GEMM kernel."""
+"""Descriptors of the GEMM kernels."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["GemmJob", "OutputLines", "StoredTypes", "WindowRecord"]
 class GemmJob(Descriptor):
     """The job of `GEMM`: sizes, then addresses; ``depth`` counts the 32-bit words of a tap.
 
-    ``residual_stride`` and ``types`` are for results or residuals of bf16: bytes between rows of the residual, and
-    `StoredTypes`. ``lines`` is the address of `OutputLines`, 0 if rows of the result are at equal distances, and
-    ``copied`` that of `CopiedLines`, for windows that are copied. A panel is used in parts of ``part_taps`` taps.
+    ``residual_stride`` (the bytes between rows of the residual) and ``types`` (a `StoredTypes`) are used if
+    the result or the residual is bf16. ``lines`` is the address of `OutputLines`, 0 if result rows are
+    equally spaced, and ``copied`` the address of `CopiedLines`, if windows are copied. A panel is processed
+    in parts of ``part_taps`` taps.
     """
 
     rows: i64
@@ -46,16 +47,16 @@ class GemmJob(Descriptor):
 
 
 class OutputLines(Descriptor):
-    """A result that has several lines for a line of rows: one for each group of columns.
+    """A result with several lines for each line of rows: one for each group of columns.
 
     Args:
-        width: rows of a line.
-        height: lines of a plane.
-        columns: of a group.
-        pitch: columns from one row of the result to the next.
-        planes: planes of the result for one of the data.
-        lines: lines of a plane of the result for one of the data.
-        group_lines: how many of these have a group; the groups are ``[planes, lines]``.
+        width: the number of rows in a line.
+        height: the number of lines in a plane.
+        columns: the number of columns in a group.
+        pitch: the columns from one result row to the next.
+        planes: the number of result planes per data plane.
+        lines: the number of result lines per data line.
+        group_lines: the number of these lines with a group; groups are ``[planes, lines]``.
     """
 
     width: i64
@@ -68,7 +69,7 @@ class OutputLines(Descriptor):
 
 
 class StoredTypes(IntFlag):
-    """What is stored in bf16; the rest is f32."""
+    """Flags for the tensors stored in bf16; the others are f32."""
 
     RESULT = 1
     RESIDUAL = 2
@@ -78,7 +79,7 @@ Axes = Annotated[int, (np.int64, (3,))]
 
 
 class WindowRecord(Descriptor):
-    """Windows as kernels read them: three numbers for three spatial axes."""
+    """The windows in the kernels' layout: three numbers, one for each spatial axis."""
 
     lengths: Axes
     out: Axes

@@ -1,11 +1,12 @@
-"""The GEMM kernels: they write the addresses of rows to an indirection buffer, and multiply them with packed panels.
+"""The GEMM kernels: they write row addresses to an indirection buffer, and multiply the rows by packed panels.
 
-A unit is a chunk of rows by one panel. Convolution is an implicit GEMM: instead of copying windows (im2col), the kernel
-fills a buffer with pointers to them (Dukhan 2019, "The Indirect Convolution Algorithm", arXiv:1907.02129). Where windows
-are inside the data, a tap is a row of a window; where they reach into padding, a tap is one element, and the pointer of
-an element outside is that of a row of zeros. So nothing is copied or padded.
+A unit is a chunk of rows by one panel. Convolution is an implicit GEMM: instead of copying windows (im2col),
+the kernel fills a buffer with pointers to them (Dukhan 2019, "The Indirect Convolution Algorithm",
+arXiv:1907.02129). For windows inside the data, a tap is a row of the window; for windows that reach into
+padding, a tap is one element, and elements in the padding point to a row of zeros. So nothing is copied or
+padded.
 
-Rows are f32, or rounded to bf16 unless another kernel stored them so; columns are f32 or bf16, sums f32.
+Rows are f32, or bf16, rounded here unless they are already stored so; columns are f32 or bf16, and sums f32.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _INFINITY = np.float32(np.inf)
 
 @device
 def _matrix_rows(places: int, base: int, rows: int, apart: int) -> None:
-    """Write the addresses of the rows of a matrix."""
+    """Write the row addresses of a matrix."""
     for r in range(rows):
         store_i64(places, r, base + r * apart)
 
 
 @device
 def _window(g: WindowRecord, index: int) -> tuple[int, int, int, int]:
-    """Return the image of a window, and its position along three axes."""
+    """Return the image of a window and its position along the three axes."""
     deep, tall = load_i64(g.out, 0), load_i64(g.out, 1)
     wide = load_i64(g.out, 2)
     line = index // wide
@@ -54,7 +55,7 @@ def _window(g: WindowRecord, index: int) -> tuple[int, int, int, int]:
 
 @device
 def _valid_windows(places: int, x: int, g: WindowRecord, first: int, rows: int) -> None:
-    """Write the addresses of the first elements of windows that are inside the data."""
+    """Write the addresses of the first elements of windows that lie inside the data."""
     element, image = g.element, g.image
     tall, wide = load_i64(g.lengths, 1), load_i64(g.lengths, 2)
     wide_out = load_i64(g.out, 2)
@@ -74,7 +75,7 @@ def _valid_windows(places: int, x: int, g: WindowRecord, first: int, rows: int) 
 def _padded_windows(
     places: int, x: int, g: WindowRecord, first: int, rows: int, step: int, zeros: int
 ) -> None:
-    """Write the addresses of all elements of windows; a table of ``step`` bytes for each element of the kernel."""
+    """Write the addresses of all elements of windows, in one table of ``step`` bytes per kernel element."""
     element, image = g.element, g.image
     deep, tall = load_i64(g.lengths, 0), load_i64(g.lengths, 1)
     wide, wide_out = load_i64(g.lengths, 2), load_i64(g.out, 2)
@@ -104,7 +105,7 @@ def _padded_windows(
 
 @routine(*[types.int64] * 7)
 def _place_rows(job: GemmJob, places: int, x: int, start: int, count: int, step: int, room: int) -> None:
-    """Write the addresses of some rows, or of the elements of windows; all kernels share this routine."""
+    """Write the addresses of rows or of window elements; a routine, so all kernels share its code."""
     layout, geometry = job.layout, WindowRecord.at(job.windows)
     if layout == 0:
         apart = job.row_stride
@@ -119,22 +120,22 @@ def _place_rows(job: GemmJob, places: int, x: int, start: int, count: int, step:
 
 @device
 def _constant_weights(job: GemmJob, second: int) -> int:
-    """Return the address of the packed matrix of a job."""
+    """Return the address of a job's packed matrix."""
     return job.weights
 
 
 @device
 def _weights_of_run(job: int, second: int) -> int:
-    """Return the address of a matrix that was packed in this run: the second extra tensor."""
+    """Return the address of a matrix packed in this run: the second extra tensor."""
     return second
 
 
 def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) -> Device[..., None]:
-    """Return what multiplies some rows with a panel, and applies the epilogue; rows, the result and the extra tensors are f32.
+    """Return the function that multiplies rows by a panel and applies the epilogue, all in f32.
 
     Args:
-        multiply: multiplies rows by a panel, as `gemm_panel`.
-        weights: takes the job and the second extra tensor, and returns the address of the packed matrix.
+        multiply: multiplies rows by a panel, like `gemm_panel`.
+        weights: returns the address of the packed matrix, given the job and the second extra tensor.
     """
 
     @device
@@ -176,7 +177,7 @@ def skipped_zeros(job: GemmJob) -> int:
 
 
 def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
-    """Return a function with the parameters of ``compute_block``, for rows of the result that are placed as `OutputLines`."""
+    """Wrap ``compute_block`` for result rows placed by `OutputLines`."""
 
     def compute(  # noqa: PLR0913 (values in registers)
         job: GemmJob, entry: Panel, places: int, step: int, count: int, start: int, out: int, first: int,
@@ -205,12 +206,13 @@ def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
 
 
 def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
-    """Return the task that multiplies rows with a packed matrix.
+    """Return the task that multiplies rows by a packed matrix.
 
     Args:
-        name: of its function.
-        compute_block: computes some rows of a panel: takes the job, the `Panel`, the table of row addresses and the bytes
-            between those of two taps, the number of rows and the first one, the result, and the extra tensors.
+        name: the name of the task.
+        compute_block: computes rows of a panel; takes the job, the `Panel`, the table of row addresses, the
+            bytes between the tables of two taps, the number of rows, the first row, the result, and the extra
+            tensors.
     """
     compute_lines = _by_lines(compute_block)
 
@@ -240,10 +242,10 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
 
 
 GEMM = gemm_task("_gemm", f32_block(gemm_panel))
-"""Multiplies rows of A with a packed matrix; B and C are the extra tensors of post-ops."""
+"""Multiply rows of A by a packed matrix; B and C are the extra tensors of post-ops."""
 
 GEMM_OF_RUN = gemm_task("_gemm_of_run", f32_block(gemm_panel, _weights_of_run))
-"""As `GEMM`, with a matrix that was packed in this run: C. So there is one extra tensor at most."""
+"""Like `GEMM`, with a matrix C that was packed in this run, so with at most one extra tensor."""
 
 
 # Numbers that a thread rounds at a time.
@@ -259,7 +261,7 @@ STAGED_ROWS = ROW_MULTIPLE
 def _staged(
     job: GemmJob, entry: Panel, places: int, step: int, count: int, out: int, other: int, stored: int
 ) -> None:
-    """Compute some rows of a panel in f32, with all post-ops, and round them."""
+    """Compute rows of a panel in f32, apply all post-ops, and round the result."""
     vectors, last, epilogue = entry.vectors, entry.last_columns, job.epilogue
     width, column = (vectors - 1) * LANES + last, 4 * entry.column
     stride, apart = job.out_stride, job.residual_stride
@@ -283,7 +285,7 @@ def _block(  # noqa: PLR0913 (values in registers)
     job: GemmJob, entry: Panel, places: int, step: int, count: int, start: int, out: int, first: int, second:
     int,
 ) -> None:  # fmt: skip
-    """Multiply some rows with a panel, and apply the epilogue; the result and the residual may be bf16."""
+    """Multiply rows by a panel and apply the epilogue; result and residual may be bf16."""
     vectors, last, epilogue = entry.vectors, entry.last_columns, job.epilogue
     stride, apart = job.out_stride, job.residual_stride
     stored, column, stages = job.types, entry.column, epilogue.post_ops
@@ -306,11 +308,11 @@ def _block(  # noqa: PLR0913 (values in registers)
 
 
 BF16_GEMM = gemm_task("_bf16_gemm", _block)
-"""Multiplies rows of bf16 with a matrix that is packed in bf16; the result and the residual are f32 or bf16."""
+"""Multiply bf16 rows by a packed bf16 matrix; result and residual are f32 or bf16."""
 
 
 class RoundJob(Descriptor):
-    """The job of `_round_all`: rows, the numbers in each and those that are stored, and rows of a unit."""
+    """The job of `_round_all`: rows, numbers per row, stored numbers per row, and rows per unit."""
 
     rows: i64
     depth: i64
@@ -329,7 +331,7 @@ def _round_rows(x: int, out: int, rows: int, depth: int, stored: int) -> None:
 
 @Task
 def _round_all(call: int, job: RoundJob, out: int, x: int) -> None:
-    """Round rows to bf16; a unit is a chunk of them."""
+    """Round rows to bf16; a unit is a chunk of rows."""
     rows, chunk = job.rows, job.chunk
     depth, stored = job.depth, job.stored
     for start, end in each_chunk(call, rows, chunk):
@@ -338,7 +340,7 @@ def _round_all(call: int, job: RoundJob, out: int, x: int) -> None:
 
 @dataclass(frozen=True)
 class Bf16Rows:
-    """Rounds rows of ``depth`` numbers to bf16; rows of an odd number get a zero."""
+    """Rounds rows of ``depth`` numbers to bf16; odd depths are padded with a zero."""
 
     depth: int
     _jobs: dict[int, Array] = field(default_factory=dict)
@@ -347,7 +349,7 @@ class Bf16Rows:
         _round_all.prepare()
 
     def __call__(self, x: Array) -> Array:
-        """Return contiguous f32 as 32-bit words of two bf16, ``[rows, words]``; bf16 unchanged, if rows are whole words."""
+        """Return contiguous f32 as words of two bf16, ``[rows, words]``; bf16 rows of whole words are returned unchanged."""
         if x.itemsize == 2 and self.depth % 2 == 0:
             return x
         x = contiguous(x.astype(np.float32, copy=False))
@@ -364,4 +366,4 @@ class Bf16Rows:
 
 
 WIDENED_GEMM = gemm_task("_widened_gemm", f32_block(widened_panel))
-"""Multiplies rows of f32 with a matrix that is packed in bf16; the result and the extra tensors are f32."""
+"""Multiply f32 rows by a packed bf16 matrix; the result and the extra tensors are f32."""

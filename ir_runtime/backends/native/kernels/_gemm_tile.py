@@ -1,11 +1,11 @@
-"""GEMM micro-kernels: tiles of some rows by some vectors of columns, with accumulators in registers.
+"""GEMM micro-kernels: tiles of several rows by several vectors of columns, with accumulators in registers.
 
-The rows of the left operand are given by a table of addresses (an indirection buffer), so windows of a convolution are
-rows, too, one tap after the other. The right operand is packed in panels, in the order in which it is read. Both are read
-in words of 32 bits: an f32, or two bf16. Sums are f32; residual and result may be bf16.
+A table of addresses (an indirection buffer) locates the rows of the left operand, so the windows of a
+convolution are also rows, one tap after the other. The right operand is packed in panels in reading order.
+Both are read in 32-bit words: one f32 or two bf16. Sums are f32; residual and result may be bf16.
 
-Rows of f32 with columns of bf16, two for each word, suit few rows, which wait for the columns to be read: widening
-takes as long as the products of one row.
+For few rows, whose speed is limited by reading the columns, f32 rows are multiplied by bf16 columns, two per
+word: widening takes as long as the products of one row.
 """
 
 from __future__ import annotations
@@ -47,38 +47,39 @@ __all__ = [
 ]
 
 WIDE, TALL, SINGLE = TARGET.vectors.wide[1], TARGET.vectors.tall[1], 1
-"""Vectors of the three kinds of panels; tall and single ones are the same on some targets."""
+"""The vectors of the three kinds of panels; on some targets, tall and single panels are the same."""
 
 WIDE_ROWS, _TALL_ROWS = TARGET.vectors.wide[0], TARGET.vectors.tall[0]
 
 MAX_ADDRESSES = 12
-"""Rows of which the addresses fit the registers; a tile of one vector, which loads a word for each product, has no more."""
+"""The number of row addresses that fit in registers; a tile of one vector, which loads a word for each
+product, has no more rows."""
 
 # Words that a tile takes a turn, by the vectors of a panel.
 _UNROLL = {SINGLE: 8, TALL: 4, WIDE: 1}
 
 ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.vectors.name]
-"""A number of rows that is a multiple of the rows of each tile."""
+"""A common multiple of the row counts of all tiles."""
 
 # Rows of the longest tiles, by the vectors of a panel.
 _LONGEST = {SINGLE: min(_TALL_ROWS, MAX_ADDRESSES), TALL: _TALL_ROWS, WIDE: WIDE_ROWS}
 
 PANEL_KINDS = (*[types.int64] * 15, types.float32, types.float32)
-"""The types of the parameters of `gemm_panel`."""
+"""The parameter types of `gemm_panel`."""
 
 
 class TileTarget(NamedTuple):
-    """What a tile is stored to.
+    """The destination of a tile.
 
     Args:
         out: the address of the result.
-        stride: bytes between its rows.
+        stride: the bytes between result rows.
         other: the address of the residual, or 0.
-        apart: bytes between its rows.
-        last: columns of the last vector.
+        apart: the bytes between residual rows.
+        last: the number of columns of the last vector.
         low: the lower bound.
         high: the upper bound.
-        types: in which types the result and the residual are stored, if a panel is told.
+        types: the stored types of result and residual, if the panel instruction takes them.
     """
 
     out: Value
@@ -92,14 +93,16 @@ class TileTarget(NamedTuple):
 
 
 class WordProduct(NamedTuple):
-    """How words of rows are multiplied with words of columns.
+    """The multiplication of row words by column words.
 
     Args:
         vector: the type of a vector of words.
-        factor: loads a word of a row, at an address, a byte offset and an index behind it, and broadcasts it to every lane.
-        add: adds products of a factor and words of columns to a vector of f32.
-        store: adds the residual to sums of a number of vectors a row, clamps, and stores.
-        add_word: adds products of a word in memory, at the sum of an address and two offsets; ``None`` if that is slower.
+        factor: loads a row word, given an address, a byte offset and an index relative to it, and broadcasts
+            it to all lanes.
+        add: adds the products of a factor and column words to an f32 vector.
+        store: adds the residual to the sums, clamps, and stores, for a number of vectors per row.
+        add_word: adds the products of a word in memory, at the sum of an address and two offsets; ``None`` if
+            that is slower.
     """
 
     vector: ir.Type
@@ -120,20 +123,21 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
     """Emit one tile.
 
     Args:
-        emit: the emitter.
-        product: how words are multiplied.
-        rows: of the tile.
-        vectors: of the tile.
+        emit: the code emitter.
+        product: the multiplication of words.
+        rows: the number of rows of the tile.
+        vectors: the number of vectors of the tile.
         places: the table of row addresses.
-        step: bytes between the tables of two taps, 0 if they share one.
-        zeros: the address of a row of zeros: taps with no other row are skipped; 0 if none is.
+        step: the bytes between the tables of two taps, 0 if they share one.
+        zeros: the address of a row of zeros: taps whose rows all point there are skipped; 0 to skip none.
         taps: byte offsets of the taps.
-        count: number of taps.
-        depth: words of a tap.
+        count: the number of taps.
+        depth: the words of a tap.
         panel: the packed right operand.
-        bias: of each column, or earlier sums; added at the end, as products would be rounded like one that is larger.
-        bias_stride: bytes between those of two rows; 0 if all rows share one.
-        target: what the result is stored to.
+        bias: a number for each column, or earlier sums. It is added last, since products added to a larger
+            number would lose precision.
+        bias_stride: the bytes between the biases of two rows; 0 if all rows share them.
+        target: the destination of the result.
     """
     sums = _accumulate(emit, product, rows, vectors, places, step, zeros, taps, count, depth, panel)
     sides = [emit.at(bias, emit.builder.mul(bias_stride, emit.i64(i))) for i in range(rows)]
@@ -165,10 +169,10 @@ def _accumulate_tap(
     emit: Emit, product: WordProduct, lines: Sequence[Value], length: Value, state: Sequence[Value], vectors:
     int,
 ) -> list[Value]:  # fmt: skip
-    """Add the products of a tap to the sums; take and return the address of the weights, and the sums.
+    """Add the products of a tap to the sums; return the advanced weight address and the sums.
 
-    A narrow tile takes several words a turn: the addresses of its rows do not fit in registers, and loading one
-    for each product would take as long as the products.
+    A narrow tile takes several words per iteration: the addresses of its rows do not fit in registers, and
+    loading one for each product would take as long as the products.
     """
     builder, unroll = emit.builder, _UNROLL[vectors]
     turns = builder.sdiv(length, emit.i64(unroll))
@@ -188,7 +192,7 @@ def _accumulate_tap(
 def _products(
     emit: Emit, product: WordProduct, lines: Sequence[Value], along: Value, state: Sequence[Value], vectors: int, count: int
 ) -> list[Value]:  # fmt: skip
-    """Add the products of some words of each row, which begin at a byte offset, with as many rows of weights."""
+    """Add the products of several words of each row, from a byte offset on, with as many rows of weights."""
     place, *sums = state
     for word in range(count):
         columns = [
@@ -206,7 +210,7 @@ def _products(
 
 
 def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
-    """Return whether any of some addresses is not ``zeros``."""
+    """Return whether any of the addresses differs from ``zeros``."""
     kind, builder = ir.VectorType(I64, rows), emit.builder
     first = builder.insert_element(ir.Constant(kind, ir.UNDEFINED), zeros, ir.Constant(I32, 0))
     order = ir.Constant(ir.VectorType(I32, rows), [0] * rows)
@@ -216,7 +220,7 @@ def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
 
 
 def store_f32_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
-    """Add the residual, clamp, and store; always masked if that is as fast, as it halves the code."""
+    """Add the residual, clamp, and store; stores are always masked if that is as fast, which halves the code."""
     bounds, plain = (emit.splat(target.low), emit.splat(target.high)), (emit.load, emit.store)
     some: list[tuple[Load, Store]] = [*[plain] * (vectors - 1), emit.masked_access(target.last)]
     if TARGET.vectors.has_masks:
@@ -254,14 +258,14 @@ def _store_rows(
 def emit_tiles(
     emit: Emit, longest: int, rows: Value, state: list[Value], tile: Callable[[int, list[Value]], list[Value]]
 ) -> None:
-    """Emit loops over all rows, of the longest tiles first, then of shorter ones.
+    """Emit loops over all rows: first in the longest tiles, then in shorter ones.
 
     Args:
-        emit: the emitter.
-        longest: rows of the longest tile.
-        rows: how many there are.
+        emit: the code emitter.
+        longest: the number of rows of the longest tile.
+        rows: the number of rows.
         state: the addresses of the first rows.
-        tile: emits a tile of some rows at some addresses, and returns the addresses after it.
+        tile: emits a tile of that many rows at the given addresses, and returns the advanced addresses.
     """
     builder = emit.builder
     for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
@@ -273,12 +277,12 @@ def emit_tiles(
 
 
 def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) -> Instruction:
-    """Return the instruction for all rows by one panel, with parameters of `PANEL_KINDS`: those of `gemm_panel`.
+    """Return the instruction that multiplies all rows by one panel; its parameters, `PANEL_KINDS`, are those of `gemm_panel`.
 
     Args:
-        product: how words are multiplied, and results stored.
-        kinds: the types of the parameters; after those of `gemm_panel` may follow the bytes between rows of the residual,
-            and the types of the result and the residual.
+        product: the multiplication of words and the storing of results.
+        kinds: the parameter types; those of `gemm_panel`, optionally followed by the bytes between residual
+            rows and the types of result and residual.
     """
 
     def write(  # noqa: PLR0913 (values in registers)
@@ -317,7 +321,7 @@ def gemm_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
-    """Multiply rows by a panel of ``vectors`` vectors; other parameters as those of a tile."""
+    """Multiply rows by a panel of ``vectors`` vectors; see `_micro_kernel` for the other parameters."""
     _panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low, high)  # fmt: skip
 
 
@@ -326,7 +330,7 @@ _Store = Callable[[Emit, Value, Value, "Value | None"], None]
 
 
 def load_lanes(emit: Emit, address: Value, count: Value | None) -> Value:
-    """Load a vector of f32, or its first ``count`` lanes and zeros."""
+    """Load a vector of f32; with ``count``, only its first lanes, and zeros in the rest."""
     return emit.load(address) if count is None else emit.masked_access(count)[0](address)
 
 
@@ -342,7 +346,7 @@ def _store_bf16(emit: Emit, value: Value, address: Value, count: Value | None) -
 
 
 def _store_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
-    """Add the residual, clamp, and store, in the types of the target; with the mask in any case where it costs nothing."""
+    """Add the residual, clamp, and store, in the target's types; always masked where that is free."""
     if TARGET.vectors.has_masks:
         _store_vectors(emit, sums, [*[None] * (vectors - 1), target.last], target)
         return
@@ -357,7 +361,7 @@ def _store_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTar
 def _store_vectors(
     emit: Emit, sums: Sequence[Value], counts: Sequence[Value | None], target: TileTarget
 ) -> None:
-    """Store the first ``counts`` lanes of each vector of a row; all where that is ``None``."""
+    """Store the first ``counts`` lanes of each vector of a row; all lanes if that is ``None``."""
     builder, places = emit.builder, [divmod(n, len(counts)) for n in range(len(sums))]
 
     def address(start: Value, stride: Value, size: int, i: int, j: int) -> Value:
@@ -413,24 +417,24 @@ def bf16_panel(  # noqa: PLR0913 (values in registers)
     """Multiply rows of bf16 by a panel of bf16.
 
     Args:
-        vectors: of the panel; this and the next ones as for `gemm_panel`.
-        rows: of the data.
+        vectors: the number of vectors of the panel; this and the next parameters are as in `gemm_panel`.
+        rows: the number of rows.
         places: the table of row addresses.
-        step: bytes between the tables of two taps.
+        step: the bytes between the tables of two taps.
         zeros: the address of a row of zeros, or 0.
         taps: byte offsets of the taps.
-        count: number of taps.
-        depth: words of a tap.
+        count: the number of taps.
+        depth: the words of a tap.
         panel: the packed panel.
         out: the result.
-        stride: bytes between its rows.
-        bias: of each column.
-        bias_stride: bytes between those of two rows; 0 if all rows share one.
+        stride: the bytes between result rows.
+        bias: a number for each column.
+        bias_stride: the bytes between the biases of two rows; 0 if all rows share them.
         other: the residual, or 0.
-        last: columns of the last vector.
+        last: the number of columns of the last vector.
         low: the lower bound.
         high: the upper bound.
-        apart: bytes between rows of the residual.
+        apart: the bytes between residual rows.
         stored: the `StoredTypes`.
     """
     _bf16_panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low, high, apart, stored)  # fmt: skip
@@ -438,7 +442,7 @@ def bf16_panel(  # noqa: PLR0913 (values in registers)
 
 @instruction(*[types.int64] * 4)
 def round_row(emit: Emit, x: Value, count: Value, out: Value, stored: Value) -> None:
-    """Round ``count`` numbers to bf16, and store them with zeros after them, ``stored`` in all."""
+    """Round ``count`` numbers to bf16, and store them zero-padded to ``stored`` numbers."""
     builder = emit.builder
     whole = builder.sdiv(count, emit.i64(LANES))
     with emit.loop(whole) as (i, _, _following):
@@ -463,7 +467,7 @@ def widen_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 @device
 def round_rows(x: int, out: int, stride: int, rows: int, count: int) -> None:
-    """Round contiguous rows of ``count`` numbers to bf16; rows of the result are ``stride`` bytes apart."""
+    """Round contiguous rows of ``count`` numbers to bf16; result rows are ``stride`` bytes apart."""
     if stride == 2 * count:  # contiguous rows are one
         round_row(x, rows * count, out, rows * count)
     else:
@@ -472,7 +476,7 @@ def round_rows(x: int, out: int, stride: int, rows: int, count: int) -> None:
 
 
 def _widened_factors(emit: Emit, line: Value, along: Value, word: int) -> list[Value]:
-    """Broadcast the two numbers of a row that are multiplied with the words of columns at ``along``."""
+    """Broadcast the two row numbers that the column words at ``along`` are multiplied by."""
     start = emit.at(emit.at(line, emit.builder.mul(along, emit.i64(2))), 8 * word)
     return [emit.splat(emit.load(emit.at(start, place), F32)) for place in (0, 4)]
 
@@ -491,5 +495,8 @@ def widened_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
-    """Multiply rows of f32 by a panel of bf16; a tap has ``2 * depth`` numbers, other parameters are as for `gemm_panel`."""
+    """Multiply f32 rows by a bf16 panel; a tap has ``2 * depth`` numbers.
+
+    The other parameters are as in `gemm_panel`.
+    """
     _widened_panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low, high)  # fmt: skip

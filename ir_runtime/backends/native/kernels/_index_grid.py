@@ -1,4 +1,4 @@
-"""Constant indices that form a grid, such as those of a slice or of sliding windows: they select a strided part of the data."""
+"""Constant indices that form a grid, as of slices and sliding windows: they select a strided part of the data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["IndexGrid", "index_grid"]
 
 @dataclass(frozen=True)
 class IndexGrid:
-    """Indices that are a first one and, along each axis of the grid, multiples of a step.
+    """Indices that start at ``first`` and advance by a constant step along each axis of a grid.
 
     Args:
         first: the first index.
-        lengths: of the axes, outermost first.
-        steps: those of the axes.
+        lengths: the lengths of the grid's axes, outermost first.
+        steps: the index step of each axis.
     """
 
     first: int
@@ -35,7 +35,7 @@ class IndexGrid:
         )
 
     def view(self, x: Array, axis: int) -> Array:
-        """Return the elements selected along an axis, which is replaced by the axes of the grid; indices must be in range."""
+        """Return a view of the selected elements along an axis, which the grid's axes replace; indices must be in range."""
         stride = x.strides[axis]
         start = x[(slice(None),) * axis + (slice(self.first, None),)]
         shape = (*x.shape[:axis], *self.lengths, *x.shape[axis + 1 :])
@@ -44,7 +44,7 @@ class IndexGrid:
 
 
 def index_grid(indices: Array, most_axes: int) -> IndexGrid | None:
-    """Return the grid that indices are, in order; ``None`` if they are none, or one of too many axes."""
+    """Return the grid formed by indices, in order; ``None`` if they form none or it has too many axes."""
     places, lengths, steps = indices.astype(np.int64).ravel(), list[int](), list[int]()
     if not places.size:
         return None

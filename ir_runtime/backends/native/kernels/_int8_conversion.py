@@ -1,6 +1,6 @@
-"""Where numbers become levels and levels numbers again: the first and the last task of a quantized subgraph.
+"""Conversion from numbers to levels and back: the first and the last task of a quantized subgraph.
 
-Both compute by the operations of the reference in its order, so levels and numbers have its bits.
+Both use the reference's operations in the reference's order, so results are bit-identical.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = ["Dequantizing", "Quantizing"]
 
 
 class _ConversionJob(Descriptor):
-    """The job of both tasks; strides and offsets in bytes: ``x`` of the numbers, ``y`` of the levels.
+    """The job of both tasks; strides and offsets are in bytes: ``x`` for numbers, ``y`` for levels.
 
-    ``refused`` counts the lines that had NaN; ``borders`` is the address of the `BorderRecord` of the levels.
+    ``refused`` counts lines with NaN; ``borders`` is the address of the levels' `BorderRecord`.
     """
 
     lines: i64
@@ -52,12 +52,12 @@ class _ConversionJob(Descriptor):
 
 
 def _scalars(emit: Emit, parameters: Value, count: int) -> list[Value]:
-    """Load numbers, each in all lanes."""
+    """Load numbers, each broadcast to all lanes."""
     return [emit.splat(emit.load(emit.at(parameters, 4 * i), F32)) for i in range(count)]
 
 
 def _level(emit: Emit, x: Value, p: list[Value]) -> tuple[Value, Value]:
-    """Return the levels of numbers, in f32, with 0 for NaN, and a mask of the lanes that are NaN as i32."""
+    """Return levels in f32, with 0 for NaN, and an i32 mask of the NaN lanes."""
     bottom, top, low, width, steps = p
     share = emit.divide(emit.subtract(emit.minimum(emit.maximum(x, bottom), top), low), width)
     nan = emit.builder.fcmp_unordered("uno", x, x)
@@ -66,12 +66,12 @@ def _level(emit: Emit, x: Value, p: list[Value]) -> tuple[Value, Value]:
 
 
 def _note(emit: Emit, seen: Value, nan: Value) -> None:
-    """Add lanes to those that were NaN before."""
+    """Merge NaN lanes into those seen before."""
     emit.store(emit.builder.or_(emit.load(seen, INTS), nan), seen)
 
 
 def _any(emit: Emit, seen: Value) -> Value:
-    """Return whether any lane was NaN, as an i64."""
+    """Return whether any lane was NaN, as i64."""
     return emit.builder.sext(emit.reduce(emit.load(seen, INTS), emit.builder.or_), ir.I64)
 
 
@@ -79,7 +79,7 @@ def _any(emit: Emit, seen: Value) -> Value:
 def _quantize_planes(
     emit: Emit, x: Value, plane: Value, channels: Value, width: Value, parameters: Value, out: Value
 ) -> Value:  # fmt: skip
-    """Quantize a line whose channels are ``plane`` bytes apart, to one word for each pixel; return whether any is NaN."""
+    """Quantize a line with channels ``plane`` bytes apart to one word per pixel; return whether any number is NaN."""
     p, builder, seen = _scalars(emit, parameters, 5), emit.builder, emit.stack_words(LANES // 2)
 
     for offset, load, store in emit.vectors(width):
@@ -96,7 +96,7 @@ def _quantize_planes(
 
 @instruction(*[types.int64] * 4, returns=types.int64)
 def _quantize_pixel(emit: Emit, x: Value, channels: Value, parameters: Value, out: Value) -> Value:
-    """Quantize the channels of a pixel, which are neighbours; return whether any is NaN."""
+    """Quantize a pixel's contiguous channels; return whether any number is NaN."""
     p, builder, seen = _scalars(emit, parameters, 5), emit.builder, emit.stack_words(LANES // 2)
 
     for offset, load, _ in emit.vectors(channels):
@@ -109,7 +109,7 @@ def _quantize_pixel(emit: Emit, x: Value, channels: Value, parameters: Value, ou
 
 @instruction(*[types.int64] * 4)
 def _dequantize_pixel(emit: Emit, out: Value, channels: Value, parameters: Value, x: Value) -> None:
-    """Write the numbers of the levels of a pixel."""
+    """Dequantize a pixel's levels."""
     builder = emit.builder
     steps, span, first = _scalars(emit, parameters, 3)
 
@@ -122,7 +122,7 @@ def _dequantize_pixel(emit: Emit, out: Value, channels: Value, parameters: Value
 
 @device
 def _quantize_picture(job: _ConversionJob, x: int, out: int) -> int:
-    """Quantize a line of a map whose pixels are a few words; return whether any number is NaN."""
+    """Quantize a line of a map with few words per pixel; return whether any number is NaN."""
     width, channels = job.width, job.channels
     plane, parameters = job.x_channel, job.parameters
     words = job.y_pixel // 4
@@ -152,19 +152,19 @@ def _quantize_line(job: _ConversionJob, x: int, out: int) -> int:
 
 @device
 def _number_line(job: _ConversionJob, numbers: int, unit: int) -> int:
-    """Return the address of the numbers of a line."""
+    """Return the address of a line of numbers."""
     return line_address(numbers, unit, job.height, job.x_image, job.x_line)
 
 
 @device
 def _level_line(job: _ConversionJob, levels: int, unit: int) -> int:
-    """Return the address of the levels of a line."""
+    """Return the address of a line of levels."""
     return line_address(levels + job.y_offset, unit, job.height, job.y_image, job.y_line)
 
 
 @Task
 def _to_levels(call: int, job: _ConversionJob, out: int, x: int) -> None:
-    """Write the levels of f32 numbers; a unit is a line. Lines with NaN are counted in the job."""
+    """Quantize f32 to levels; a unit is a line. Lines with NaN are counted in the job."""
     lines = job.lines
     for unit in each_unit(call, lines):
         fill_borders(job.borders, out, unit, 1)
@@ -174,7 +174,7 @@ def _to_levels(call: int, job: _ConversionJob, out: int, x: int) -> None:
 
 @Task
 def _from_levels(call: int, job: _ConversionJob, out: int, x: int) -> None:
-    """Write the f32 numbers of levels; a unit is a line."""
+    """Dequantize levels to f32; a unit is a line."""
     lines = job.lines
     for unit in each_unit(call, lines):
         target, source = _number_line(job, out, unit), _level_line(job, x, unit)
@@ -200,14 +200,14 @@ def _parameters(quantizer: Quantizer, first: P, last: P) -> Array:
 
 
 class Quantizing:
-    """Writes the levels of a source of a quantized subgraph."""
+    """Quantizes a source of a quantized subgraph."""
 
     def __init__(self, levels: LevelMap, quantizer: Quantizer) -> None:
         self._map, self._parameters = levels, _parameters(quantizer, P.BOTTOM, P.STEPS)
         _to_levels.prepare()
 
     def __call__(self, x: Array) -> Array | None:
-        """Return the map of f32 numbers ``[images, channels, height, width]``; ``None`` if one is NaN."""
+        """Return the map of levels for f32 numbers ``[images, channels, height, width]``; ``None`` if any is NaN."""
         out, in_planes = self._map.empty(), self._map.stored % LANES != 0
         x = _in_planes(x) if in_planes else _by_pixels(x)
         if not x.size:
@@ -219,24 +219,24 @@ class Quantizing:
 
 
 def _in_planes(x: Array) -> Array:
-    """Return a tensor whose rows are contiguous."""
+    """Return a tensor with contiguous rows, copying if needed."""
     return x if x.strides[3] == x.itemsize else contiguous(x)
 
 
 def _by_pixels(x: Array) -> Array:
-    """Return a tensor whose channels are neighbours."""
+    """Return a tensor with contiguous channels, copying if needed."""
     return x if x.strides[1] == x.itemsize else channels_first(contiguous(channels_last(x)))
 
 
 class Dequantizing:
-    """Writes the numbers of the result of a quantized subgraph."""
+    """Dequantizes the result of a quantized subgraph."""
 
     def __init__(self, levels: LevelMap, quantizer: Quantizer) -> None:
         self._map, self._parameters = levels, _parameters(quantizer, P.STEPS, P.FIRST)
         _from_levels.prepare()
 
     def __call__(self, levels: Array) -> Array:
-        """Return f32 numbers ``[images, channels, height, width]``, with channels last in memory."""
+        """Return f32 numbers ``[images, channels, height, width]``, channels-last in memory."""
         shape = self._map.images, self._map.height, self._map.width, self._map.channels
         out = empty(shape, np.float32)
         if out.size:

@@ -1,4 +1,4 @@
-"""Products of levels and integer weights as tasks: convolutions as implicit GEMMs over maps with borders."""
+"""Tasks that multiply levels by integer weights: convolutions as implicit GEMMs over maps with borders."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["levels_gemm", "AheadRecord", "LevelsGemmJob", "LevelsPanels", "pack_
 
 
 class LevelsGemmJob(MapJob):
-    """The job of `levels_gemm`; ``depth`` counts 32-bit words of a tap, ``chunk`` rows, or panels if it is shared by panel.
+    """The job of `levels_gemm`; ``depth`` counts the 32-bit words of a tap, ``chunk`` rows, or panels if threads share panels.
 
-    ``ahead`` points to an `AheadRecord` for each share.
+    ``ahead`` points to one `AheadRecord` per share.
     """
 
     rows: i64
@@ -44,7 +44,7 @@ class LevelsGemmJob(MapJob):
 
 
 class AheadRecord(Descriptor):
-    """Weights that the next product begins with: where they begin and end."""
+    """The address range of the first weights of the next product."""
 
     start: i64
     end: i64
@@ -54,7 +54,7 @@ class AheadRecord(Descriptor):
 def _addresses(  # noqa: PLR0913 (values in registers)
     table: int, base: int, first: int, rows: int, width: int, plane: int, image: int, line: int, pixel: int
 ) -> None:  # fmt: skip
-    """Write the addresses of some pixels of a map."""
+    """Write the addresses of pixels of a map."""
     r, index = 0, first
     while r < rows:
         n = index // plane
@@ -72,7 +72,7 @@ def _addresses(  # noqa: PLR0913 (values in registers)
 def _tables(
     job: LevelsGemmJob, tables: int, out: int, x: int, other: int, start: int, count: int, size: int
 ) -> None:
-    """Write the addresses of pixels of the data, the result and the residual to three tables of ``size`` bytes each."""
+    """Write the pixel addresses of data, result and residual to three tables of ``size`` bytes each."""
     width, plane = job.width, job.plane
     _addresses(tables, x + job.x_offset, start, count, width, plane, job.x_image, job.x_line, job.x_pixel)
     _addresses(
@@ -90,7 +90,7 @@ def _tables(
 def _panels(
     job: LevelsGemmJob, tables: int, size: int, rows: int, first: int, count: int, share: int
 ) -> None:  # fmt: skip
-    """Multiply rows, whose addresses are in the tables, by some panels; prefetch the next one, at last that of the next product."""
+    """Multiply rows, addressed by the tables, by panels, prefetching the next panel, and finally that of the next product."""
     weights, end = job.weights, job.panels
     if job.by_panel != 0:
         end = load_i64(job.starts, share + 1)
@@ -117,7 +117,7 @@ def _panels(
 
 @device
 def _borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
-    """Write the border around some rows, or the part of it for some panels."""
+    """Write the border around rows, or the panels' part of it."""
     width = job.width
     if job.by_panel != 0:
         lines = job.rows // width
@@ -129,7 +129,10 @@ def _borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
 
 @Task
 def levels_gemm(call: int, job: LevelsGemmJob, out: int, x: int, other: int) -> None:
-    """Multiply rows of A by packed weights, and store levels; levels of B are a residual. A unit is rows or a panel."""
+    """Multiply rows of A by packed weights, add levels of B as a residual, and store levels.
+
+    A unit is a row or a panel.
+    """
     counter = shared_counters(call)
     rows, panels = job.rows, job.panels
     by_panel, chunk = job.by_panel, job.chunk
@@ -153,23 +156,23 @@ def levels_gemm(call: int, job: LevelsGemmJob, out: int, x: int, other: int) -> 
 
 @dataclass(frozen=True)
 class LevelsPanels:
-    """Packed integer weights, and a `Panel` for each panel."""
+    """Packed integer weights, with one `Panel` per panel."""
 
     weights: Array
     table: Array
 
     def in_order(self, row: Array) -> Array:
-        """Return a row of all columns in the order of the lanes."""
+        """Reorder a row of numbers per column to the order of the lanes."""
         return np.concatenate(
             [row[first + column_order(count)] for _, count, _, first, *_ in self.table.tolist()]
         )
 
 
 def pack_levels(w: Array, columns: Sequence[int]) -> LevelsPanels:
-    """Pack weights ``[outputs, depth]``: words of `GROUP` weights along the depth, the columns of each side by side.
+    """Pack weights ``[outputs, depth]`` in words of `GROUP` weights along the depth, in panels of columns.
 
-    The depth of all taps is a multiple of `GROUP`. Columns are padded with zeros, and in `column_order`. No panel has columns on both sides of one
-    of the given ``columns``, which are multiples of `LANES`; the last one is how many there are.
+    The depth of all taps is a multiple of `GROUP`. Columns are padded with zeros and in `column_order`. No
+    panel crosses any of the given ``columns``, which are multiples of `LANES`; the last is the total number.
     """
     words = np.ascontiguousarray(w, WEIGHT_DTYPE).view(np.uint32)
     outputs, depth = words.shape

@@ -1,4 +1,4 @@
-"""Which convolutions and poolings of quantized subgraphs the kernels of integers compute."""
+"""The convolutions and poolings of quantized subgraphs that integer kernels support."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ IntegerSubgraph: TypeAlias = Subgraph[IntegerWeights]
 
 
 class IntegerKernels:
-    """The kernels of integers; see `Kernels` of `backends.patterns.quantized_graph`."""
+    """The integer kernels; see `Kernels` of `backends.patterns.quantized_graph`."""
 
     def weights(self, context: MatchContext, filters: Port, op: ForwardConvolution) -> IntegerWeights | None:
-        """Return integer weights, ``None`` if no kernel multiplies by them."""
+        """Return integer weights, or ``None`` if no kernel supports them."""
         weights = integer_weights(context, filters, op)
         return weights if weights is not None and _fits(op, weights) else None
 
     def compute_pooling(self, op: MaxPool, data: IntegerNode) -> bool:
-        """Return whether windows are dense, and the border, which has the level of zero, is never the largest."""
+        """Return whether windows are dense, and the level of zero in the border is never the maximum."""
         if any(n != 1 for n in op.spread()):
             return False
         return not (data.quantizer.zero and any(map(any, op.pads(data.shape[2:], op.kernel))))
 
     def add_residual(self, op: ForwardConvolution) -> bool:
-        """Return whether it is a convolution without groups."""
+        """Return whether the layer is a convolution without groups."""
         return isinstance(op, Convolution)
 
 
 def _fits(op: ForwardConvolution, weights: IntegerWeights) -> bool:
-    """Return whether there is a kernel for these weights, whose sums cannot overflow."""
+    """Return whether a kernel supports these weights, without overflow of the sums."""
     if weights.numbers.ndim != (4 if isinstance(op, Convolution) else 5):
         return False
     if isinstance(op, Convolution):

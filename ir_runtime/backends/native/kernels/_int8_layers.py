@@ -51,7 +51,7 @@ WINDOW_WORK = 8
 # Rows of the data and the result that stay in the L1 and L2 caches while all panels are used have this many bytes; there are
 # at most this many times the rows of all tiles.
 CACHED_BYTES, MOST_TILES = 1 << 17, 4
-# Units of a share, so that others can do the work of a thread that is interrupted.
+# Units per share, so that other threads can take over from one that is interrupted.
 UNITS = 4
 # Maps of fewer lines a share, whose lines cannot be shared equally, are shared by channel, if that is as equal.
 MIN_LINES = 8
@@ -61,10 +61,10 @@ class Bound(NamedTuple):
     """A call of a task.
 
     Args:
-        address: of the machine code of the task.
+        address: the address of the task's machine code.
         job: its job.
-        large: whether several threads are worth it.
-        weights: an `AheadRecord` for each share: the weights that it begins with, if there are any.
+        large: whether to share the call among threads.
+        weights: an `AheadRecord` for each share with the weights it reads first, if any.
     """
 
     address: int
@@ -74,7 +74,7 @@ class Bound(NamedTuple):
 
 
 def bind(node: IntegerProduct | IntegerPooled, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
-    """Return the task of a node, for maps of the given geometry."""
+    """Return the task call of a node for maps of the given geometry."""
     if isinstance(node, Pooled):
         return _maximum(node, data, out)
     if is_winograd(node, data, out, _shares()):
@@ -83,16 +83,16 @@ def bind(node: IntegerProduct | IntegerPooled, data: LevelMap, out: LevelMap, ot
 
 
 def prefetch_weights(bound: Sequence[Bound]) -> None:
-    """Let each of some tasks that have weights prefetch those of the next one."""
+    """Make each task with weights prefetch those of the next one."""
     for task, following in pairwise(each for each in bound if each.weights is not None):
         assert following.weights is not None
         task.job.view(np.int64)[LevelsGemmJob.ahead] = following.weights.ctypes.data
 
 
 def requantization(node: IntegerProduct, stored: int) -> tuple[Array, Array, Array]:
-    """Return the scale and the bias that make levels of sums, for each stored channel, and the `LevelBounds`.
+    """Return the scale and bias that convert sums to levels for each stored channel, and the `LevelBounds`.
 
-    All is computed in f64 and rounded once.
+    Everything is computed in f64 and rounded once.
     """
     first, data, numbers = node.first, node.data.quantizer, node.weights.numbers
     rows = numbers.reshape(len(node.weights.scale), -1)
@@ -110,7 +110,7 @@ def requantization(node: IntegerProduct, stored: int) -> tuple[Array, Array, Arr
 def _sum(
     first: Quantizer, other: Quantizer, last: Quantizer, bounds: tuple[float, float]
 ) -> dict[str, float]:
-    """Return the factors of both levels, the shift of their sum, and its bounds."""
+    """Return the factors of both levels, and the shift and bounds of their sum."""
     shift = -(first.scale * first.zero + other.scale * other.zero + last.low) / last.step
     low, high = (last.level_of(bound) for bound in bounds)
     return {
@@ -122,7 +122,7 @@ def _sum(
 def _strides(
     name: str, levels: LevelMap, step: tuple[int, int] = (1, 1), above: int = 0, left: int = 0
 ) -> dict[str, int]:
-    """Return the fields of a `MapJob` for a map."""
+    """Return the `MapJob` fields for a map."""
     return {
         f"{name}_image": levels.image, f"{name}_line": step[0] * levels.line, f"{name}_pixel": step[1] * levels.pixel,
         f"{name}_offset": levels.offset(above, left),
@@ -134,12 +134,12 @@ def _shares() -> int:
 
 
 def _largest(units: int) -> float:
-    """Return the part of units that the largest share has."""
+    """Return the fraction of units in the largest share."""
     return -(-units // _shares()) / units
 
 
 def _chunk_rows(rows: int, row_bytes: int) -> int:
-    """Return how many of the rows of a share are taken together."""
+    """Return the number of rows that a thread takes at a time from a share."""
     most = min(max(CACHED_BYTES // row_bytes, 1), MOST_TILES * ROW_MULTIPLE)
     wanted = max(math.ceil(rows / most), min(UNITS, rows // ROW_MULTIPLE), 1)
     chunk = math.ceil(rows / wanted)

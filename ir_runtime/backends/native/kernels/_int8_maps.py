@@ -1,7 +1,8 @@
-"""Maps of levels: channels last, padded to whole vectors, with a border of the level that stands for zero.
+"""Maps of levels: channels-last, padded to whole vectors, with a border filled with the level of zero.
 
-Layers divide their units into shares: consecutive units that a thread takes first, the same in every layer, since what it
-has written is in its own cache. A thread that has finished its share takes what remains of the others.
+Layers divide their units into shares: consecutive units that a thread takes first. They are the same in every
+layer, since the data that a thread has written is in its own cache. A thread that has finished its share
+continues with the others.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ __all__ = [
 
 
 class MapJob(Descriptor):
-    """How a task finds pixels: lengths of the result, and strides and offsets in bytes of the data, the result and the residual.
+    """The location of pixels for a task: lengths of the result; strides and offsets in bytes of data, result and residual.
 
-    ``borders`` is the address of the `BorderRecord` of the result. Strides are between neighbours of the result: those of the data include the stride of windows.
+    ``borders`` is the address of the result's `BorderRecord`. Strides are between neighbours of the result:
+    those of the data include the stride of windows.
     """
 
     width: i64
@@ -63,13 +65,13 @@ class MapJob(Descriptor):
 
 @device
 def line_address(start: int, number: int, height: int, image: int, line: int) -> int:
-    """Return the address of a line; the lines of all images are numbered in order, ``image`` and ``line`` are in bytes."""
+    """Return the address of a line; lines are numbered across images, and ``image`` and ``line`` are sizes in bytes."""
     place = number // height
     return start + place * image + (number - place * height) * line
 
 
 class BorderRecord(Descriptor):
-    """The border of a map: ``word`` has the level that stands for zero in each of its parts; the rest is in bytes."""
+    """The border of a map: ``word`` repeats the level of zero in each byte; the other fields are in bytes."""
 
     height: i64
     image: i64
@@ -81,7 +83,7 @@ class BorderRecord(Descriptor):
 
 @instruction(*[types.int64] * 3)
 def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
-    """Fill ``size`` bytes with 32-bit words."""
+    """Fill ``size`` bytes with a 32-bit word."""
     filled = emit.builder.bitcast(emit.splat(emit.builder.trunc(word, I32)), VECTOR)
     words = emit.builder.sdiv(size, emit.i64(4))
     for offset, _, store in emit.vectors(words):
@@ -90,9 +92,10 @@ def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
 
 @routine(*[types.int64] * 4)
 def fill_borders(record: BorderRecord, out: int, first: int, count: int) -> None:
-    """Set the border around lines of a map, numbered across images, to the level of zero.
+    """Fill the border around lines of a map, numbered across images, with the level of zero.
 
-    The thread that writes lines calls it, as it has them in its own cache. A map whose `BorderRecord` is 0 has none.
+    The thread that writes the lines calls this, since they are in its cache. A `BorderRecord` of 0 means no
+    border.
     """
     if record == 0:
         return
@@ -113,7 +116,7 @@ def fill_borders(record: BorderRecord, out: int, first: int, count: int) -> None
 
 @device
 def share_of_lines(lines: int, first: int, count: int, units: int) -> tuple[int, int]:
-    """Return the first line and how many belong to some of all units, each of which computes a part of every line."""
+    """Return the first line and the number of lines of a unit range, where several units compute parts of each line."""
     begin = first * lines // units
     return begin, (first + count) * lines // units - begin
 
@@ -123,13 +126,14 @@ class LevelMap:
     """The geometry of a map of levels.
 
     Args:
-        images: how many there are.
-        height: rows of each, without borders.
-        width: columns of each.
-        channels: those that mean something.
-        stored: channels with padding.
+        images: the number of images.
+        height: the rows of an image, without borders.
+        width: the columns of an image, without borders.
+        channels: the channels without padding.
+        stored: the channels with padding.
         zero: the level that stands for zero.
-        border: pixels above, below, left and right; it grows with the windows of the layers that read the map.
+        border: the pixels above, below, left and right; widened for the windows of the layers that read the
+            map.
     """
 
     images: int
@@ -141,27 +145,27 @@ class LevelMap:
     border: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def widen(self, border: tuple[int, int, int, int]) -> None:
-        """Widen the border to at least that width."""
+        """Widen the border to at least this width."""
         top, bottom, left, right = (max(pair) for pair in zip(self.border, border, strict=True))
         self.border = top, bottom, left, right
 
     @property
     def pixel(self) -> int:
-        """Bytes of a pixel."""
+        """The bytes of a pixel."""
         return self.stored * LEVEL_SIZE
 
     @property
     def line(self) -> int:
-        """Bytes of a row of pixels with its border."""
+        """The bytes of a row of pixels with its border."""
         return (self.border[2] + self.width + self.border[3]) * self.pixel
 
     @property
     def image(self) -> int:
-        """Bytes of an image with its border."""
+        """The bytes of an image with its border."""
         return (self.border[0] + self.height + self.border[1]) * self.line
 
     def offset(self, above: int = 0, left: int = 0) -> int:
-        """Return the byte offset of the pixel that many rows above and columns to the left of the first one."""
+        """Return the byte offset of the pixel that many rows above and columns left of the first."""
         return (self.border[0] - above) * self.line + (self.border[2] - left) * self.pixel
 
     def empty(self) -> Array:
@@ -173,7 +177,7 @@ class LevelMap:
 
     @property
     def borders(self) -> int:
-        """The address of the final `BorderRecord`, or 0."""
+        """The address of the final `BorderRecord`, or 0 without a border."""
         return int(self._border_record.ctypes.data) if any(self.border) else 0
 
     @cached_property
@@ -188,17 +192,17 @@ class LevelMap:
 # Counters of a call are on three cache lines.
 _LINES, _WORDS = 3, 8
 MAX_SHARES = _LINES * _WORDS
-"""The most shares of a layer; other threads take units of these."""
+"""The most shares of a layer; further threads take units of these."""
 
 
 def share_starts(units: int, shares: int) -> Array:
-    """Return the first unit of each share, and the number of units; shares differ by one unit at most."""
+    """Return the first unit of each share, followed by the number of units; share sizes differ by at most one."""
     return np.arange(shares + 1, dtype=np.int64) * units // shares
 
 
 @device
 def first_share(call: int, shares: int) -> int:
-    """Return the share of this thread: the first one is that of the caller."""
+    """Return the share of this thread, counted from that of the caller."""
     return thread_index(call) % shares
 
 
@@ -206,15 +210,15 @@ def first_share(call: int, shares: int) -> int:
 def take_units(
     counter: int, starts: int, chunk: int, shares: int, share: int, visited: int
 ) -> tuple[int, int, int, int]:
-    """Take up to ``chunk`` units of a share, or of the next one that has any.
+    """Take up to ``chunk`` units of a share, or of the next nonempty one.
 
     Args:
         counter: the counters of the call.
         starts: the address of the `share_starts`.
-        chunk: how many units are taken together.
-        shares: their number.
+        chunk: the most units to take at once.
+        shares: the number of shares.
         share: the current one.
-        visited: how many shares are empty.
+        visited: the number of shares found empty.
 
     Returns:
         The first unit and how many they are, 0 if none is left; the share, and how many are empty.

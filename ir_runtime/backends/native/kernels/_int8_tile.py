@@ -1,11 +1,11 @@
-"""GEMM micro-kernels of levels by integer weights: sums in i32, and an epilogue that requantizes them.
+"""GEMM micro-kernels for levels and integer weights: i32 sums, and an epilogue that requantizes them.
 
-Rows of the data, of the result and of the residual are given by tables of addresses, so windows of a convolution are rows,
+Tables of addresses locate the rows of data, result and residual, so the windows of a convolution are rows,
 and maps may have borders. All columns of a panel are stored: channels are padded to whole vectors.
 
-With AVX-512, the vectors of a row are narrowed to bytes by two levels of packing instructions, which interleave them by
-parts of 128 bits. So weights and all that is per column are in `column_order` beforehand, and the stored levels in the
-usual order.
+With AVX-512, two levels of packing instructions narrow the vectors of a row to bytes, interleaving them in
+parts of 128 bits. So weights and per-column data are stored in `column_order`, and the stored levels are in
+the usual order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LEVELS, _SHORTS, _LONGS = (
 
 
 def column_order(vectors: int) -> Array:
-    """Return the column of a panel that each lane of its vectors has."""
+    """Return the panel column of each lane of a panel's vectors."""
     count = vectors * LANES
     if not CAN_PACK:
         return np.arange(count)
@@ -68,7 +68,7 @@ def load_row(emit: Emit, address: Value, vectors: int) -> list[Value]:
 
 
 def _spread(emit: Emit, row: Value, j: int) -> Value:
-    """Return word ``j`` of each part, a byte in each lane."""
+    """Return word ``j`` of each 128-bit part, one byte per lane."""
     order = [
         16 * part + 4 * j + i if byte == 0 else _BYTES
         for part in range(_PARTS)
@@ -85,7 +85,7 @@ def _shuffled(emit: Emit, value: Value, order: Sequence[int]) -> Value:
 
 
 def store_rows(emit: Emit, values: Sequence[Value], places: Sequence[Value], low: Value, high: Value) -> None:
-    """Round numbers to levels between two, which are given in all lanes, and store a row of vectors at each place."""
+    """Round numbers to levels within bounds given in all lanes, and store a row of vectors at each place."""
     vectors = len(values) // len(places)
     if CAN_PACK:
         _store_packed(emit, values, places, vectors, low, high)
@@ -99,7 +99,7 @@ def store_rows(emit: Emit, values: Sequence[Value], places: Sequence[Value], low
 def _store_packed(
     emit: Emit, values: Sequence[Value], places: Sequence[Value], vectors: int, low: Value, high: Value
 ) -> None:
-    """Store as many rows together as fill a vector of bytes."""
+    """Store the number of rows that together fill a vector of bytes."""
     beside, builder = _WORDS // vectors, emit.builder
     whole = builder.fptoui(low, ir.VectorType(ir.I32, LANES))
     lowest = builder.bitcast(builder.mul(whole, splat_bits(0x01010101)), _LEVELS)
@@ -117,7 +117,7 @@ def _store_packed(
 
 
 def _rounded(emit: Emit, value: Value) -> Value:
-    """Return the nearest integers, halves to even; numbers that i32 does not hold become the lowest one."""
+    """Round to the nearest integer, ties to even; numbers outside i32 become its lowest."""
     kinds = VECTOR, INTS, ir.IntType(16), I32
     function = emit.function("llvm.x86.avx512.mask.cvtps2dq.512", INTS, *kinds)
     current = ir.Constant(I32, 4)  # the rounding mode of the processor
@@ -127,7 +127,7 @@ def _rounded(emit: Emit, value: Value) -> Value:
 
 
 def _packed(emit: Emit, vectors: Sequence[Value]) -> Value:
-    """Narrow four vectors to bytes, with saturation."""
+    """Narrow four vectors to bytes with saturation."""
     shorts = emit.function("llvm.x86.avx512.packssdw.512", _SHORTS, INTS, INTS)
     levels = emit.function("llvm.x86.avx512.packuswb.512", _LEVELS, _SHORTS, _SHORTS)
     pairs = [emit.builder.call(shorts, vectors[i : i + 2]) for i in (0, 2)]
@@ -136,13 +136,13 @@ def _packed(emit: Emit, vectors: Sequence[Value]) -> Value:
 
 # Bytes of a cache line.
 _LINE = 64
-# Rows of the longest of the tiles for rows that others leave.
+# Rows of the longest tile for the rows that remain after full tiles.
 _SHORTEST = 4
 _WIDE_ROWS, _TALL_ROWS = TARGET.vectors.wide[0], TARGET.vectors.tall[0]
 
 
 class LevelBounds(Descriptor):
-    """How sums are requantized: bounds of the first level; factors of both levels and the shift of their sum; its bounds."""
+    """Requantization parameters: bounds of the first level; factors of both levels, and the shift and bounds of their sum."""
 
     low: f32
     high: f32
@@ -155,12 +155,12 @@ class LevelBounds(Descriptor):
 
 
 def requantized(emit: Emit, x: Value, scale: Value, bias: Value, bounds: Sequence[Value]) -> Value:
-    """Return the levels of sums, which are f32."""
+    """Requantize f32 sums to levels."""
     return to_levels(emit, emit.fma(x, scale, bias), bounds[0], bounds[1])
 
 
 def bounds_at(emit: Emit, address: Value) -> list[Value]:
-    """Load `LevelBounds`, each in all lanes."""
+    """Load `LevelBounds`, each broadcast to all lanes."""
     return [emit.splat(emit.load(emit.at(address, 4 * i), F32)) for i in range(7)]
 
 
@@ -168,7 +168,7 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
     panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value, end: Value,
 ) -> Value:  # fmt: skip
-    """Emit one tile, with the arguments of `levels_panel`; return the next prefetch address."""
+    """Emit one tile with the arguments of `levels_panel`; return the next address to prefetch."""
     builder = emit.builder
     has_other = builder.icmp_signed("!=", others, emit.i64(0))
     with builder.if_then(has_other):
@@ -199,7 +199,7 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, start: Sequence[Value], xs: Value, taps: Value, count: Value, depth: Value,
     panel: Value, ahead: Value, end: Value,
 ) -> list[Value]:  # fmt: skip
-    """Return where to prefetch next, and the sums of products; a turn prefetches a line."""
+    """Accumulate products, prefetching one line per iteration; return the next address to prefetch, and the sums."""
     builder = emit.builder
     step = builder.select(builder.icmp_signed("<", ahead, end), emit.i64(_LINE), emit.i64(0))
     bases = [emit.load(emit.at(xs, 8 * i), I64) for i in range(rows)]
@@ -223,7 +223,7 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
 def emit_even_tiles(
     emit: Emit, longest: int, rows: Value, state: list[Value], tile: Callable[[int, list[Value]], list[Value]]
 ) -> None:
-    """Emit loops over all rows, as `emit_tiles`, but of tiles that differ by one row: short ones read more weights for each row."""
+    """Emit loops over all rows like `emit_tiles`, with tiles that differ by at most one row."""
     builder, shorter = emit.builder, longest - 1
     count = builder.sdiv(builder.add(rows, emit.i64(shorter)), emit.i64(longest))
     missing = builder.sub(builder.mul(count, emit.i64(longest)), rows)
@@ -238,7 +238,7 @@ def emit_even_tiles(
 
 
 def _panel_instruction(longest: int, vectors: int) -> Instruction:
-    """Return the instruction for all rows by one panel: the longest tiles first, then shorter ones."""
+    """Return the instruction that multiplies all rows by one panel, the longest tiles first."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, rows: Value, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
@@ -276,21 +276,21 @@ def levels_panel(  # noqa: PLR0913 (values in registers)
     """Multiply rows by a panel of ``vectors`` vectors, and store levels.
 
     Args:
-        vectors: of the panel.
-        rows: how many there are.
+        vectors: the number of vectors of the panel.
+        rows: the number of rows.
         xs: a table of the addresses of rows of the data.
         ys: a table of the addresses of rows of the result.
         others: a table of the addresses of rows of the residual, or 0.
         taps: byte offsets of the taps.
-        count: number of taps.
+        count: the number of taps.
         depth: 32-bit words of a tap.
         panel: the packed weights.
         scale: a factor for each column.
-        bias: is added to each column.
+        bias: a summand for each column.
         bounds: `LevelBounds`.
-        column: byte offset of the panel in a row of the result.
-        ahead: where weights begin that are used next, and are prefetched.
-        end: where those end.
+        column: the byte offset of the panel in a result row.
+        ahead: the start of the weights to prefetch for the next product.
+        end: the end of those weights.
     """
     if vectors == WIDE:
         _wide(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)

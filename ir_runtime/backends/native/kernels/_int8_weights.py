@@ -1,4 +1,4 @@
-"""Integer weights with a scale for each output channel, found in the layers that dequantize them."""
+"""Integer weights with a scale per output channel, extracted from the layers that dequantize them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class IntegerWeights:
 
     Args:
         numbers: i8, in the layout of the operation.
-        scale: for each output channel.
+        scale: a number for each output channel.
     """
 
     numbers: Array
@@ -41,7 +41,7 @@ class IntegerWeights:
 
 
 def integer_weights(context: MatchContext, port: Port, op: ForwardConvolution) -> IntegerWeights | None:
-    """Return the integers of constant weights; ``None`` if they are not i8 with a scale for each output channel."""
+    """Return the integers of constant weights; ``None`` if they are not i8 with a scale per output channel."""
     if not context.value(port).is_known or not is_f32(context.value(port)):
         return None
     layer = context.graph[port.layer]
@@ -59,13 +59,13 @@ def integer_weights(context: MatchContext, port: Port, op: ForwardConvolution) -
 
 @dataclass(frozen=True)
 class _Levels:
-    """Weights ``scale * (level + shift)``; all arrays are broadcast to their shape.
+    """Weights ``scale * (level + shift)``; all arrays broadcast to the weights' shape.
 
     Args:
-        data: the levels, or the numbers that a FakeQuantize makes levels of.
-        parameters: each `QuantizeParameter` of the FakeQuantize, ``[10, ...]``; ``None`` if there is none.
-        shift: is added to each level.
-        scale: what a level is worth.
+        data: the levels, or the numbers that a FakeQuantize converts to levels.
+        parameters: each `QuantizeParameter` of the FakeQuantize, ``[10, ...]``; ``None`` without one.
+        shift: a summand for each level.
+        scale: the step of the levels.
     """
 
     data: Array
@@ -79,7 +79,7 @@ class _Levels:
         return np.broadcast_shapes(self.data.shape, self.shift.shape, self.scale.shape)
 
     def integers(self) -> Array | None:
-        """Return the sums of levels and shifts as i8; ``None`` if some are not integers of i8."""
+        """Return levels plus shifts as i8; ``None`` if any sum does not fit."""
         shape, nearest = self.shape, np.rint(self.shift)
         if not (np.abs(self.shift - nearest) <= TOLERANCE).all():
             return None
@@ -98,7 +98,7 @@ class _Levels:
 
 
 def _levels(x: Array, limits: Sequence[Array]) -> Array:
-    """Return the levels of f32 numbers, given each `QuantizeParameter`; without them, ``x`` has the levels."""
+    """Return the levels of f32 numbers, given each `QuantizeParameter`; without parameters, ``x`` are already levels."""
     if not limits:
         return x
     bottom, top, low, width, steps, *_ = limits
@@ -155,7 +155,7 @@ def _of_rank(scale: Array, rank: int) -> Array:
 
 
 def _constant(context: MatchContext, port: Port) -> Array | None:
-    """Return the contents of a constant, also after it was folded, or of a constant that is converted to f32."""
+    """Return the contents of a constant, possibly folded, or converted to f32."""
     known = context.value(port).known()
     if known is not None:
         return known

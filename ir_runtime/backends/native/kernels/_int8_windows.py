@@ -1,4 +1,4 @@
-"""Depthwise convolution and maximum of levels: sliding windows over maps with borders.
+"""Depthwise convolution and max pooling of levels: sliding windows over maps with borders.
 
 Sums of products of levels and weights are integers below 2^24, which f32 holds exactly, so depthwise convolutions use FMA
 unless dot products of four neighbours are faster: four pixels of 64 channels, interleaved twice, are four vectors whose
@@ -38,24 +38,24 @@ __all__ = [
 ]
 
 BLOCK = 4
-"""Vectors of channels that are computed together."""
+"""The number of channel vectors computed together."""
 TALL = 2
-"""Rows of the result that are computed together, where there are as many."""
+"""The number of result rows computed together, if there are as many."""
 TAPS, PLACES, STRIDES = 3, 2, (1, 2)
 PER_BLOCK = TAPS * PLACES * BLOCK * LANES * GROUP
-"""Bytes of the weights of a block."""
+"""The bytes of the weights of a block."""
 
 _PART = 16
 
 
 def are_interleaved(kernel: Sequence[int], stride: int, width: int, vectors: int) -> bool:
-    """Return whether windows are computed so: for a result of this width, and this many vectors of channels."""
+    """Return whether to interleave windows, for a result of this width and this many channel vectors."""
     known = tuple(kernel) == (TAPS, TAPS) and stride in STRIDES
     return CAN_PACK and known and width >= PLACES and vectors >= BLOCK
 
 
 def _interleaved(emit: Emit, a: Value, b: Value, size: int, high: bool) -> Value:
-    """Interleave elements of ``size`` bytes within one half of each 128 bits."""
+    """Interleave elements of ``size`` bytes within one half of each 128-bit part."""
     count, whole = _PART // size, BLOCK * LANES // size
     kind = ir.VectorType(ir.IntType(8 * size), whole)
     first = count // 2 if high else 0
@@ -70,7 +70,7 @@ def _interleaved(emit: Emit, a: Value, b: Value, size: int, high: bool) -> Value
 
 
 def _neighbours(emit: Emit, pixels: Sequence[Value]) -> list[Value]:
-    """Return vectors whose lanes have the levels of a channel of four pixels."""
+    """Return vectors whose lanes hold the levels of a channel in four pixels."""
     found = []
     for high in (False, True):
         left, right = (_interleaved(emit, pixels[i], pixels[i + 1], 1, high) for i in (0, 2))
@@ -84,7 +84,7 @@ def _depthwise_windows(  # noqa: PLR0913 (values in registers)
     emit: Emit, stride: int, tall: int, x: Value, line: Value, pixel: Value, weights: Value, scale: Value, bias: Value,
     bounds: Value, out: Value, out_line: Value, step: Value,
 ) -> None:  # fmt: skip
-    """Compute windows of ``tall`` rows, at stride 1 two neighbours of each."""
+    """Compute windows of ``tall`` rows; with stride 1, two neighbouring results for each."""
     builder, wide = emit.builder, PLACES if stride == 1 else 1
     kind = ir.VectorType(ir.I8, BLOCK * LANES)
     sums: dict[tuple[int, int, int], Value] = dict.fromkeys(
@@ -115,7 +115,7 @@ def interleaved_windows(  # noqa: PLR0913 (values in registers)
     emit: Emit, stride: Value, tall: Value, x: Value, line: Value, pixel: Value, weights: Value, scale: Value,
     bias: Value, bounds: Value, out: Value, out_line: Value, step: Value,
 ) -> None:  # fmt: skip
-    """Compute windows of one row or `TALL` rows, of a `BLOCK`; strides of the data are those of pixels and lines."""
+    """Compute windows of one row or `TALL` rows of a `BLOCK`; data strides are those of pixels and lines."""
     if not CAN_PACK:
         return
     given = x, line, pixel, weights, scale, bias, bounds, out, out_line, step
@@ -129,7 +129,7 @@ def interleaved_windows(  # noqa: PLR0913 (values in registers)
 
 
 def _block_channels(stored: int) -> Array:
-    """Return the channel of each lane of the blocks that begin at each vector, ``[vectors - BLOCK + 1, BLOCK * LANES]``."""
+    """Return the channel of each lane of the block starting at each vector, ``[vectors - BLOCK + 1, BLOCK * LANES]``."""
     starts = np.arange(stored // LANES - BLOCK + 1) * LANES
     return starts[:, None] + column_order(BLOCK)
 
@@ -146,23 +146,24 @@ def pack_blocks(w: Array, stored: int) -> Array:
 
 
 def pack_row(row: Array) -> Array:
-    """Pack a number for each stored channel as ``[first vector, vector, lane]``."""
+    """Pack one number per stored channel as ``[first vector, vector, lane]``."""
     return np.ascontiguousarray(row[_block_channels(len(row))])
 
 
 # Windows of a row of the result that are computed at a time.
 WIDE = 4
 FORMS = {(3, 1): 0, (3, 2): 1, (5, 1): 2, (5, 2): 3}
-"""The depthwise convolutions that there is code for, by width of the kernel and stride; one more by `_SINGLE`."""
+"""The supported depthwise convolutions, by kernel width and stride; add `_SINGLE` for one window at a time."""
 MAXIMUM = 20
-"""The form of a maximum, of any kernel and stride; one more takes several vectors at a time."""
+"""The form of max pooling, of any kernel and stride; the next form takes several vectors at a time."""
 _SINGLE, _SEVERAL, _VECTORS = 10, 1, 4
 
 
 class LevelsWindowsJob(MapJob):
-    """The job of `levels_windows`: strides of the data are those of pixels, without the stride of windows.
+    """The job of `levels_windows`; data strides are those of pixels, without the stride of windows.
 
-    ``blocks`` has the weights of `pack_blocks`, if windows are interleaved, 0 else; then follow its scale and bias.
+    ``blocks`` holds the weights from `pack_blocks` if windows are interleaved, else 0; its scale and bias
+    follow.
     """
 
     lines: i64
@@ -186,7 +187,7 @@ def _depthwise(  # noqa: PLR0913 (values in registers)
     emit: Emit, taps: int, stride: int, wide: int, x: Value, line: Value, pixel: Value, height: Value,
     weights: Value, scale: Value, bias: Value, bounds: Value, out: Value, step: Value,
 ) -> None:  # fmt: skip
-    """Compute ``wide`` neighbours of a row, for one vector of channels."""
+    """Compute ``wide`` neighbouring results of a row for one channel vector."""
     places = [emit.builder.mul(pixel, emit.i64(i)) for i in range((wide - 1) * stride + taps)]
     with emit.loop(height, [x, weights, *[emit.constant(0)] * wide]) as (_, (row, w, *sums), following):
         columns = [load_levels(emit, emit.at(row, place)) for place in places]
@@ -204,7 +205,7 @@ def _depthwise(  # noqa: PLR0913 (values in registers)
 def _maximum(
     emit: Emit, vectors: int, x: Value, line: Value, pixel: Value, height: Value, width: Value, out: Value
 ) -> None:  # fmt: skip
-    """Compute one window, for some vectors of channels."""
+    """Compute the maximum of one window for several channel vectors."""
     with emit.loop(height, [x, no_levels(vectors)]) as (_, (row, before), following):
         with emit.loop(width, [row, before]) as (_, (place, largest), after):
             after += [emit.at(place, pixel), max_levels(emit, largest, place)]
@@ -217,7 +218,7 @@ def _windows(  # noqa: PLR0913 (values in registers)
     emit: Emit, form: Value, x: Value, line: Value, pixel: Value, height: Value, width: Value, weights: Value,
     scale: Value, bias: Value, bounds: Value, out: Value, step: Value,
 ) -> None:  # fmt: skip
-    """Compute neighbouring windows, for one vector of channels."""
+    """Compute neighbouring windows for one channel vector."""
     given = x, line, pixel, height, weights, scale, bias, bounds, out, step
     branches = {
         number + single * _SINGLE: partial(_depthwise, emit, *shape, 1 if single else WIDE, *given)
@@ -231,7 +232,7 @@ def _windows(  # noqa: PLR0913 (values in registers)
 
 @device
 def _row(job: LevelsWindowsJob, x: int, out: int, first: int, count: int) -> None:
-    """Compute some vectors of a row of the result."""
+    """Compute several vectors of a result row."""
     form, columns = job.form, job.width
     pixel, step = job.x_pixel, job.y_pixel
     tall, across = job.kernel_height, job.kernel_width
@@ -257,7 +258,7 @@ def _row(job: LevelsWindowsJob, x: int, out: int, first: int, count: int) -> Non
 
 @device
 def _block_rows(job: LevelsWindowsJob, x: int, out: int, rows: int, first: int, count: int) -> None:
-    """Compute some vectors of one or `TALL` rows of the result, by blocks, of which the last may overlap another one."""
+    """Compute several vectors of one or `TALL` result rows in blocks; the last block may overlap another."""
     stride, columns = job.stride_across, job.width
     pixel, line = job.x_pixel, job.x_line
     step, out_line = job.y_pixel, job.y_line
@@ -278,7 +279,7 @@ def _block_rows(job: LevelsWindowsJob, x: int, out: int, rows: int, first: int, 
 
 @device
 def _rows_together(job: LevelsWindowsJob, unit: int, last: int, count: int) -> int:
-    """Return how many rows from one on are computed by blocks; 0 if it is computed vector by vector."""
+    """Return the number of consecutive rows computed in blocks, 0 to compute the row vector by vector."""
     if job.blocks == 0 or count < BLOCK:
         return 0
     down, height = job.stride_down, job.plane
@@ -288,7 +289,10 @@ def _rows_together(job: LevelsWindowsJob, unit: int, last: int, count: int) -> i
 
 @Task
 def levels_windows(call: int, job: LevelsWindowsJob, out: int, x: int) -> None:
-    """Slide windows over A; a unit is one row of the result, or a vector of channels. In its job, ``plane`` counts the rows of an image."""
+    """Slide windows over A; a unit is one result row, or a channel vector.
+
+    The job's ``plane`` counts the rows of an image.
+    """
     counter = shared_counters(call)
     lines, height = job.lines, job.plane
     map_start = out

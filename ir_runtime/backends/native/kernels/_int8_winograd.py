@@ -1,9 +1,10 @@
-"""Convolutions of levels by Winograd, F(4x4, 3x3), exact in integers (Lavin and Gray 2016, arXiv:1509.09308).
+"""Winograd convolution of levels, F(4x4, 3x3), exact in integers (Lavin and Gray 2016, arXiv:1509.09308).
 
-A tile takes 36 products of 16 bits instead of 144 of 8 bits; each thread takes blocks of tiles through all phases, in its
-own cache. Filters are transformed without the denominators of the transform, so transformed levels and weights are
-integers of 16 bits, and results are 24 * 24 times as large. Sums may wrap around: they are exact modulo 2^32, and results
-of a division by 9 and by 64 are exact modulo 2^26, where all sums of the layer have room.
+A tile takes 36 16-bit products instead of 144 8-bit products; each thread takes blocks of tiles through all
+phases, in its own cache. Filters are transformed without the denominators of the transform, so transformed
+levels and weights are 16-bit integers, and results are 24 * 24 times as large. Sums may wrap around: they are
+exact modulo 2^32, and results divided by 9 and by 64 are exact modulo 2^26, which is enough for all sums of
+the layer.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ __all__ = [
 ]
 
 COLUMNS = LANES * WIDE
-"""Output channels of a panel."""
+"""The output channels of a panel."""
 SUM_BITS = 26
-"""Bits of the sums of a layer, with their sign."""
+"""The bits of a layer's sums, with sign."""
 
 _LINE = 64  # bytes of a cache line
 _LEVELS = ir.VectorType(ir.IntType(8 * LEVEL_SIZE), 2 * LANES)
@@ -72,7 +73,7 @@ def _input_transform(emit: Emit, d: Sequence[Value]) -> list[Value]:
 
 
 def _output_transform(emit: Emit, m: Sequence[Value]) -> list[Value]:
-    """Return 24 times the results; `FILTER_FACTORS` are in the sums."""
+    """Return 24 times the results; the sums include `FILTER_FACTORS`."""
     add, sub = emit.builder.add, emit.builder.sub
     near, far, across = add(m[1], m[2]), add(m[3], m[4]), sub(m[1], m[2])
     along = _shifted(emit, sub(m[3], m[4]), 1)
@@ -91,13 +92,13 @@ def transform_levels(
     """Transform a tile of levels.
 
     Args:
-        emit: the emitter.
-        x: its first pixel.
-        line: bytes between its rows.
-        pixel: bytes between its columns.
-        pairs: pairs of vectors of channels.
-        out: the first of the transformed elements, which are i16.
-        apart: bytes between them.
+        emit: the code emitter.
+        x: the tile's first pixel.
+        line: the bytes between its rows.
+        pixel: the bytes between its columns.
+        pairs: the number of pairs of channel vectors.
+        out: the address of the first transformed element, i16.
+        apart: the bytes between transformed elements.
     """
     builder = emit.builder
     rows = [emit.at(x, builder.mul(line, emit.i64(a))) for a in range(6)]
@@ -119,16 +120,16 @@ def transform_levels(
 def multiply_tiles(
     emit: Emit, count: Value, x: Value, step: Value, depth: Value, panel: Value, out: Value
 ) -> None:  # fmt: skip
-    """Multiply one element of some tiles by a panel, and prefetch the next one.
+    """Multiply one element of several tiles by a panel, prefetching the next.
 
     Args:
-        emit: the emitter.
-        count: of tiles.
-        x: the element of the first tile.
-        step: bytes between tiles.
-        depth: pairs of channels.
+        emit: the code emitter.
+        count: the number of tiles.
+        x: the address of the element of the first tile.
+        step: the bytes between tiles.
+        depth: the number of channel pairs.
         panel: the packed weights, `COLUMNS` pairs for each pair of channels.
-        out: the sums of the first tile, `COLUMNS` i32 for each element of each tile.
+        out: the address of the first tile's sums: `COLUMNS` i32 for each element of each tile.
     """
     builder = emit.builder
 
@@ -163,16 +164,16 @@ def transform_sums(  # noqa: PLR0913 (values in registers)
     """Transform the sums of a tile, requantize them, and store `COLUMNS` levels of each pixel.
 
     Args:
-        emit: the emitter.
-        x: the first of its elements.
+        emit: the code emitter.
+        x: the address of the tile's first element.
         out: the first pixel of the result.
-        line: bytes between rows of the result.
-        pixel: bytes between columns of the result.
+        line: the bytes between result rows.
+        pixel: the bytes between result columns.
         other: the first pixel of the residual, or 0.
-        other_line: bytes between rows of the residual.
-        other_pixel: bytes between columns of the residual.
+        other_line: the bytes between residual rows.
+        other_pixel: the bytes between residual columns.
         scale: a factor for each column.
-        bias: is added to each column.
+        bias: a summand for each column.
         bounds: `LevelBounds`.
     """
     builder, held = emit.builder, bounds_at(emit, bounds)
@@ -195,7 +196,7 @@ def transform_sums(  # noqa: PLR0913 (values in registers)
 
 
 def _results(emit: Emit, x: Value) -> list[list[Value]]:
-    """Return the rows of results of a tile, for one vector of columns."""
+    """Return the result rows of a tile, for one vector of columns."""
     elements = [emit.load(emit.at(x, 4 * COLUMNS * n), INTS) for n in range(TILE_ELEMENTS)]
     columns = [_output_transform(emit, elements[b::6]) for b in range(6)]
     return [_output_transform(emit, [column[a] for column in columns]) for a in range(4)]
@@ -208,13 +209,13 @@ def _row_pixels(emit: Emit, start: Value, line: Value, pixel: Value, row: int) -
 
 
 def _added(emit: Emit, value: Value, place: Value, bounds: Sequence[Value]) -> Value:
-    """Return the sum of a result and the levels of the residual at an address, before it is rounded."""
+    """Add the residual's levels at an address to a result, before rounding."""
     residual = emit.fma(load_levels(emit, place), bounds[3], bounds[4])
     return emit.fma(to_levels(emit, value, bounds[0], bounds[1]), bounds[2], residual)
 
 
 def _divided(emit: Emit, total: Value) -> Value:
-    """Divide by 24 * 24: by 9 with its inverse, then by 64."""
+    """Divide by 24 * 24: by 9 with its modular inverse, then by 64."""
     ninth = emit.builder.mul(total, ir.Constant(INTS, [_NINTH] * LANES))
     return emit.builder.ashr(ninth, ir.Constant(INTS, [32 - SUM_BITS] * LANES))
 
@@ -228,9 +229,9 @@ BLOCK_BYTES = 1 << 19
 
 
 class LevelsWinogradJob(MapJob):
-    """The job of `levels_winograd`: strides of maps are those of pixels; ``chunk`` tiles are taken together.
+    """The job of `levels_winograd`: map strides are those of pixels; a thread takes ``chunk`` tiles at a time.
 
-    ``pairs`` counts pairs of vectors of input channels, ``panels`` those of `COLUMNS` output channels.
+    ``pairs`` counts pairs of input channel vectors, ``panels`` those of `COLUMNS` output channels.
     """
 
     lines: i64
@@ -244,12 +245,12 @@ class LevelsWinogradJob(MapJob):
 
 
 def count_tiles(out: LevelMap) -> int:
-    """Return the tiles of a result."""
+    """Return the number of tiles of a result."""
     return out.images * math.ceil(out.height / 4) * math.ceil(out.width / 4)
 
 
 def is_winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, shares: int) -> bool:
-    """Return whether Winograd computes a convolution, and is faster."""
+    """Return whether Winograd supports a convolution and is faster."""
     op, numbers = node.op, node.weights.numbers
     if not isinstance(op, Convolution) or numbers.shape[2:] != (3, 3):
         return False
@@ -262,7 +263,7 @@ def is_winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, shares: int
 
 
 def _largest_sum(numbers: Array) -> int:
-    """Return an upper bound of the sums of products with levels."""
+    """Return an upper bound of the sums of products."""
     rows = np.abs(numbers.reshape(len(numbers), -1), dtype=np.int16)
     return 255 * int(rows.sum(axis=1, dtype=np.int64).max())
 
@@ -288,14 +289,14 @@ def transform_weights(numbers: Array, channels: int, outputs: int) -> Array:
 
 
 def block_tiles(share: int, channels: int) -> int:
-    """Return how many of the tiles of a share, with that many input channels, are taken together."""
+    """Return the number of tiles in a block of a share, for that many input channels."""
     most = max(BLOCK_BYTES // (TILE_ELEMENTS * (2 * channels + 4 * COLUMNS)), 1)
     return math.ceil(share / math.ceil(share / most))
 
 
 @device
 def _transform(job: LevelsWinogradJob, x: int, first: int, count: int, out: int) -> None:
-    """Transform some tiles of the data."""
+    """Transform input tiles."""
     wide = job.width // 4
     plane, pairs = job.plane // 16, job.pairs
     line, pixel = job.x_line, job.x_pixel
@@ -313,7 +314,7 @@ def _transform(job: LevelsWinogradJob, x: int, first: int, count: int, out: int)
 def _store(
     job: LevelsWinogradJob, sums: int, out: int, other: int, first: int, count: int, panel: int
 ) -> None:
-    """Store a panel of the results of some tiles."""
+    """Store a panel of the results of tiles."""
     wide, plane = job.width // 4, job.plane // 16
     line, pixel = job.y_line, job.y_pixel
     other_line = job.other_line
@@ -338,7 +339,7 @@ def _store(
 
 @Task
 def levels_winograd(call: int, job: LevelsWinogradJob, out: int, x: int, other: int) -> None:
-    """Convolves A with transformed weights, adds levels of B if there is a residual, and stores levels; a unit is a tile."""
+    """Convolve A with transformed weights, add levels of B as a residual, and store levels; a unit is a tile."""
     counter = shared_counters(call)
     pairs, panels = job.pairs, job.panels
     starts, shares = job.starts, job.shares

@@ -1,9 +1,9 @@
-"""Loop nests: the schedule of kernels that copy or map, over an iteration space of planes, rows and columns.
+"""Loop nests: the schedule of copy and map kernels over an iteration space of planes, rows and columns.
 
-A nest is divided into blocks of some rows and columns of a plane; a unit is several blocks, if they are small. Each operand,
-the result included, has strides of its own along all axes, 0 where it is broadcast. What a kernel does is its body, which is
-given a block: ``body(job, (out, a, b, c), (plane, row, column), rows, columns, room)``, with the address of the block in each
-operand, where the block begins, its size, and scratch memory of the thread.
+A nest is divided into blocks of rows and columns of a plane; a unit is one block, or several small ones. Each
+operand, including the result, has its own strides along all axes, 0 where it is broadcast. A kernel supplies
+the body, which processes a block: ``body(job, (out, a, b, c), (plane, row, column), rows, columns, room)``,
+with the address of the block in each operand, its position, its size, and scratch memory of the thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
     "stored",
 ]
 
-# Elements of a block, which stays in the L1 cache; axes that planes have, beside rows and columns; the result and the inputs.
+# Elements of a block, which stays in the L1 cache; axes of planes, besides rows and columns; the result and the inputs.
 BLOCK, OUTER, OPERANDS = 1 << 12, 6, 4
 # The fewest units of a nest whose blocks are small.
 MIN_UNITS = 8
@@ -45,14 +45,14 @@ MIN_UNITS = 8
 Addresses: TypeAlias = tuple[int, int, int, int]
 Place: TypeAlias = tuple[int, int, int]
 Axes: TypeAlias = Sequence[tuple[int, ...]]
-"""Of each axis, innermost first: its length, and the stride of each operand in bytes, that of the result first."""
+"""For each axis, innermost first: its length, and the byte stride of each operand, the result first."""
 
 
 class NestJob(Descriptor):
-    """The job of a `nest_task`, which the jobs of kernels extend.
+    """The job of a `nest_task`; kernels extend it.
 
-    ``lengths`` are those of the axes of planes, innermost first; ``strides`` of each operand are those of columns, of rows and of
-    these axes. ``room`` is the bytes of scratch memory of a thread.
+    ``lengths`` are those of the plane axes, innermost first; each operand's ``strides`` are those of columns,
+    rows and these axes. ``room`` is the scratch memory of a thread in bytes.
     """
 
     blocks: i64
@@ -76,14 +76,14 @@ def row_stride(job: NestJob, operand: int) -> int:
 
 @device
 def _offset(job: NestJob, operand: int, axis: int, index: int) -> int:
-    """Return the offset of an index along columns, rows, or an axis of planes."""
+    """Return the offset of an index along columns, rows, or a plane axis."""
     offset: int = index * load_i64(job.strides, (OUTER + 2) * operand + axis)
     return offset
 
 
 @device
 def _locate(job: NestJob, operands: Addresses, place: Place) -> Addresses:
-    """Return the addresses of an element of all operands."""
+    """Return the address of an element in all operands."""
     (out, a, b, c), (plane, row, column) = operands, place
     out += _offset(job, 0, 0, column) + _offset(job, 0, 1, row)
     a += _offset(job, 1, 0, column) + _offset(job, 1, 1, row)
@@ -102,7 +102,7 @@ def _locate(job: NestJob, operands: Addresses, place: Place) -> Addresses:
 
 
 def nest_task(name: str, body: Device[..., None]) -> Task:
-    """Return the task that calls a body for each block of a nest."""
+    """Return the task that calls the body for each block of a nest."""
 
     def run_nest(call: int, job: NestJob, out: int, a: int, b: int, c: int) -> None:
         rows, columns, tall, wide = job.rows, job.columns, job.block_rows, job.block_columns
@@ -125,12 +125,13 @@ def nest_task(name: str, body: Device[..., None]) -> Task:
 
 
 def nest_fields(axes: Axes, most_columns: int = BLOCK, block: int = BLOCK) -> dict[str, object] | None:
-    """Return the fields of a job, but ``room``; ``None`` for too many axes.
+    """Return the fields of a job except ``room``; ``None`` for too many axes.
 
     Args:
-        axes: at least one; columns, rows, then those of planes.
-        most_columns: of a block.
-        block: about how many elements a block has, and a unit, unless there would be few.
+        axes: the axes, at least one: columns, rows, then those of planes.
+        most_columns: the most columns of a block.
+        block: the approximate number of elements of a block and of a unit, reduced if that gives too few
+            units.
     """
     if len(axes) > OUTER + 2:
         return None
@@ -159,7 +160,7 @@ AXES = 3
 
 
 def stored(x: Array) -> tuple[int, ...]:
-    """Return the axes in memory order; for maps that are not in rows, with channels last."""
+    """Return the axes in memory order; channels-last for maps whose rows are not contiguous."""
     axes = tuple(range(x.ndim))
     if x.flags.c_contiguous:
         return axes
@@ -172,7 +173,7 @@ def stored(x: Array) -> tuple[int, ...]:
 def aligned_strides(
     shape: tuple[int, ...], strides: Sequence[int], ours: tuple[int, ...], order: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """Return the strides of an operand that broadcasts to ``ours``, with reordered axes; ``None`` if it does not."""
+    """Return the strides of an operand broadcast to ``ours``, with reordered axes; ``None`` if it does not broadcast."""
     if len(shape) > len(ours):
         return None
     lengths = (1,) * (len(ours) - len(shape)) + shape
@@ -183,7 +184,7 @@ def aligned_strides(
 
 
 def operand_axes(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the order of the axes of an operand that may have fewer."""
+    """Return the axis order for an operand that may have fewer axes."""
     missing = len(order) - len(shape)
     return tuple(axis - missing for axis in order if axis >= missing)
 
@@ -193,7 +194,7 @@ def in_memory_order(constant: Array, order: tuple[int, ...]) -> Array:
 
 
 def contiguous_strides(shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> tuple[int, ...]:
-    """Return the strides of f32 that are contiguous, with their axes in some order in memory."""
+    """Return the strides of contiguous f32 with its axes in a given memory order."""
     axes, step = tuple(range(len(shape))) if order is None else order, 4
     found = [0] * len(shape)
     for axis in reversed(axes):
@@ -205,15 +206,15 @@ def contiguous_strides(shape: tuple[int, ...], order: tuple[int, ...] | None = N
 def collapse_axes(
     shape: tuple[int, ...], operands: Sequence[tuple[int, ...]], most: int = AXES
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]] | None:
-    """Return the lengths of at least three axes, and the strides of each operand along them, in bytes.
+    """Return the lengths of at least three axes, and each operand's strides along them, in bytes.
 
-    Neighbouring axes that the result and all operands step through as through one are merged. Return ``None`` if there are
-    more, and if elements of the innermost one are neither neighbours in an operand nor the same.
+    Neighbouring axes are merged if the result and all operands allow it. Returns ``None`` for too many axes,
+    and if elements along the innermost axis are neither adjacent in an operand nor the same.
 
     Args:
-        shape: of the result, which is contiguous.
-        operands: the strides of each operand; 0 for axes along which it is broadcast.
-        most: how many axes there may be.
+        shape: the shape of the contiguous result.
+        operands: the strides of each operand; 0 for broadcast axes.
+        most: the most axes.
     """
     groups: list[tuple[int, tuple[int, ...]]] = []
     for length, *steps in zip(shape, contiguous_strides(shape), *operands, strict=True):

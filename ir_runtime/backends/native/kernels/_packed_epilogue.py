@@ -1,4 +1,4 @@
-"""Packed epilogues: post-ops as kernels read them, and the functions that apply them to blocks of a result."""
+"""Packed epilogues: post-ops in the kernels' layout, and the functions that apply them to blocks of a result."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = [
 
 # An integer, as kernels cannot use enumerations.
 QUANTIZE = int(PostOpKind.QUANTIZE)
-# Work for each element, in multiplications; 4 for all others.
+# The work per element in multiplications; 4 for kinds that are not listed.
 _COSTS = {PostOpKind.ACTIVATION: 24, PostOpKind.QUANTIZE: 16}
 _NO_EXTRAS = [UNUSED] * MAX_EXTRAS
 
 
 class EpilogueRecord(Descriptor):
-    """Whether an epilogue has a residual, limits of the result after it, and the number of `PostOpRecord`s that follow."""
+    """The header of an epilogue: whether it has a residual, bounds of the result after it, and the number of `PostOpRecord`s."""
 
     has_residual: i64
     low: f32
@@ -49,9 +49,9 @@ EpilogueField = Annotated[EpilogueRecord, np.int64]
 
 
 class PostOpRecord(Descriptor):
-    """A post-op: its `PostOpKind` and `ActivationKind`, the index of its extra tensor, the address of its row; 0: none.
+    """A post-op: its `PostOpKind` and `ActivationKind`, the index of its extra tensor, and the address of its row; 0 for none.
 
-    If the row has several planes, they are ``plane`` bytes from each other. The activation has parameters ``a`` and ``b``.
+    The planes of a row are ``plane`` bytes apart. The activation has parameters ``a`` and ``b``.
     """
 
     kind: i64
@@ -65,13 +65,13 @@ class PostOpRecord(Descriptor):
 
 @dataclass(frozen=True)
 class PackedEpilogue:
-    """The post-ops of an epilogue, as kernels read them.
+    """The post-ops of an epilogue in the kernels' layout.
 
     Args:
         record: an `EpilogueRecord` and the `PostOpRecord`s.
-        extras: indices of the other inputs that are read, in this order.
-        cost: work for each element, in multiplications.
-        has_rows: whether a post-op has a number for each column.
+        extras: the indices of the additional inputs that are read, in this order.
+        cost: the work per element, in multiplications.
+        has_rows: whether a post-op has one number per column.
     """
 
     record: Array
@@ -81,11 +81,12 @@ class PackedEpilogue:
 
     @classmethod
     def of(cls, epilogue: Epilogue, columns: int = 0) -> PackedEpilogue:
-        """Pack an epilogue; a leading residual and bounds are separate from the post-ops.
+        """Pack an epilogue; a leading residual and bounds are kept apart from the post-ops.
 
         Args:
             epilogue: the epilogue.
-            columns: how many columns the kernel computes, if that is more than the result has; rows are padded.
+            columns: the number of columns that the kernel computes, if more than the result has; rows are
+                padded.
         """
         post_ops = [_padded(post_op, columns) for post_op in epilogue.post_ops]
         extras = tuple(post_op.extra for post_op in post_ops if post_op.extra >= 0)
@@ -112,7 +113,7 @@ class PackedEpilogue:
         return cls(concatenate(first, *records), extras, cost, has_rows)
 
     def extra_arrays(self, extras: Sequence[Array], axis: int) -> list[Array]:
-        """Return the tensors that are read, columns last: `MAX_EXTRAS` arrays."""
+        """Return the additional tensors, columns last, as `MAX_EXTRAS` arrays."""
         if not self.extras:
             return _NO_EXTRAS
         found = [contiguous(moveaxis(extras[index], axis, -1)) for index in self.extras]
@@ -132,7 +133,7 @@ def _padded(post_op: TilePostOp, columns: int) -> TilePostOp:
 
 
 def _row_instruction(name: str, combine: Callable[[Emit, Value, Value], Value]) -> Instruction:
-    """Return an instruction ``(out, other, count)`` that combines two rows element by element, in place."""
+    """Return an instruction ``(out, other, count)`` that combines two rows element-wise, in place."""
 
     def write(emit: Emit, out: Value, other: Value, count: Value) -> None:
         for offset, load, store in emit.vectors(count):
@@ -152,7 +153,7 @@ _subtract = _row_instruction("subtract_rows", lambda emit, x, y: emit.subtract(x
 def apply_epilogue(  # noqa: PLR0913 (values in registers)
     epilogue: EpilogueRecord, first: int, second: int, out: int, start: int, column: int, rows: int, count: int, stride: int
 ) -> None:  # fmt: skip
-    """Apply residual, bounds and post-ops to a stored block; parameters as those of `apply_post_ops`."""
+    """Apply residual, bounds and post-ops to a stored block; see `apply_post_ops` for the parameters."""
     low, high = epilogue.low, epilogue.high
     row_count, length = rows, count
     if stride == 4 * count:  # contiguous rows are one
@@ -178,11 +179,11 @@ def apply_post_ops(  # noqa: PLR0913 (values in registers)
         first: the first extra tensor; 0 if there is none.
         second: the second one.
         out: the result.
-        start: byte offset of the block in the result and in the extra tensors.
-        column: byte offset of the block in a row.
-        rows: rows of the block.
-        count: elements of a row of the block.
-        stride: bytes between rows.
+        start: the byte offset of the block in the result and in the extra tensors.
+        column: the byte offset of the block in a row.
+        rows: the number of rows of the block.
+        count: the number of elements in a row of the block.
+        stride: the bytes between rows.
     """
     post_ops = epilogue + 8 * EpilogueRecord.words
     for stage in range(epilogue.post_ops):

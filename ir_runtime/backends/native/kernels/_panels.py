@@ -1,7 +1,7 @@
-"""Packed weights: matrices in panels as wide as a GEMM tile, the columns of each row contiguous (GotoBLAS, BLIS).
+"""Packed weights: matrices in panels as wide as a GEMM tile, row by row (GotoBLAS, BLIS).
 
-Panels hold f32, or bf16 with the numbers of two rows in each 32-bit word. They are packed from matrices of any strides and
-from filters, constant or computed by the run, in squares that are transposed in registers.
+Panels hold f32, or bf16 with two rows in each 32-bit word. They are packed from matrices of any strides, and
+from filters, constant or computed in the run, in squares transposed in registers.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ __all__ = [
     "pair_rows",
 ]
 
-# Units per thread, so that others can do the work of a thread that is interrupted.
+# Units per thread, so that other threads can take over from one that is interrupted.
 UNITS_PER_THREAD = 4
 # A unit takes as long as that many rows more than it has: to find its place, and to load a panel.
 UNIT_ROWS = 3
 
 
 class Panel(Descriptor):
-    """A panel: its column in the result, byte offsets of weights, bias and tap offsets; columns of the last vector."""
+    """A panel: its column in the result, byte offsets of weights, bias and tap offsets, and the columns of its last vector."""
 
     start: i64
     vectors: i64
@@ -68,9 +68,9 @@ class PackedPanels:
     """A packed matrix.
 
     Args:
-        numbers: the panels, one after the other.
-        bias: a number for each column, with gaps as in the panels.
-        table: a `Panel` for each panel.
+        numbers: the concatenated panels.
+        bias: a number for each column, padded like the panels.
+        table: one `Panel` per panel.
     """
 
     numbers: Array
@@ -82,12 +82,12 @@ class PackedPanels:
 
     @cached_property
     def is_finite(self) -> bool:
-        """Whether the sum of all numbers is finite: then products with zeros may be left out."""
+        """Whether the sum of all numbers is finite, so that products with zeros may be skipped."""
         return bool(np.isfinite(self.numbers.sum()))
 
 
 def split(columns: int) -> list[tuple[int, int, int]]:
-    """Split columns into panels: first column, vectors, and columns of the last vector of each."""
+    """Split columns into panels: the first column, the vectors, and the columns of the last vector of each."""
     found, first = [], 0
     while first < columns:
         vectors = -(-(columns - first) // LANES)
@@ -99,11 +99,12 @@ def split(columns: int) -> list[tuple[int, int, int]]:
 
 
 class CachedBytes(NamedTuple):
-    """What stays in the L2 cache.
+    """The share of the L2 cache for rows and weights.
 
     Args:
-        rows: bytes of rows that stay beside a panel while all panels are used.
-        weights: weights of more bytes do not stay: each panel is used for all rows, if these are fewer.
+        rows: the bytes of rows that stay in the cache with a panel while all panels are used.
+        weights: the bytes of weights above which they do not stay: then each panel is used for all rows, if
+            these are fewer.
     """
 
     rows: int
@@ -113,9 +114,10 @@ class CachedBytes(NamedTuple):
 def chunk_rows(
     rows: int, row_bytes: int, weight_bytes: int, panels: int, threads: int, cached: CachedBytes
 ) -> tuple[int, bool]:
-    """Return the rows of a unit, and whether a panel is used for all of them before the next one.
+    """Return the rows of a unit, and whether a panel is used for all of them before the next.
 
-    Units are a multiple of the rows of all tiles; for threads that would each have few units, of wide tiles.
+    The rows of a unit are a multiple of all tile heights, or, if threads would have few units, of the wide
+    tile's.
     """
     row_bytes = max(row_bytes, 1)
     heavy = weight_bytes > cached.weights and rows * row_bytes < weight_bytes
@@ -138,7 +140,7 @@ def chunk_rows(
 
 @device
 def unit_place(unit: int, by_panel: int, chunks: int, panels: int) -> tuple[int, int]:
-    """Return the panel and the chunk of rows of a unit."""
+    """Return the panel and the row chunk of a unit."""
     if by_panel != 0:
         panel, chunk = unit // chunks, unit % chunks
     else:
@@ -149,7 +151,7 @@ def unit_place(unit: int, by_panel: int, chunks: int, panels: int) -> tuple[int,
 def allocate_panels(
     groups: int, columns: int, depth: int, bias: Array | None = None, across: int = 0
 ) -> PackedPanels:
-    """Allocate panels for matrices of ``depth`` rows, with biases but uninitialised weights."""
+    """Allocate panels for matrices of ``depth`` rows, with biases and uninitialised weights."""
     parts = split(columns)
     table, start, before = [], 0, 0
     for group in range(groups):
@@ -166,7 +168,7 @@ def allocate_panels(
 
 
 def _transposed(emit: Emit, vectors: list[Register]) -> list[Register]:
-    """Transpose a square of vectors by interleaving halves repeatedly."""
+    """Transpose a square of vectors by repeatedly interleaving halves."""
     count = len(vectors)
     lanes = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
     low, high = (ir.Constant(INTS, part) for part in (lanes[:count], lanes[count:]))
@@ -180,7 +182,7 @@ def _transposed(emit: Emit, vectors: list[Register]) -> list[Register]:
 def pack_square(
     emit: Emit, target: Register, apart: Register, source: Register, by_column: Register, factors: Register
 ) -> None:
-    """Pack `LANES` columns of `LANES` rows that are contiguous."""
+    """Pack `LANES` columns of `LANES` contiguous numbers."""
     scale = emit.load(factors)
     places = [emit.at(source, emit.builder.mul(by_column, emit.i64(i))) for i in range(LANES)]
     for i, row in enumerate(_transposed(emit, [emit.load(place) for place in places])):
@@ -192,9 +194,9 @@ MAX_EXTRAS = 1
 
 
 class FilterJob(Descriptor):
-    """The job of `_pack_filters`: panels, their table, a factor for each column, sizes, and vectors of channels of a unit.
+    """The job of `_pack_filters`: panels, their table, a factor per column, sizes, and channel vectors per unit.
 
-    ``blocks`` units share a panel.
+    A panel is divided into ``blocks`` units.
     """
 
     panels: i64
@@ -209,7 +211,7 @@ class FilterJob(Descriptor):
 def _place_rows(
     emit: Emit, source: ir.Value, target: ir.Value, taps: ir.Value, count: ir.Value, width: ir.Value, depth: ir.Value
 ) -> None:  # fmt: skip
-    """Copy vectors of ``[count, taps]`` to rows of a panel, ``[taps, depth]``, that are ``width`` bytes from each other."""
+    """Copy vectors ``[count, taps]`` to panel rows ``[taps, depth]``, which are ``width`` bytes apart."""
     builder = emit.builder
     across = builder.mul(width, depth)
     with emit.loop(taps, [source, target]) as (_, (tap, place), following):
@@ -223,7 +225,7 @@ def _place_rows(
 def _pack_element_wise(
     job: FilterJob, target: int, width: int, source: int, columns: int, channels: int, factors: int
 ) -> None:
-    """Pack some channels of at most `LANES` columns, and zeros for the other ones."""
+    """Pack channels of at most `LANES` columns, padding the columns with zeros."""
     taps, depth = job.taps, job.channels
     for tap in range(taps):
         for channel in range(channels):
@@ -264,7 +266,7 @@ def _pack_filters(call: int, job: FilterJob, out: int, filters: int) -> None:
 
 
 def packed_filters(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
-    """Return the panels of contiguous filters ``[G, C_out, C_in, taps]``; the other arguments are those of `pack_panels`."""
+    """Pack contiguous filters ``[G, C_out, C_in, taps]``; see `pack_panels` for the other arguments."""
     groups, outputs, channels, taps = filters.shape
     panels = allocate_panels(groups, outputs, channels * taps, bias, across)
     job = _job(panels, channels, taps, _factors(scale, groups * outputs))
@@ -286,12 +288,12 @@ def _factors(scale: Array | None, columns: int) -> Array:
 
 @dataclass(frozen=True)
 class FilterPacking:
-    """How filters of one shape are packed in every run.
+    """The packing of filters of one shape in every run.
 
     Args:
-        panels: where the columns are, and their biases; of the numbers, how many there are, all NaN.
-        job: of `_pack_filters`.
-        parallel: whether threads share it.
+        panels: the panels' columns and biases; their numbers are NaN and only give the size.
+        job: the job of `_pack_filters`.
+        parallel: whether threads share the packing.
     """
 
     panels: PackedPanels
@@ -300,7 +302,7 @@ class FilterPacking:
 
     @classmethod
     def of(cls, shape: Sequence[int], scale: Array | None, bias: Array | None) -> FilterPacking:
-        """Return the packing of filters ``[G, C_out, C_in, kernel...]``, which a scale multiplies, and their biases."""
+        """Return the packing of filters ``[G, C_out, C_in, kernel...]`` with a scale, and their biases."""
         groups, outputs, channels, *kernel = shape
         taps = math.prod(kernel)
         panels = allocate_panels(groups, outputs, channels * taps, bias, 8 * taps)
@@ -311,7 +313,7 @@ class FilterPacking:
         return cls(panels, job, pays_to_share(steps=groups * outputs * channels * taps // 4))
 
     def pack(self, filters: Array) -> Array:
-        """Return packed filters."""
+        """Pack filters."""
         packed = workspace(self.panels.numbers.size)
         count = threads() if self.parallel else 1
         parallel_for(_pack_filters.address, self.job, packed, filters, UNUSED, UNUSED, count)
@@ -320,13 +322,13 @@ class FilterPacking:
 
 @dataclass(frozen=True)
 class FusedOfRun(FusedKernel):
-    """A product with weights of the run that fuses the layers after it, as long as these read one more tensor at most.
+    """A product with weights computed in the run; it fuses layers that read at most one additional tensor.
 
-    The packed weights take the place of its second tensor.
+    The packed weights take the place of the second additional tensor.
     """
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
-        """Return a kernel that also computes ``op``, or ``None``."""
+        """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
         epilogue = self.epilogue.then(op, inputs, place, self.axis)
         if epilogue is None or sum(post_op.extra >= 0 for post_op in epilogue.post_ops) > MAX_EXTRAS:
             return None
@@ -334,7 +336,7 @@ class FusedOfRun(FusedKernel):
 
 
 class PackJob(Descriptor):
-    """The job of `_PACK`: how many panels, addresses, sizes and strides in bytes."""
+    """The job of `_PACK`: the number of panels, addresses, sizes and strides in bytes."""
 
     panels: i64
     table: i64
@@ -350,13 +352,13 @@ class PackJob(Descriptor):
 
 
 def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
-    """Pack matrices, one for each group.
+    """Pack matrices, one per group.
 
     Args:
-        filters: ``[G, N, taps, depth]``, of any strides.
-        scale: multiplies each column of all groups; ``None`` for 1.
-        bias: is added to each column of all groups; ``None`` for 0.
-        across: bytes between the tap offsets of two groups.
+        filters: the matrices ``[G, N, taps, depth]``, of any strides.
+        scale: a factor for each column of all groups; ``None`` for 1.
+        bias: a summand for each column of all groups; ``None`` for 0.
+        across: the bytes between the tap offsets of two groups.
     """
     stored = filters.swapaxes(2, 3)
     if stored.shape[3] > 1 and stored.flags.c_contiguous:
@@ -367,7 +369,7 @@ def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across:
 def packed_by(
     task: Task, filters: Array, words: int, scale: Array | None, bias: Array | None, across: int
 ) -> PackedPanels:
-    """Return panels of matrices that a task packs; as `pack_panels`, with ``words`` of 32 bits for each tap."""
+    """Pack matrices with a task; see `pack_panels`. Each tap has ``words`` words of 32 bits."""
     groups, columns, taps, depth = filters.shape
     panels = allocate_panels(groups, columns, taps * words, bias, across)
     factors = np.ones(groups * columns, np.float32) if scale is None else np.ascontiguousarray(scale)
@@ -391,7 +393,7 @@ def _pack_row(emit: Emit, target: Register, source: Register, factors: Register)
 def pack_block(
     target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
 ) -> None:
-    """Pack some rows of a panel."""
+    """Pack several rows of a panel."""
     for first in range(0, width, LANES):
         start, at, scale = source + first * by_column, target + 4 * first, factors + 4 * first
         whole = first + LANES <= count
@@ -414,9 +416,9 @@ def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Tas
     """Return the task that packs matrices.
 
     Args:
-        name: of its function.
-        store_block: packs some rows of a panel, as `pack_block`.
-        per_word: how many numbers of a column share a word.
+        name: the name of the task.
+        store_block: packs rows of a panel, like `pack_block`.
+        per_word: the numbers of a column that share a word.
     """
 
     def pack(call: int, job: PackJob, out: int) -> None:
@@ -451,23 +453,23 @@ _EXPONENT = np.uint16(0x7F80)
 
 
 class Bf16Panels(PackedPanels):
-    """A packed matrix of bf16; rows of an odd number are followed by zeros."""
+    """A packed bf16 matrix; an odd number of rows is padded with zeros."""
 
     @cached_property
     def is_finite(self) -> bool:
-        """Whether all numbers are finite: then products with zeros may be left out."""
+        """Whether all numbers are finite, so that products with zeros may be skipped."""
         return not bool((self.numbers.view(np.uint16) & _EXPONENT == _EXPONENT).any())
 
 
 @instruction(returns=types.int64)
 def _zeroed_block(emit: Emit) -> Register:
-    """Return the address of zeros for `LANES` rows of the widest panel, on the stack."""
+    """Return the address of stack memory with zeros for `LANES` rows of the widest panel."""
     return emit.stack_words(LANES * LANES * WIDE // 2)
 
 
 @instruction(*[types.int64] * 4)
 def pair_rows(emit: Emit, target: Register, first: Register, second: Register, width: Register) -> None:
-    """Round two rows, and store their numbers in turn."""
+    """Round two rows, and store their numbers interleaved."""
     builder = emit.builder
     with emit.loop(builder.sdiv(width, emit.i64(LANES))) as (i, _, _following):
         offset = builder.mul(i, emit.i64(4 * LANES))
@@ -482,7 +484,7 @@ def pair_rows(emit: Emit, target: Register, first: Register, second: Register, w
 def _pack_pairs(
     target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
 ) -> None:
-    """Pack some rows of a panel."""
+    """Pack several rows of a panel."""
     block = _zeroed_block()
     pack_block(block, width, count, rows, source, by_column, by_row, factors)
     for row in range(0, rows, 2):
@@ -496,6 +498,6 @@ _PACK_PAIRS = pack_task("_pack_pairs", _pack_pairs, 2)
 def pack_bf16_panels(
     filters: Array, scale: Array | None, bias: Array | None, across: int = 0
 ) -> PackedPanels:
-    """Pack matrices, one for each group; parameters as those of `pack_panels`. Scaled columns are rounded."""
+    """Pack matrices, one per group; see `pack_panels`. Columns are scaled, then rounded."""
     found = packed_by(_PACK_PAIRS, filters, -(-filters.shape[3] // 2), scale, bias, across)
     return Bf16Panels(found.numbers, found.bias, found.table)

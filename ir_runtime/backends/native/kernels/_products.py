@@ -1,4 +1,4 @@
-"""In which type a kernel multiplies f32: in f32, rounded to bf16, or by weights of bf16, as the precision of the compilation says."""
+"""The precision of f32 products: f32, operands rounded to bf16, or bf16 weights, as the compilation requests."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ MAX_WIDENED_ROWS, MIN_WIDENED_NUMBERS = 8, 1 << 18
 
 @dataclass(frozen=True)
 class Products:
-    """How a kernel multiplies rows with constant columns.
+    """The multiplication of rows by constant columns.
 
     Args:
-        name: what profiles call the kernel; empty for that of the backend.
-        per_word: how many numbers of a column a 32-bit word has.
-        task: multiplies packed rows with packed columns.
-        pack: packs the columns, as `pack_panels`.
-        rows_of: for the length of rows, returns what makes rows of words of contiguous f32.
-        is_faster: whether the processor multiplies them faster than f32.
-        min_work: how many multiplications take as long in f32 as these with the rounding of their data.
+        name: the kernel's name in profiles; empty for the backend's name.
+        per_word: the numbers of a column in a 32-bit word.
+        task: multiplies packed rows by packed columns.
+        pack: packs the columns, like `pack_panels`.
+        rows_of: returns the converter of contiguous f32 to rows of words, given the length of rows.
+        is_faster: whether the processor multiplies in this type faster than in f32.
+        min_work: the number of multiplications from which rounding the data pays off.
     """
 
     name: str
@@ -61,14 +61,14 @@ class Products:
         return Bf16Tensors(is_faster and numbers % self.per_word == 0, is_faster, is_faster)
 
     def words(self, numbers: int) -> int:
-        """Return how many words numbers take, with a zero after them if they do not fill the last one."""
+        """Return the number of words that hold this many numbers; the last word may be padded."""
         return -(-numbers // self.per_word)
 
     def prefers_winograd(self, filters: Sequence[int]) -> bool:
-        """Return whether Winograd in f32, where it is faster than products of f32, is faster than these, too.
+        """Return whether Winograd in f32, where it beats f32 products, also beats these.
 
         Args:
-            filters: ``[C_out, C_in, 3, 3]``.
+            filters: the filters, ``[C_out, C_in, 3, 3]``.
         """
         return not self.is_faster or (
             min(filters[:2]) >= MIN_WINOGRAD_CHANNELS and max(filters[:2]) <= MAX_WINOGRAD_CHANNELS
@@ -83,15 +83,15 @@ F32_PRODUCTS = Products("", 1, GEMM, pack_panels, lambda _: _as_given)
 BF16_PRODUCTS = Products("gemm_bf16", 2, BF16_GEMM, pack_bf16_panels, Bf16Rows, IS_FASTER, MIN_BF16_WORK)
 
 WIDENED_PRODUCTS = Products("gemm_bf16_weights", 2, WIDENED_GEMM, pack_bf16_panels, lambda _: _as_given)
-"""Rows of f32 by weights of bf16: rows of an odd number would be read beyond their end."""
+"""Products of f32 rows with bf16 weights; odd rows would be read beyond their end."""
 
 
 def asked_products(rows: int | None = None, numbers: int | None = None) -> Products:
-    """Return the requested products of f32 with constants in the current compilation.
+    """Return the products that the current compilation requests for f32 with constants.
 
     Args:
-        rows: how many rows a matrix multiplies, if that is known.
-        numbers: how many numbers the matrix has; by default as many as are worth rounding the rows.
+        rows: the number of rows multiplied by a matrix, if known.
+        numbers: the number of elements of the matrix; by default enough to make rounding the rows worthwhile.
     """
     asked = BF16_PRODUCTS if current().products == "bf16" else F32_PRODUCTS
     work = asked.min_work if numbers is None else numbers * (USUAL_ROWS if rows is None else rows)
@@ -102,10 +102,10 @@ def few_row_products(asked: Products, rows: int | None, depth: int, numbers: int
     """Return products with bf16 weights if the current compilation uses them for few rows.
 
     Args:
-        asked: what it wants for any number of rows.
-        rows: how many there are, if that is known.
-        depth: how many numbers a row has.
-        numbers: how many numbers the weights have that are read, one after the other, for these rows.
+        asked: the requested products for any number of rows.
+        rows: the number of rows, if known.
+        depth: the length of a row.
+        numbers: the number of weights read in sequence for these rows.
     """
     if asked is not F32_PRODUCTS or current().weights != "bf16" or depth % 2 != 0:
         return asked

@@ -1,8 +1,8 @@
-"""Quantized weights: storage formats, columns of them in vector registers, and packed matrices.
+"""Quantized weights: storage formats, loads of columns to vector registers, and packed matrices.
 
-Numbers are ``(value - zero) * scale``, rounded exactly as by the arithmetic of the model. 4-bit values are looked up in a
-table of 16 numbers that is computed once for a group. A packed matrix is the bytes of the file if whole vectors can be
-read, else it has padded groups.
+Numbers are ``(value - zero) * scale``, rounded exactly as in the model's arithmetic. 4-bit values are looked
+up in a table of 16 numbers, computed once per group. A packed matrix is the file's bytes if whole vectors can
+be read from them; otherwise its groups are padded.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ LANE_ORDER = [lane % NIBBLES_PER_LANE * 8 + lane // NIBBLES_PER_LANE for lane in
 
 
 def panel_count(columns: int) -> int:
-    """Return the number of panels of `PANEL_COLUMNS` columns, the last of which may have fewer."""
+    """Return the number of panels of `PANEL_COLUMNS` columns; the last may have fewer."""
     return -(-columns // PANEL_COLUMNS)
 
 
 class MatrixRecord(Descriptor):
-    """A quantized matrix; strides are in bytes.
+    """A quantized matrix in the kernels' layout; strides are in bytes.
 
-    A group has a multiple of `LANES` values. Columns after ``last_column`` repeat it. ``column_scale`` multiplies the
-    products, after all rounding; ``rounding`` is the address of the two numbers of `round_mantissa`.
+    The size of a group is a multiple of `LANES`. Columns after ``last_column`` repeat it. ``column_scale``
+    multiplies the products after all rounding; ``rounding`` is the address of the two numbers for
+    `round_mantissa`.
     """
 
     storage: i64
@@ -74,7 +75,7 @@ class MatrixRecord(Descriptor):
 
 
 class Storage(IntEnum):
-    """How values are stored, and whether their products with scales are rounded to f16."""
+    """The storage type of values, and whether their products with scales are rounded to f16."""
 
     LUT4 = 0
     """4 bits: an index to a lookup table of 16 numbers."""
@@ -95,7 +96,7 @@ BITS = dict(zip(Storage, (4, 8, 8, 16, 16, 8, 8, 16), strict=True))
 
 
 def _load_u4(emit: Emit, address: Value) -> Value:
-    """Load 4-bit indices in the order of `LANE_ORDER`; higher bits are arbitrary."""
+    """Load 4-bit indices in `LANE_ORDER`; their higher bits are arbitrary."""
     builder = emit.builder
     codes = emit.load(address, ir.IntType(4 * LANES), 1)
     if 4 * LANES < 32:
@@ -120,7 +121,7 @@ def _load_u8(emit: Emit, address: Value) -> Value:
 
 
 def _load_f16(emit: Emit, address: Value) -> Value:
-    """Load f16 as f32; without an instruction for it, by shifting bits."""
+    """Load f16 as f32, by shifting bits if the target has no such instruction."""
     builder = emit.builder
     if TARGET.vectors.name != "plain":
         return builder.fpext(emit.load(address, ir.VectorType(ir.F16, LANES), 1), VECTOR)
@@ -146,15 +147,15 @@ _LOADERS: dict[Storage, Callable[[Emit, Value], Value]] = {
 
 
 def load_quantized(emit: Emit, kind: Storage, address: Value) -> Value:
-    """Load quantized values as f32; those of 4 bits as indices."""
+    """Load quantized values as f32; 4-bit values as indices."""
     return _LOADERS[kind](emit, address)
 
 
 def round_mantissa(emit: Emit, numbers: Value, least: Value, factor: Value) -> Value:
-    """Round mantissas to fewer bits by adding and subtracting a large number.
+    """Round mantissas by adding and subtracting a large number.
 
-    The last bit of the large number, ``factor`` times the power of two of a number, is the last bit that stays.
-    ``least`` has the bits of the smallest normal power of two; with a factor of 0, nothing is rounded.
+    The last bit of the large number, ``factor`` times the number's power of two, is the last bit kept.
+    ``least`` has the bits of the smallest normal power of two; a factor of 0 disables rounding.
     """
     builder = emit.builder
     power = builder.and_(builder.bitcast(numbers, INTS), splat_bits(0x7F800000))
@@ -201,7 +202,7 @@ class Column:
         return self._emit.at(base, self._emit.builder.mul(index, load_word(self._emit, self._words, step)))
 
     def load_group(self, group: Value) -> None:
-        """Load scale and zero point of a group, and compute its lookup table."""
+        """Load a group's scale and zero point, and compute its lookup table."""
         emit = self._emit
         self._scale = _broadcast(
             emit, self._from(MatrixRecord.scale, group, MatrixRecord.scale_group, self._scales)
@@ -283,16 +284,16 @@ _BLOCK_COLUMNS = 512
 
 @dataclass(frozen=True)
 class PackedMatrix:
-    """A quantized matrix as kernels read it.
+    """A quantized matrix in the kernels' layout.
 
     Args:
         kind: the storage format.
-        record: the fields of `MatrixRecord` but ``column_scale``.
-        columns: of the product.
-        groups: of a column.
-        size: rows of a group in the file.
-        padded: rows of a group as stored; rows after ``size`` must be multiplied with zeros.
-        kept: arrays that ``record`` points to.
+        record: the fields of `MatrixRecord` except ``column_scale``.
+        columns: the number of columns of the product.
+        groups: the number of groups of a column.
+        size: the rows of a group in the file.
+        padded: the stored rows of a group; rows after ``size`` must be multiplied by zeros.
+        kept: the arrays that ``record`` points to.
     """
 
     kind: Storage
@@ -310,11 +311,11 @@ class PackedMatrix:
 
     @property
     def depth(self) -> int:
-        """Rows as stored."""
+        """The number of stored rows."""
         return self.groups * self.padded
 
     def pad_rows(self, x: Array) -> Array:
-        """Return the rows of the left operand with zeros where groups are padded, contiguous."""
+        """Return the rows of the left operand, contiguous, with zeros where groups are padded."""
         if self.padded == self.size:
             return np.ascontiguousarray(x)
         wide = np.zeros((len(x), self.groups, self.padded), np.float32)
@@ -323,7 +324,7 @@ class PackedMatrix:
 
 
 def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
-    """Pack a matrix whose outputs are its rows, or its columns; ``None`` if kernels cannot dequantize it exactly."""
+    """Pack a matrix with outputs as rows or as columns; return ``None`` if kernels cannot dequantize it exactly."""
     kind, groups, rounding = (
         _STORAGE.get(weights.element),
         weights.groups(rows),
@@ -382,7 +383,7 @@ def _packed_values(weights: QuantizedWeights, rows: bool, kind: Storage, groups:
 
 
 def _as_bits(element: E, codes: Array) -> Array:
-    """Return quantized values as u8 or u16."""
+    """Reinterpret quantized values as u8 or u16."""
     if element in _SMALL_FLOATS:
         codes = codes.astype(np.float16)
     codes = np.ascontiguousarray(codes)
@@ -390,7 +391,7 @@ def _as_bits(element: E, codes: Array) -> Array:
 
 
 def _pad_groups(codes: Array, groups: int, padded: int, four: bool) -> Array:
-    """Return rows of quantized values as bytes, with zeros after each group."""
+    """Append zeros to each group of rows of quantized values, as bytes."""
     outputs, depth = codes.shape
     wide = np.zeros((outputs, groups, padded), codes.dtype)
     wide[:, :, : depth // groups] = codes.reshape(outputs, groups, -1)
@@ -399,7 +400,7 @@ def _pad_groups(codes: Array, groups: int, padded: int, four: bool) -> Array:
 
 
 def _table(element: E, arithmetic: E) -> Array:
-    """Return the numbers of 4-bit values in the arithmetic of the model; zeros for other formats."""
+    """Return the numbers of all 4-bit values in the model's arithmetic; zeros for other formats."""
     if _STORAGE[element] is not Storage.LUT4:
         return np.zeros(16, np.float32)
     return dequantized_table(element, arithmetic)

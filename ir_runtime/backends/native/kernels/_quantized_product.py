@@ -1,4 +1,4 @@
-"""Products of f32 rows with one packed matrix of quantized weights, dequantized in vector registers."""
+"""Products of f32 rows with a packed matrix of quantized weights, dequantized in vector registers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 
 @device
 def copy_columns(block: int, rows: int, columns: int, out: int, stride: int) -> None:
-    """Copy some columns of a block of whole panels to rows that are ``stride`` bytes apart."""
+    """Copy columns from a block of whole panels to rows that are ``stride`` bytes apart."""
     for row in range(rows):
         copy_row(block + 4 * PANEL_COLUMNS * row, columns, out + stride * row)
 
@@ -53,14 +53,14 @@ class QuantizedProduct(ABC):
     """A product with a packed matrix, and its epilogue; its calls can be recorded.
 
     Args:
-        columns: of the matrix.
-        epilogue: the layers that are fused.
+        columns: the number of columns of the matrix.
+        epilogue: the fused layers.
     """
 
     name: ClassVar[str] = ""
-    """Shown in profiles, as the `name` of a `Kernel`."""
+    """The name shown in profiles, as `name` of a `Kernel`."""
     min_parallel_work: ClassVar[int] = 1 << 17
-    """Multiplications from which on several threads are faster."""
+    """The number of multiplications from which several threads are faster."""
 
     def __init__(self, columns: int, epilogue: Epilogue) -> None:
         self._columns, self._panels = columns, panel_count(columns)
@@ -73,26 +73,26 @@ class QuantizedProduct(ABC):
 
     @property
     def fields(self) -> dict[str, int]:
-        """The fields of a job that describe the epilogue."""
+        """The job fields that describe the epilogue."""
         return {
             "column_scale": _address(self._scale), "bias": _address(self._bias),
             "epilogue": _address(self._epilogue.record) if self._has_epilogue else 0, "columns": self._columns,
         }  # fmt: skip
 
     def _per_column(self, row: Array) -> Array:
-        """Return a number for each column, padded to whole panels."""
+        """Expand a number or a row to one number per column, padded to whole panels."""
         full = np.zeros(self._panels * PANEL_COLUMNS, np.float32)
         full[: self._columns] = row
         return full
 
     @property
     def block(self) -> int:
-        """How many numbers of a row a panel is multiplied to before they are copied: if the last panel is no whole one."""
+        """The row length of the buffer for a panel's products; 0 if the last panel is full and needs no buffer."""
         return PANEL_COLUMNS if self._columns % PANEL_COLUMNS else 0
 
     @abstractmethod
     def multiply(self, x: Array, y: Array, first: Array, second: Array) -> None:
-        """Multiply rows, at least one, and store the products; other inputs of the epilogue have the shape of the result."""
+        """Multiply at least one row and store the products; additional epilogue inputs have the result's shape."""
 
     @property
     def kernel(self) -> Kernel:
@@ -107,7 +107,7 @@ class QuantizedProduct(ABC):
         return y
 
     def threads(self, size: int, units: int) -> int:
-        """Return how many threads share ``size`` multiplications, in ``units`` units."""
+        """Return the number of threads that share ``size`` multiplications in ``units`` units."""
         return min(threads(), max(units, 1)) if size >= self.min_parallel_work else 1
 
 
@@ -155,16 +155,16 @@ def dot_column(kind: int, words: int, x: int, column: int, out: int) -> None:
     Args:
         kind: a `Storage`.
         words: the `MatrixRecord`.
-        x: the row, permuted by `permute_row`.
-        column: the index of the column.
-        out: address of the result.
+        x: the row, as permuted by `permute_row`.
+        column: the column's index.
+        out: the address of the result.
     """
     _dot(kind, words, x, column, out)
 
 
 @instruction(types.int64, types.int64, types.int64)
 def _permute(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Permute each vector of numbers by `LANE_ORDER`."""
+    """Permute the numbers of each vector by `LANE_ORDER`."""
     with emit.loop(emit.builder.sdiv(count, emit.i64(LANES)), [x, out]) as (_, (at, target), following):
         numbers = emit.load(at)
         places = ir.Constant(INTS, LANE_ORDER)
@@ -174,7 +174,7 @@ def _permute(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 @device
 def permuted_size(kind: int, words: MatrixRecord) -> int:
-    """Return the bytes of a row as `dot_column` reads it; 0 if that is the row itself."""
+    """Return the size in bytes of a row as `dot_column` reads it; 0 if that is the row itself."""
     if kind != 0 or NIBBLES_PER_LANE == 1:
         return 0
     size: int = 4 * words.groups * words.group_size
@@ -183,7 +183,7 @@ def permuted_size(kind: int, words: MatrixRecord) -> int:
 
 @device
 def permute_row(size: int, x: int, out: int) -> None:
-    """Store a row as `dot_column` reads it, which has so many bytes."""
+    """Permute a row for `dot_column`, with the size from `permuted_size`."""
     _permute(x, size // 4, out)
 
 
@@ -225,7 +225,7 @@ def dequantize_columns(kind: int, words: int, first: int, start: int, rows: int,
         words: the `MatrixRecord`.
         first: the first column.
         start: the first row.
-        rows: their number, all of one group.
-        out: address of the result.
+        rows: the number of rows, all of one group.
+        out: the address of the result.
     """
     _dequantize(kind, words, first, start, rows, out)

@@ -1,4 +1,4 @@
-"""Reductions and softmax, of rows and of columns: their steps, loops with several accumulators, and tasks."""
+"""Reductions and softmax over rows and columns: their steps, loops with several accumulators, and tasks."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def reduce_row(
     emit: Emit, count: Value, start: Value, step: Callable[[Value, Value, Load, Store], Value],
     join: Callable[[Value, Value], Value],
 ) -> Value:  # fmt: skip
-    """Reduce ``count`` elements; ``step`` takes an accumulator, a byte offset, and functions to load and store.
+    """Reduce ``count`` elements; ``step`` takes an accumulator, a byte offset, and load and store functions.
 
-    Return the joined accumulators. In the last step, lanes beyond the row keep their values.
+    Returns the joined accumulators. In the last step, lanes beyond the row keep their values.
     """
     sums = [start] * ACCUMULATORS
     for offset, access in emit.strips(count, ACCUMULATORS, sums=sums, join=join):
@@ -69,9 +69,9 @@ def _larger(emit: Emit, a: Value, b: Value) -> Value:
 def softmax_terms(
     emit: Emit, x: Value, mask: Value, count: Value, out: Value, about: Value, factor: Value
 ) -> None:
-    """Store ``exp(x * factor + mask - max)``, and at ``about`` their sum and the maximum (the terms of softmax).
+    """Store the terms of softmax, ``exp(x * factor + mask - max)``, and at ``about`` their sum and the maximum.
 
-    ``mask`` is 0 for none. A row of minus infinity, or with NaN, becomes NaN.
+    ``mask`` is 0 for none. Rows of minus infinity, and rows with NaN, become NaN.
     """
     builder = emit.builder
     times = emit.splat(factor)
@@ -105,7 +105,7 @@ def softmax_terms(
 
 
 def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Instruction:
-    """Return an instruction ``(out, count, number)`` that changes a row in place."""
+    """Return an instruction ``(out, count, number)`` that updates a row in place."""
 
     def write(emit: Emit, out: Value, count: Value, other: Value) -> None:
         same = emit.splat(other)
@@ -146,7 +146,7 @@ def sum_squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> 
 def normalize_row(
     emit: Emit, x: Value, count: Value, scale: Value, shift: Value, out: Value, mean: Value, factor: Value
 ) -> None:
-    """Compute ``(x - mean) * factor * scale + shift`` for rows ``scale`` and ``shift``, or 0 for none."""
+    """Compute ``(x - mean) * factor * scale + shift``; ``scale`` and ``shift`` are rows, or 0 for none."""
     builder = emit.builder
     middle, times = emit.splat(mean), emit.splat(factor)
 
@@ -191,14 +191,14 @@ DOUBLES = ir.VectorType(F64, LANES)
 
 
 class Reduction(IntEnum):
-    """What columns are reduced to."""
+    """Reduction operations."""
 
     MEAN = 0
-    """The sum, divided by a number: for sums 1."""
+    """The sum divided by a number, which is 1 for sums."""
     MAXIMUM = 1
-    """The maximum, at least the lowest finite number; NaN is passed over."""
+    """The maximum, at least the lowest finite number; NaN is ignored."""
     MINIMUM = 2
-    """The minimum; NaN is passed over."""
+    """The minimum; NaN is ignored."""
     L1 = 3
     """The sum of absolute values."""
     L2 = 4
@@ -208,13 +208,14 @@ class Reduction(IntEnum):
 
 
 class Steps(NamedTuple):
-    """How vectors are reduced.
+    """The vector operations of a reduction.
 
     Args:
-        start: a vector that accumulators are at first.
-        step: returns an accumulator with a vector of f32 added to it.
-        join: returns two accumulators, or two numbers of them, as one.
-        finish: returns the result of an accumulator, or a number of it, as f64 where it is wide; it also takes the divisor.
+        start: the initial accumulator.
+        step: adds a vector of f32 to an accumulator.
+        join: combines two accumulators, or two numbers of them.
+        finish: returns the result of an accumulator, or of one number of it, given the divisor; wide
+            accumulators are f64.
     """
 
     start: Value
@@ -229,12 +230,12 @@ def doubles(x: float) -> Value:
 
 
 def widened(emit: Emit, x: Value) -> Value:
-    """Return a vector of f32 as f64."""
+    """Widen a vector of f32 to f64."""
     return emit.builder.fpext(x, DOUBLES)
 
 
 def larger(emit: Emit, so_far: Value, x: Value) -> Value:
-    """Return the larger of two numbers, the first where the second is NaN."""
+    """Return the larger of two numbers; the first if the second is NaN."""
     return _extreme(">", emit, so_far, x)
 
 
@@ -270,7 +271,7 @@ def spread(emit: Emit, x: Value) -> Value:
 
 
 def square_root(emit: Emit, x: Value) -> Value:
-    """Compute the square root of an f64, or of a vector of them."""
+    """Compute the square root of an f64 or a vector of f64."""
     return emit.intrinsic("llvm.sqrt", x)
 
 
@@ -309,7 +310,7 @@ class ReductionJob(ColumnsJob):
 def _reduce_columns(
     emit: Emit, code: Value, x: Value, stride: Value, length: Value, count: Value, out: Value, divisor: Value
 ) -> None:  # fmt: skip
-    """Reduce ``count`` columns of ``length`` elements, which are ``stride`` bytes apart."""
+    """Reduce ``count`` columns of ``length`` elements with a stride of ``stride`` bytes."""
 
     def go(steps: Steps) -> None:
         for offset, access in emit.strips(count, ABREAST):
@@ -327,7 +328,7 @@ def _reduce_columns(
 
 @instruction(*[types.int64] * 5)
 def _reduce_row(emit: Emit, code: Value, x: Value, count: Value, out: Value, divisor: Value) -> None:
-    """Reduce ``count`` elements that are next to each other."""
+    """Reduce ``count`` contiguous elements."""
 
     def go(steps: Steps) -> None:
         def step(so_far: Value, offset: Value, load: Load, _: Store) -> Value:
@@ -346,7 +347,7 @@ def _narrowed(emit: Emit, found: Value, kind: ir.Type) -> Value:
 
 @instruction(*[types.int64] * 5)
 def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: Value, out: Value) -> None:
-    """Compute softmax along ``count`` columns of ``length`` elements, which are ``stride`` bytes apart."""
+    """Compute softmax along ``count`` columns of ``length`` elements with a stride of ``stride`` bytes."""
     for offset, load, store in emit.vectors(count):
         source, target = emit.at(x, offset), emit.at(out, offset)
         with emit.loop(length, [source, emit.constant(float("-inf"))]) as (_, (at, so_far), following):
@@ -396,14 +397,14 @@ def _softmax_some(job: ColumnsJob, x: int, out: int, row: int, column: int) -> N
 
 
 SOFTMAX_COLUMNS = columns_task("softmax", _softmax_some)
-"""Compute softmax of A ``[outer, length, inner]`` along the axis in the middle."""
+"""Compute softmax of A ``[outer, length, inner]`` along the middle axis."""
 
 
 def reduce_columns(x: Array, out: Array, sizes: Sizes, code: int, divisor: int) -> None:
-    """Reduce a contiguous array of sizes ``[outer, length, inner]``; see `Reduction`."""
+    """Reduce the middle axis of a contiguous array ``[outer, length, inner]``; see `Reduction`."""
     run_columns(REDUCE, x, out, ReductionJob.fill(**column_sizes(sizes), code=code, divisor=divisor))
 
 
 def softmax_columns(x: Array, out: Array, sizes: Sizes) -> None:
-    """Compute softmax along the axis in the middle of a contiguous array of sizes ``[outer, length, inner]``."""
+    """Compute softmax along the middle axis of a contiguous array ``[outer, length, inner]``."""
     run_columns(SOFTMAX_COLUMNS, x, out, ColumnsJob.fill(**column_sizes(sizes)))

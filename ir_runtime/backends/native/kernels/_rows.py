@@ -1,4 +1,4 @@
-"""Rows of f32: copying, transposing, dot products and weighted sums."""
+"""Rows of f32: copies, transposes, dot products and weighted sums."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def copy_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 @instruction(*[types.int64] * 3)
 def _memcpy(emit: Emit, x: Value, size: Value, out: Value) -> None:
-    """Copy ``size`` bytes with memcpy of the C library."""
+    """Copy ``size`` bytes with C's memcpy."""
     places = [emit.pointer(place) for place in (out, x)]
     copy = emit.function("memcpy", ir.POINTER, ir.POINTER, ir.POINTER, I64)
     emit.builder.call(copy, [*places, size])
@@ -58,14 +58,14 @@ def copy_bytes(x: int, size: int, out: int) -> None:
 
 @instruction(*[types.int64] * 3)
 def copy_padded(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Copy ``count`` elements, and store zeros up to the end of the last vector."""
+    """Copy ``count`` elements, and fill the rest of the last vector with zeros."""
     for offset, load, _ in emit.vectors(count):
         emit.store(load(emit.at(x, offset)), emit.at(out, offset))
 
 
 @instruction(*[types.int64] * 6)
 def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value) -> None:
-    """Compute the dot products of a row with ``rows`` others, which are ``stride`` bytes apart."""
+    """Compute the dot products of a row with ``rows`` rows that are ``stride`` bytes apart."""
     builder = emit.builder
     at_once = 4
     steps = [builder.mul(stride, emit.i64(i)) for i in range(at_once)]
@@ -110,7 +110,7 @@ def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: 
 def add_weighted_rows(
     emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value
 ) -> None:
-    """Add the weighted sum of ``rows`` rows, which are ``stride`` bytes apart, to ``out``."""
+    """Add the weighted sum of ``rows`` rows, ``stride`` bytes apart, to ``out``."""
     for offset, access in emit.strips(count, 8):
         places = [emit.at(offset, 4 * LANES * j) for j in range(len(access))]
         start = [load(emit.at(out, place)) for (load, _), place in zip(access, places, strict=True)]
@@ -125,7 +125,7 @@ def add_weighted_rows(
 
 @instruction(*[types.int64] * 4)
 def transpose_square(emit: Emit, x: Value, stride: Value, out: Value, width: Value) -> None:
-    """Transpose a square of `LANES` rows, ``stride`` bytes apart, into rows that are ``width`` bytes apart."""
+    """Transpose a square of `LANES` rows, ``stride`` bytes apart, to rows that are ``width`` bytes apart."""
     builder = emit.builder
     rows = [emit.load(emit.at(x, builder.mul(stride, emit.i64(i)))) for i in range(LANES)]
     for i, row in enumerate(transpose_vectors(emit, rows)):
@@ -136,14 +136,14 @@ def transpose_square(emit: Emit, x: Value, stride: Value, out: Value, width: Val
 def transpose_part(
     emit: Emit, x: Value, stride: Value, rows: Value, columns: Value, out: Value, width: Value
 ) -> None:
-    """Transpose ``columns`` of ``rows``, up to `LANES` of both, as `transpose_square`; the last row fills up each vector."""
+    """Transpose up to `LANES` columns of up to `LANES` rows, like `transpose_square`; the last row pads each vector."""
     emit_transpose(emit, x, stride, rows, columns, out, width, emit.store)
 
 
 def emit_transpose(
     emit: Emit, x: Value, stride: Value, rows: Value, columns: Value, out: Value, width: Value, store: Store
 ) -> None:  # fmt: skip
-    """Emit the transpose of ``columns`` of ``rows``, up to `LANES` of both; ``store`` stores a vector that the last row fills up."""
+    """Emit the transpose of up to `LANES` columns of up to `LANES` rows; ``store`` stores a vector padded with the last row."""
     builder, (load, _) = emit.builder, emit.masked_access(columns)
     places, last = [x], emit.at(x, builder.mul(stride, builder.sub(rows, emit.i64(1))))
     for i in range(1, LANES):
@@ -169,7 +169,7 @@ def transpose_vectors(emit: Emit, rows: Sequence[Value]) -> list[Value]:
 
 
 def _swap_masks(step: int) -> tuple[Value, Value]:
-    """Return shuffle masks that swap off-diagonal blocks of two vectors."""
+    """Return the shuffle masks that swap off-diagonal blocks of two vectors."""
     low = [j if not j & step else LANES + j - step for j in range(LANES)]
     high = [j + step if not j & step else LANES + j for j in range(LANES)]
     kind = ir.VectorType(I32, LANES)

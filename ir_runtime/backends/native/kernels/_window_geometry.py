@@ -1,8 +1,8 @@
-"""The windows of convolutions, as rows of a product read them: in place, or from copies of lines between zeros.
+"""Convolution windows as rows of a product: read in place, or from copies of lines padded with zeros.
 
-A chunk of rows reads few lines, and copies of them stay in the cache. In these, rows of a window are contiguous, and at
-the same distances in all windows, so a row of a window is one tap, and a window has one address. Where a product has few
-channels, that is faster than looking up an address for each element of each window.
+A chunk of rows reads few lines, and their copies stay in the cache. In a copy, the rows of a window are
+contiguous and equally spaced in all windows, so a window row is one tap, and a window has one address. With
+few channels, that is faster than an address for each element of each window.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Layout(IntEnum):
-    """How rows are stored in the data; the last one is `PADDED`, of which copies are read."""
+    """The storage of rows in the data; `PADDED` rows are read from copies of lines."""
 
     MATRIX = 0
     VALID = 1
@@ -42,17 +42,17 @@ class Layout(IntEnum):
 
 
 class Windows(NamedTuple):
-    """The windows of a convolution; up to three numbers for spatial axes, and missing axes have length 1.
+    """The windows of a convolution, with up to three numbers for spatial axes; missing axes have length 1.
 
     Args:
-        lengths: of the data.
-        out: of the result.
-        strides: between windows.
-        pads: before the data.
-        kernel: lengths of a window.
-        dilations: between elements of a window.
-        element: bytes between neighbours along the last axis.
-        image: bytes between images.
+        lengths: the lengths of the data.
+        out: the lengths of the result.
+        strides: the distances between windows.
+        pads: the padding before the data.
+        kernel: the lengths of a window.
+        dilations: the distances between elements of a window.
+        element: the bytes between neighbours along the last axis.
+        image: the bytes between images.
     """
 
     lengths: Sequence[int]
@@ -65,7 +65,7 @@ class Windows(NamedTuple):
     image: int
 
     def share_inside(self) -> float:
-        """Return how much of the kernel is inside the data on average, along all axes but that of rows."""
+        """Return the mean fraction of the kernel inside the data, over all axes except that of rows."""
         if 0 in self.out:
             return 0.0  # of an empty result
         share = 1.0
@@ -76,18 +76,18 @@ class Windows(NamedTuple):
         return share
 
     def volume(self, name: str) -> tuple[int, ...]:
-        """Return one of the fields for three spatial axes."""
+        """Expand a field to three spatial axes."""
         numbers = getattr(self, name)
         return (*[int(name != "pads")] * (3 - len(numbers)), *numbers)
 
     def record(self) -> Array:
-        """Return the record that kernels read."""
+        """Return the windows in the kernels' layout."""
         axes = {name: self.volume(name) for name in self._fields[:-2]}
         return WindowRecord.fill(**axes, element=self.element, image=self.image)
 
 
 def tap_offsets(g: Windows, layout: Layout, merged: bool, groups: int, words: int) -> Array:
-    """Return the byte offset of each tap from the address of a row, for each group of ``words`` words of a pixel."""
+    """Return the byte offset of each tap from the row's address, for each group of ``words`` words of a pixel."""
     within = np.zeros(math.prod(g.kernel), np.int64)
     if layout is Layout.VALID:
         along = [1] * len(g.kernel)
@@ -105,7 +105,7 @@ LOOKUP_WORK, COPY_SHARE = 2.5, 0.04
 
 
 class CopiedLines(Descriptor):
-    """Copies of the lines of a chunk: lines of a plane of the kernel, bytes of one, and bytes in all."""
+    """The copies of a chunk's lines: lines per kernel plane, bytes per line, and bytes in all."""
 
     lines: i64
     pitch: i64
@@ -113,7 +113,7 @@ class CopiedLines(Descriptor):
 
 
 class CopyPlan(NamedTuple):
-    """The record that kernels read, and the byte offset of each tap."""
+    """The record in the kernels' layout, and the byte offset of each tap."""
 
     record: Array
     tap_offsets: Array
@@ -134,7 +134,7 @@ class CopyPlan(NamedTuple):
 
 
 def are_better_copied(windows: Windows, vectors: int, share: float) -> bool:
-    """Return whether copying is faster for a number of vectors of results, where a share of the taps is not skipped."""
+    """Return whether copying is faster for this many result vectors, given the fraction of taps that are not skipped."""
     if any(n != 1 for n in windows.dilations) or min(windows.pads) < 0:
         return False
     return windows.element // 4 * vectors * (1 - share + COPY_SHARE) < LOOKUP_WORK
@@ -142,7 +142,7 @@ def are_better_copied(windows: Windows, vectors: int, share: float) -> bool:
 
 @device
 def _copy_line(source: int, count: int, target: int, before: int, pitch: int) -> None:
-    """Copy a line between zeros; sizes in bytes, and nothing but zeros if ``count`` is negative."""
+    """Copy a line padded with zeros; sizes are in bytes, and a negative ``count`` stores only zeros."""
     if count < 0:
         clear_row(target, pitch // 4)
         return
@@ -157,7 +157,7 @@ def _copy_line(source: int, count: int, target: int, before: int, pitch: int) ->
 def _copy_lines(
     x: int, g: WindowRecord, copied: CopiedLines, room: int, image: int, plane: int, line: int, count: int
 ) -> None:
-    """Copy what ``count`` lines of windows of a plane read."""
+    """Copy the data read by ``count`` lines of windows of a plane."""
     element, tall = g.element, load_i64(g, WindowRecord.lengths + 1)
     deep, wide = load_i64(g, WindowRecord.lengths), load_i64(g, WindowRecord.lengths + 2)
     lines, pitch = copied.lines, copied.pitch
@@ -175,7 +175,7 @@ def _copy_lines(
 
 @device
 def copied_windows(places: int, x: int, job: GemmJob, first: int, rows: int, room: int) -> None:
-    """Copy what windows read to ``room``, and write the addresses of their first elements there."""
+    """Copy the data read by windows to ``room``, and write the addresses of their first elements there."""
     g, copied = WindowRecord.at(job.windows), CopiedLines.at(job.copied)
     deep, tall = load_i64(g, WindowRecord.out), load_i64(g, WindowRecord.out + 1)
     wide, pitch = load_i64(g, WindowRecord.out + 2), copied.pitch

@@ -1,7 +1,7 @@
-"""Sliding windows over NHWC maps and volumes: several windows of a row at a time, one vector of channels each.
+"""Sliding windows over NHWC maps and volumes: several windows of a row at a time, one channel vector each.
 
-Where a window reaches into padding, it reads a vector of fill values, so borders are hardly slower than the rest, and
-nothing is padded.
+A window that reaches into padding reads a vector of fill values, so borders cost little more than the
+interior, and no data is padded.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __all__ = [
     "pad_channels",
 ]
 Emitter = Callable[..., None]
-"""Emits one way of a `sliding_window` instruction."""
+"""Emits one of the ways of a `sliding_window` instruction."""
 Combine = Callable[[Emit, Value, Value, Value], Value]
-"""Combines the accumulator of a window, a vector of data, and one of weights."""
+"""Combines a window's accumulator with a data vector and a weight vector."""
 
 # Windows at a time: enough accumulators to hide the latency of FMA; usual row lengths are multiples.
 WINDOWS = 7
@@ -53,7 +53,7 @@ F32_SIZE = 4
 
 
 class SlidingWindows(Descriptor):
-    """Sliding windows over a map, as kernels read them."""
+    """Sliding windows over a map, in the kernels' layout."""
 
     height: i64
     width: i64
@@ -73,7 +73,7 @@ class SlidingWindows(Descriptor):
 def geometry(
     op: SlidingWindow, lengths: Sequence[int], channels: int, kernel: Sequence[int], spread: Sequence[int]
 ) -> dict[str, int]:
-    """Return the fields of `SlidingWindows`, for the last two axes."""
+    """Return the `SlidingWindows` fields for the last two axes."""
     before = [begin for begin, _ in op.pads(lengths, kernel)]
     of_axes = lengths, op.windows(lengths, kernel), kernel, op.strides, spread, before
     numbers = [number for of_each in of_axes for number in of_each[-2:]]
@@ -83,7 +83,7 @@ def geometry(
 
 @device
 def window_range(first: int, length: int, dilation: int, kernel: int) -> tuple[int, int]:
-    """Return the range of the elements of a window from ``first`` on that are inside ``length``."""
+    """Return the range of window elements, from ``first`` on, that lie inside ``length``."""
     low = (-first + dilation - 1) // dilation if first < 0 else 0
     high = (length - first + dilation - 1) // dilation if length > first else 0
     low, high = min(low, kernel), min(high, kernel)
@@ -91,12 +91,13 @@ def window_range(first: int, length: int, dilation: int, kernel: int) -> tuple[i
 
 
 def sliding_window(ways: Mapping[int, Emitter], more: Sequence[str] = ()) -> Instruction:
-    """Return an instruction that computes neighbouring windows, in one of several ways.
+    """Return an instruction that computes neighbouring windows in one of several ways.
 
-    Arguments: the number of the way; data, bytes between rows and between columns; weights; rows; planes, bytes
-    between those of the data and of the weights; result and bytes between its columns; initial values; index of the
-    first column, columns; fill values; columns of the kernel, its dilation, and the stride; then those of the types
-    ``more``, which the functions that store get.
+    Arguments: the number of the way; the data and the bytes between its rows and between its columns; the
+    weights; the number of rows; the number of planes, and the bytes between planes of the data and of the
+    weights; the result and the bytes between its columns; initial values; the first column and the number of
+    columns; fill values; kernel columns, dilation and stride. Arguments of the types ``more`` follow, which
+    are passed to the store functions.
     """
 
     def write(emit: Emit, form: Value, *given: Value) -> None:
@@ -106,7 +107,7 @@ def sliding_window(ways: Mapping[int, Emitter], more: Sequence[str] = ()) -> Ins
 
 
 def load_f32_vector(emit: Emit, address: Value, count: Value | None = None) -> Value:
-    """Load a vector of f32, or its first ``count`` lanes and zeros."""
+    """Load a vector of f32; with ``count``, only its first lanes, and zeros in the rest."""
     return emit.load(address) if count is None else emit.masked_load(address, emit.lane_mask(count))
 
 
@@ -115,7 +116,7 @@ def _store(emit: Emit, value: Value, address: Value, *_: Value, count: Value | N
 
 
 def store_f32_vector(emit: Emit, value: Value, address: Value, count: Value | None = None) -> None:
-    """Store a vector of f32, or its first ``count`` lanes."""
+    """Store a vector of f32; with ``count``, only its first lanes."""
     if count is None:
         emit.store(value, address)
     else:
@@ -123,15 +124,15 @@ def store_f32_vector(emit: Emit, value: Value, address: Value, count: Value | No
 
 
 class Memory(NamedTuple):
-    """How windows load data and store results: f32, as they are, or otherwise."""
+    """The functions with which windows load data and store results, by default as f32."""
 
     load: Callable[..., Value] = load_f32_vector
     """Takes an emitter and the address."""
     store: Callable[..., None] = _store
-    """Takes an emitter, a vector, its address, and the last arguments of the instruction."""
+    """Takes an emitter, a vector, its address, and the instruction's last arguments."""
 
     def of_lanes(self, count: Value) -> Memory:
-        """Return the same for the first ``count`` lanes only; both functions take them as a keyword."""
+        """Restrict both functions to the first ``count`` lanes, a keyword that they take."""
         return Memory(partial(self.load, count=count), partial(self.store, count=count))
 
 
@@ -139,7 +140,7 @@ F32 = Memory()
 
 
 def fixed_width_window(kernel: int, stride: int, padded: bool, memory: Memory = F32) -> Emitter:
-    """Emit products with a kernel of fixed width, whose windows share the columns they load; dilation is 1."""
+    """Emit products with a fixed-width kernel of dilation 1, whose windows share loaded columns."""
     beside, columns = WINDOWS, (WINDOWS - 1) * stride + kernel
 
     def write(  # noqa: PLR0913 (values in registers)
@@ -167,7 +168,7 @@ def fixed_width_window(kernel: int, stride: int, padded: bool, memory: Memory = 
 
 
 def general_window(combine: Combine, beside: int, memory: Memory = F32, narrow: bool = False) -> Emitter:
-    """Emit windows of any size, stride and dilation; of less than a vector of channels, the last argument, if ``narrow``."""
+    """Emit windows of any size, stride and dilation; if ``narrow``, of less than one channel vector, the last argument."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, planes: Value, behind: Value,
@@ -198,13 +199,13 @@ class Lines(NamedTuple):
     """The rows of a window.
 
     Args:
-        x: the address of the first row of the data.
-        down: bytes between two rows.
-        rows: how many a plane has.
-        weights: those of the first row.
-        planes: how many there are.
-        behind: bytes between planes of the data.
-        further: bytes between planes of the weights.
+        x: the address of the first data row.
+        down: the bytes between data rows.
+        rows: the number of rows in a plane.
+        weights: the weights of the first row.
+        planes: the number of planes.
+        behind: the bytes between planes of the data.
+        further: the bytes between planes of the weights.
     """
 
     x: Value
@@ -224,8 +225,8 @@ def add_lines(
 ) -> list[Value]:
     """Return the sums after all rows.
 
-    ``add_line`` takes the addresses of a row and its weights, and the sums; it returns the address of the next weights, and
-    the sums.
+    ``add_line`` takes the addresses of a row and of its weights, and the sums; it returns the advanced weight
+    address and the sums.
     """
     with emit.loop(lines.planes, [lines.x, lines.weights, *sums]) as (_, (plane, first, *known), behind):
         with emit.loop(lines.rows, [plane, first, *known]) as (_, (line, weights, *before), below):
@@ -241,13 +242,13 @@ def _load(emit: Emit, memory: Memory) -> Callable[[Value, Value], Value]:
 def _load_or_fill(
     emit: Emit, first: Value, width: Value, filler: Value, memory: Memory
 ) -> Callable[[Value, Value], Value]:
-    """Return a function that loads a column of the data, or fill values outside."""
+    """Return a function that loads a data column, or fill values outside the data."""
     address_of = address_or_fill(emit, first, width, filler)
     return lambda address, column: memory.load(emit, address_of(address, column))
 
 
 def address_or_fill(emit: Emit, first: Value, width: Value, filler: Value) -> Callable[[Value, Value], Value]:
-    """Return a function that returns the address of a column of the data, or that of fill values outside."""
+    """Return a function that returns the address of a data column, or of fill values outside the data."""
 
     def address_of(address: Value, column: Value) -> Value:
         exists = emit.builder.icmp_unsigned("<", emit.builder.add(first, column), width)
@@ -259,13 +260,13 @@ def address_or_fill(emit: Emit, first: Value, width: Value, filler: Value) -> Ca
 def store_windows(
     emit: Emit, values: Sequence[Value], y: Value, step: Value, memory: Memory, more: Sequence[Value]
 ) -> None:
-    """Store neighbouring windows, ``step`` bytes from each other."""
+    """Store neighbouring windows, ``step`` bytes apart."""
     for place, value in enumerate(values):
         memory.store(emit, value, emit.at(y, emit.builder.mul(step, emit.i64(place))), *more)
 
 
 def are_better_channels(x: Array) -> bool:
-    """Return whether many images of few channels are better one of many channels, which vectors are filled with."""
+    """Return whether to compute many images of few channels as one image of many channels, to fill vectors."""
     images, channels = x.shape[:2]
     return channels < LANES <= images * channels and x.itemsize == F32_SIZE and x.flags.c_contiguous
 
@@ -291,7 +292,7 @@ def drop_padding(y: Array, channels: int) -> Array:
 
 
 def _copy_elements(target: Array, source: Array) -> None:
-    """Copy elements of a map; all channels of one as one item, if they are contiguous: in a quarter of the time."""
+    """Copy map elements; contiguous channels are copied as one item, which is four times as fast."""
     channels = source.shape[-1]
     if channels and source.strides[-1] == source.itemsize:
         item = f"V{source.itemsize * channels}"

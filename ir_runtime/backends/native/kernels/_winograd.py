@@ -1,11 +1,11 @@
 """Winograd convolution F(4x4, 3x3) (Lavin and Gray 2016, arXiv:1509.09308): 36 multiplications per tile, not 144.
 
-Tiles of 6 by 6 elements that overlap by 2 are transformed. For each of the 36 transformed elements, the tiles are rows of
-a matrix that is multiplied with filters transformed when the model is compiled; the inverse transform gives 4 by 4
-results per tile. If there are many tiles, each thread takes blocks of tiles through all phases, in its own cache; else
-all threads share each phase.
+Tiles of 6 by 6 elements that overlap by 2 are transformed. For each of the 36 transformed elements, the tiles
+are the rows of a matrix that is multiplied by filters transformed at compile time; the inverse transform
+gives 4 by 4 results per tile. With many tiles, each thread takes blocks of tiles through all phases, in its
+own cache; otherwise all threads share each phase.
 
-A value that is not finite, or overflows, would spread over its whole tile; such tiles are computed directly.
+A value that is not finite, or overflows, would spread over its tile; such tiles are computed directly.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def transform_filters(w: Array, scale: Array) -> PackedPanels:
     """Transform filters into 36 packed matrices ``[C_in, C_out]``.
 
     Args:
-        w: ``[C_out, C_in, 3, 3]``, contiguous; both numbers of channels are multiples of `LANES`.
-        scale: multiplies each filter, ``[C_out]``.
+        w: the filters ``[C_out, C_in, 3, 3]``, contiguous; both channel counts are multiples of `LANES`.
+        scale: a factor for each filter, ``[C_out]``.
     """
     outputs, channels = w.shape[:2]
     panels = allocate_panels(TILE_ELEMENTS, outputs, channels)
@@ -52,7 +52,7 @@ def transform_filters(w: Array, scale: Array) -> PackedPanels:
 
 
 class TransformJob(Descriptor):
-    """The job of `_transform_all`: panels of one matrix, addresses, input channels."""
+    """The job of `_transform_all`: panels per matrix, addresses, and input channels."""
 
     panels: i64
     table: i64
@@ -82,7 +82,7 @@ def _transposed(rows: Sequence[Sequence[Value]]) -> list[list[Value]]:
 
 @instruction(*[types.int64] * 3)
 def _transform_filter(emit: Emit, taps: Value, out: Value, apart: Value) -> None:
-    """Transform the filters of a vector of columns, whose taps are in a row, to elements ``apart`` bytes from each other."""
+    """Transform the filters of a vector of columns, with the taps in a row, to elements ``apart`` bytes apart."""
     w = [emit.load(emit.at(taps, 4 * LANES * i)) for i in range(_TAPS)]
     rows = _transposed([_transform_three(emit, *w[b::3]) for b in range(3)])
     for a, row in enumerate(rows):
@@ -115,7 +115,7 @@ def _transform_all(call: int, job: TransformJob, out: int) -> None:
 
 
 class WinogradJob(Descriptor):
-    """The job of `winograd`: sizes, then addresses; with ``shared``, all threads work on each phase."""
+    """The job of `winograd`: sizes, then addresses; if ``shared``, all threads work on each phase."""
 
     images: i64
     height: i64
@@ -144,7 +144,7 @@ class WinogradJob(Descriptor):
 def _transform_input(
     job: WinogradJob, x: int, out: int, apart: int, begin: int, end: int, places: int
 ) -> None:
-    """Transform input tiles; the first one goes to ``out``."""
+    """Transform input tiles, storing the first at ``out``."""
     height, width, channels = job.height, job.width, job.channels
     down, across = (job.out_height + 3) // 4, (job.out_width + 3) // 4
     zeros, size = job.zeros, 4 * channels
@@ -166,7 +166,7 @@ def _transform_input(
 def _multiply_tiles(
     job: WinogradJob, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int
 ) -> None:
-    """Multiply tiles with one panel of one of the 36 matrices."""
+    """Multiply tiles by one panel of one of the 36 matrices."""
     panels = job.panels
     element = index // panels
     size = 4 * job.channels
@@ -215,7 +215,7 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
     job: WinogradJob, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
     spare: int,
 ) -> None:  # fmt: skip
-    """Transform output tiles; those that are not finite are computed directly."""
+    """Transform output tiles; tiles that are not finite are computed directly."""
     tall, wide, columns = job.out_height, job.out_width, job.out_channels
     down, across = (tall + 3) // 4, (wide + 3) // 4
     epilogue, size = job.epilogue, 4 * columns
@@ -266,7 +266,7 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
     counter: int, job: WinogradJob, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
     tiles: int, table: int, spare: int, stop: int,
 ) -> None:  # fmt: skip
-    """Run phase by phase on all tiles, with a barrier after each; a unit is a tile or a panel."""
+    """Run each phase on all tiles, followed by a barrier; a unit is a tile or a panel."""
     for tile in each_counted(counter, tiles):
         _transform_input(job, x, source + 4 * tile * job.channels, before, tile, tile + 1, table)
         fetch_add(counter + 8)
@@ -283,7 +283,7 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
 
 @Task
 def winograd(call: int, job: WinogradJob, y: int, x: int, first: int, second: int) -> None:
-    """Convolves 3 by 3 filters; `_winograd` makes the job."""
+    """Convolve with 3 by 3 filters; see `WinogradJob`."""
     counter = shared_counters(call)
     channels, columns, block = job.channels, job.out_channels, job.block_tiles
     tiles = job.images * ((job.out_height + 3) // 4) * ((job.out_width + 3) // 4)
@@ -331,8 +331,8 @@ class Winograd:
     """A convolution with transformed filters, and its epilogue.
 
     Args:
-        filters: ``[C_out, C_in, 3, 3]``.
-        epilogue: is applied to the results.
+        filters: the filters, ``[C_out, C_in, 3, 3]``.
+        epilogue: the layers applied to the result.
     """
 
     filters: Array
@@ -357,7 +357,7 @@ class Winograd:
         self, x: Array, shape: Sequence[int], pads: Sequence[tuple[int, int]], y: Array, extras:
         Sequence[Array],
     ) -> None:  # fmt: skip
-        """Convolve ``x``, flat but of NHWC ``shape``, into ``y`` of NHWC shape."""
+        """Convolve flattened ``x`` of NHWC ``shape`` into ``y`` of NHWC shape."""
         key = (*shape, *y.shape, threads())
         if (found := self._jobs.get(key)) is None:
             if len(self._jobs) >= 64:
@@ -370,14 +370,14 @@ class Winograd:
         parallel_for(winograd.address, job, y, x, first, second, self._threads(y.shape))
 
     def _threads(self, out: Sequence[int]) -> int:
-        """Return how many threads share the work for a result of NHWC shape."""
+        """Return the number of threads for a result of NHWC shape."""
         work = TILE_ELEMENTS * _tiles(out) * self.filters.shape[0] * self.filters.shape[1]
         return threads_for(computed=work // 2)
 
     def _job(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]], out: Sequence[int]
     ) -> tuple[Array, int]:
-        """Return a job, and the size of the scratch memory for transformed tiles that its threads share."""
+        """Return a job, and the size of its threads' shared scratch memory for transformed tiles."""
         n, height, width, channels = shape
         tall, wide, outputs = out[1:]
         tiles, panels = _tiles(out), self.panels
@@ -394,7 +394,7 @@ class Winograd:
         return job, scratch
 
     def _block(self, tiles: int, channels: int, count: int) -> tuple[int, bool]:
-        """Return the tiles of a block, and whether threads share one, phase by phase."""
+        """Return the tiles of a block, and whether threads share it, phase by phase."""
         block = max(min(TILE_BLOCK, BLOCK_BYTES // (4 * TILE_ELEMENTS * channels) // 6 * 6), 6)
         if count == 1 or tiles >= 2 * count * block:
             return min(block, tiles), False
@@ -406,5 +406,5 @@ class Winograd:
 
 
 def _tiles(out: Sequence[int]) -> int:
-    """Return the tiles of a result of NHWC shape."""
+    """Return the number of tiles in a result of NHWC shape."""
     return out[0] * -(-out[1] // 4) * -(-out[2] // 4)

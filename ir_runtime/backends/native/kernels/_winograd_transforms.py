@@ -1,4 +1,4 @@
-"""Winograd transforms of F(4x4, 3x3): of input tiles and output tiles."""
+"""Winograd transforms of F(4x4, 3x3), for input tiles and output tiles."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _output_transform(emit: Emit, m: Sequence[Value]) -> list[Value]:
 
 @instruction(*[types.int64] * 4)
 def transform_input(emit: Emit, places: Value, count: Value, out: Value, apart: Value) -> None:
-    """Transform ``count`` vectors of an input tile; ``places`` is a table of the addresses of its elements."""
+    """Transform ``count`` vectors of an input tile; ``places`` is a table of element addresses."""
     builder = emit.builder
     addresses = [emit.load(emit.at(places, 8 * i), I64) for i in range(TILE_ELEMENTS)]
     with emit.loop(count) as (i, _, _following):
@@ -58,9 +58,10 @@ def transform_output(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: Value, apart: Value, places: Value, others: Value, bias: Value, count: Value, check: Value,
     low: Value, high: Value,
 ) -> None:  # fmt: skip
-    """Transform ``count`` vectors of an output tile, and store the results at the addresses of a table.
+    """Transform ``count`` vectors of an output tile, and store the results at the addresses in a table.
 
-    ``others`` is a table of residuals, or 0. The number stored at ``check`` is 0, or NaN if a result is not finite.
+    ``others`` is a table of residual addresses, or 0. Stores 0 at ``check``, or NaN if a result is not
+    finite.
     """
     builder = emit.builder
     bounds = emit.splat(low), emit.splat(high)

@@ -1,4 +1,4 @@
-"""Bucketize of f32, shared among threads."""
+"""Bucketize of f32, shared by threads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FEW = 128
 
 
 class BucketizeJob(Descriptor):
-    """The job of `_bucketize`: how many numbers and buckets there are, whether a bound is above its bucket, bytes of a result."""
+    """The job of `_bucketize`: numbers of values and of buckets, whether a bound belongs to the upper bucket, bytes per result."""
 
     count: i64
     buckets: i64
@@ -48,7 +48,7 @@ class BucketizeJob(Descriptor):
 def _if_counted(
     emit: Emit, size: ir.Value, bound: ir.Value, number: ir.Value, is_right: ir.Value
 ) -> ir.Value:
-    """Return ``size`` if a bound is counted for a number, else 0, without a branch."""
+    """Return ``size`` if a bound counts for a number, else 0, without a branch."""
     builder = emit.builder
     above, within = (_is_counted(emit, bound, number, both) for both in (True, False))
     holds = builder.select(builder.icmp_signed("!=", is_right, emit.i64(0)), above, within)
@@ -56,7 +56,10 @@ def _if_counted(
 
 
 def _is_counted(emit: Emit, bound: ir.Value, number: ir.Value, is_right: bool) -> ir.Value:
-    """Return whether a bound is below a number; unless ``is_right``, whether it is not above: NaN compares with nothing."""
+    """Return whether a bound is below a number; unless ``is_right``, whether it is not above.
+
+    Comparisons with NaN are false.
+    """
     builder = emit.builder
     if is_right:
         return builder.fcmp_ordered("<", bound, number)
@@ -68,7 +71,7 @@ def _count_bounds(
     emit: Emit, size: ir.Value, is_right: ir.Value, x: ir.Value, count: ir.Value, buckets: ir.Value, length: ir.Value,
     out: ir.Value,
 ) -> None:  # fmt: skip
-    """Compare numbers with each bound: for few of them, that takes less time than to search by halves."""
+    """Compare numbers with every bound; for few bounds, that is faster than a binary search."""
 
     def go(kind: ir.Type, is_right: bool) -> None:
         for index, _, mask in emit.masked_strips(count):
@@ -90,7 +93,7 @@ def _count_bounds(
 
 @device
 def _ascends(buckets: int, length: int) -> bool:
-    """Return whether each bound is at least the one before."""
+    """Return whether bounds are ascending."""
     place = 1
     while place < length and load_f32(buckets, place - 1) <= load_f32(buckets, place):
         place += 1
@@ -99,9 +102,9 @@ def _ascends(buckets: int, length: int) -> bool:
 
 @Task
 def _bucketize(call: int, job: BucketizeJob, out: int, x: int, buckets: int) -> None:
-    """Count the buckets B below each number A, by comparisons or a binary search; a unit is a chunk of numbers.
+    """Count the buckets B below each number of A by comparisons or a binary search; a unit is a chunk of numbers.
 
-    The search is that of the reference, step by step: so they agree on bounds that do not ascend, too.
+    The search follows the reference step by step, so the results agree even for bounds that do not ascend.
     """
     mode = keep_denormals()
     count, length = job.count, job.buckets
@@ -126,7 +129,7 @@ def _bucketize(call: int, job: BucketizeJob, out: int, x: int, buckets: int) -> 
 
 @backend.accelerates(Bucketize)
 def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
-    """f32."""
+    """Support f32."""
     if not is_f32(data, buckets) or op.output_type not in (ElementType.i32, ElementType.i64):
         return None
     _bucketize.prepare()

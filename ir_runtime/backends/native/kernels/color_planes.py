@@ -1,4 +1,4 @@
-"""NV12 and I420 to RGB: a vector of pixels of a row at a time, in f32 and with the roundings of the reference."""
+"""NV12 and I420 to RGB, one vector of pixels of a row at a time, in f32 and with the reference's roundings."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ _Conversion: TypeAlias = NV12ToRGBBase | I420ToRGBBase
 class ColorJob(Descriptor):
     """The job of `_colors`.
 
-    Pairs of rows, of all images and of one; pixels of a row; bytes of a number; bytes from one image to the next, of Y and of
-    the others; where U and V begin, and bytes between the numbers of one; how pixels are computed; whether blue comes first.
+    Fields: row pairs of all images and of one image; pixels per row; bytes per number; bytes between images,
+    for Y and for U and V; the offsets of U and V, and the bytes between numbers of one; the conversion;
+    whether blue comes first.
     """
 
     pairs: i64
@@ -53,7 +54,7 @@ class ColorJob(Descriptor):
 
 
 def _spread(emit: Emit, address: Register, kind: ir.Type, step: int) -> Register:
-    """Load numbers of a half plane, each of which is for two pixels, as f32."""
+    """Load numbers of a half-resolution plane as f32, each repeated for two pixels."""
     count = LANES // 2 * step - (step - 1)  # no number after the last one
     found = _load(emit, address, kind, count)
     picked = [lane // 2 * step for lane in range(LANES)]
@@ -67,7 +68,7 @@ def _as_f32(emit: Emit, numbers: Register) -> Register:
 
 
 def _bounded(emit: Emit, x: Register, kind: ir.Type) -> Register:
-    """Return colours from 0 to 255; integers are rounded, halves up."""
+    """Clamp colours to 0 to 255; integers are rounded, ties upward."""
     limited = emit.minimum(emit.maximum(x, emit.constant(0)), emit.constant(255))
     if kind == F32:
         return limited
@@ -77,7 +78,7 @@ def _bounded(emit: Emit, x: Register, kind: ir.Type) -> Register:
 def _store_pixels(
     emit: Emit, first: Register, second: Register, third: Register, kind: ir.Type, out: Register
 ) -> None:
-    """Interleave three vectors."""
+    """Interleave three colour vectors and store the pixels."""
     builder, wide = emit.builder, ir.VectorType(I32, 2 * LANES)
     both = builder.shuffle_vector(first, second, ir.Constant(wide, list(range(2 * LANES))))
     last = builder.shuffle_vector(third, third, ir.Constant(wide, list(range(2 * LANES))))
@@ -87,7 +88,7 @@ def _store_pixels(
 
 
 def _pixels(kind: ir.Type, step: int) -> Callable[..., None]:
-    """Return the emitter of a vector of pixels of numbers of a type; those of half planes are ``step`` numbers apart."""
+    """Return the emitter of a pixel vector for a number type; half-resolution planes have a step of ``step`` numbers."""
 
     def write(emit: Emit, y: Register, u: Register, v: Register, out: Register, blue_first: Register) -> None:
         def times(factor: float, x: Register) -> Register:
@@ -112,20 +113,23 @@ def _load(emit: Emit, address: Register, kind: ir.Type, count: int) -> Register:
 
 
 _WAYS = [_pixels(kind, step) for kind in (BYTE, F32) for step in (1, 2)]
-"""The ways to compute pixels: of u8 and of f32, from planes for each of U and V, and from one in which they take turns."""
+"""The conversions: of u8 and f32, with separate U and V planes, and with one interleaved plane."""
 
 
 @instruction(*[types.int64] * 6)
 def _convert(emit: Emit, form: Register, *given: Register) -> None:
-    """Compute a vector of pixels. Arguments: the way; addresses of Y, U, V and of the result; whether blue comes first."""
+    """Compute a vector of pixels.
+
+    Arguments: the conversion; the addresses of Y, U, V and the result; whether blue comes first.
+    """
     emit.switch(form, {number: partial(way, emit, *given) for number, way in enumerate(_WAYS)})
 
 
 @Task
 def _colors(call: int, job: ColorJob, out: int, luma: int, u: int, v: int) -> None:
-    """Convert planes of Y, U and V to pixels; a unit is two rows with the same U and V.
+    """Convert Y, U and V planes to pixels; a unit is two rows that share U and V.
 
-    The last vector of a row overlaps the one before.
+    The last vector of a row overlaps the previous one.
     """
     pairs, width, size = job.pairs, job.width, job.size
     step, form = job.chroma_step, job.form
@@ -146,7 +150,7 @@ def _colors(call: int, job: ColorJob, out: int, luma: int, u: int, v: int) -> No
 
 @backend.accelerates(NV12toRGB, NV12toBGR, I420toRGB, I420toBGR)
 def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
-    """u8 or f32; images that are narrower than a vector are left to the reference."""
+    """Support u8 and f32; images narrower than a vector are left to the reference."""
     if any(plane.element is not planes[0].element for plane in planes) or planes[0].element not in _TYPES:
         return None
     _colors.prepare()
@@ -175,7 +179,7 @@ def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
 
 @lru_cache(maxsize=64)
 def _job(op: _Conversion, form: int, shape: tuple[int, ...], size: int, inputs: int) -> Array:
-    """Return the job for an image of a shape, whose planes are that many inputs; one has all of them."""
+    """Return the job for an image shape and number of planes; one plane holds all three components."""
     images, height, width, _ = shape
     luma, in_turns = height * width * size, isinstance(op, NV12ToRGBBase)
     half = luma // 4

@@ -1,4 +1,4 @@
-"""Concatenation: of maps along their channels, stored last, with an epilogue; and of small tensors of a recorded run."""
+"""Concatenation: of maps along channels stored last, with an epilogue; and of small tensors in a recorded run."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ __all__: list[str] = []
 
 
 def join_by_copies(parts: Sequence[Array], axis: int) -> Array:
-    """Return arrays of one dtype and at least one axis joined along an axis, by tasks where that is possible.
+    """Concatenate arrays of one dtype and rank of at least 1 along an axis, with tasks where possible.
 
-    The axes of the result are in memory as those of the first array are that is not broadcast.
+    The result has the memory order of the first array that is not broadcast.
     """
     first = next((x for x in parts if all(x.strides)), parts[0])
     order = sorted(range(first.ndim), key=lambda at: -abs(first.strides[at]))
@@ -67,14 +67,14 @@ def _differ(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
 MIN_SIZE = 1 << 14
 # Layouts whose plans are cached.
 MAX_PLANS = 16
-# Elements of the map of a unit: what is read stays in the L1 cache.
+# Map elements per unit: its data stays in the L1 cache.
 ROWS_PER_UNIT = 32
 
 
 class ConcatJob(Descriptor):
-    """The job of `concat`; addresses of rows of factors and summands, 0 for none, and of the epilogue.
+    """The job of `concat`: the addresses of rows of factors and of summands, and of the epilogue; 0 for none.
 
-    ``size`` is the number of bytes of an element of the result. Results in bf16 have no epilogue.
+    ``size`` is the size of a result element in bytes. bf16 results have no epilogue.
     """
 
     rows: i64
@@ -87,7 +87,7 @@ class ConcatJob(Descriptor):
 
 
 class Part(Descriptor):
-    """One input; ``is_rounded`` if it is f32 while the result is bf16."""
+    """An input; ``is_rounded`` if it is f32 and the result bf16."""
 
     data: i64
     row_stride: i64
@@ -100,7 +100,7 @@ def _scale_columns(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: ir.Value, stride: ir.Value, rows: ir.Value, count: ir.Value, out: ir.Value, width: ir.Value,
     scale: ir.Value, shift: ir.Value,
 ) -> None:  # fmt: skip
-    """Compute ``x * scale + shift`` for rows ``scale`` and ``shift``."""
+    """Compute ``x * scale + shift``; ``scale`` and ``shift`` are rows."""
     for offset, load, store in emit.vectors(count):
         factor, more = load(emit.at(scale, offset)), load(emit.at(shift, offset))
         with emit.loop(rows, [emit.at(x, offset), emit.at(out, offset)]) as (_, (at, target), following):
@@ -110,7 +110,7 @@ def _scale_columns(  # noqa: PLR0913 (values in registers)
 
 @device
 def _put(x: int, out: int, count: int, size: int, is_rounded: int) -> None:
-    """Copy ``count`` numbers of ``size`` bytes, or round them to that size."""
+    """Copy ``count`` numbers of ``size`` bytes, or round f32 to bf16."""
     if is_rounded != 0:
         round_row(x, count, out, count)
     else:
@@ -119,7 +119,7 @@ def _put(x: int, out: int, count: int, size: int, is_rounded: int) -> None:
 
 @device
 def _copy_part(job: ConcatJob, entry: Part, start: int, some: int, target: int, column: int) -> None:
-    """Copy the channels of an input, which begin at a byte of a row, of some elements of the map."""
+    """Copy one input's channels of ``some`` map elements to their byte offset ``column`` in result rows."""
     stride, count = entry.row_stride, entry.channels
     size, source = job.size, entry.data + start * stride
     width = size * job.channels
@@ -133,7 +133,7 @@ def _copy_part(job: ConcatJob, entry: Part, start: int, some: int, target: int, 
 
 @Task
 def concat(call: int, job: ConcatJob, out: int, table: int, first: int, second: int) -> None:
-    """Join the inputs whose `Part` is in A, and apply the epilogue, whose extra tensors are B and C."""
+    """Concatenate the inputs described by each `Part` in A, and apply the epilogue with extra tensors B and C."""
     rows, size = job.rows, job.size
     width = size * job.channels
     for start, end in each_chunk(call, rows, ROWS_PER_UNIT):
@@ -148,7 +148,7 @@ def concat(call: int, job: ConcatJob, out: int, table: int, first: int, second: 
 
 @Task
 def _locate(call: int, job: int, out: int, x: int) -> None:
-    """Write to the result a copy of the job, a `Part`, with the address of A."""
+    """Copy the job, a `Part`, to the result, with the address of A filled in."""
     for index in range(Part.words):
         store_i64(out, index, load_i64(job, index))
     store_i64(out, Part.data, x)
@@ -156,7 +156,7 @@ def _locate(call: int, job: int, out: int, x: int) -> None:
 
 @backend.accelerates(Concat)
 def channels(op: Concat, *parts: Value) -> KernelTemplate | None:
-    """f32 ``[N, C, spatial...]`` along the channels, stored with these last; of maps and volumes with an epilogue."""
+    """Support f32 ``[N, C, spatial...]`` along the channels, stored channels-last; maps and volumes have an epilogue."""
     rank = parts[0].shape.rank or 0
     if not is_f32(*parts) or rank < 3 or any(part.shape.rank != rank for part in parts):
         return None
@@ -170,23 +170,23 @@ def channels(op: Concat, *parts: Value) -> KernelTemplate | None:
 
 @dataclass(frozen=True)
 class _Channels(FusedKernel):
-    """Joins channels; a result that is stored in bf16 has no epilogue, and inputs that may be stored so, too."""
+    """Concatenates channels; a bf16 result has no epilogue, and its inputs may be bf16, too."""
 
     def reads_bf16(self, place: int) -> bool:
         """Return whether an input may be stored in bf16."""
         return self.epilogue.rounds
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
-        """Return a kernel that also computes ``op``, or ``None``."""
+        """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
         return None if self.bf16.result else super().fuse(op, inputs, place)
 
 
 class _Plan(NamedTuple):
-    """How maps of one layout are joined."""
+    """The concatenation of maps of one layout."""
 
     job: Array
     table: Array
-    """A `Part` for each; a call fills in the addresses."""
+    """One `Part` per input; each call fills in the addresses."""
     shape: tuple[int, ...]
     large: bool
 
@@ -202,7 +202,7 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
     _locate.prepare()
 
     def plan(parts: Sequence[Array]) -> _Plan | None:
-        """Return ``None`` for what NumPy joins."""
+        """Return the plan for inputs, or ``None`` to leave them to NumPy."""
         n, _, *lengths = parts[0].shape
         shape = (n, *lengths, sum(x.shape[1] for x in parts))
         alike = all((x.shape[0], *x.shape[2:]) == shape[:-1] for x in parts)
@@ -218,18 +218,19 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
 
     def kernel(*arrays: Array) -> Array:
         parts = arrays[:count]
-        key = (RECORD.get() is None, *[(x.shape, x.strides, x.itemsize) for x in parts])
-        if key not in plans:
-            if len(plans) >= MAX_PLANS:
-                plans.clear()
-            plans[key] = plan(parts)
-        if (found := plans[key]) is None:
+        while True:
+            key = (RECORD.get() is None, *[(x.shape, x.strides, x.itemsize) for x in parts])
+            if key not in plans:
+                if len(plans) >= MAX_PLANS:
+                    plans.clear()
+                plans[key] = plan(parts)
+            if (found := plans[key]) is not None:
+                break
             if is_plain and RECORD.get() is not None and {x.dtype for x in parts} == {stored}:
                 return join_by_copies(parts, op.axis % parts[0].ndim)
             if is_plain or len({(x.shape[0], *x.shape[2:]) for x in parts}) > 1:
                 return np.asarray(join(parts))  # which raises, if lengths differ
-            maps = (channels_first(contiguous(channels_last(x))) for x in parts)
-            return kernel(*maps, *arrays[count:])
+            parts = tuple(channels_first(contiguous(channels_last(x))) for x in parts)
         table = _located(found.table, parts)
         y = empty(found.shape, stored)
         first, second = packed.extra_arrays(arrays[count:], 1)
@@ -240,7 +241,7 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
 
 
 def _located(table: Array, parts: Sequence[Array]) -> Array:
-    """Return a table with the addresses of the inputs; by tasks where they are recorded, as addresses change."""
+    """Return a table with the inputs' addresses; in a recorded run, tasks fill it, since addresses change."""
     if RECORD.get() is None:
         found = table.copy()
         found[:, Part.data] = [x.ctypes.data for x in parts]
@@ -252,7 +253,7 @@ def _located(table: Array, parts: Sequence[Array]) -> Array:
 
 
 def _rows(epilogue: Epilogue) -> tuple[Array, Array]:
-    """Return factors and summands of the channels, empty if there are none."""
+    """Return the factors and summands of the channels, empty if there are none."""
     scale, shift = epilogue.scale, epilogue.shift
     if scale is None and shift is None:
         return UNUSED, UNUSED
@@ -265,25 +266,25 @@ def _rows(epilogue: Epilogue) -> tuple[Array, Array]:
 
 
 def _in_rows(x: Array) -> bool:
-    """Return whether channels are contiguous, and elements of the map at equal distances."""
+    """Return whether channels are contiguous and map elements equally spaced."""
     axes = [axis for axis in (0, *range(2, x.ndim)) if x.shape[axis] != 1]
     whole = all(x.strides[a] == x.strides[b] * x.shape[b] for a, b in pairwise(axes))
     return (x.strides[1] == x.itemsize or x.shape[1] == 1) and whole
 
 
 def _part(x: Array, size: int) -> Array:
-    """Return the `Part` of an input without its address."""
+    """Return the `Part` of an input, without its address."""
     along = next((axis for axis in range(x.ndim - 1, 1, -1) if x.shape[axis] != 1), 0)
     return Part.fill(data=0, row_stride=x.strides[along], channels=x.shape[1], is_rounded=x.itemsize > size)
 
 
-# Results with more elements are left to others; those of 4 bytes are mostly copied by rows, as fast as by NumPy.
+# Results with more elements are left to other kernels; those of 4 bytes are mostly copied by rows, as fast as by NumPy.
 MAX_SMALL_SIZE, MAX_ROW_SIZE = 1 << 16, 1 << 20
 
 
 @backend.accelerates(Concat)
 def small(op: Concat, *parts: Value) -> Kernel | None:
-    """Few elements, or an open number of them, along any axis: where a run is recorded, by tasks, so that the replay does not end there."""
+    """Support small or dynamic sizes along any axis: in a recorded run, tasks copy them so that the replay continues."""
     rank = parts[0].shape.rank
     if not rank or any(part.shape.rank != rank for part in parts):
         return None

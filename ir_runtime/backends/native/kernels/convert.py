@@ -64,21 +64,21 @@ _HAS_F16 = TARGET.vectors.name == "neon" or TARGET.has("f16c")
 
 
 def _widened(kind: Kind, emit: Emit, x: Register) -> Register:
-    """Return numbers of a real type as f32."""
+    """Convert a real type to f32."""
     if kind is Kind.BF16:
         return emit.builder.bitcast(emit.builder.shl(emit.builder.zext(x, INTS), splat_bits(16)), VECTOR)
     return emit.builder.fptrunc(x, VECTOR) if kind is Kind.F64 else emit.builder.fpext(x, VECTOR)
 
 
 def _narrowed(kind: Kind, emit: Emit, x: Register) -> Register:
-    """Return f32 as another real type."""
+    """Convert f32 to another real type."""
     if kind is Kind.BF16:
         return rounded_bf16(emit, x)
     return emit.builder.fpext(x, F64S) if kind is Kind.F64 else emit.builder.fptrunc(x, _HALVES)
 
 
 def _truncated(kind: Kind, emit: Emit, x: Register) -> Register:
-    """Return f32 rounded towards zero as an integer of 32 or 64 bits, its lowest where none fits, then cut to size."""
+    """Truncate f32 to i32 or i64, with the lowest integer on overflow, then reduce it to the target's size."""
     builder = emit.builder
     bits, integers = (64, I64S) if kind is Kind.I64 else (32, INTS)
     limit = 2.0 ** (bits - 1)
@@ -92,12 +92,12 @@ def _truncated(kind: Kind, emit: Emit, x: Register) -> Register:
 
 
 def _as_real(kind: Kind, emit: Emit, x: Register) -> Register:
-    """Return integers as f32."""
+    """Convert integers to f32."""
     return emit.builder.uitofp(x, VECTOR) if kind is Kind.U8 else emit.builder.sitofp(x, VECTOR)
 
 
 def _resized(source: Kind, target: Kind, emit: Emit, x: Register) -> Register:
-    """Return integers of another size, modulo that."""
+    """Convert integers to another size, modulo that size."""
     before, after = (_STORED[kind].element.width for kind in (source, target))
     if before == after:
         return x
@@ -108,14 +108,14 @@ def _resized(source: Kind, target: Kind, emit: Emit, x: Register) -> Register:
 
 
 def _is_set(kind: Kind, emit: Emit, x: Register) -> Register:
-    """Return whether numbers are not 0."""
+    """Return whether numbers are nonzero."""
     zero = ir.Constant(_STORED[kind], None)
     compare = emit.builder.fcmp_unordered if kind is Kind.F32 else emit.builder.icmp_unsigned
     return emit.builder.zext(compare("!=", x, zero), I8S)
 
 
 def _formulas() -> dict[tuple[Kind, Kind], Callable[[Emit, Register], Register]]:
-    """Return what converts a vector, for each source and target."""
+    """Return the conversion of a vector for each pair of source and target."""
     found: dict[tuple[Kind, Kind], Callable[[Emit, Register], Register]] = {}
     for real in _REALS:
         found[real, Kind.F32] = partial(_widened, real)
@@ -154,12 +154,12 @@ def _pairs() -> dict[tuple[ElementType, ElementType], int]:
 
 
 PAIRS = _pairs()
-"""The numbers of the conversions that there are, by source and target."""
+"""The indices of the supported conversions, by source and target."""
 
 
 @instruction(*[types.int64] * 4)
 def convert_elements(emit: Emit, pair: Register, x: Register, count: Register, out: Register) -> None:
-    """Convert ``count`` elements by the conversion of a number."""
+    """Convert ``count`` elements with a scalar conversion."""
 
     def go(source: Kind, target: Kind) -> None:
         for index, _, mask in emit.masked_strips(count):
@@ -179,12 +179,12 @@ def _convert_row(job: BroadcastJob, out: int, x: int, _b: int, _c: int, count: i
 
 
 CONVERT = broadcast_task("_convert", _convert_row)
-"""Converts the numbers A."""
+"""Convert the numbers A."""
 
 
 @backend.accelerates(Convert)
 def convert(op: Convert, data: Value) -> Kernel | None:
-    """The conversions of `PAIRS`; few numbers are converted where a run is recorded, so that the replay does not end there."""
+    """Support the conversions of `PAIRS`; few numbers are converted only in a recorded run, so that the replay continues."""
     pair = PAIRS.get((data.element, op.destination_type))
     if pair is None:
         return None
@@ -200,7 +200,7 @@ def convert(op: Convert, data: Value) -> Kernel | None:
 
 
 def _is_dense(x: Array) -> bool:
-    """Return whether elements are contiguous, with their axes in some order."""
+    """Return whether an array is contiguous in some axis order."""
     if x.flags.c_contiguous:
         return True
     order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
@@ -208,7 +208,7 @@ def _is_dense(x: Array) -> bool:
 
 
 def _convert_distinct(evaluate: Callable[[Array], Array], x: Array) -> Array:
-    """Convert numbers; those that stand for several ones of a broadcast array once."""
+    """Convert numbers, each number of a broadcast array only once."""
     if 0 not in x.strides or not x.size:
         return evaluate(x)
     distinct = tuple(slice(None if stride else 1) for stride in x.strides)

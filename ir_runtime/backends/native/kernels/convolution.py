@@ -1,13 +1,14 @@
-"""Convolutions, dense or of groups with several channels each; filters are constant, or computed and packed by the run.
+"""Convolutions, dense or with several channels per group, by filters that are constant or computed and packed in the run.
 
-They are implicit GEMMs: windows are rows of a product, without im2col. If no window reaches into padding, a row of the
-kernel is contiguous, and one tap; else each element is a tap, or lines are copied between zeros. In f32, images with few
-channels stay planar (NCHW) and are padded first: there, a tap is a row of the kernel in one channel. In bf16, they become
-pixels of four numbers.
+They are implicit GEMMs: windows are rows of a product, without im2col. If no window reaches into padding, a
+kernel row is contiguous and one tap; otherwise each element is a tap, or lines are copied with zero padding.
+In f32, images with few channels stay planar (NCHW) and are padded first, and a tap is a kernel row in one
+channel. In bf16, their pixels become four numbers.
 
-With few output channels, a filter is repeated, moved by one stride each time, so one window gives the results of several;
-windows are as much further apart. A moved filter multiplies data outside its window by zeros, which is wrong for
-infinities and NaN: with those, each filter is computed by itself.
+With few output channels, a filter is repeated, shifted by one stride each time, so that one window gives
+several neighbouring results, and windows are correspondingly further apart. A shifted filter multiplies data
+outside its window by zeros, which is wrong for infinities and NaN; such data is computed one result at a
+time.
 """
 
 from __future__ import annotations
@@ -61,12 +62,12 @@ from .padding import pad_images
 __all__ = ["neighbours", "repeated"]
 
 PIXEL = 4
-"""Numbers of a pixel."""
+"""The number of values in a pixel."""
 PIXEL_BYTES = 2 * PIXEL
 
 
 class PictureJob(Descriptor):
-    """The job of `_pictures`: sizes of the data and of the result, and the place of the data in it."""
+    """The job of `_pictures`: sizes of data and result, and the position of the data in the result."""
 
     images: i64
     channels: i64
@@ -81,7 +82,7 @@ class PictureJob(Descriptor):
 
 @instruction(*[types.int64] * 5)
 def _interleave(emit: Emit, a: Register, b: Register, c: Register, d: Register, out: Register) -> None:
-    """Round `LANES` numbers of each of four channels, and store them pixel by pixel."""
+    """Round `LANES` numbers of four channels to bf16, and store them pixel by pixel."""
     builder, pairs = emit.builder, []
     for first, second in ((a, b), (c, d)):
         low, high = (builder.zext(as_bf16(emit, emit.load(each)), INTS) for each in (first, second))
@@ -105,7 +106,7 @@ def _convert_row(source: int, plane: int, channels: int, width: int, zeros: int,
 
 @Task
 def _pictures(call: int, job: PictureJob, out: int, x: int) -> None:
-    """Convert pictures; a unit is a row of the result."""
+    """Convert images to bf16 pixels; a unit is a result row."""
     channels, height = job.channels, job.height
     width, tall = job.width, job.out_height
     wide, left = job.out_width, job.left
@@ -127,11 +128,11 @@ _ZEROS = np.zeros(LANES, np.float32)
 
 
 def bf16_pictures(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
-    """Return pictures ``[N, C, H, W]`` as ``[N, H', W', 4]`` of bf16, with borders of zeros.
+    """Convert images ``[N, C, H, W]`` to bf16 ``[N, H', W', 4]`` with zero borders.
 
     Args:
-        x: up to four channels of f32.
-        pads: the border before and behind each of the last two axes.
+        x: the f32 images, of up to four channels.
+        pads: the borders before and after each of the last two axes.
     """
     n, channels, height, width = x.shape
     (top, bottom), (left, right) = pads
@@ -157,7 +158,7 @@ MIN_SAVED = 0.25
 
 
 def neighbours(op: Convolution, data: Value, w: Array) -> int:
-    """Return how many results of a row one window should give, 1 if filters are better left as they are."""
+    """Return the number of neighbouring results that one window should give; 1 to leave the filters unchanged."""
     shape, outputs, wide = data.shape, len(w), w.shape[-1]
     if wide == 1 or outputs > LANES // 2 or op.auto_pad != "explicit" or op.dilations[-1] != 1:
         return 1
@@ -175,7 +176,7 @@ def widened(
     op: Convolution, w: Array, epilogue: Epilogue, count: int, make: Callable[[Convolution, Array, Epilogue],
     Kernel],
 ) -> Kernel:  # fmt: skip
-    """Return the kernel that ``make`` returns for filters that give ``count`` neighbours at once."""
+    """Return the kernel that ``make`` builds for filters giving ``count`` neighbouring results at once."""
     outputs, wide, step = len(w), w.shape[-1], op.strides[-1]
     filters = np.zeros((count, *w.shape[:-1], wide + (count - 1) * step), np.float32)
     for place in range(count):
@@ -200,20 +201,20 @@ def widened(
 
 
 def _is_finite(x: Array) -> bool:
-    """Return whether all numbers are finite; large ones, whose sum is not, may be taken for infinities."""
+    """Return whether all numbers are finite; numbers whose sum overflows may count as infinite."""
     with np.errstate(all="ignore"):
         return math.isfinite(x.sum())
 
 
 def _reshaped(x: Array, channels: int) -> Array:
-    """Return the same memory with another number of channels: neighbours in a row become channels, or the reverse."""
+    """Reshape the same memory to another number of channels: row neighbours become channels, or the reverse."""
     stored = contiguous(moveaxis(x, 1, -1))
     *lead, columns, known = stored.shape
     return channels_first(stored.reshape(*lead, columns * known // channels, channels))
 
 
 def repeated(epilogue: Epilogue, count: int) -> Epilogue:
-    """Return the epilogue for ``count`` repetitions of the columns."""
+    """Return the epilogue with columns repeated ``count`` times."""
     scale, shift = (None if row is None else np.tile(row, count) for row in (epilogue.scale, epilogue.shift))
     post_ops = tuple(_repeated_post_op(post_op, count) for post_op in epilogue.post_ops)
     return replace(epilogue, scale=scale, shift=shift, post_ops=post_ops)
@@ -234,7 +235,7 @@ MIN_BF16_CHANNELS, PICTURE_RANK = 3, 4
 
 @backend.accelerates(Convolution)
 def dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Constant f32 filters over one to three spatial axes."""
+    """Support constant f32 filters over one to three spatial axes."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
@@ -243,7 +244,7 @@ def dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None
 
 
 def _algorithm(op: Convolution, data: Value, w: Array) -> tuple[KernelFactory, Bf16Tensors]:
-    """Return the algorithm for the filters, and the tensors that it can read and store in bf16."""
+    """Return the algorithm for filters, and the tensors that it can read and store in bf16."""
     products = asked_products()
     if _pointwise(op, w.shape[2:]):
         return lambda epilogue: _pointwise_kernel(w, epilogue, products), products.bf16_tensors(w.shape[1])
@@ -277,7 +278,7 @@ def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Ac
 
 @backend.accelerates(GroupConvolution)
 def grouped(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Constant f32 filters of several channels each."""
+    """Support constant f32 filters with several channels per group."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1) or is_by_windows(w):
         return None
@@ -291,13 +292,13 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate
 
 
 def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
-    """Return whether windows are single elements without stride and padding."""
+    """Return whether windows are single elements, without stride and padding."""
     single = math.prod(kernel) == 1 and all(s == 1 for s in op.strides)
     return single and not any(map(any, op.pads((1,) * len(kernel), kernel)))
 
 
 def _prefers_winograd(op: ForwardConvolution, data: Value, w: Array, products: Products) -> bool:
-    """Return whether Winograd, in f32, is faster."""
+    """Return whether Winograd in f32 is faster."""
     if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
         return False
     out = [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))]
@@ -423,13 +424,13 @@ def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
 
 @backend.accelerates(Convolution)
 def computed_dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """f32 filters of known lengths over one to three spatial axes."""
+    """Support f32 filters of static shape over one to three spatial axes."""
     return _offer(op, data, filters, (1, *filters.shape.static) if filters.shape.is_static else None)
 
 
 @backend.accelerates(GroupConvolution)
 def computed_groups(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """f32 filters of known lengths, of several channels each."""
+    """Support f32 filters of static shape with several channels per group."""
     shape = filters.shape.static if filters.shape.is_static else None
     return None if shape is None or shape[1:3] == (1, 1) else _offer(op, data, filters, shape)
 
@@ -437,7 +438,7 @@ def computed_groups(op: GroupConvolution, data: Value, filters: Value) -> Kernel
 def _offer(
     op: ForwardConvolution, data: Value, filters: Value, shape: tuple[int, ...] | None
 ) -> KernelTemplate | None:
-    """Return a kernel for filters ``[G, C_out, C_in, kernel...]``, or ``None``."""
+    """Return a kernel for filters ``[G, C_out, C_in, kernel...]``, or ``None`` if they are not supported."""
     if shape is None or 0 in shape or filters.known() is not None or not is_f32(data, filters):
         return None
     return FusedOfRun(
@@ -448,7 +449,7 @@ def _offer(
 
 
 def _accepts_computed(op: ForwardConvolution, given: tuple[int, ...], shape: Sequence[int]) -> Accepts:
-    """Accept filters of this shape, and data that they fit."""
+    """Accept filters of this shape and matching data."""
     extents = [op.extent(axis, length) for axis, length in enumerate(shape[3:])]
     fits = filter_lengths(shape[0] * shape[2], extents)
     return lambda x, w, *_: w.shape == given and fits(x)

@@ -1,4 +1,4 @@
-"""Cumulative sums, added up in the order of the reference: along columns by vectors, and along rows by vectors of rows."""
+"""Cumulative sums in the reference's order: along columns by vectors, along rows by vectors of rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NONE = -0.0
 
 
 class CumSumJob(ColumnsJob):
-    """The job of `CUMSUM`: 1 or 0 for each attribute of the operation."""
+    """The job of `CUMSUM`, with 1 or 0 for each boolean attribute of the operation."""
 
     exclusive: i64
     reverse: i64
@@ -44,7 +44,7 @@ class CumSumJob(ColumnsJob):
 def _sum_columns(
     emit: Emit, x: Emitted, stride: Emitted, length: Emitted, count: Emitted, out: Emitted, exclusive: Emitted
 ) -> None:  # fmt: skip
-    """Sum ``count`` columns of ``length`` elements, which are ``stride`` bytes apart, before it is negative."""
+    """Sum ``count`` columns of ``length`` elements with a stride of ``stride`` bytes, negative to sum backwards."""
     builder = emit.builder
     is_exclusive = builder.icmp_signed("!=", exclusive, emit.i64(0))
 
@@ -66,7 +66,7 @@ def _sum_columns(
 def _sum_rows(
     emit: Emit, x: Emitted, stride: Emitted, length: Emitted, out: Emitted, exclusive: Emitted
 ) -> None:
-    """Sum `LANES` rows of ``length`` elements, which are ``stride`` bytes apart: squares are transposed in registers."""
+    """Sum `LANES` rows of ``length`` elements, ``stride`` bytes apart, transposing squares in registers."""
     builder = emit.builder
     is_exclusive = builder.icmp_signed("!=", exclusive, emit.i64(0))
     steps = [builder.mul(stride, emit.i64(i)) for i in range(LANES)]
@@ -135,12 +135,12 @@ def _sum_several_rows(job: CumSumJob, x: int, out: int, first: int, end: int) ->
 
 
 CUMSUM = columns_task("cumsum", _sum_some, _sum_several_rows)
-"""Sum A ``[outer, length, inner]`` along the axis in the middle."""
+"""Sum A ``[outer, length, inner]`` along the middle axis."""
 
 
 @backend.accelerates(CumSum)
 def cumsum(op: CumSum, data: Value, axis: Value | None = None) -> Kernel | None:
-    """f32 along a known axis."""
+    """Support f32 along a constant axis."""
     known, rank = (0,) if axis is None else axis.ints(), data.shape.rank
     if not is_f32(data) or not rank or known is None or len(known) != 1 or not -rank <= known[0] < rank:
         return None

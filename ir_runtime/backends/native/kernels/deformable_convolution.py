@@ -1,6 +1,7 @@
-"""Deformable convolutions of one group with constant filters: what filters see becomes columns of a product.
+"""Deformable convolutions with one group and constant filters: windows are sampled to columns of a product.
 
-A column is interpolated between two by two pixels, a vector of channels at a time; channels are last.
+A column element is interpolated from two by two pixels, one channel vector at a time; channels are stored
+last.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ _CORNERS = 4
 class DeformedColumnsJob(Descriptor):
     """The job of `DEFORMED_COLUMNS`.
 
-    ``parts`` of ``part_channels`` have offsets of their own; ``down`` and ``across`` are addresses of f64, where the window of
-    each position begins; ``has_mask`` whether C is read. Columns are those of ``units`` from ``first_unit`` on, of which
-    the first row is ``first_row`` of all.
+    ``parts`` of ``part_channels`` channels have separate offsets; ``down`` and ``across`` are addresses of
+    f64 with the start of each position's window. ``has_mask`` says whether C is read. The columns are those
+    of ``units`` units from ``first_unit`` on; ``first_row`` is the index of their first row.
     """
 
     units: i64
@@ -75,7 +76,7 @@ class DeformedColumnsJob(Descriptor):
 
 @dataclass(frozen=True)
 class _Between:
-    """The two pixels along an axis that positions are between: f64, which of them are seen, and their weights."""
+    """The two pixels around positions along an axis: f64 indices, visibility, and weights."""
 
     pixels: tuple[Register, Register]
     seen: tuple[Register, Register]
@@ -87,7 +88,7 @@ def _constant(number: float) -> Register:
 
 
 def _between(emit: Emit, place: Register, inside: Register, length: Register, zeros: bool) -> _Between:
-    """Return the pixels on both sides; all of them are pixels, also where they are not seen."""
+    """Return the pixels around positions, clamped to the image."""
     builder, none = emit.builder, _constant(0)
     place = builder.select(inside, place, none)
     before, after = emit.intrinsic("llvm.floor", place), emit.intrinsic("llvm.ceil", place)
@@ -105,14 +106,14 @@ def _between(emit: Emit, place: Register, inside: Register, length: Register, ze
 
 
 def _place(emit: Emit, start: Register, offset: Register, shift: Register, mask: Register) -> Register:
-    """Return f64 positions along an axis, of the first lanes: starts and offsets in memory, and the place in the kernel."""
+    """Return f64 positions of the first lanes along an axis: window starts plus offsets, both in memory, plus a kernel shift."""
     builder, starts = emit.builder, emit.masked_load(start, mask, _DOUBLES, 8)
     begin = builder.fadd(starts, emit.splat(builder.sitofp(shift, _DOUBLE)))
     return builder.fadd(begin, builder.fpext(emit.masked_load(offset, mask), _DOUBLES))
 
 
 def _corners(zeros: bool) -> Instruction:
-    """Return an instruction that stores the pixels of up to `LANES` positions, -1 where none is seen, and their weights."""
+    """Return an instruction that stores the corner pixels of up to `LANES` positions, -1 if outside, and their weights."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, table: Register, down: Register, across: Register, offset: Register, apart: Register, i: Register, j: Register,
@@ -218,7 +219,7 @@ def _task(name: str, zeros: bool) -> Task:
 DEFORMED_COLUMNS = {
     zeros: _task(f"_deformed_{'zeros' if zeros else 'nothing'}", zeros) for zeros in (False, True)
 }
-"""Compute the columns of data A at offsets B, times a mask C; by whether there are zeros around the data."""
+"""Sample the columns of data A at offsets B, times a mask C; indexed by whether the data is zero-padded."""
 
 
 # Numbers of the columns that are made and multiplied at once, so that they stay in the cache.
@@ -227,14 +228,14 @@ BLOCK = 1 << 20
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
 def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> KernelTemplate | None:
-    """f32."""
+    """Support f32."""
     if (w := filters_of(op, data, *others)) is None:
         return None
     return FusedKernel(lambda epilogue: _kernel(op, w, len(others) > 2, epilogue), 1)
 
 
 class _Block(NamedTuple):
-    """Rows of the columns that are made and multiplied at once, and the job that makes them."""
+    """Column rows that are sampled and multiplied at once, and the sampling job."""
 
     first: int
     end: int
@@ -245,7 +246,7 @@ def _blocks(
     op: DeformableConvolutionBase, kernel: Sequence[int], channels: int, has_mask: bool, images: int,
     lengths: Sequence[int], fit: WindowFit,
 ) -> list[_Block]:  # fmt: skip
-    """Return the blocks for data of some lengths."""
+    """Return the blocks for data of these lengths."""
     down, across = _starts(op, fit)
     positions, parts = down.size, op.deformable_group
     vectors = -(-positions // LANES)
@@ -269,7 +270,7 @@ def _blocks(
 
 
 def _starts(op: DeformableConvolutionBase, fit: WindowFit) -> tuple[Array, Array]:
-    """Return where the window of each position begins, down and across."""
+    """Return the start of each position's window, down and across."""
     rows, columns = (
         np.arange(count, dtype=np.float64) * stride - before
         for count, stride, (before, _) in zip(fit.out, op.strides, fit.pads, strict=True)

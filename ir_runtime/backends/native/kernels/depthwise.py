@@ -1,8 +1,8 @@
 """Depthwise convolution, and windows over groups of several channels, in NHWC layout.
 
-A task computes rows of the result in blocks of columns and channels that stay in the L1 cache. Windows that are a dilation
-apart share the columns that they load. Where groups have several channels, the lanes of a vector are channels of the
-result: their factors are one number of the data, or one vector of it, permuted, if it holds several groups.
+A task computes result rows in blocks of columns and channels that stay in the L1 cache. Windows one dilation
+apart share loaded columns. In groups of several channels, vector lanes are result channels; their factors are
+one broadcast number of the data, or a permuted data vector if it holds several groups.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ __all__ = ["GROUP_CHANNELS", "DEPTHWISE"]
 
 
 class DepthwiseJob(SlidingWindows):
-    """The job of `DEPTHWISE`; ``out_height`` counts the rows of all images, sizes are bytes of a number.
+    """The job of `DEPTHWISE`; ``out_height`` counts the rows of all images, and sizes are the bytes of a number.
 
-    Windows have ``kernel_depth`` planes at most, each ``plane_rows`` rows of the data behind the one before. Groups have
-    ``group_channels``; data and weights of ``channel_block`` channels stay in the L1 cache. ``more`` is added to the way.
-    Windows that are computed together are ``spread`` columns of the result apart.
+    Windows have at most ``kernel_depth`` planes, ``plane_rows`` data rows apart. Groups have
+    ``group_channels`` channels; data and weights of ``channel_block`` channels fit the L1 cache. ``more`` is
+    added to the number of the way. Windows computed together are ``spread`` result columns apart.
     """
 
     group_channels: i64
@@ -85,7 +85,7 @@ class DepthwiseJob(SlidingWindows):
 
 
 class RowWindow(Descriptor):
-    """The window of a row of the result: the first row of data, its row of the kernel, the number of rows and planes."""
+    """The window of a result row: its first data row and kernel row, and its numbers of rows and planes."""
 
     data_row: i64
     kernel_row: i64
@@ -94,14 +94,15 @@ class RowWindow(Descriptor):
 
 
 TAPS = 3
-"""Elements of the kernel at a time."""
+"""The number of kernel elements at a time."""
 
 AddTaps = Callable[[int, Register, Register, Register, list[Register]], list[Register]]
-"""Returns the sums after some elements of a row, given how many, the address of the data, its column, and the weights."""
+"""Returns the sums after elements of a row, given their number, the data address, its column, and the
+weights."""
 
 
 def spread_window(padded: bool, memory: Memory) -> Emitter:
-    """Emit windows of stride 1 and any width, a dilation apart."""
+    """Emit windows of stride 1 and any width that are one dilation apart."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Register, down: Register, right: Register, w: Register, rows: Register, planes: Register, behind: Register,
@@ -141,9 +142,9 @@ def spread_window(padded: bool, memory: Memory) -> Emitter:
 def _inside(
     emit: Emit, first: Register, width: Register, kernel: Register, dilation: Register
 ) -> tuple[Register, Register]:
-    """Return the first element of a row of the kernel that some window has inside the data, and how many such there are.
+    """Return the first element of a kernel row that lies inside the data for any window, and the number of such elements.
 
-    With a dilation, all are taken: which are inside would take divisions.
+    With a dilation, all elements are returned, since finding those inside would take divisions.
     """
     builder, none = emit.builder, emit.i64(0)
 
@@ -162,7 +163,7 @@ def _all_taps(
     emit: Emit, count: Register, across: Register, dilation: Register, begin: Sequence[Register], add_taps:
     AddTaps,
 ) -> list[Register]:  # fmt: skip
-    """Return the sums after ``count`` elements, which begin at an address of the data, a column, and weights."""
+    """Return the sums after ``count`` elements, given the first data address, its column, and the weights."""
     builder, now = emit.builder, list(begin)
     many = builder.sdiv(count, emit.i64(TAPS))
     rest = builder.sub(count, builder.mul(many, emit.i64(TAPS)))
@@ -180,12 +181,12 @@ def _all_taps(
 
 
 GROUP_CHANNELS = tuple(2**power for power in range(1, LANES.bit_length()))
-"""The numbers of channels of groups that fill a vector."""
+"""The group sizes that fill a vector."""
 
 Factors = Callable[[Register], Register]
-"""Returns the factors of the lanes from the address of an element of the data."""
+"""Returns the lanes' factors, given the address of a data element."""
 AddChannel = Callable[[Register, Factors, list[Register]], list[Register]]
-"""Returns the sums after a channel, given the byte offset of its weights, its factors, and the sums before."""
+"""Returns the sums after a channel, given the byte offset of its weights, its factors, and the previous sums."""
 
 
 def _permuted(emit: Emit, channels: int, channel: int) -> Factors:
@@ -214,7 +215,7 @@ def _add_channels(
 
 
 def fixed_width_groups(channels: int, kernel: int, stride: int, padded: bool, memory: Memory) -> Emitter:
-    """Emit a kernel of fixed width over groups of `GROUP_CHANNELS`, whose windows share the factors; dilation is 1."""
+    """Emit a fixed-width kernel of dilation 1 over groups of `GROUP_CHANNELS`, whose windows share factors."""
     beside, columns, size = WINDOWS, (WINDOWS - 1) * stride + kernel, 4 * LANES * channels
 
     def write(  # noqa: PLR0913 (values in registers)
@@ -283,17 +284,17 @@ def general_groups(channels: int, beside: int, memory: Memory) -> Emitter:
 
 
 FIXED_WIDTHS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
-"""Kernels of a fixed width, by width and stride; add `_PADDED` where windows reach into padding."""
+"""Fixed-width kernels, by width and stride; add `_PADDED` if windows reach into padding."""
 _PADDED = 10
 # All other kernels, by how many windows are computed at a time.
 _GENERAL, _GENERAL_FEW, _GENERAL_ONE = 7, 8, 9
 SPREAD = 6
-"""Windows of any width and dilation, of stride 1, that are a dilation apart."""
+"""Windows of stride 1 and any width and dilation that are one dilation apart."""
 BF16_SIZE = 2
 GROUPED_WIDTHS = (3, 1), (3, 2)
-"""Kernels of a fixed width over groups."""
+"""Fixed-width kernels over groups."""
 GROUP_WAYS = {channels: 20 * index for index, channels in enumerate(GROUP_CHANNELS)}
-"""What is added to the way for groups of some numbers of channels."""
+"""The offset of the way for each supported group size."""
 
 
 def _multiply_add(emit: Emit, sum: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
@@ -309,7 +310,7 @@ def _store_clamped(
 def _store_rounded(
     emit: Emit, value: Register, address: Register, low: Register, high: Register, size: Register
 ) -> None:
-    """Store numbers of 4 bytes, or of 2: those are bf16."""
+    """Store 4-byte numbers, or 2-byte numbers as bf16."""
     clamped = emit.minimum(emit.maximum(value, emit.splat(low)), emit.splat(high))
     with emit.builder.if_else(emit.builder.icmp_signed("==", size, emit.i64(2))) as (rounded, exact):
         with rounded:
@@ -354,7 +355,7 @@ _slide_bf16 = sliding_window(_ways(Memory(load_bf16, _store_rounded)), _MORE)
 
 
 def _windows_of(slide: Instruction) -> Device[..., None]:
-    """Return a function that computes the same columns and channels of some rows of the result."""
+    """Return a function that computes the same columns and channels of several result rows."""
 
     def compute(  # noqa: PLR0913 (values in registers)
         form: int, job: DepthwiseJob, x: int, y: int, right: int, pitch: int, start: int, stop: int, first: int, begin: int, end: int,
@@ -390,7 +391,7 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
 
 @device
 def _bounds(job: DepthwiseJob) -> tuple[np.float32, np.float32]:
-    """Return the bounds of results; none if they are those of a sum with the residual."""
+    """Return the bounds of results; none if they apply to the sum with the residual."""
     low, high = job.epilogue.low, job.epilogue.high
     if job.epilogue.has_residual != 0:
         low, high = np.float32(-np.inf), np.float32(np.inf)
@@ -399,7 +400,7 @@ def _bounds(job: DepthwiseJob) -> tuple[np.float32, np.float32]:
 
 @device
 def _apply(job: DepthwiseJob, partner: int, second: int, y: int, at: int, columns: int) -> None:
-    """Apply the rest of the epilogue to some columns of a row of the result."""
+    """Apply the rest of the epilogue to columns of a result row."""
     epilogue, channels = job.epilogue, job.channels
     if epilogue.has_residual != 0:
         apply_epilogue(epilogue, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
@@ -411,7 +412,7 @@ def _apply(job: DepthwiseJob, partner: int, second: int, y: int, at: int, column
 def _apply_rows(
     job: DepthwiseJob, partner: int, second: int, y: int, start: int, end: int, column: int, count: int
 ) -> None:
-    """Apply the rest of the epilogue to ``count`` columns of some rows of the result."""
+    """Apply the rest of the epilogue to ``count`` columns of several result rows."""
     pixel, columns = F32_SIZE * job.channels, job.out_width
     for index in range(start, end):
         _apply(job, partner, second, y, (index * columns + column) * pixel, count)
@@ -419,14 +420,14 @@ def _apply_rows(
 
 @device
 def _next_column(place: int, several: int, columns: int) -> int:
-    """Return the first column after ``several``, the last of which overlap earlier ones."""
+    """Return the first column after ``several``; the last group overlaps earlier columns."""
     following: int = min(place + several, columns - several) if place + several < columns else columns
     return following
 
 
 @device
 def _form(job: DepthwiseJob, beside: int, first: int) -> int:
-    """Return the way in which windows are computed, the first of which begins at column ``first``."""
+    """Return the way to compute windows from column ``first`` on."""
     form, wide = job.way, job.kernel_width
     more = job.more
     if form == 0 or beside < WINDOWS:
@@ -457,7 +458,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
     """Return the task of depthwise convolutions.
 
     Args:
-        name: of its function.
+        name: the name of the task.
         slide: computes neighbouring windows.
     """
     compute = _windows_of(slide)
@@ -502,14 +503,12 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
 
 
 DEPTHWISE = depthwise_task("_depthwise", _slide)
-"""Compute several rows of the result; the same columns of all rows first, so that their data stay in the L1 cache.
-
-The data are f32, and so are results before they are rounded, if they are.
-"""
+"""Compute several result rows; the same columns of all rows come first, so that their data stays in the L1
+cache. The data is f32, and so are results before any rounding."""
 GROUPED = depthwise_task("_grouped", _slide_groups)
-"""The same for groups of `GROUP_CHANNELS`."""
+"""Like `DEPTHWISE`, for groups of `GROUP_CHANNELS`."""
 BF16_DEPTHWISE = depthwise_task("_bf16_depthwise", _slide_bf16)
-"""The same for data that are bf16. Sums are f32, as are weights."""
+"""Like `DEPTHWISE`, for bf16 data; weights and sums are f32."""
 
 
 # Rows of the result of a block, and vectors of channels with one weight for each element of the kernel, whose data and
@@ -519,7 +518,7 @@ ROW_BLOCK, CHANNEL_BLOCK = 8, 8
 
 @backend.accelerates(GroupConvolution)
 def depthwise(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Constant f32 filters ``[C, 1, 1, kernel...]`` over one to three spatial axes, or of groups as `is_by_windows` says."""
+    """Support constant f32 filters ``[C, 1, 1, kernel...]`` over one to three spatial axes, or groups that `is_by_windows` accepts."""
     w = filters.known()
     if w is None or not is_f32(data, filters) or w.ndim not in (4, 5, 6):
         return None
@@ -535,14 +534,14 @@ def depthwise(op: GroupConvolution, data: Value, filters: Value) -> KernelTempla
 
 
 def is_by_windows(w: Array) -> bool:
-    """Return whether groups of several channels are computed in windows, as depthwise convolutions are."""
+    """Return whether to compute groups of several channels by windows, like depthwise convolutions."""
     groups, outputs, channels = w.shape[:3]
     fits = channels in GROUP_CHANNELS and outputs == channels and groups * outputs >= LANES
     return fits and bool(np.isfinite(w).all()) and asked_products() is F32_PRODUCTS
 
 
 def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> Kernel:
-    """Return the kernel; with ``bf16``, its data may be stored so."""
+    """Return the kernel; if ``bf16``, its data may be stored in bf16."""
     spatial, channels, inputs = w.ndim - 3, math.prod(w.shape[:2]), w.shape[2]
     ahead = (1,) * (3 - spatial)
     op, kernel = _of_volumes(op, ahead), (*ahead, *w.shape[3:])
@@ -609,7 +608,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
 
 
 def _row_table(op: GroupConvolution, images: int, lengths: tuple[int, ...], kernel: tuple[int, ...]) -> Array:
-    """Return a `RowWindow` for each row of the result, given the lengths of three axes."""
+    """Return a `RowWindow` for each result row, given the lengths of three axes."""
     planes, rows = (_ranges(op, axis, lengths, kernel) for axis in (0, 1))
     deep, down = planes[:, None], rows[None]
     table = np.empty((images, len(planes), len(rows), RowWindow.words), np.int64)
@@ -621,7 +620,7 @@ def _row_table(op: GroupConvolution, images: int, lengths: tuple[int, ...], kern
 
 
 def _ranges(op: GroupConvolution, axis: int, lengths: tuple[int, ...], kernel: tuple[int, ...]) -> Array:
-    """Return, for each window along an axis: its first element inside the data, which one of the kernel it is, how many are."""
+    """Return for each window along an axis: its first data element, its first kernel element inside, and the number inside."""
     stride, spread, (before, _) = op.strides[axis], op.dilations[axis], op.pads(lengths, kernel)[axis]
     found = []
     for index in range(op.windows(lengths, kernel)[axis]):
@@ -632,7 +631,7 @@ def _ranges(op: GroupConvolution, axis: int, lengths: tuple[int, ...], kernel: t
 
 
 def _of_volumes(op: GroupConvolution, ahead: tuple[int, ...]) -> GroupConvolution:
-    """Return the same convolution for data with as many axes of length 1 before the spatial ones."""
+    """Return the same convolution with leading spatial axes of length 1 added."""
     zeros = (0,) * len(ahead)
     return GroupConvolution(
         strides=(*ahead, *op.strides), dilations=(*ahead, *op.dilations), pads_begin=(*zeros, *op.pads_begin),
@@ -643,7 +642,7 @@ def _of_volumes(op: GroupConvolution, ahead: tuple[int, ...]) -> GroupConvolutio
 def _pack_weights(w: Array) -> Array:
     """Pack weights ``[C, inputs, depth, height, width]`` as ``[vector, depth, height, width, input, lane]``.
 
-    The last vector overlaps.
+    The last vector overlaps the previous one.
     """
     places = np.minimum(np.arange(0, len(w), LANES), len(w) - LANES)
     channels = places[:, None] + np.arange(LANES)

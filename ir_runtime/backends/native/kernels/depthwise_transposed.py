@@ -1,8 +1,9 @@
-"""Depthwise transposed convolution in NHWC layout, as the bilinear upsampling of segmentation networks.
+"""Depthwise transposed convolution in NHWC layout, as for the bilinear upsampling of segmentation networks.
 
-Element ``o`` of an axis reads the data at ``(o + cut - k * dilation) / stride``, for those elements ``k`` of the kernel
-for which that is an integer and inside: the first of them, and how many there are, follow from ``o``. Elements a stride
-apart read the same elements of the kernel, and neighbours of the data; such runs are computed several elements at a time.
+Element ``o`` along an axis reads data at ``(o + cut - k) / stride`` for the kernel offsets ``k`` (multiples
+of the dilation) that give an integer inside the data: ``o`` determines the first of them and their number.
+Elements one stride apart read the same kernel elements and neighbouring data; such runs are computed several
+elements at a time.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ AT_ONCE = 8
 class SpreadJob(Descriptor):
     """The job of `_spread`.
 
-    Sizes: rows of the result, also of a unit and of an image; its columns and channels; rows and columns of the data. Bytes
-    between the elements of the kernel, and the rows and columns of data, that an element of the result reads one after the
-    other; the data go backwards. Addresses: a `SpreadRun` for each row of an image, and those of columns with their number;
-    weights ``[height, width, channels]``, bias, epilogue.
+    Sizes: result rows in all, per unit and per image; result columns and channels; data rows and columns.
+    Bytes between the successive kernel elements, data rows and data columns that one result element reads;
+    the data go backwards. Addresses: a `SpreadRun` for each row of an image, and those of columns with their
+    number; weights ``[height, width, channels]``; bias; epilogue.
     """
 
     rows: i64
@@ -70,9 +71,9 @@ class SpreadJob(Descriptor):
 
 
 class SpreadRun(Descriptor):
-    """Elements of an axis that are a stride apart: the first one, and their number.
+    """Elements along an axis that are one stride apart: the first, and their number.
 
-    The first one reads ``taps`` elements of the kernel, from ``kernel`` on, and of the data, from ``data`` on.
+    The first reads ``taps`` elements, starting at ``kernel`` in the kernel and at ``data`` in the data.
     """
 
     start: i64
@@ -83,7 +84,7 @@ class SpreadRun(Descriptor):
 
 
 class SpreadAxis(NamedTuple):
-    """An axis of a transposed convolution: lengths of data and result, of which ``begin`` elements are cut off before."""
+    """An axis of a transposed convolution: lengths of data and result; ``begin`` elements are cropped at the start."""
 
     length: int
     out_length: int
@@ -94,12 +95,12 @@ class SpreadAxis(NamedTuple):
 
     @property
     def steps(self) -> tuple[int, int]:
-        """How far the elements of the kernel that one element reads are apart, and those of the data."""
+        """The step between kernel elements, and between data elements, that one result element reads."""
         common = math.gcd(self.stride, self.dilation)
         return self.stride // common, self.dilation // common
 
     def runs(self, joined: bool) -> Array:
-        """Return a `SpreadRun` for each element in order, or for runs that are as long as possible."""
+        """Return a `SpreadRun` for each element in order, or for the longest possible runs."""
         found = [self._reads(place) for place in range(self.out_length)]
         if not joined:
             return _records([(place, 1, *reads) for place, reads in enumerate(found)])
@@ -116,7 +117,7 @@ class SpreadAxis(NamedTuple):
         return _records(runs)
 
     def _reads(self, place: int) -> tuple[int, int, int]:
-        """Return the first elements of the data and of the kernel that an element reads, and how many it reads."""
+        """Return the first data element, the first kernel element and the number of taps for a result element."""
         place += self.begin
         kernel_step, data_step = self.steps
         for kernel in range(min(kernel_step, self.kernel)):
@@ -155,7 +156,7 @@ def _emit_sums(  # noqa: PLR0913 (values in registers)
 
 @instruction(*[types.int64] * 13)
 def _sum_taps(emit: Emit, several: Register, *given: Register) -> None:
-    """Compute a vector of channels of one element of a run, or of `AT_ONCE`.
+    """Compute a channel vector of one element of a run, or of `AT_ONCE`.
 
     Arguments: whether there are several; data, bytes between the elements of a run, between rows and columns (backwards);
     weights, bytes between their rows and columns; numbers of both; initial values; result, bytes between elements.
@@ -170,7 +171,7 @@ def _sum_taps(emit: Emit, several: Register, *given: Register) -> None:
 
 @device
 def _spread_run(job: SpreadJob, run: SpreadRun, x: int, w: int, rows: int, out: int) -> None:
-    """Compute a run of columns of a row, given the first row of data and of the kernel that it reads."""
+    """Compute a run of columns of a row, given the first data row and kernel row."""
     channels, count = job.channels, run.count
     down, across = job.data_row_step, job.data_column_step
     kernel_down, kernel_across = job.kernel_row_step, job.kernel_column_step
@@ -190,7 +191,7 @@ def _spread_run(job: SpreadJob, run: SpreadRun, x: int, w: int, rows: int, out: 
 
 @Task
 def _spread(call: int, job: SpreadJob, y: int, x: int, first: int, second: int) -> None:
-    """Compute rows of the result; a unit is several of them."""
+    """Compute result rows; a unit is several rows."""
     rows, several = job.rows, job.rows_per_unit
     tall, wide, channels = job.out_height, job.out_width, job.channels
     line = F32_SIZE * channels * job.width
@@ -219,7 +220,7 @@ WORK_PER_UNIT = 1 << 14
 def depthwise_transposed(
     op: GroupConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
 ) -> KernelTemplate | None:
-    """Constant f32 filters ``[C, 1, 1, kernel...]`` over one or two spatial axes; an output shape is constant, too."""
+    """Support constant f32 filters ``[C, 1, 1, kernel...]`` over one or two spatial axes; an output shape must be constant, too."""
     w, given = filters.known(), () if output_shape is None else (output_shape,)
     if w is None or not is_f32(data, filters) or w.ndim not in (4, 5) or w.shape[1:3] != (1, 1):
         return None
@@ -243,7 +244,7 @@ def depthwise_transposed(
 def _kernel(
     w: Array, epilogue: Epilogue, skipped: int, axes: Callable[[tuple[int, ...]], tuple[SpreadAxis, ...]]
 ) -> Kernel:
-    """Return the kernel for filters; of its inputs after them, it does not read the first ``skipped``."""
+    """Return the kernel for filters; the first ``skipped`` inputs after them are not read."""
     channels, kernel = len(w), (1, *w.shape[3:])[-2:]
     weights = w.reshape(channels, *kernel)
     if epilogue.scale is not None:
@@ -289,6 +290,6 @@ def _kernel(
 
 
 def _work(runs: Array) -> int:
-    """Return how many elements of the kernel all elements of runs read."""
+    """Return the number of kernel elements read by all elements of runs."""
     found = runs.view(SpreadRun.dtype)
     return int((found["count"] * found["taps"]).sum())

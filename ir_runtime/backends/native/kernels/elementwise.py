@@ -1,4 +1,4 @@
-"""Chains of element-wise operations, fused into one pass over the data: a program, and plans of it for layouts."""
+"""Chains of element-wise operations fused into one pass over the data: a program, and its plan for each layout."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _UNARY: dict[type[Operation], Opcode] = {
 ELEMENTWISE_TYPES: tuple[type[Operation], ...] = (
     *_BINARY, *_UNARY, Round, Power, FakeQuantize, BatchNormInference, BatchNormInference1, *ACTIVATION_TYPES,
 )  # fmt: skip
-"""Operations that can be part of a chain."""
+"""The operations that can be part of a chain."""
 
 _ZERO = np.float32(0)
 # Operations with several constants.
@@ -99,14 +99,14 @@ class ElementwiseOp:
     """One layer of a chain.
 
     Args:
-        op: its operation.
-        place: which of its inputs is the result so far.
-        inputs: how many other inputs it has.
-        code: its opcode.
-        parameters: of an activation.
-        constant: the operand, if it is constant; of a FakeQuantize, each `QuantizeParameter`, ``[10, ...]``; of a
+        op: the operation.
+        place: the index of the input that is the current result.
+        inputs: the number of additional inputs.
+        code: the opcode.
+        parameters: the parameters of an activation.
+        constant: the operand, if constant; for a FakeQuantize, each `QuantizeParameter`, ``[10, ...]``; for a
             BatchNormInference, mean, deviation, factor and shift, ``[4, ...]``.
-        paired: whether the operand is another input.
+        paired: whether the operand is an additional input.
     """
 
     op: Operation
@@ -119,26 +119,26 @@ class ElementwiseOp:
 
     @property
     def planes(self) -> tuple[Array, ...]:
-        """Return the constant operands: several for a FakeQuantize and a BatchNormInference."""
+        """The constant operands: several for FakeQuantize and BatchNormInference."""
         if self.constant is None:
             return ()
         return tuple(self.constant) if self.code in _SEVERAL else (self.constant,)
 
     @property
     def is_costly(self) -> bool:
-        """Whether it takes several times as long as a sum."""
+        """Whether the layer takes several times as long as an addition."""
         return self.code in _REMAINDERS or self.code >= Opcode.ACTIVATION or len(self.planes) > 1
 
 
 def numpy_function(op: Operation) -> Callable[..., Array]:
-    """Return what computes a layer of f32 in NumPy: a ufunc, where it has the same results as the reference."""
+    """Return the NumPy function for an f32 layer: a ufunc where its results equal the reference's."""
     if isinstance(op, ReLU):
         return lambda x: np.maximum(x, _ZERO)
     return BINARY_UFUNCS.get(type(op)) or op.evaluate
 
 
 def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:
-    """Convert a layer on f32 whose input ``place`` is the result so far; ``None`` if its result may have another shape."""
+    """Convert an f32 layer whose input ``place`` is the current result; return ``None`` if it may change the shape."""
     if isinstance(op, BatchNormInference | BatchNormInference1):
         return _batch_norm(op, inputs, place)
     post_op = match_post_op(op, inputs, place)
@@ -163,7 +163,7 @@ def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> Elemen
 
 
 def outer_op(op: Operation, inputs: Sequence[Value]) -> ElementwiseOp | None:
-    """Convert a layer on two tensors of f32 that may both broadcast; the first one counts as the result so far."""
+    """Convert a layer on two f32 tensors that may both broadcast; the first counts as the current result."""
     if type(op) not in _BINARY or not is_f32(*inputs) or getattr(op, "auto_broadcast", "") != "numpy":
         return None
     return ElementwiseOp(op, 0, 1, _BINARY[type(op)][0], paired=True)
@@ -182,7 +182,7 @@ def _quantize(post_op: PostOp) -> ElementwiseOp | None:
 def _batch_norm(
     op: BatchNormInference | BatchNormInference1, inputs: Sequence[Value], place: int
 ) -> ElementwiseOp | None:
-    """Convert a layer whose parameters are constant, with the numbers that the reference computes of them."""
+    """Convert a layer with constant parameters, using the numbers that the reference derives from them."""
     data_place = 0 if isinstance(op, BatchNormInference) else 2
     shape = inputs[place].shape
     if place != data_place or not is_f32(*inputs) or not shape.rank:
@@ -202,7 +202,7 @@ def _batch_norm(
 
 
 def _slopes(op: PReLU, data: Value, slope: Value) -> ElementwiseOp | None:
-    """Convert a layer with constant slopes; one axis is that of the channels, if it has as many."""
+    """Convert a layer with constant slopes; one axis is that of the channels if the slopes match it."""
     known = known_slopes(data, slope)
     if known is None or not _broadcasts(PartialShape(known.shape), data.shape):
         return None
@@ -220,7 +220,7 @@ def _unary(op: Operation, inputs: Sequence[Value]) -> Opcode | None:
 
 
 def _broadcasts(other: PartialShape, ours: PartialShape) -> bool:
-    """Return whether ``other`` probably broadcasts to ``ours``, and not the reverse; checked in each run."""
+    """Return whether ``other`` likely broadcasts to ``ours``, but not the reverse; every run checks it."""
     if other.rank is None or ours.rank is None or other.rank > ours.rank:
         return False
     pairs = zip(other[::-1], ours[::-1], strict=False)
@@ -239,10 +239,11 @@ class Plan(NamedTuple):
 
     job: Array
     shape: tuple[int, ...]
-    """The shape of the result, its axes in memory order."""
+    """The shape of the result, with its axes in memory order."""
     back: tuple[int, ...]
     copied: list[tuple[int, ...] | None]
-    """For the data and each operand, the order of the axes of a contiguous copy; ``None`` for the array as it is."""
+    """For the data and each operand, the axis order of a contiguous copy; ``None`` to read the array in
+    place."""
     large: bool
     task: Task
 
@@ -255,7 +256,7 @@ class Plan(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """Lengths of three axes; the strides of the data and of each operand, constants included; which arrays are copied."""
+    """The lengths of three axes, the strides of data and operands (constants included), and the arrays to copy."""
 
     lengths: tuple[int, ...]
     strides: list[tuple[int, ...]]
@@ -263,7 +264,7 @@ class _Layout(NamedTuple):
 
 
 def make_plan(ops: Sequence[ElementwiseOp], arrays: Sequence[Array], rounds: bool) -> Plan | None:
-    """Return the plan for data and operands; ``None`` if one does not broadcast, or there are too many axes."""
+    """Return the plan for data and operands; ``None`` if one does not broadcast or there are too many axes."""
     x, others = arrays[0], list(arrays[1:])
     is_bf16 = rounds or x.dtype == BF16
     shape = x.shape if is_bf16 or not ops[0].paired else _broadcast(x.shape, others[0].shape)
@@ -297,14 +298,15 @@ def _layout(
     arrays: Sequence[Array], given: Sequence[bool], shape: tuple[int, ...], order: tuple[int, ...], is_bf16:
     bool,
 ) -> _Layout | None:  # fmt: skip
-    """Return how arrays are read: as they are, if that is possible, else those that are not contiguous are copied.
+    """Return the layout of arrays as they are if possible; otherwise, noncontiguous ones are copied.
 
     Args:
         arrays: the data and all operands.
-        given: which of them are not constant.
-        shape: of the result.
-        order: of its axes in memory.
-        is_bf16: whether the data or the result are bf16: then the data is contiguous, its strides those of f32.
+        given: the indices of arrays that are not constant.
+        shape: the shape of the result.
+        order: the memory order of its axes.
+        is_bf16: whether data or result are bf16: then the data is contiguous, and its strides are those of
+            f32.
     """
     lengths = tuple(shape[axis] for axis in order)
     orders = [operand_axes(array.shape, order) for array in arrays]
@@ -331,7 +333,7 @@ def _layout(
 def _job(
     ops: Sequence[ElementwiseOp], layout: _Layout, order: tuple[int, ...], rounded: tuple[bool, bool]
 ) -> Array:
-    """Return the job of a program for data and a result that are in bf16, or not, as ``rounded`` says."""
+    """Return the job of a program; ``rounded`` says whether data and result are bf16."""
     own, *strides = layout.strides
     records = _instructions(ops, strides, order)
     flat = contiguous_strides(layout.lengths)
@@ -379,7 +381,7 @@ def _instructions(
 
 
 def _is_affine(ops: Sequence[ElementwiseOp], strides: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether operations are a product with a constant row, a sum with one, and bounds at most."""
+    """Return whether operations are a product with a constant row, a sum with one, and optional bounds."""
     codes = [op.code for op in ops]
     rows = all(apart == (0, 0, 4) for apart in strides) and all(len(op.planes) == 1 for op in ops[:2])
     return rows and codes in (AFFINE, [*AFFINE, Opcode.ACTIVATION + ActivationKind.CLAMP])
@@ -404,10 +406,12 @@ _LayoutKey: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 @dataclass(frozen=True)
 class ElementwiseChain(KernelTemplate):
-    """A kernel of element-wise layers, the first of which takes ``arity`` inputs; of a ``small`` tensor, if its shape is static.
+    """A kernel of element-wise layers; the first takes ``arity`` inputs.
 
-    Shapes that it does not support are left to the operations themselves. With ``bf16``, the result may be stored in bf16; if
-    it ``rounds``, it is, and the data may be.
+    ``small`` says that the tensor is small if its shape is static.
+
+    Unsupported shapes are computed by the operations themselves. With ``bf16``, the result may be stored in
+    bf16; if it ``rounds``, it is, and the data may be.
     """
 
     ops: tuple[ElementwiseOp, ...]
@@ -418,7 +422,7 @@ class ElementwiseChain(KernelTemplate):
     _plans: dict[_LayoutKey, Plan | None] = field(default_factory=dict, compare=False)
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseChain | None:
-        """Return a kernel that also computes ``op``, or ``None``."""
+        """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
         op_ = elementwise_op(op, inputs, place)
         if op_ is None or op_.paired + sum(known.paired for known in self.ops) > len(OPERAND_SLOTS):
             return None
@@ -429,7 +433,7 @@ class ElementwiseChain(KernelTemplate):
         return self.rounds and place == self.ops[0].place
 
     def storing_bf16(self) -> ElementwiseChain | None:
-        """Return a kernel that stores its result in bf16, or ``None``."""
+        """Return a kernel that stores its result in bf16, or ``None`` if it cannot."""
         return replace(self, rounds=True, _plans={}) if self.bf16 else None
 
     @cached_property
@@ -444,12 +448,12 @@ class ElementwiseChain(KernelTemplate):
 
     @cached_property
     def _left_to_numpy(self) -> bool:
-        """Whether NumPy computes the same as fast: a few numbers, unless a run is recorded."""
+        """Whether NumPy is as fast: for few numbers, outside recorded runs."""
         exact = (*range(Opcode.MOD), Opcode.ACTIVATION + ActivationKind.CLAMP)
         return self.small and all(op_.code in exact for op_ in self.ops)
 
     def prepare(self) -> Kernel:
-        """Return the kernel; for few numbers, one that is called faster."""
+        """Return the kernel; for few numbers, a function with less call overhead."""
         if not self._left_to_numpy:
             return Kernel(self._compute, accepts=any_lengths, replay=replayed())
         if len(self.ops) > 1 or self.ops[0].paired or self.ops[0].planes:
@@ -463,7 +467,7 @@ class ElementwiseChain(KernelTemplate):
         return _SHARED[key]
 
     def _for_few(self, run: Callable[..., Array]) -> Kernel:
-        """Return a function that computes by ``run``, unless a run is recorded."""
+        """Return a function that computes with ``run``, except in recorded runs."""
 
         def kernel(*arrays: Array) -> Array:
             return self._compute(*arrays) if is_recording() else run(*arrays)
@@ -492,7 +496,7 @@ class ElementwiseChain(KernelTemplate):
         return plan
 
     def _expanded(self, *arrays: Array) -> list[Array] | None:
-        """Return the inputs, the first operands as large as their result, if few and recorded: NumPy would end the replay."""
+        """Expand operands to the result's shape if they are few and recorded, since NumPy would end the replay."""
         first, place = arrays[: self.arity], self.ops[0].place
         shapes = [array.shape for array in first]
         try:
@@ -505,7 +509,7 @@ class ElementwiseChain(KernelTemplate):
         return None if whole is None else [*arrays[:place], whole, *arrays[place + 1 :]]
 
     def _op_by_op(self, *arrays: Array) -> Array:
-        """Evaluate the operations one by one: for operands that broadcast the result or need too many axes."""
+        """Evaluate the operations one by one, for operands that broadcast the result or need too many axes."""
         first = self.ops[0]
         found: Array = numpy_function(first.op)(
             *(array.astype(F32) if array.dtype == BF16 else array for array in arrays[: self.arity])
@@ -520,7 +524,7 @@ class ElementwiseChain(KernelTemplate):
 
 @backend.accelerates(*ELEMENTWISE_TYPES)
 def elementwise(op: Operation, *inputs: Value) -> KernelTemplate | None:
-    """f32, if the result has the shape of one input."""
+    """Support f32 with a result of one input's shape."""
     for place in range(min(len(inputs), 3)):
         shape = inputs[place].shape
         if inputs[place].known() is not None or shape.rank == 0:
@@ -535,7 +539,7 @@ def elementwise(op: Operation, *inputs: Value) -> KernelTemplate | None:
 
 
 def _outer(op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
-    """Return a kernel for two operands that may both broadcast, as positions and frequencies do, or the larger one is constant."""
+    """Return a kernel for two operands that may both broadcast, such as positions and frequencies, or a larger constant one."""
     if len(inputs) != 2 or any(not x.shape.rank for x in inputs):
         return None
     op_ = outer_op(op, inputs)

@@ -1,4 +1,4 @@
-"""Embedding bags: sums and means of rows of a table, which are added up in registers."""
+"""Embedding bags: sums and means of table rows, accumulated in registers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _add_up(  # noqa: PLR0913 (values in registers)
     emit: Emit, table: Any, size: Any, indices: Any, count: Any, weights: Any, step: Any, divisor: Any, width: Any,
     out: Any,
 ) -> None:  # fmt: skip
-    """Store the weighted sum of ``count`` rows, which are ``size`` bytes long, divided by an integer."""
+    """Store the weighted sum of ``count`` rows of ``size`` bytes, divided by an integer."""
     builder = emit.builder
     divisors = emit.splat(builder.sitofp(divisor, F32))
 
@@ -74,7 +74,7 @@ def _add_up(  # noqa: PLR0913 (values in registers)
 
 @device
 def _is_inside(indices: int, first: int, last: int, rows: int) -> bool:
-    """Return whether all indices are those of rows."""
+    """Return whether all indices are in range."""
     inside = True
     for i in range(first, last):
         index = load_i64(indices, i)
@@ -84,7 +84,7 @@ def _is_inside(indices: int, first: int, last: int, rows: int) -> bool:
 
 @Task
 def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: int) -> None:
-    """Add up rows of A at the indices B, in bags that begin at the offsets C; a unit is one bag."""
+    """Sum rows of A at the indices B, in bags starting at the offsets C; a unit is one bag."""
     counter = shared_counters(call)
     bags, count = job.bags, job.count
     rows, width = job.rows, job.width
@@ -108,7 +108,7 @@ def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: 
 
 @backend.accelerates(EmbeddingBagOffsetsSum, EmbeddingBagOffsets)
 def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: Value) -> Kernel | None:
-    """f32 bags of any lengths; where an index or an offset is out of range, the reference refuses it."""
+    """Support f32 bags of any length; the reference reports indices and offsets out of range."""
     if not _is_supported(table, indices, *others[1:]) or offsets.shape.rank != 1:
         return None
     _bags.prepare()
@@ -126,7 +126,7 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
 
 @backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
 def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -> Kernel | None:
-    """f32 bags of equal lengths; where an index is out of range, the reference refuses it."""
+    """Support f32 bags of equal length; the reference reports indices out of range."""
     if not _is_supported(table, indices, *weights):
         return None
     _bags.prepare()
@@ -145,7 +145,7 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
 def segments(
     op: EmbeddingSegmentsSum, table: Value, indices: Value, ids: Value, count: Value, *others: Value
 ) -> Kernel | None:
-    """f32 segments in ascending order, which are bags; the reference computes others."""
+    """Support f32 segments in ascending order, which are bags; the reference computes others."""
     if not _is_supported(table, indices, *others[1:]) or ids.shape.rank != 1:
         return None
     _bags.prepare()
@@ -162,7 +162,7 @@ def segments(
 
 
 def _is_ascending(ids: Array, count: int) -> bool:
-    """Return whether segments are in order, from 0 on and below ``count``."""
+    """Return whether segment ids are ascending, nonnegative, and below ``count``."""
     return bool(ids[0] >= 0 and ids[-1] < count and (ids[1:] >= ids[:-1]).all())
 
 
@@ -178,7 +178,7 @@ def _equal_offsets(bags: int, length: int) -> Array:
 def _reduced(
     table: Array, indices: Array, offsets: Array, is_mean: bool, default: int, weights: Array | None
 ) -> Array | None:
-    """Return the bags, ``None`` if the reference has to refuse the numbers."""
+    """Return the reduced bags; ``None`` to let the reference report invalid indices."""
     count, (rows, *lengths) = len(offsets), table.shape
     if not count or default >= rows or (weights is not None and (is_mean or weights.shape != indices.shape)):
         return None

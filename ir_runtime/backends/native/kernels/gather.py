@@ -1,4 +1,4 @@
-"""Gather, GatherElements and OneHot: rows and elements at indices, by the threads of the run and in its replays."""
+"""Gather, GatherElements and OneHot: rows and elements at indices, multithreaded and replayable."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 class GatherElementsJob(Descriptor):
-    """The job of `gather_elements_task`: the result is ``[blocks, rows, columns]``, of elements of ``size`` bytes.
+    """The job of `gather_elements_task`: the result is ``[blocks, rows, columns]`` with elements of ``size`` bytes.
 
-    The element of an index ``i`` is ``i * scale`` bytes from the first that it could be, which is ``step`` bytes further for
-    each column, and ``block_size`` for each block; there are ``length`` to choose from. Strides of the indices, which have
-    ``index_size`` bytes, are in bytes. ``refused`` counts indices that are out of their range.
+    The element for index ``i`` is ``i * scale`` bytes after that for index 0, which advances by ``step``
+    bytes per column and ``block_size`` bytes per block; valid indices are below ``length``. Indices have
+    ``index_size`` bytes and strides in bytes. ``refused`` counts indices out of range.
     """
 
     blocks: i64
@@ -69,7 +69,7 @@ class GatherElementsJob(Descriptor):
 def _gather_columns(
     emit: Emit, job: ir.Value, count: ir.Value, x: ir.Value, indices: ir.Value, out: ir.Value
 ) -> None:
-    """Copy the elements that ``count`` indices of a row choose."""
+    """Copy the elements selected by ``count`` indices of a row."""
     builder = emit.builder
 
     def field(index: int) -> ir.Value:
@@ -105,7 +105,7 @@ def _gather_columns(
 
 @device
 def _gather_row(job: GatherElementsJob, x: int, indices: int, out: int, first: int, count: int) -> None:
-    """Copy ``count`` elements of a row from the column ``first`` on; addresses are those of its first column."""
+    """Copy ``count`` elements of a row from column ``first`` on; addresses are those of its first column."""
     size, stride = job.size, job.column_stride
     length, step = job.length, job.step
     if stride != 0 or step == 0:
@@ -146,7 +146,7 @@ def gather_elements_task(call: int, job: GatherElementsJob, out: int, x: int, in
 
 @backend.accelerates(GatherElements)
 def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel | None:
-    """All types but strings, along any axis; indices that are broadcast are read where they are."""
+    """Support all types except strings, along any axis; broadcast indices are read in place."""
     rank, dtype = data.shape.rank, data.element.dtype
     if not rank or indices.shape.rank != rank or not -rank <= op.axis < rank:
         return None
@@ -178,14 +178,14 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
 
 
 def gather_job(x: Array, axis: int, count: int, index_size: int, strides: tuple[int, int, int]) -> Array:
-    """Return the job for ``count`` indices along an axis; behind the last axis, a row is what an axis holds, else what is behind it.
+    """Return the job for ``count`` indices along an axis; a job row spans the axis if it is the last, else the axes after it.
 
     Args:
         x: the data.
-        axis: along which elements are chosen.
-        count: how many along the axis.
-        index_size: bytes of an index.
-        strides: of the indices in bytes: before, along and behind the axis.
+        axis: the axis of selection.
+        count: the number of indices along the axis.
+        index_size: the size of an index in bytes.
+        strides: the byte strides of the indices before, along and after the axis.
     """
     columns, size = math.prod(x.shape[axis + 1 :]), x.itemsize
     lead, along, tail = strides
@@ -202,13 +202,13 @@ def gather_job(x: Array, axis: int, count: int, index_size: int, strides: tuple[
 
 @lru_cache(maxsize=256)
 def _merged(shape: _Shape, strides: _Shape, axis: int) -> tuple[int, int, int] | None:
-    """Return the strides of an array whose axes before and behind one are merged; ``None`` where those are not like one."""
+    """Return the strides after merging all axes before and all axes after one; ``None`` if they cannot be merged."""
     before, behind = (_stride(shape[part], strides[part]) for part in (slice(axis), slice(axis + 1, None)))
     return None if before is None or behind is None else (before, strides[axis], behind)
 
 
 def _stride(shape: _Shape, strides: _Shape) -> int | None:
-    """Return the stride of axes as a single one; ``None`` if they are not like one in memory."""
+    """Return the stride of axes merged into one; ``None`` if they cannot be merged."""
     axes = [axis for axis in zip(reversed(shape), reversed(strides), strict=True) if axis[0] != 1]
     expected = first = axes[0][1] if axes else 0
     for length, stride in axes:
@@ -224,10 +224,10 @@ MAX_AXES = 4
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """All types but strings, along a constant axis; a known scalar is left to the reference.
+    """Support all types except strings, along a constant axis; a constant scalar index is left to the reference.
 
-    Without a batch, NumPy copies as fast in runs that are not recorded. The reference gives zeros where an index is out
-    of range.
+    Without a batch, NumPy copies as fast outside recorded runs. As in the reference, indices out of range
+    give zeros.
     """
     along = _copied_axis(data, axis)
     if along is None or indices.element not in (ElementType.i32, ElementType.i64):
@@ -246,7 +246,7 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
 
 
 def _copied_axis(data: Value, axis: Value) -> int | None:
-    """Return the axis, if it is known, and a kernel copies data of this type."""
+    """Return the axis if it is constant and the kernel supports the data type."""
     rank, known = data.shape.rank or 0, axis.ints()
     if data.element.dtype.itemsize not in SIZES or data.element.dtype.hasobject:
         return None
@@ -254,7 +254,7 @@ def _copied_axis(data: Value, axis: Value) -> int | None:
 
 
 def _along(op: GatherBase, along: int) -> Kernel:
-    """Return the kernel for indices that are the same everywhere."""
+    """Return the kernel for indices without batch axes."""
 
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
         if not (is_recording() and x.flags.c_contiguous and x.size and indices.size):
@@ -272,7 +272,7 @@ def _along(op: GatherBase, along: int) -> Kernel:
 
 
 def _of_batch(op: GatherBase, indices: Value, along: int) -> Kernel | None:
-    """Return the kernel for an axis that follows those of the batch, ``None`` for others."""
+    """Return the kernel for an axis after the batch axes; ``None`` for others."""
     batch = op.batch + (indices.shape.rank or 0 if op.batch < 0 else 0)
     if indices.shape.rank is None or batch != along:
         return None
@@ -290,7 +290,7 @@ def _of_batch(op: GatherBase, indices: Value, along: int) -> Kernel | None:
 
 
 def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
-    """Return what indices choose, which are the same everywhere or others in each entry of a batch; ``None`` if one is out of range."""
+    """Gather by indices, shared or one set per batch entry; return ``None`` if one is out of range."""
     out = empty((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
     size, count = indices.itemsize, math.prod(indices.shape[batch:])
     job = gather_job(x, axis, count, size, (size * count if batch else 0, size, 0))
@@ -301,7 +301,7 @@ def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
 
 
 def _part(op: GatherBase, grid: IndexGrid, shape: _Shape, given: PartialShape, along: int) -> Kernel:
-    """Return a kernel for indices of a shape that are a grid: a view, unless an axis of theirs has several of the grid."""
+    """Return a kernel for indices that form a grid: a view, unless one of their axes spans several axes of the grid."""
     ends = [set(accumulate(reversed(lengths), operator.mul)) for lengths in (grid.lengths, shape)]
     is_view, last = ends[0] <= ends[1], grid.bounds[1]
 
@@ -326,9 +326,9 @@ MIN_SIZE = 1 << 11
 
 
 class OneHotJob(Descriptor):
-    """The job of `_one_hot`: lengths before, of, and behind the axis of classes, and how many of the first two a unit has.
+    """The job of `_one_hot`: sizes before, of, and after the class axis, and a unit's share of the first two.
 
-    ``added`` is what negative classes are increased by; sizes are in bytes; values are bits.
+    ``added`` is the number added to negative classes; sizes are in bytes; values are bits.
     """
 
     outer: i64
@@ -345,7 +345,7 @@ class OneHotJob(Descriptor):
 
 @instruction(*[types.int64] * 4)
 def _fill(emit: Emit, size: ir.Value, value: ir.Value, count: ir.Value, out: ir.Value) -> None:
-    """Store the lowest ``size`` bytes of a number ``count`` times."""
+    """Store the low ``size`` bytes of a number ``count`` times."""
 
     def go(width: int) -> None:
         kind = ir.IntType(8 * width)
@@ -382,7 +382,7 @@ def _one_hot(call: int, job: OneHotJob, out: int, indices: int) -> None:
 
 @backend.accelerates(OneHot1, OneHot16)
 def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_value: Value) -> Kernel | None:
-    """Classes of i32 or i64, and values of whole bytes."""
+    """Support classes of i32 and i64, and values of whole bytes."""
     if indices.element not in (ElementType.i32, ElementType.i64) or indices.shape.rank is None:
         return None
     dtype = on_value.element.dtype
@@ -414,5 +414,5 @@ def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_v
 
 
 def _bits(number: Array) -> int:
-    """Return the bytes of a number as the lowest ones of a signed integer of 64 bits."""
+    """Return a number's bytes as the low bytes of an i64."""
     return int.from_bytes(number.tobytes().ljust(8, b"\0"), "little", signed=True)

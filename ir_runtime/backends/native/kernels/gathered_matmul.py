@@ -1,6 +1,6 @@
-"""Matrix products with matrices of a table that indices choose, as the experts of a mixture: read where they are.
+"""Matrix products with matrices selected by indices from a table, such as a mixture's experts, read in place.
 
-Without the pattern, Gather copies the matrices of every run.
+Without this pattern, Gather would copy the matrices in every run.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ MAX_JOBS = 64
 class GatheredJob(Descriptor):
     """The job of `_gathered`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
 
-    ``table`` is the address of the matrices. ``places`` has which matrix of the left operand, and which index, each product
-    reads. ``refused`` counts indices that are out of range of ``matrices``.
+    ``table`` is the address of the matrices. ``places`` holds, for each product, the left matrix and the
+    index that it reads. ``refused`` counts indices out of the range of ``matrices``.
     """
 
     products: i64
@@ -63,7 +63,7 @@ class GatheredJob(Descriptor):
 
 @device
 def _multiply_columns(job: GatheredJob, x: int, matrix: int, first: int, count: int, out: int) -> None:
-    """Multiply rows by some columns of a matrix; the other addresses are those of the first row."""
+    """Multiply rows by columns of a matrix; the other addresses are those of the first row."""
     depth, columns = job.depth, job.columns
     for row in range(job.rows):
         line, target = x + 4 * depth * row, out + 4 * (columns * row + first)
@@ -110,7 +110,7 @@ def _gathered(call: int, job: GatheredJob, out: int, x: int, indices: int, extra
 
 @backend.pattern(MatMul, after="Gather")
 def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match few rows by chosen matrices."""
+    """Match products of few rows with selected matrices."""
     found = match_gathered_matmul(context, layer)
     if not isinstance(found, GatheredMatMul):
         return found
@@ -140,7 +140,7 @@ def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
     axis = np.array(0)
 
     def run(x: Array, table: Array, indices: Array, extras: Sequence[Array]) -> Array | None:
-        """Return ``None`` if an index is out of range."""
+        """Return the result, or ``None`` if an index is out of range."""
         shape, job = find(x.shape, table.shape, indices.shape, indices.itemsize)
         out = empty(shape, np.float32)
         if not out.size:
@@ -170,7 +170,7 @@ _Shape: TypeAlias = tuple[int, ...]
 def _job(
     by_rows: bool, epilogue: PackedEpilogue | None, x: _Shape, table: _Shape, indices: _Shape, size: int
 ) -> tuple[_Shape, Array]:
-    """Return the shape of the result, and the job for these shapes but for the address of the table."""
+    """Return the result's shape, and the job for these shapes without the table's address."""
     batch = np.broadcast_shapes(x[:-2], indices)
     numbered = [np.arange(math.prod(axes)).reshape(axes) for axes in (x[:-2], indices)]
     places = np.stack([np.broadcast_to(each, batch).reshape(-1) for each in numbered], 1).astype(np.int64)

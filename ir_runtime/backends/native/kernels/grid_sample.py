@@ -1,6 +1,6 @@
-"""GridSample: a vector of points at a time, whose pixels are gathered.
+"""GridSample: one vector of points at a time, with gathered pixels.
 
-Everything is rounded as the reference does, so that floors and ties are the same.
+Every step is rounded as in the reference, so floors and ties agree.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ NEAR, FAR = (1.25, -2.25), (-0.75, 3.75, -6.0, 3.0)
 
 
 class GridJob(Descriptor):
-    """The job of `GRID_SAMPLE`: lengths; images and points of a unit, and how many units there are.
+    """The job of `GRID_SAMPLE`: lengths; images and points per unit, and the number of units.
 
-    A coordinate c is at ((c + 1) * scale - shift) / 2. Reflections repeat after a period; those of the second half are at turn
-    minus the position.
+    A coordinate c is at ((c + 1) * scale - shift) / 2. Reflections repeat after ``period``; positions in the
+    second half are mirrored to ``turn`` minus the position.
     """
 
     channels: i64
@@ -61,12 +61,12 @@ class GridJob(Descriptor):
 
 
 Point = tuple[Register, Register]
-"""Vectors of coordinates: down and across."""
+"""Coordinate vectors, vertical and horizontal."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of the images as vectors, described in `GridJob`."""
+    """An axis of the images, with the fields of `GridJob` as vectors."""
 
     scale: Register
     shift: Register
@@ -77,7 +77,7 @@ class Axis:
 
     @classmethod
     def of(cls, emit: Emit, job: Register, first: int) -> Axis:
-        """Return the axis whose fields begin at an index in a job."""
+        """Load the axis whose fields begin at an index of a job."""
         words = [
             emit.load(emit.at(job, 8 * index), I64) for index in (GridJob.shift, *range(first, first + 4))
         ]
@@ -89,7 +89,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class AxisTaps:
-    """The taps of points along an axis: indices, which of them are inside, if not all are, and weights."""
+    """The taps of points along an axis: indices, a mask of those inside unless all are, and weights."""
 
     indices: list[Register]
     inside: list[Register | None]
@@ -104,7 +104,7 @@ def point_taps(emit: Emit, job: Register, mode: str, padding: str, point: Point)
 
 
 def grid_points(emit: Emit, grid: Register, count: Register | None = None) -> Point:
-    """Load a vector of points, or its first ``count``, which are stored horizontally, then vertically."""
+    """Load a vector of points, or its first ``count``, stored horizontally, then vertically."""
     builder, vector = emit.builder, 4 * LANES
     if count is None:
         first, second = emit.load(grid), emit.load(emit.at(grid, vector))
@@ -120,12 +120,12 @@ def grid_points(emit: Emit, grid: Register, count: Register | None = None) -> Po
 
 
 def gather(emit: Emit, base: Register, indices: Register, inside: Register | None) -> Register:
-    """Load f32 at indices from an address on; those that are not inside are not read, and 0."""
+    """Gather f32 by index from a base address; numbers outside are 0, and their memory is not read."""
     return emit.gather(base, indices, inside)
 
 
 def weighted_sum(emit: Emit, weights: list[Register], values: list[Register]) -> Register:
-    """Return the sum of products, each rounded, in order; without weights, the value."""
+    """Return the sum of products in order, each rounded; without weights, the value itself."""
     if not weights:
         return values[0]
     first, *others = (
@@ -175,7 +175,7 @@ def _far(emit: Emit, part: Register) -> Register:
 
 
 def _pixel(emit: Emit, position: Register, axis: Axis, padding: str) -> tuple[Register, Register | None]:
-    """Return the indices of pixels at whole positions, and which are inside; all are certainly those of pixels."""
+    """Return the pixel indices of integer positions, clamped to the image, and which positions are inside."""
     builder, zero = emit.builder, emit.constant(0)
     if padding == "reflection":
         return builder.fptosi(_reflected(emit, position, axis), INTS), None
@@ -186,7 +186,7 @@ def _pixel(emit: Emit, position: Register, axis: Axis, padding: str) -> tuple[Re
 
 
 def _reflected(emit: Emit, position: Register, axis: Axis) -> Register:
-    """Return the reflections of positions, which are whole and at most `MOST`; so all numbers here are exact."""
+    """Reflect integer positions of at most `MOST`, so that all numbers are exact."""
     builder = emit.builder
     position = builder.fpext(position, DOUBLES)
     periods = emit.intrinsic("llvm.floor", builder.fdiv(position, axis.period))
@@ -196,18 +196,18 @@ def _reflected(emit: Emit, position: Register, axis: Axis) -> Register:
 
 
 def _splat_double(emit: Emit, word: Register) -> Register:
-    """Broadcast an i64 as f64."""
+    """Convert an i64 to f64 and broadcast it."""
     return emit.splat(emit.builder.sitofp(word, ir.F64))
 
 
 # Samples of a unit.
 UNIT = 1 << 10
-# Lengths of which f32 has all indices, and pixels whose places i32 has.
+# The lengths whose indices are all exact in f32, and the number of pixels with indices in i32.
 MAX_LENGTH, MAX_PIXELS = 1 << 24, 1 << 31
 
 
 def _plane_samples(mode: str, padding: str) -> Instruction:
-    """Return an instruction that samples the planes of an image at points, a vector of them at a time."""
+    """Return an instruction that samples image planes at points, one vector of points at a time."""
 
     def vector(
         emit: Emit, job: Register, image: Register, grid: Register, out: Register, count: Register | None
@@ -276,12 +276,12 @@ PLANES = {
     (mode, padding): _plane_task(mode, padding)
     for mode, padding in product(("nearest", "bilinear", "bicubic"), ("zeros", "border", "reflection"))
 }
-"""Compute samples from images that are stored plane by plane."""
+"""Sample images stored plane by plane."""
 
 
 @backend.accelerates(GridSample)
 def grid_sample(op: GridSample, data: Value, grid: Value) -> Kernel | None:
-    """f32."""
+    """Support f32."""
     if not is_f32(data, grid):
         return None
     PLANES[op.mode, op.padding_mode].prepare()
@@ -289,7 +289,7 @@ def grid_sample(op: GridSample, data: Value, grid: Value) -> Kernel | None:
 
 
 def _lengths(x: Array, grid: Array) -> bool:
-    """Accept images with pixels, and as many grids of pairs."""
+    """Accept nonempty images with as many grids of coordinate pairs."""
     return len(x) == len(grid) and grid.shape[3] == 2 and x.shape[2] * x.shape[3] > 0
 
 
@@ -314,7 +314,7 @@ def _sampled(op: GridSample, x: Array, grid: Array) -> Array:
 
 
 def _axis(op: GridSample, name: str, length: int) -> dict[str, int]:
-    """Return the fields of an axis."""
+    """Return the job fields of an axis."""
     scale = length - op.align_corners
     period = max(2 * scale, 1)
     turn = period if op.align_corners else period - 1

@@ -1,4 +1,4 @@
-"""Group and instance normalization in NHWC layout: sums over the columns of a map."""
+"""Group and instance normalization in NHWC layout, by sums over map columns."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _normalize_columns(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: ir.Value, stride: ir.Value, rows: ir.Value, count: ir.Value, out: ir.Value, means:
     ir.Value, factors: ir.Value, shifts: ir.Value,
 ) -> None:  # fmt: skip
-    """Compute ``(x - mean) * factor + shift`` for rows ``means``, ``factors`` and ``shifts``."""
+    """Compute ``(x - mean) * factor + shift``; ``means``, ``factors`` and ``shifts`` are rows."""
     for offset, load, store in emit.vectors(count):
         mean, factor, shift = (load(emit.at(row, offset)) for row in (means, factors, shifts))
         with emit.loop(rows, [emit.at(x, offset), emit.at(out, offset)]) as (_, (at, target), following):
@@ -76,7 +76,7 @@ def _normalize_columns(  # noqa: PLR0913 (values in registers)
 
 
 class GroupNormJob(Descriptor):
-    """The job of `_normalize`: units, and those of an image; elements of a map; channels of it, a group and a unit."""
+    """The job of `_normalize`: units in all and per image; elements of a map; channels of a map, a group and a unit."""
 
     units: i64
     blocks: i64
@@ -93,7 +93,7 @@ class GroupNormJob(Descriptor):
 
 @device
 def _mean(sums: int, first: int, width: int, size: int) -> np.float32:
-    """Return the mean of a group from the sums of its channels, and reset these to 0."""
+    """Return a group's mean from the sums of its channels, and reset these to 0."""
     total = np.float32(0)
     for c in range(first, first + width):
         total += load_f32(sums, c)
@@ -103,7 +103,7 @@ def _mean(sums: int, first: int, width: int, size: int) -> np.float32:
 
 @device
 def _measure(x: int, stride: int, size: int, count: int, width: int, means: int, sums: int) -> None:
-    """Store the means of groups, for each of their channels, and the sums of squares of these."""
+    """Store each group's mean for all its channels, and the sums of squared deviations."""
     for c in range(count):
         store_f32(means, c, np.float32(0))
         store_f32(sums, c, np.float32(0))
@@ -119,7 +119,7 @@ def _measure(x: int, stride: int, size: int, count: int, width: int, means: int,
 
 @Task
 def _normalize(call: int, job: GroupNormJob, out: int, x: int, partner: int, second: int) -> None:
-    """Normalize whole groups of channels of an image."""
+    """Normalize whole channel groups of an image."""
     units, blocks, size, channels = job.units, job.blocks, job.size, job.channels
     width, most, mode, eps = job.group_channels, job.unit_channels, job.mode, job.epsilon
     scale, shift = job.scale, job.shift
@@ -160,7 +160,7 @@ def _normalize(call: int, job: GroupNormJob, out: int, x: int, partner: int, sec
 
 @backend.accelerates(GroupNormalization)
 def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> KernelTemplate | None:
-    """f32 of this many channels, with constant scale and bias."""
+    """Support f32 with this many channels, and constant scale and bias."""
     factors, shifts = scale.known(), bias.known()
     if not is_f32(data, scale, bias) or factors is None or shifts is None:
         return None
@@ -182,7 +182,7 @@ def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
 
 
 def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: Epilogue) -> Kernel:
-    """Return a kernel for ``groups`` or, if ``None``, for each channel; ``others`` inputs after the data are unused."""
+    """Return a kernel for ``groups``, ``None`` for one per channel; ``others`` inputs after the data are unused."""
     packed = PackedEpilogue.of(epilogue)
     rows = [
         np.full(1, usual, np.float32) if row is None else row.reshape(-1)

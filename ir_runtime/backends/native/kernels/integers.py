@@ -29,9 +29,9 @@ _WORD = ir.IntType(LANES)
 def divide_rows(
     emit: Emit, code: Register, size: Register, singles: Register, a: Register, b: Register, count: Register, out: Register
 ) -> Register:  # fmt: skip
-    """Divide rows of integers of ``size`` bytes, either of which may be one number; return how many divisors are 0.
+    """Divide rows of integers of ``size`` bytes, either operand possibly one number; return the number of zero divisors.
 
-    By 0, the result is that by 1.
+    Division by 0 gives the result of division by 1.
     """
     builder = emit.builder
     zeros = emit.stack_words(1)
@@ -69,7 +69,7 @@ def _operand(
 
 
 def _divided(emit: Emit, code: int, x: Register, y: Register, is_wide: bool) -> Register:
-    """Return quotients or remainders; in f64, unless an integer is large, as only those of 64 bits are."""
+    """Compute quotients or remainders in f64, or as integers if one is large, which only i64 can be."""
     if not is_wide:
         return _by_reals(emit, code, x, y)
     builder = emit.builder
@@ -95,7 +95,7 @@ def _by_reals(emit: Emit, code: int, x: Register, y: Register) -> Register:
 
 
 def _corrected(emit: Emit, code: int, x: Register, y: Register, quotient: Register) -> Register:
-    """Return the result of a quotient that is rounded towards zero."""
+    """Correct a quotient rounded towards zero."""
     builder = emit.builder
     if code == TRUNCATE_DIVIDE:
         return quotient
@@ -111,7 +111,7 @@ def _corrected(emit: Emit, code: int, x: Register, y: Register, quotient: Regist
 
 
 def _one_by_one(emit: Emit, code: int, x: Register, y: Register) -> Register:
-    """Divide lane by lane; the processor raises an error where -2^63 is divided by -1, which wraps around.
+    """Divide lane by lane, without dividing -2^63 by -1, which traps but should wrap around.
 
     A loop, as divisions take longer than it, and all kinds of operands have one of their own.
     """
@@ -138,12 +138,12 @@ def _divide_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int)
 
 
 DIVIDE = broadcast_task("_divide", _divide_row)
-"""Divides the integers A by B; rows with a divisor of 0 are counted as refused."""
+"""Divide the integers A by B; rows with a divisor of 0 are counted as refused."""
 
 
 @backend.accelerates(Divide, Mod, FloorMod)
 def divide(op: Division, a: Value, b: Value) -> Kernel | None:
-    """i32 or i64 that broadcast as in NumPy."""
+    """Support i32 and i64 that broadcast as in NumPy."""
     if a.element is not b.element or a.element not in (ElementType.i32, ElementType.i64):
         return None
     if op.auto_broadcast != "numpy":

@@ -1,7 +1,7 @@
-"""Interpolation over two spatial axes in NHWC layout: each row of the result along the height, then along the width.
+"""Interpolation over two spatial axes in NHWC layout: each result row along the height, then along the width.
 
-Along the width, a vector is some channels of a pixel. Images of few channels, and the planes of channels-first maps, have
-tables of the place and the weight of each number of a row, and gather a vector of them.
+Along the width, a vector holds channels of one pixel. Images of few channels, and planes of channels-first
+maps, instead gather a vector of numbers by a table with the place and weight of each number of a row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_PLANS = 32
 
 
 class _Stored(Enum):
-    """How a tensor of rank 4 is stored that is resized: as ``[N, height, width, C]``, its own axes or not, or plane by plane."""
+    """The storage of a rank-4 tensor to resize: as ``[N, height, width, C]``, by its own axes or permuted, or plane by plane."""
 
     IMAGE = 0
     CHANNELS_LAST = 1
@@ -53,7 +53,7 @@ class _Stored(Enum):
         return 0 if self is _Stored.IMAGE else 1
 
     def image(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the lengths of ``[N, height, width, C]`` for a tensor of some shape."""
+        """Return the lengths ``[N, height, width, C]`` for a tensor shape."""
         if self is _Stored.PLANES:
             return (shape[0] * shape[1], *shape[2:], 1)
         return tuple(shape) if self is _Stored.IMAGE else (shape[0], *shape[2:], shape[1])
@@ -61,12 +61,12 @@ class _Stored(Enum):
 
 @dataclass(frozen=True)
 class _ResizePlan:
-    """How feature maps of one shape are resized.
+    """The resizing of feature maps of one shape.
 
     Args:
-        before: the shape ``[N, height, width, C]`` of the data.
+        before: the shape of the data, ``[N, height, width, C]``.
         after: the shape of the result.
-        steps: the taps along the axes 1 and 2, if these change.
+        steps: the taps along axes 1 and 2, if these are resized.
     """
 
     before: tuple[int, ...]
@@ -79,7 +79,7 @@ Resize: TypeAlias = Callable[[Array], Array]
 
 
 def _resize_kernel(op: Interpolate4 | Interpolate11) -> Kernel | None:
-    """Return a kernel for images and feature maps; other axes and padded images run the reference."""
+    """Return a kernel for images and feature maps; other axes and padded images are left to the reference."""
     if op.mode not in MODES or any(op.pads_begin + op.pads_end):
         return None
     axes_input = 2 if isinstance(op, Interpolate4) else 1
@@ -116,16 +116,16 @@ def _plan(
     target: Array,
     axes: Array | None,
 ) -> tuple[_ResizePlan, _Stored] | None:
-    """Return a plan, and how the tensor is stored.
+    """Return a plan, and the storage of the tensor.
 
-    Return ``None`` where other axes change than height and width, or the result is empty.
+    Returns ``None`` if axes other than height and width are resized, or if the result is empty.
 
     Args:
         op: the operation.
         shape: the shape of the data.
-        stored: whether they are contiguous, and whether they are with their channels last.
-        target: sizes or scales.
-        axes: what they are for.
+        stored: whether the data is contiguous, and whether it is channels-last.
+        target: the sizes or scales.
+        axes: the axes that they refer to.
     """
     data = Value.unknown(ElementType.f32, PartialShape(shape))
     after = op.shape(data, Value.constant(target), None if axes is None else Value.constant(axes)).static
@@ -145,7 +145,7 @@ def _plan(
 
 
 def _how(stored: tuple[bool, bool], numbers: Set[int]) -> _Stored | None:
-    """Return how a tensor is stored of which some axes change; ``None`` if no image has them as height and width."""
+    """Return the storage of a tensor whose given axes are resized; ``None`` if they cannot be height and width."""
     if stored[0] and not stored[1] and numbers <= {1, 2}:
         return _Stored.IMAGE
     if not numbers <= {2, 3}:
@@ -159,7 +159,7 @@ def _how(stored: tuple[bool, bool], numbers: Set[int]) -> _Stored | None:
 def _weighted_sum(
     emit: Emit, out: ir.Value, base: ir.Value, offsets: ir.Value, weights: ir.Value, taps: ir.Value, count: ir.Value
 ) -> None:  # fmt: skip
-    """Compute the weighted sum of rows of ``count`` elements, which begin at byte offsets from an address."""
+    """Compute the weighted sum of rows of ``count`` elements at byte offsets from an address."""
     builder = emit.builder
 
     def row(tap: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -194,8 +194,8 @@ def _gathered_sum(
 ) -> None:  # fmt: skip
     """Compute ``count`` weighted sums of numbers of a row.
 
-    The places and weights of all first taps come first, then, ``apart`` bytes from them, those of all second ones; both
-    fill up whole vectors.
+    The table holds the places and weights of all first taps, then, ``apart`` bytes later, those of all second
+    taps, each padded to whole vectors.
     """
     builder = emit.builder
 
@@ -218,9 +218,9 @@ def _gathered_sum(
 class ResizeJob(Descriptor):
     """The job of `_resize`: sizes, taps per element along both axes, and addresses of byte offsets and weights.
 
-    ``sums_rows`` says whether a row of the result is a sum of rows of the data rather than one of them; ``width_taps`` is
-    0 if the width stays. If ``gathers`` is not 0, numbers along the width are gathered: it is the bytes between the
-    places of two taps of a number, which are i32, and between their weights.
+    ``sums_rows`` says whether a result row is a sum of data rows rather than a copy of one; ``width_taps`` is
+    0 if the width is unchanged. A nonzero ``gathers`` means that numbers along the width are gathered: it is
+    the bytes between the places (i32) of a number's two taps, and between their weights.
     """
 
     image_bytes: i64
@@ -269,7 +269,7 @@ def _resize(call: int, job: ResizeJob, out: int, x: int) -> None:
 
 @backend.accelerates(Interpolate4, Interpolate11)
 def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value) -> Kernel | None:
-    """f32 over two spatial axes."""
+    """Support f32 over two spatial axes."""
     if not is_f32(data) or data.shape.rank != 4:
         return None
     _resize.prepare()
@@ -308,14 +308,14 @@ def _make_resize(plan: _ResizePlan) -> Resize:
 
 
 def _taps(step: Taps | None, length: int, size: int) -> tuple[Array, Array]:
-    """Return the byte offsets of the taps of each element, and their weights; an unchanged axis has one tap."""
+    """Return the byte offsets and weights of each element's taps; an unchanged axis has one tap."""
     if step is None:
         return np.arange(length, dtype=np.int64)[:, None] * size, np.ones((length, 1), np.float32)
     return np.ascontiguousarray(step.index * size, np.int64), np.ascontiguousarray(step.weight, np.float32)
 
 
 def _gathered_taps(step: Taps, channels: int) -> tuple[Array, Array]:
-    """Return the places of the taps of each number of a row, ``[taps, numbers]``, and their weights, in whole vectors."""
+    """Return the places of the taps of a row's numbers, ``[taps, numbers]``, and their weights, padded to whole vectors."""
     places = step.index.T[:, :, None] * channels + np.arange(channels)
     weights = np.repeat(step.weight.T[:, :, None], channels, 2)
     count = places[0].size

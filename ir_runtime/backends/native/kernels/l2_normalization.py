@@ -1,4 +1,4 @@
-"""Division by the L2 norm over axes (NormalizeL2, GRN): the sum of squares, and its square root, in f64, as in the reference."""
+"""Division by the L2 norm over axes (NormalizeL2, GRN), with the sum of squares and its root in f64, as in the reference."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__: list[str] = []
 
 
 class L2Job(ColumnsJob):
-    """The job of `NORMALIZE_L2`; ``epsilon`` has the bits of an f64, which is added if ``adds``, else a lower bound."""
+    """The job of `NORMALIZE_L2`; ``epsilon`` holds f64 bits; it is added if ``adds``, else a lower bound."""
 
     epsilon: i64
     adds: i64
 
 
 def _factor(emit: Emit, squares: Emitted, epsilon: Emitted, adds: Emitted) -> Emitted:
-    """Return the factor for sums of squares, f64; NaN stays NaN."""
+    """Return the f64 factor for sums of squares; NaN stays NaN."""
     builder = emit.builder
     guard = spread(emit, builder.bitcast(epsilon, F64))
     is_larger = builder.fcmp_unordered(">", squares, guard)
@@ -58,7 +58,7 @@ def _normalize_columns(
     emit: Emit, x: Emitted, stride: Emitted, length: Emitted, count: Emitted, out: Emitted, epsilon: Emitted,
     adds: Emitted,
 ) -> None:  # fmt: skip
-    """Divide ``count`` columns of ``length`` elements, which are ``stride`` bytes apart, by their norms."""
+    """Divide ``count`` columns of ``length`` elements, with a stride of ``stride`` bytes, by their norms."""
     steps = STEPS[Reduction.L2]
 
     for offset, access in emit.strips(count, ABREAST):
@@ -78,7 +78,7 @@ def _normalize_columns(
 def _normalize_row(
     emit: Emit, x: Emitted, count: Emitted, out: Emitted, epsilon: Emitted, adds: Emitted
 ) -> None:
-    """Divide ``count`` elements that are next to each other by their norm."""
+    """Divide ``count`` contiguous elements by their norm."""
     steps = STEPS[Reduction.L2]
 
     def step(sum: Emitted, offset: Emitted, load: Load, _: Store) -> Emitted:
@@ -109,19 +109,19 @@ def _normalize_rows(job: L2Job, x: int, out: int, first: int, end: int) -> None:
 
 
 NORMALIZE_L2 = columns_task("normalize_l2", _normalize_some, _normalize_rows)
-"""Divide A ``[outer, length, inner]`` by its norm along the axis in the middle."""
+"""Divide A ``[outer, length, inner]`` by its norm along the middle axis."""
 
 
 @backend.accelerates(NormalizeL2)
 def normalize_l2(op: NormalizeL2, data: Value, axes: Value) -> Kernel | None:
-    """f32 over at least one known axis."""
+    """Support f32 over at least one constant axis."""
     along = known_axes(data, axes)
     return None if along is None else _kernel(along, op.eps, op.eps_mode == "add")
 
 
 @backend.accelerates(GRN)
 def grn(op: GRN, data: Value) -> Kernel | None:
-    """f32."""
+    """Support f32."""
     rank = data.shape.rank
     return _kernel(frozenset({1}), op.bias, True) if is_f32(data) and rank is not None and rank > 1 else None
 

@@ -1,6 +1,6 @@
-"""Local response normalization (LRN): sums of squares of a window along an axis, and powers of them, in f64.
+"""Local response normalization (LRN): sums of squares over a window along an axis, raised to a power, in f64.
 
-Powers have errors of about 1e-10, so results rounded to f32 are those of the reference.
+Powers are accurate to about 1e-10, so results rounded to f32 equal the reference's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ONE, _MANTISSA = 0x3FF0000000000000, 0x000FFFFFFFFFFFFF
 _HALF_ROOT = 0x3FE6A09E667F3BCD
 """The bits of the square root of 1/2."""
 _ROUNDING = 1.5 * 2**52
-"""Adding this rounds a number to an integer, whose lowest bits are then those of the sum."""
+"""Adding this number rounds to an integer, which the low bits of the sum then hold."""
 
 
 def _words(n: int) -> Register:
@@ -64,7 +64,7 @@ def _series(emit: Emit, x: Register, terms: list[float]) -> Register:
 
 
 def _logarithm(emit: Emit, x: Register) -> Register:
-    """Compute the logarithm to the base 2 of positive normal numbers."""
+    """Compute the base-2 logarithm of positive normal numbers."""
     builder, bits = emit.builder, emit.builder.bitcast(x, WORDS)
     above = builder.sub(bits, _words(_HALF_ROOT))
     exponent = builder.ashr(above, _words(52))
@@ -76,7 +76,7 @@ def _logarithm(emit: Emit, x: Register) -> Register:
 
 
 def _power_of_two(emit: Emit, x: Register) -> Register:
-    """Compute the power of two, for numbers within ±`_MOST`."""
+    """Compute 2 to a power within ±`_MOST`."""
     builder = emit.builder
     sum = builder.fadd(x, doubles(_ROUNDING))
     part = _series(emit, builder.fsub(x, builder.fsub(sum, doubles(_ROUNDING))), _POWER)
@@ -85,7 +85,7 @@ def _power_of_two(emit: Emit, x: Register) -> Register:
 
 
 def negative_power(emit: Emit, x: Register, exponent: Register) -> Register:
-    """Compute ``x ** -exponent`` of positive f64 that are not subnormal; 0 of infinity, and NaN of NaN."""
+    """Compute ``x ** -exponent`` of positive normal f64; infinity gives 0, and NaN stays NaN."""
     builder = emit.builder
     power = builder.fmul(builder.fneg(exponent), _logarithm(emit, x))
     power = builder.select(builder.fcmp_ordered("<", power, doubles(_MOST)), power, doubles(_MOST))
@@ -101,7 +101,7 @@ LEAST_BIAS = 1e-9
 
 
 class ResponseJob(ColumnsJob):
-    """The job of `RESPONSE`: elements of a window before and after its own; numbers by the bits of an f64."""
+    """The job of `RESPONSE`: window elements before and after the centre; numbers are f64 bits."""
 
     reach: i64
     bias: i64
@@ -114,7 +114,7 @@ def _normalize(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: Register, stride: Register, before: Register, window: Register, count: Register, out:
     Register, bias: Register, scale: Register, beta: Register,
 ) -> None:  # fmt: skip
-    """Normalize ``count`` neighbours in a row by windows of as many rows, ``stride`` bytes apart, which begin some bytes before."""
+    """Normalize ``count`` neighbours in a row over a window of rows, ``stride`` bytes apart, that starts before them."""
     builder = emit.builder
     low, factor, exponent = (spread(emit, builder.bitcast(bits, F64)) for bits in (bias, scale, beta))
     square = STEPS[Reduction.L2].step
@@ -147,12 +147,12 @@ def _respond(job: ResponseJob, x: int, out: int, row: int, column: int) -> None:
 
 
 RESPONSE = columns_task("response", _respond)
-"""Normalize A ``[outer, length, inner]`` by windows along the axis in the middle."""
+"""Normalize A ``[outer, length, inner]`` by windows along the middle axis."""
 
 
 @backend.accelerates(LRN)
 def local_response(op: LRN, data: Value, axes: Value) -> Kernel | None:
-    """f32 along one known axis, for sums that are positive and powers that are not extreme."""
+    """Support f32 along one constant axis, with positive sums and moderate powers."""
     along = known_axes(data, axes)
     if along is None or len(along) > 1 or not 0 <= op.alpha < np.inf or not LEAST_BIAS <= op.bias < np.inf:
         return None
@@ -162,7 +162,7 @@ def local_response(op: LRN, data: Value, axes: Value) -> Kernel | None:
     (axis,) = along
 
     def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> ColumnsPlan:
-        """Rows are read as columns."""
+        """Return the plan; rows are read as columns."""
         order = [*plan_axes(shape, strides, along, True).order]
         if order[-1] == axis:
             order.insert(0, order.pop())

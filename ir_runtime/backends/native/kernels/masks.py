@@ -1,4 +1,4 @@
-"""Comparisons, logical operations on booleans, and Select, as in masks, shared among threads."""
+"""Comparisons, logical operations on booleans, and Select, as for masks, shared by threads."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MIN_SIZE = 1 << 11
 def _decide_elements(
     emit: Emit, code: ir.Value, singles: ir.Value, a: ir.Value, b: ir.Value, count: ir.Value, out: ir.Value
 ) -> None:
-    """Store the answers for ``count`` pairs as bytes; A and B may be one element for all."""
+    """Store the comparisons of ``count`` pairs as bytes; A and B may be one element for all."""
     copies = [emit.stack_words(LANES) for _ in range(2)]
 
     def go(kind: ir.VectorType, function: Callable[[ir.Value, ir.Value], ir.Value]) -> None:
@@ -80,7 +80,7 @@ def _decide_elements(
 def _operand(
     emit: Emit, kind: ir.VectorType, address: ir.Value, single: ir.Value, copies: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
-    """Return where elements are read, and the distance of the next one: 0 for ``copies`` of one that stands for all."""
+    """Return the address of elements and their step; the step is 0 if one element stands for all."""
     builder, one = emit.builder, emit.i64(1)
     is_single = builder.icmp_signed("!=", single, emit.i64(0))
     with builder.if_then(is_single):
@@ -106,7 +106,7 @@ def _decide_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int)
 def _select_elements(
     emit: Emit, size: ir.Value, singles: ir.Value, a: ir.Value, b: ir.Value, c: ir.Value, count: ir.Value, out: ir.Value
 ) -> None:  # fmt: skip
-    """Store elements of ``size`` bytes of B where A holds, and else of C; any of them may be one for all."""
+    """Store elements of ``size`` bytes from B where A is true, else from C; each may be one element for all."""
 
     def go(width: int, single: tuple[bool, ...]) -> None:
         kind = ir.VectorType(ir.IntType(8 * width), LANES)
@@ -135,12 +135,12 @@ def _select_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int)
 
 
 DECIDE, SELECT = broadcast_task("_decide", _decide_row), broadcast_task("_select", _select_row)
-"""Compare A and B, or combine booleans; take B where A holds, and else C."""
+"""Compare A and B, or combine booleans; select B where A is true, else C."""
 
 
 @backend.accelerates(*_QUESTIONS)
 def compare(op: Operation, a: Value, b: Value) -> Kernel | None:
-    """f32, i32 or i64 that broadcast as in NumPy."""
+    """Support f32, i32 and i64 that broadcast as in NumPy."""
     if a.element is not b.element or a.element not in _KINDS or not _is_numpy(op):
         return None
     predicate, is_swapped = _QUESTIONS[type(op)]
@@ -150,7 +150,7 @@ def compare(op: Operation, a: Value, b: Value) -> Kernel | None:
 
 @backend.accelerates(*_LOGICAL)
 def combine(op: Operation, a: Value, b: Value) -> Kernel | None:
-    """Booleans that broadcast as in NumPy."""
+    """Support booleans that broadcast as in NumPy."""
     if {a.element, b.element} != {ElementType.boolean} or not _is_numpy(op):
         return None
     return _by_rows(op, DECIDE, _BOOLEAN, code=_CODES[_LOGICAL[type(op)]])
@@ -158,7 +158,7 @@ def combine(op: Operation, a: Value, b: Value) -> Kernel | None:
 
 @backend.accelerates(BitwiseNot, LogicalNot)
 def negate(op: Operation, data: Value) -> Kernel | None:
-    """Booleans."""
+    """Support booleans."""
     if data.element is not ElementType.boolean:
         return None
 
@@ -171,7 +171,7 @@ def negate(op: Operation, data: Value) -> Kernel | None:
 
 @backend.accelerates(Select)
 def select(op: Select, condition: Value, then: Value, otherwise: Value) -> Kernel | None:
-    """Elements of whole bytes that broadcast as in NumPy."""
+    """Support elements of whole bytes that broadcast as in NumPy."""
     dtype = then.element.dtype
     if then.element is not otherwise.element or dtype.itemsize not in SIZES or dtype.hasobject:
         return None
@@ -189,6 +189,6 @@ def _by_rows(
     operands: Callable[..., Sequence[Array]] | None = None,
     code: int = 0,
 ) -> Kernel:
-    """Return a kernel that computes results of a type by a task on operands, functions of the inputs."""
+    """Return a kernel that computes results of a dtype with a task; ``operands`` are functions of the inputs."""
     evaluate: Callable[..., Array] = op.evaluate
     return broadcast_kernel(task, dtype, evaluate, code, MIN_SIZE, operands=operands)

@@ -1,8 +1,8 @@
-"""Matrix products and Einsum, with constant weights or of two computed inputs of any batch.
+"""Matrix products and Einsum, with constant weights or two computed inputs, of any batch.
 
-A unit of a computed product is some columns for some of its rows. It packs those columns of the right matrix in memory of
-its thread, so that threads wait for nothing. A few rows are multiplied by columns where they are. Long sums are sums of
-parts, as those of BLAS: their rounding errors are smaller.
+A unit of a computed product is a block of its columns and rows. Each thread packs the right matrix's columns
+in its own memory, so threads never wait. A few rows are multiplied by columns in place. Long sums are split
+into parts, as in BLAS, which reduces rounding errors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["constant_product"]
 
 @backend.accelerates(MatMul)
 def constant_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """f32 rows, of any batch, by one constant matrix."""
+    """Support f32 rows, of any batch, multiplied by one constant matrix."""
     known = b.known()
     if known is None or not known.size or not is_f32(a, b) or math.prod(known.shape[:-2]) != 1:
         return None
@@ -65,10 +65,10 @@ def constant_product(weights: Array, transposed: bool, epilogue: Epilogue, produ
     """Return the kernel that multiplies rows by a constant matrix.
 
     Args:
-        weights: ``[depth, columns]``.
-        transposed: whether the last two axes of the rows are swapped first.
-        epilogue: the layers that are fused.
-        products: how numbers are multiplied.
+        weights: the matrix, ``[depth, columns]``.
+        transposed: whether to swap the last two axes of the rows first.
+        epilogue: the fused layers.
+        products: the precision of the products.
     """
     depth, columns = weights.shape
     panels = products.pack(weights.T[None, :, None], epilogue.scale, epilogue.shift)
@@ -84,7 +84,7 @@ def constant_product(weights: Array, transposed: bool, epilogue: Epilogue, produ
     return Kernel(kernel, name=products.name, replay=replayed())
 
 
-# Units for each thread, so that others can do the work of a thread that is interrupted.
+# Units per thread, so that other threads can take over from one that is interrupted.
 UNITS_PER_THREAD = 4
 # Most rows for which columns are not packed.
 MAX_FEW_ROWS = 4
@@ -107,10 +107,10 @@ _ZEROS = np.zeros(PANEL, np.float32)
 class ProductJob(Descriptor):
     """The job of `_computed`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
 
-    ``places`` has the byte offsets of both matrices of each product, ``row_stride`` and ``other_stride`` the bytes between
-    their rows in memory. A unit has ``unit_rows`` rows and ``unit_columns`` columns, and multiplies ``some_rows`` at a time;
-    ``packed`` is the size in bytes of its packed columns, 0 for few rows, ``scratch`` that of all the memory of a thread.
-    ``zeros`` is the address of a row of zeros.
+    ``places`` holds the byte offsets of each product's matrices; ``row_stride`` and ``other_stride`` are the
+    bytes between their rows. A unit has ``unit_rows`` rows and ``unit_columns`` columns, and multiplies
+    ``some_rows`` at a time. ``packed`` is the size in bytes of the packed columns, 0 for few rows, and
+    ``scratch`` that of all scratch memory of a thread. ``zeros`` is the address of a row of zeros.
     """
 
     products: i64
@@ -132,9 +132,9 @@ class ProductJob(Descriptor):
 
 @device
 def _few_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, part: int) -> None:
-    """Multiply rows by columns where they are.
+    """Multiply rows by columns in place.
 
-    The addresses are those of the first row, column and result, and of memory for a part of the sums of a row.
+    The addresses are those of the first row, column and result, and of memory for partial sums of a row.
     """
     depth, apart = job.depth, job.other_stride
     columns, stride = job.columns, job.row_stride
@@ -154,7 +154,7 @@ def _few_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, 
 
 @device
 def _panel_products(job: ProductJob, places: int, rows: int, packed: int, count: int, out: int) -> None:
-    """Multiply the rows at some addresses, which the byte offset of a part follows, by packed columns."""
+    """Multiply the rows at addresses, each followed by a part's byte offset, by packed columns."""
     depth, stride = job.depth, 4 * job.columns
     offset, zeros = places + 8 * job.some_rows, job.zeros
     done = 0
@@ -173,7 +173,7 @@ def _panel_products(job: ProductJob, places: int, rows: int, packed: int, count:
 
 @device
 def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, packed: int) -> None:
-    """Pack columns, and multiply rows by them; the addresses as those of `_few_rows`, and memory."""
+    """Pack columns and multiply rows by them; takes the addresses of `_few_rows`, and memory."""
     depth, apart = job.depth, job.other_stride
     stride, width = job.row_stride, 4 * job.columns
     some, places = job.some_rows, packed + job.packed
@@ -190,7 +190,10 @@ def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int,
 
 @Task
 def _computed(call: int, job: ProductJob, out: int, x: int, y: int, extra: int, other: int) -> None:
-    """Multiply A by B; a unit is a block of rows and columns of a product. C and D are extra tensors of the epilogue."""
+    """Multiply A by B; a unit is a block of rows and columns of a product.
+
+    C and D are extra tensors of the epilogue.
+    """
     places = job.places
     columns, rows = job.columns, job.rows
     wide, tall = job.unit_columns, job.unit_rows
@@ -217,7 +220,7 @@ def _computed(call: int, job: ProductJob, out: int, x: int, y: int, extra: int, 
 
 @backend.accelerates(MatMul)
 def computed_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """f32 matrices, of any batch; one constant matrix would be packed again in each run."""
+    """Support f32 matrices of any batch; a constant matrix would be packed again in each run."""
     if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
         return None
     known = b.known()
@@ -237,7 +240,7 @@ def _accepts(op: MatMul, a: Array, b: Array, *others: object) -> bool:
 
 
 def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
-    """Return a kernel for f32 matrices whose batches broadcast, and lengths fit."""
+    """Return a kernel for f32 matrices with compatible lengths and batches that broadcast."""
     _computed.prepare()
     after = epilogue.without_weights()
     packed = PackedEpilogue.of(after)
@@ -301,7 +304,7 @@ def _offsets(shape: _Axes, strides: _Axes, batch: _Axes) -> Array:
 
 
 def _unit(rows: int, depth: int, columns: int, products: int, count: int) -> tuple[int, int]:
-    """Return the columns and rows of a unit: some for each of ``count`` threads, if they do not become too small."""
+    """Return the columns and rows of a unit, one or more units for each of ``count`` threads unless they become too small."""
     parts = -(-UNITS_PER_THREAD * count // products) if count > 1 else 1
     panels = min(PACKED_NUMBERS // (max(depth, 1) * PANEL), -(-columns // (parts * PANEL)))
     wide = max(panels, 1) * PANEL
@@ -313,13 +316,13 @@ def _unit(rows: int, depth: int, columns: int, products: int, count: int) -> tup
 
 @backend.accelerates(Einsum)
 def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 by one constant matrix, which is packed."""
+    """Return a kernel for f32 with one constant matrix, which is packed."""
     return constant_einsum(backend, op, operands, reshaped)
 
 
 @backend.accelerates(Einsum)
 def products(op: Einsum, *operands: Value) -> Kernel | None:
-    """Return a kernel for f32 matrices in batches; the axes of inputs and result are put in order by views."""
+    """Return a kernel for batched f32 matrices; views reorder the axes of inputs and result."""
     if len(operands) != 2 or not is_f32(*operands) or None in (value.shape.rank for value in operands):
         return None
     found = einsum_product(op.equation, tuple(len(value.shape) for value in operands))

@@ -1,6 +1,6 @@
-"""Non-maximum suppression (NMS): each candidate is compared with a vector of kept boxes at a time.
+"""Non-maximum suppression (NMS): each candidate is compared with one vector of kept boxes at a time.
 
-Few boxes are selected, sorted and suppressed by one call; of many, candidates of a class are sorted by score first.
+Few boxes are selected, sorted and suppressed in one call; of many boxes, each class is sorted by score first.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ HIGHEST = np.int32(2**31 - 1)
 
 @dataclass(frozen=True)
 class Candidates:
-    """The boxes of each class whose scores exceed the threshold: best first, equal scores by index.
+    """The boxes of each class with scores above the threshold, in descending order; ties are ordered by index.
 
     Args:
-        corners: ``[batches, boxes, 4]``, lower coordinates first.
-        classes: the number of classes of a batch entry.
-        rows: the row (batch entry and class) of each candidate; ascending.
-        places: the index of the box of each candidate.
+        corners: the boxes, ``[batches, boxes, 4]``, lower coordinates first.
+        classes: the number of classes in a batch entry.
+        rows: the row (batch entry and class) of each candidate, ascending.
+        places: the box index of each candidate.
     """
 
     corners: Array
@@ -71,7 +71,7 @@ class Candidates:
 
     @classmethod
     def select(cls, corners: Array, scores: Array, threshold: float) -> Candidates:
-        """Select those of ``scores[batches, classes, boxes]`` that exceed a threshold; NaN does not."""
+        """Select the candidates whose ``scores[batches, classes, boxes]`` exceed a threshold; NaN does not."""
         batches, classes, boxes = scores.shape
         flat = scores.reshape(-1)
         found = np.flatnonzero(flat > threshold)
@@ -89,27 +89,27 @@ class Candidates:
         return cls(corners, classes, keys >> (32 + width), keys & ((1 << width) - 1))
 
     def best(self, rows: int, most: int, label: int) -> Candidates:
-        """Return the first ``most`` candidates of each row, all if that is negative, without those of a class."""
+        """Return the first ``most`` candidates of each row, all if that is negative, excluding class ``label``."""
         keep = self.rows % self.classes != label
         if most >= 0:
             keep &= np.arange(len(self.rows)) < self.starts(rows)[self.rows] + most
         return Candidates(self.corners, self.classes, self.rows[keep], self.places[keep])
 
     def starts(self, rows: int) -> Array:
-        """Return where the candidates of each row begin, and where the last ones end."""
+        """Return the start of each row's candidates, followed by the end of the last row's."""
         return np.searchsorted(self.rows, np.arange(rows + 1))
 
 
 Suppress = Callable[[Candidates, int, int, float], Array]
-"""Takes candidates, the number of rows, the most boxes to keep of each row, and the IoU threshold, which is above 0;
-returns the indices of the candidates that are kept, ascending."""
+"""Takes candidates, the number of rows, the most boxes to keep per row, and the IoU threshold, which is above
+0; returns the indices of kept candidates, ascending."""
 
 Kept: TypeAlias = tuple[Array, Array]
-"""Batch entry, class and box of each that is kept, row by row, best first; and the scores."""
+"""The batch entry, class and box of each kept candidate, row by row, best first; and the scores."""
 
 
 class Settings(NamedTuple):
-    """The most boxes to keep of each row, at least 1; the IoU threshold, above 0; and what scores must exceed."""
+    """The most boxes to keep per row, at least 1; the IoU threshold, above 0; and the score threshold."""
 
     limit: int
     iou: float
@@ -117,7 +117,7 @@ class Settings(NamedTuple):
 
     @classmethod
     def of(cls, boxes: Array, scores: Array, others: Sequence[Array]) -> Settings | None:
-        """Return the settings; ``None`` for soft NMS, limits of 0, and no scores: the reference computes these."""
+        """Return the settings; ``None`` for cases left to the reference: soft NMS, a limit of 0, or no scores."""
         limit, iou, threshold, sigma = (number(x) for x in (*others, *[None] * (4 - len(others))))
         batches, _, count = scores.shape
         if (
@@ -132,7 +132,8 @@ class Settings(NamedTuple):
 
 
 FewBoxes = Callable[[Array, Array, bool, Settings], "Kept | None"]
-"""Takes boxes, scores, whether boxes are given by their centres, and settings; ``None`` for too many boxes."""
+"""Takes boxes, scores, whether boxes are given as centres and sizes, and settings; returns ``None`` for too
+many boxes."""
 
 
 def nms_kernel(
@@ -141,13 +142,13 @@ def nms_kernel(
     unread: Collection[int] = (),
     few_boxes: FewBoxes | None = None,
 ) -> Kernel:
-    """Return a kernel; soft NMS and limits of 0 run the reference.
+    """Return a kernel; soft NMS and limits of 0 are left to the reference.
 
     Args:
         op: the operation.
-        suppress: suppresses candidates.
-        unread: the outputs that nothing reads.
-        few_boxes: does everything at once, where there are few boxes.
+        suppress: the function that suppresses candidates.
+        unread: the outputs without consumers.
+        few_boxes: the function that performs all steps at once for few boxes.
     """
     index = (op.index_type() if isinstance(op, IndicesOnlyNms) else op.output_type).dtype
     is_centred = op.box_encoding == "center"
@@ -181,7 +182,7 @@ def _kept(corners: Array, scores: Array, settings: Settings, suppress: Suppress)
 def multiclass_kernel(
     op: MulticlassNmsBase, suppress: Suppress, boxes: Value, scores: Value, *roisnum: Value
 ) -> Kernel | None:
-    """Return a kernel for classes that share boxes of f32; ``None`` where not, and for thresholds of 0."""
+    """Return a kernel for classes that share f32 boxes; ``None`` if they do not, and for thresholds of 0."""
     is_finite = bool(np.isfinite(np.float32(op.score_threshold)))
     is_usual = op.iou_threshold > 0 and op.nms_eta == 1 and op.normalized
     if roisnum or not (is_f32(boxes, scores) and is_usual and is_finite):
@@ -212,9 +213,9 @@ BOX_FIELDS = 5
 
 @instruction(*[types.int64] * 3, types.float32, returns=types.int64)
 def _any_overlap(emit: Emit, box: ir.Value, others: ir.Value, apart: ir.Value, limit: ir.Value) -> ir.Value:
-    """Return whether one of a vector of boxes overlaps a box with an IoU of at least ``limit``, which is above 0.
+    """Return whether any of a vector of boxes overlaps a box with an IoU of at least ``limit``, which is above 0.
 
-    ``others`` has a row for each number of a box. A box with NaN overlaps nothing. Rounded as in the reference.
+    ``others`` has a row for each coordinate. Boxes with NaN overlap nothing. Rounding follows the reference.
     """
     builder = emit.builder
     ours = [emit.splat(emit.load(emit.at(box, 4 * i), F32)) for i in range(BOX_FIELDS)]
@@ -234,7 +235,7 @@ def _any_overlap(emit: Emit, box: ir.Value, others: ir.Value, apart: ir.Value, l
 
 @device
 def is_suppressed(box: int, others: int, apart: int, count: int, limit: np.float32) -> bool:
-    """Return whether one of ``count`` boxes, in columns that are ``apart`` bytes from each other, overlaps a box."""
+    """Return whether any of ``count`` boxes, in columns ``apart`` bytes apart, overlaps a box."""
     start = 0
     while start < count and _any_overlap(box, others + 4 * start, apart, limit) == 0:
         start += LANES
@@ -243,7 +244,7 @@ def is_suppressed(box: int, others: int, apart: int, count: int, limit: np.float
 
 @device
 def add_box(box: int, others: int, apart: int, count: int) -> None:
-    """Add a box to ``count`` others; the rest of a vector has NaN, which overlap nothing."""
+    """Append a box to ``count`` boxes; the rest of the vector is filled with NaN, which overlaps nothing."""
     for fact in range(BOX_FIELDS):
         line = others + fact * apart
         if count % LANES == 0:
@@ -257,7 +258,7 @@ INDEX_BITS, RESULT = 31, 3
 
 
 class SmallNmsJob(Descriptor):
-    """The job of `_small_nms`: sizes of the scores, whether boxes are given by their centres, and the settings."""
+    """The job of `_small_nms`: sizes of the scores, whether boxes are given as centres and sizes, and the settings."""
 
     batches: i64
     classes: i64
@@ -270,7 +271,7 @@ class SmallNmsJob(Descriptor):
 
 @instruction(types.float32, types.int64, returns=types.int64)
 def _sort_key(emit: Emit, score: ir.Value, index: ir.Value) -> ir.Value:
-    """Return a number that ascends while scores descend, and with the index of equal ones."""
+    """Return a sort key that ascends with descending scores, then with the index."""
     builder = emit.builder
     zero, none = ir.Constant(score.type, 0.0), ir.Constant(I32, 0)
     bits = builder.select(builder.fcmp_ordered("==", score, zero), none, builder.bitcast(score, I32))
@@ -294,7 +295,7 @@ def _higher(a: np.float32, b: np.float32) -> np.float32:
 
 @device
 def _store_boxes(boxes: int, count: int, is_centred: int, out: int) -> None:
-    """Store corners, the lower coordinates first, and area of each box."""
+    """Store each box's corners, lower coordinates first, and area."""
     half = np.float32(0.5)
     for index in range(count):
         box, place = boxes + 16 * index, out + 4 * BOX_FIELDS * index
@@ -311,7 +312,7 @@ def _store_boxes(boxes: int, count: int, is_centred: int, out: int) -> None:
 
 @device
 def _sort(keys: int, count: int, other: int) -> int:
-    """Sort numbers (bottom-up merge sort) with memory for as many; return the address of the sorted ones."""
+    """Sort numbers by bottom-up merge sort, with a buffer of equal size; return the address of the sorted numbers."""
     width = 1
     while width < count:
         for start in range(0, count, 2 * width):
@@ -334,7 +335,7 @@ def _sort(keys: int, count: int, other: int) -> int:
 
 @device
 def _candidates(scores: int, count: int, threshold: np.float32, keys: int) -> int:
-    """Store the sort keys of scores above a threshold; return how many there are."""
+    """Store the sort keys of scores above the threshold; return their number."""
     found = 0
     for index in range(count):
         score = load_f32(scores, index)
@@ -346,9 +347,9 @@ def _candidates(scores: int, count: int, threshold: np.float32, keys: int) -> in
 
 @Task
 def _small_nms(call: int, job: SmallNmsJob, out: int, boxes: int, scores: int, final: int) -> None:
-    """Select boxes: A has boxes, B scores, C is for the scores of those selected.
+    """Select boxes: A are boxes, B scores, and C receives the scores of selected boxes.
 
-    The result has their number, then a row of batch entry, class and box for each.
+    The result is their number, followed by a row of batch entry, class and box index for each.
     """
     mode = keep_denormals()
     batches, classes, count = job.batches, job.classes, job.boxes
@@ -384,7 +385,7 @@ def _small_nms(call: int, job: SmallNmsJob, out: int, boxes: int, scores: int, f
 def small_nms(
     boxes: Array, scores: Array, is_centred: bool, limit: int, iou: float, threshold: float
 ) -> tuple[Array, Array]:
-    """Return the selected boxes, in rows of batch entry, class and index, and their scores; class by class."""
+    """Return the selected boxes as rows of batch entry, class and index, and their scores, class by class."""
     batches, classes, count = scores.shape
     limit = min(limit, count)
     most = batches * classes * limit
@@ -405,8 +406,9 @@ MAX_SMALL = 1 << 13
 class NmsJob(Descriptor):
     """The job of `_suppress`.
 
-    Sizes: rows of candidates, rows and boxes of a batch entry, boxes that fit the buffer of kept ones, most boxes kept
-    of a row. Addresses: of where rows start, of the box of each candidate, of a flag for each that is kept.
+    Sizes: candidate rows; rows and boxes per batch entry; the capacity of the buffer of kept boxes; the most
+    boxes kept per row. Addresses: the start of each row; the box of each candidate; a flag for each candidate
+    that is kept.
     """
 
     rows: i64
@@ -422,7 +424,7 @@ class NmsJob(Descriptor):
 
 @Task
 def _suppress(call: int, job: NmsJob, _out: int, boxes: int) -> None:
-    """Select boxes from rows of candidates, sorted by score; A has the numbers of the boxes of each batch entry."""
+    """Select boxes from candidate rows sorted by score; A holds each batch entry's box coordinates."""
     counter = shared_counters(call)
     mode = keep_denormals()
     rows, classes, length, most = job.rows, job.classes, job.boxes, job.capacity
@@ -446,7 +448,7 @@ def _suppress(call: int, job: NmsJob, _out: int, boxes: int) -> None:
 
 @backend.accelerates(*NMS_VERSIONS)
 def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """f32."""
+    """Support f32."""
     if not is_f32(*inputs[:2]):
         return None
     _suppress.prepare()
@@ -456,7 +458,7 @@ def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = 
 
 @backend.accelerates(MulticlassNms8, MulticlassNms9)
 def multiclass_nms(op: MulticlassNmsBase, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """f32 that classes share."""
+    """Support f32 boxes shared by classes."""
     if (kernel := multiclass_kernel(op, _run_nms, *inputs)) is not None:
         _suppress.prepare()
     return kernel

@@ -1,4 +1,4 @@
-"""Normalization over rows: layer normalization (MVN), RMS and Euclidean normalization and their patterns, and softmax."""
+"""Normalization over rows: layer normalization (MVN), RMS and L2 normalization and their patterns, and softmax."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ __all__ = ["GROW", "NEGLIGIBLE", "SHRINK", "Mode", "overflows", "reciprocal_devi
 class RMSNorm(NamedTuple):
     """The layers of ``x / sqrt(mean(x²) + epsilon)``.
 
-    They read ``x``, then constants that the kernel does not need.
+    They read ``x`` and constants that the kernel does not need.
     """
 
     layers: tuple[Layer, ...]
@@ -60,9 +60,9 @@ class RMSNorm(NamedTuple):
 
 
 def match_rms_norm(context: MatchContext, layer: Layer) -> RMSNorm | Refusal | None:
-    """Match ``x / sqrt(mean(x²) + eps)`` over the last axis, f32, in the ways that exporters write it.
+    """Match f32 ``x / sqrt(mean(x²) + eps)`` over the last axis, in the forms that exporters write.
 
-    ``layer`` is the last one: the division, or the product with the inverse.
+    ``layer`` is the last layer: the division, or the product with the inverse.
     """
     first, second = context.sources(layer)
     if isinstance(layer.op, Divide):
@@ -94,7 +94,7 @@ def _by_root(
 def _by_mean(
     context: MatchContext, layer: Layer, x: Port, raised: Port, after: tuple[Layer, ...]
 ) -> RMSNorm | Refusal | None:
-    """Match the mean of squares, to which epsilon is added; ``after`` are the layers between that and the last."""
+    """Match the mean of squares to which epsilon is added; ``after`` are the layers between that and the last."""
     added = context.producer(raised, "Add")
     if added is None:
         return None
@@ -119,7 +119,7 @@ def _by_mean(
 
 
 def _squares(context: MatchContext, squared: Layer, x: Port) -> bool:
-    """Return whether a Power or a Multiply is the square of a port."""
+    """Return whether a Power or a Multiply squares a port."""
     base, other = context.sources(squared)
     return base == x and (context.scalar(other) == 2 if squared.type == "Power" else other == x)
 
@@ -129,7 +129,7 @@ MIN_LENGTH = 1e-30
 
 
 class L2Norm(NamedTuple):
-    """The layers of ``x / max(norm(x), epsilon)``; they read ``x``, then constants that the kernel does not need."""
+    """The layers of ``x / max(norm(x), epsilon)``; they read ``x`` and constants that the kernel does not need."""
 
     layers: tuple[Layer, ...]
     reads: tuple[Port, ...]
@@ -137,7 +137,7 @@ class L2Norm(NamedTuple):
 
 
 def match_l2_norm(context: MatchContext, layer: Layer) -> L2Norm | Refusal | None:
-    """Match ``x / max(norm(x), epsilon)`` over the last axis, f32; ``layer`` is the division."""
+    """Match f32 ``x / max(norm(x), epsilon)`` over the last axis; ``layer`` is the division."""
     if not isinstance(layer.op, Divide):
         return None
     x, below = context.sources(layer)
@@ -187,7 +187,7 @@ class SoftmaxJob(Descriptor):
 
 @device
 def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np.float32:
-    """Return the factor for a variance or mean of squares; ``mode`` is a `Mode`."""
+    """Return the factor for a variance or a mean of squares; ``mode`` is a `Mode`."""
     if mode == 0:
         return np.float32(1)
     if mode == 4:
@@ -208,7 +208,7 @@ NEGLIGIBLE = np.float32(2.0**-126)
 
 @device
 def overflows(mean: np.float32, factor: np.float32) -> bool:
-    """Return whether sums overflowed f32, given the mean and the factor of `reciprocal_deviation`."""
+    """Return whether sums overflow f32, given the mean and the factor from `reciprocal_deviation`."""
     return not (mean - mean == np.float32(0) and factor > np.float32(0))
 
 
@@ -267,7 +267,7 @@ _NORMALIZE, _SOFTMAX = Task(_normalize), Task(_softmax)
 
 
 class Mode(IntEnum):
-    """What rows are divided by."""
+    """The divisor of rows."""
 
     NONE = 0
     EPS_INSIDE = 1
@@ -288,7 +288,7 @@ class Mode(IntEnum):
 
 
 def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) -> KernelTemplate:
-    """Return a kernel for rows along an axis of its first input, which is followed by ``others`` unused inputs."""
+    """Return a kernel for rows along an axis of the first input, followed by ``others`` unused inputs."""
 
     def make(epilogue: Epilogue) -> Kernel:
         packed = PackedEpilogue.of(epilogue)
@@ -325,7 +325,7 @@ def _threads(size: int) -> int:
 
 @backend.accelerates(MVN)
 def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """f32 over one axis: the last one, or the channels of a map, which are stored last."""
+    """Support f32 over one axis: the last, or the channels of a channels-last map."""
     rank, found = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or found is None or len(found) != 1:
         return None
@@ -342,7 +342,7 @@ def _softmax_job(rows: int, length: int, logarithm: bool) -> Array:
 
 @backend.accelerates(SoftMax, LogSoftmax)
 def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
-    """f32 along any axis; short rows, and other axes than the last, as columns."""
+    """Support f32 along any axis; short rows, and axes other than the last, are processed as columns."""
     rank = data.shape.rank
     if not is_f32(data) or not rank:
         return None
@@ -365,7 +365,7 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
 
 
 def _softmax_of_columns(x: Array, axis: int) -> Array | None:
-    """Return softmax along an axis of many columns, or of many short rows; ``None`` for other data."""
+    """Compute softmax along an axis with many columns or many short rows; return ``None`` for other data."""
     length, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
     if not x.size:
         return None
@@ -385,7 +385,7 @@ def _softmax_of_columns(x: Array, axis: int) -> Array | None:
 
 @backend.pattern(Divide)
 def l2_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """``x / max(norm(x), eps)`` over the last axis, f32."""
+    """Match f32 ``x / max(norm(x), eps)`` over the last axis."""
     found = match_l2_norm(context, layer)
     if not isinstance(found, L2Norm):
         return found
@@ -395,7 +395,7 @@ def l2_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
 
 @backend.pattern(Multiply, Divide)
 def rms_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """``x / sqrt(mean(x²) + eps)`` over the last axis, f32."""
+    """Match f32 ``x / sqrt(mean(x²) + eps)`` over the last axis."""
     found = match_rms_norm(context, layer)
     if not isinstance(found, RMSNorm):
         return found

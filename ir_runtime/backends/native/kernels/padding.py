@@ -1,4 +1,4 @@
-"""Pad of f32 with constant pads, and zeros around images: each row of the result is copied from the row that its place along the other axes says."""
+"""Pad of f32 with constant pads, and zero borders around images; each result row is copied from one data row."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from ._rows import copy_row
 
 __all__ = ["pad_images"]
 
-# Axes beside the last one, and rows of a unit.
+# The most axes besides the last, and rows per unit.
 OUTER = 4
 ROWS_PER_UNIT = 16
-# The table entry of what is filled.
+# The table entry of filled elements.
 FILLED = -1
 
 _Shape: TypeAlias = tuple[int, ...]
@@ -43,9 +43,10 @@ _Shape: TypeAlias = tuple[int, ...]
 class PadRowsJob(Descriptor):
     """The job of `_pad_rows`.
 
-    Lengths of the outer axes of the result, the innermost last; tables of what each of their elements adds to the offset in
-    bytes of a row of data, or `FILLED`. Of a row: its elements, how many of them are before a part that is copied as it is,
-    its length, where it begins in the data, and whether all others are filled; a table of the elements of data, and the number that fills.
+    The job has the lengths of the result's outer axes, innermost last, and a table for each with its
+    elements' byte offsets in the data, or `FILLED`. For a row, it has the number of elements; the start and
+    length of the part that is copied unchanged, and the part's start in the data; whether all other elements
+    are filled; a table of their data elements; and the fill value.
     """
 
     lengths: Annotated[int, (np.int64, (OUTER,))]
@@ -61,7 +62,7 @@ class PadRowsJob(Descriptor):
 
 @instruction(types.int64, types.int64, types.float32)
 def _fill_row(emit: Emit, out: Register, count: Register, number: Register) -> None:
-    """Store ``count`` times the same number."""
+    """Store a number ``count`` times."""
     filled = emit.splat(number)
 
     for offset, _, store in emit.vectors(count):
@@ -70,7 +71,7 @@ def _fill_row(emit: Emit, out: Register, count: Register, number: Register) -> N
 
 @Task
 def _pad_rows(call: int, job: PadRowsJob, out: int, x: int) -> None:
-    """Copy rows; a unit is some of the innermost of the outer axes."""
+    """Copy rows; a unit is several indices of the innermost outer axis."""
     last = load_i64(job.lengths, OUTER - 1)
     chunks, units = (last + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT, 1
     for axis in range(OUTER - 1):
@@ -107,19 +108,19 @@ def _pad_rows(call: int, job: PadRowsJob, out: int, x: int) -> None:
 
 
 class _Axis(NamedTuple):
-    """An axis of the data and the elements of it that those of the result are; `FILLED` for others."""
+    """An axis of the data, and the data index of each result element; `FILLED` for fill values."""
 
     length: int
     places: Array
 
     @property
     def is_same(self) -> bool:
-        """Whether the result has the same elements."""
+        """Whether the result has the same elements in the same order."""
         return np.array_equal(self.places, np.arange(self.length))
 
     @classmethod
     def of(cls, mode: str, length: int, before: int, after: int) -> _Axis:
-        """Return an axis that is padded."""
+        """Return a padded axis."""
         places = np.arange(-before, length + after)
         if mode == "constant":
             return cls(length, np.where((places < 0) | (places >= length), FILLED, places))
@@ -130,13 +131,13 @@ class _Axis(NamedTuple):
         return cls(length, np.where(places >= length, 2 * (length - 1) - places + gap, places))
 
     def merged(self, inner: _Axis) -> _Axis:
-        """Return this axis and the one within it as one, neither of which is padded."""
+        """Merge this axis with the next inner axis; neither is padded."""
         return _Axis(self.length * inner.length, np.arange(self.length * inner.length))
 
 
 @backend.accelerates(Pad1, Pad12)
 def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) -> Kernel | None:
-    """f32 with constant pads, also negative ones, and a constant number that fills."""
+    """Support f32 with constant pads, possibly negative, and a constant fill value."""
     before, after, rank = begin.ints(), end.ints(), data.shape.rank
     if not is_f32(data) or before is None or after is None or not rank:
         return None
@@ -175,7 +176,7 @@ def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) ->
 
 @lru_cache(maxsize=256)
 def _memory_order(strides: _Shape) -> _Shape:
-    """Return the axes in the order of memory."""
+    """Return the axes in memory order."""
     return tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
 
 
@@ -185,7 +186,7 @@ def _inverse(order: _Shape) -> _Shape:
 
 
 def _job(axes: Sequence[_Axis], number: float) -> Array | None:
-    """Return the job for axes in the order of memory, ``None`` for too many of them."""
+    """Return the job for axes in memory order; ``None`` for too many axes."""
     merged: list[_Axis] = []
     for axis in axes:
         both = bool(merged) and merged[-1].is_same and axis.is_same
@@ -209,7 +210,7 @@ def _job(axes: Sequence[_Axis], number: float) -> Array | None:
 
 
 def pad_images(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
-    """Return images ``[N, C, H, W]`` contiguous, with zeros before and after the last two axes."""
+    """Return images ``[N, C, H, W]``, contiguous, with zeros before and after the last two axes."""
     job, shape = _images_job(x.shape, tuple(pads))
     y = empty(shape, np.float32)
     parallel_for(_pad_rows.address, job, y, contiguous(x), UNUSED, UNUSED, threads_for(moved=2 * y.nbytes))
@@ -226,7 +227,7 @@ def _images_job(shape: _Shape, pads: tuple[tuple[int, int], ...]) -> tuple[Array
 
 
 def _copied(places: Array) -> tuple[int, int, int]:
-    """Return where the longest ascending run of neighbours begins in a row of the result and in the data, and its length."""
+    """Return the longest run of consecutive elements in a result row: its starts in result and data, and its length."""
     breaks = np.flatnonzero((np.diff(places) != 1) | (places[:-1] < 0)) + 1
     starts, ends = np.append(0, breaks), np.append(breaks, len(places))
     longest = int(np.argmax(ends - starts))

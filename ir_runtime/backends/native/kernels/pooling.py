@@ -1,7 +1,8 @@
 """Max, average and adaptive average pooling, and spatial means, in NHWC layout.
 
-Volumes are passes of the kernel of maps: over planes first, then inside them. Of a spatial mean, threads sum the lines of a
-map that they have just computed, as a rule, which are in their own caches; then they add the sums of the parts.
+Volumes are pooled by two passes of the kernel for maps: over planes, then within them. For a spatial mean,
+each thread sums map lines that it has usually just computed and has in its cache; then the partial sums are
+added.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ _slide_bf16 = sliding_window(_f32 | {form + _FROM_BF16: way for form, way in _bf
 
 
 class PoolJob(SlidingWindows):
-    """The job of `POOL`: ``factor`` multiplies sums; 0 divides them by the elements inside the data. Sizes are in bytes."""
+    """The job of `POOL`: ``factor`` multiplies sums; 0 divides by the number of elements inside the data.
+
+    Sizes are in bytes.
+    """
 
     rows: i64
     mode: i64
@@ -139,7 +143,7 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
 
 @device
 def _divide_row(job: PoolJob, target: int, rows: int) -> None:
-    """Divide sums of windows of that many rows by their number of elements, or multiply them by the factor."""
+    """Divide window sums of that many rows by their number of elements, or multiply them by the factor."""
     channels, columns = job.channels, job.out_width
     factor = job.factor
     if factor > 0:
@@ -153,7 +157,7 @@ def _divide_row(job: PoolJob, target: int, rows: int) -> None:
 
 
 def _pool_task(name: str, slide: Instruction) -> Task:
-    """Return the task of pooling: rows of the results of all images."""
+    """Return the pooling task; a unit is a row of the results of all images."""
     compute = _windows_of(slide)
 
     def pool(call: int, job: PoolJob, y: int, x: int) -> None:
@@ -183,14 +187,14 @@ def _pool_task(name: str, slide: Instruction) -> Task:
 
 
 POOL = _pool_task("_pool", _slide)
-"""Compute rows of the results of all images."""
+"""Compute result rows of all images."""
 BF16_POOL = _pool_task("_bf16_pool", _slide_bf16)
-"""The same of data that are f32 or bf16, to bf16; averages only where all windows are inside the data."""
+"""Like `POOL`, from f32 or bf16 data to bf16; averages require all windows to lie inside the data."""
 
 
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
-    """f32. As in the reference, no result is NaN, nor below the lowest number."""
+    """Support f32. As in the reference, no result is NaN or below the lowest number."""
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster) if _is_supported(op, data) else None
 
 
@@ -198,14 +202,14 @@ def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
 def max_pool_values(
     op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()
 ) -> KernelTemplate | None:
-    """f32, where the indices are not read."""
+    """Support f32 if the indices are not read."""
     supported = _is_supported(op, data) and 1 in unread
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster, UNREAD) if supported else None
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
 def average_pool(op: AvgPoolBase, data: Value) -> KernelTemplate | None:
-    """f32."""
+    """Support f32."""
     if not _is_supported(op, data):
         return None
     inside = op.auto_pad in ("explicit", "valid") and op.rounding_type == "floor"
@@ -223,10 +227,10 @@ class _Pooling(KernelTemplate):
 
     Args:
         op: the operation.
-        form: what is computed.
-        fill: stands for the padding.
-        bf16: whether the result may be stored in bf16, if it is maps.
-        other: what is returned beside the result, if anything.
+        form: the kind of pooling.
+        fill: the padding value.
+        bf16: whether the result may be stored in bf16 if it is maps.
+        other: a second output, if any.
         rounds: whether the result is stored in bf16; then the data may be, too.
     """
 
@@ -242,7 +246,7 @@ class _Pooling(KernelTemplate):
         return self.rounds
 
     def storing_bf16(self) -> _Pooling | None:
-        """Return a kernel that stores its result in bf16, or ``None``."""
+        """Return a kernel that stores its result in bf16, or ``None`` if it cannot."""
         return replace(self, rounds=True) if self.bf16 and len(self.op.kernel) == 2 else None
 
     @cached_property
@@ -257,7 +261,7 @@ class _Pooling(KernelTemplate):
 
 
 def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Array], Array]:
-    """Return a function that pools maps by a form over two spatial axes, whose result is rounded to bf16 or not."""
+    """Return a function that pools maps over two spatial axes, optionally rounding the result to bf16."""
     start = np.full(LANES, fill, F32)
     fillers = {F32.itemsize: start, BF16.itemsize: np.full(LANES, max(fill, _LOWEST_BF16), BF16)}
     task, stored = (BF16_POOL, BF16) if rounds else (POOL, F32)
@@ -279,14 +283,15 @@ def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Ar
         return job, out
 
     def pool(x: Array) -> Array:
-        if are_better_channels(x):
-            found = pool(x.reshape(1, len(x) * x.shape[1], *x.shape[2:]))
-            return found.reshape(*x.shape[:2], *found.shape[2:])
+        lead = x.shape[:2]
+        if is_merged := are_better_channels(x):
+            x = x.reshape(1, math.prod(lead), *x.shape[2:])
         job, shape = job_for(len(x), x.shape[2:], x.shape[1], x.itemsize)
         shared = threads_for(computed=math.prod((*shape, *op.kernel)))
         y = empty(shape, stored)
         parallel_for(task.address, job, y, contiguous(channels_last(x)), UNUSED, UNUSED, shared)
-        return channels_first(y)
+        result = channels_first(y)
+        return result.reshape(*lead, *result.shape[2:]) if is_merged else result
 
     return pool
 
@@ -296,19 +301,19 @@ MAX_VECTORS = 4
 
 
 def vectors_abreast(channels: int) -> int:
-    """Return how many vectors of this many channels, at least those of one, are summed at a time."""
+    """Return the number of vectors of this many channels to sum at a time, at least those of one element."""
     return next(n for n in (MAX_VECTORS, 2, 1) if channels >= n * LANES)
 
 
 def _rectangle_mean(
     abreast: int, size: int = 4, load_vector: Callable[[Emit, ir.Value], ir.Value] = Emit.load
 ) -> Instruction:
-    """Return an instruction for the mean over a rectangle for several vectors of channels, summed row by row.
+    """Return an instruction for the mean over a rectangle for several channel vectors, summed row by row.
 
     Args:
-        abreast: how many vectors.
-        size: bytes of a number.
-        load_vector: loads a vector as f32.
+        abreast: the number of vectors.
+        size: the size of a number in bytes.
+        load_vector: the function that loads a vector as f32.
     """
 
     def write(
@@ -342,9 +347,9 @@ _bf16_mean = _rectangle_mean(1, 2, load_bf16)
 def channel_means(  # noqa: PLR0913 (values in registers)
     x: int, size: int, down: int, right: int, rows: int, columns: int, y: int, vectors: int, factor: np.float32
 ) -> None:  # fmt: skip
-    """Store the sums over a rectangle, times a factor, of some vectors of channels of ``size`` bytes, f32 or bf16.
+    """Store the sums over a rectangle, times a factor, for channel vectors of f32 or bf16 (``size`` bytes).
 
-    Lines are ``down`` bytes apart, and elements of a line ``right`` bytes.
+    Lines are ``down`` bytes apart, elements of a line ``right`` bytes.
     """
     if size < F32_SIZE:
         for i in range(vectors):
@@ -363,7 +368,7 @@ PART_SIZE = 1 << 13
 
 
 class SpatialMeanJob(Descriptor):
-    """The job of `spatial_mean_task`: maps, their parts, lines of a part, and vectors of channels that are summed at a time."""
+    """The job of `spatial_mean_task`: maps, parts per map, lines per part, and channel vectors summed at a time."""
 
     images: i64
     height: i64
@@ -377,7 +382,7 @@ class SpatialMeanJob(Descriptor):
 
 @Task
 def spatial_mean_task(call: int, job: SpatialMeanJob, y: int, x: int, sums: int) -> None:
-    """Sum parts of maps; a unit is some lines. Then add the sums; a unit is some channels of a map."""
+    """Sum parts of maps, where a unit is several lines, then add the sums, where a unit is several channels of a map."""
     counter = shared_counters(call)
     images, height, width, channels = job.images, job.height, job.width, job.channels
     parts, lines = job.parts, job.part_lines
@@ -407,7 +412,7 @@ def spatial_mean_task(call: int, job: SpatialMeanJob, y: int, x: int, sums: int)
 
 @backend.accelerates(ReduceMean)
 def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> KernelTemplate | None:
-    """f32 over the two axes after the channels."""
+    """Support f32 over the two axes after the channels."""
     found = axes.ints()
     if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
         return None
@@ -417,7 +422,10 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> KernelTemplate | N
 
 @dataclass(frozen=True)
 class _SpatialMean(KernelTemplate):
-    """Means over the two axes after the channels; with ``bf16``, the data may be stored so. The result is f32."""
+    """Means over the two axes after the channels; with ``bf16``, the data may be stored in bf16.
+
+    The result is f32.
+    """
 
     op: ReduceMean
     axes: Array
@@ -428,7 +436,7 @@ class _SpatialMean(KernelTemplate):
         return self.bf16 and place == 0
 
     def prepare(self) -> Kernel:
-        """Return a function, which is called faster."""
+        """Return a function, which has less call overhead."""
         return Kernel(self._means, replay=replayed())
 
     def _means(self, *arrays: Array) -> Array:
@@ -441,7 +449,7 @@ class _SpatialMean(KernelTemplate):
 
 
 def spatial_means(x: Array) -> Array:
-    """Return the means of the maps of ``[N, C, height, width]``, f32 or bf16, not empty, as ``[N, C, 1, 1]``."""
+    """Return the spatial means of nonempty ``[N, C, height, width]``, f32 or bf16, as ``[N, C, 1, 1]``."""
     if x.itemsize == F32_SIZE and x.flags.c_contiguous and x.shape[1] > 1:
         return _means_of_rows(x)
     rows = pad_channels(channels_last(x))
@@ -459,7 +467,7 @@ def spatial_means(x: Array) -> Array:
 
 
 def _means_of_rows(x: Array) -> Array:
-    """Return the means of maps that are stored channels first."""
+    """Return the means of channels-first maps."""
     images, channels, height, width = x.shape
     y = empty((images, channels, 1, 1), np.float32)
     reduce_columns(x, y, (images * channels, height * width, 1), Reduction.MEAN, height * width)
@@ -467,7 +475,7 @@ def _means_of_rows(x: Array) -> Array:
 
 
 class AdaptivePoolJob(Descriptor):
-    """The job of `_adaptive_mean`: ``vectors`` of channels of an element are a unit."""
+    """The job of `_adaptive_mean`; a unit is ``vectors`` channel vectors of a result element."""
 
     height: i64
     width: i64
@@ -481,7 +489,7 @@ class AdaptivePoolJob(Descriptor):
 
 @Task
 def _adaptive_mean(call: int, job: AdaptivePoolJob, y: int, x: int) -> None:
-    """Compute means over windows that are as equal as possible; a unit is some channels of an element."""
+    """Compute means over nearly equal windows; a unit is several channels of a result element."""
     height, width, channels, lines, columns = (
         job.height, job.width, job.channels, job.out_height, job.out_width,
     )  # fmt: skip
@@ -505,7 +513,7 @@ def _adaptive_mean(call: int, job: AdaptivePoolJob, y: int, x: int) -> None:
 
 @backend.accelerates(AdaptiveAvgPool)
 def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | None:
-    """f32 over two spatial axes, into a constant number of windows."""
+    """Support f32 over two spatial axes, with a constant number of windows."""
     counts = output_size.ints()
     if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
         return None
@@ -529,7 +537,7 @@ def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
 
 
 class _Axis(NamedTuple):
-    """A spatial axis: its length, the windows along it, and of these kernel, stride, dilation and padding before."""
+    """A spatial axis: its length, its number of windows, and their kernel, stride, dilation and leading padding."""
 
     length: int
     windows: int
@@ -547,9 +555,9 @@ class _Pass(NamedTuple):
 
 
 def _whole_vectors(plane: int, channels: int) -> tuple[_Axis, int]:
-    """Return the axis of a plane whose elements all have a window of one, and their channels: a vector, if possible.
+    """Reshape a plane to whole channel vectors if possible; return its axis, with windows of one, and the channels.
 
-    Along planes, it does not matter which number belongs to which element.
+    Along planes, the assignment of numbers to elements does not matter.
     """
     if channels < LANES and plane * channels % LANES == 0:
         plane, channels = plane * channels // LANES, LANES
@@ -602,7 +610,7 @@ def _pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
 
 
 def _pool_maps(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] | None:
-    """Return a kernel for the maps of volumes whose windows are of one plane; ``None`` for other windows."""
+    """Return a kernel for the maps of volumes with windows within one plane; ``None`` for other windows."""
     if len(op.kernel) != 3 or op.kernel[0] != 1 or op.pads_begin[0] or op.pads_end[0]:
         return None
     fields = ["kernel", "strides", "pads_begin", "pads_end"]
@@ -612,7 +620,7 @@ def _pool_maps(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] 
 
 
 def _as_maps(op: Pooling, x: Array) -> Array | None:
-    """Return the planes that have windows as channels or as images, whichever is a view; ``None`` if neither is."""
+    """View the planes of windows as channels or as images; return ``None`` if neither is a view."""
     if not x.size:
         return None
     count = op.windows(x.shape[2:], op.kernel)[0]
@@ -628,7 +636,7 @@ def _as_maps(op: Pooling, x: Array) -> Array | None:
 
 
 def _as_volumes(y: Array, shape: tuple[int, ...]) -> Array:
-    """Return the result for maps of volumes of a shape as volumes."""
+    """Return the result for a volume's maps in the shape of volumes."""
     images, channels = shape[:2]
     if len(y) == images and y.shape[1] % channels == 0:
         return y.reshape(images, channels, -1, *y.shape[2:])

@@ -1,4 +1,4 @@
-"""Caches of keys and values in 8 bits (see `ir.quantized_cache`): packing and unpacking rows, and attention to them."""
+"""8-bit caches of keys and values (see `ir.quantized_cache`): packing and unpacking rows, and attention over them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ __all__ = ["pack", "packed_attention", "unpack"]
 def match_cached_attention(
     context: MatchContext, layer: Layer, offer: Offer, attend: Attend, packed: Attend
 ) -> CachedAttention | None:
-    """Match attention, also with heads that share keys, if there is a kernel for its types.
+    """Match attention, including heads that share keys, if a kernel supports its types.
 
     Args:
         context: the graph around the layer, and the values of its ports.
         layer: the attention.
-        offer: makes a kernel for it, without shared heads.
-        attend: computes it with shared ones.
-        packed: computes it of packed keys and values.
+        offer: the factory of a kernel for it, without shared heads.
+        attend: computes it with shared heads.
+        packed: computes it from packed keys and values.
     """
     if not isinstance(layer.op, ScaledDotProductAttention):
         return None
@@ -65,15 +65,15 @@ def _kernel(op: ScaledDotProductAttention, exact: Compute, attend: Attend, value
 
 
 class _Packed:
-    """Attention whose keys and values are both f32, or both packed.
+    """Attention whose keys and values are both f32 or both packed.
 
-    Shapes depend on the variable, so it checks all of them itself.
+    Shapes depend on the variable, so the kernel checks all of them itself.
 
     Args:
         op: the attention.
-        exact: computes it of f32: `SharedHeads`, or a kernel for keys of every head.
-        attend: computes it of packed rows.
-        value: which of the inputs are the values.
+        exact: computes f32 attention: `SharedHeads`, or a kernel for separate keys per head.
+        attend: computes attention over packed rows.
+        value: the index of the values input.
     """
 
     def __init__(self, op: ScaledDotProductAttention, exact: Compute, attend: Attend, value: int) -> None:
@@ -90,7 +90,7 @@ class _Packed:
 
     @property
     def _rest(self) -> int:
-        """The first input, after the queries, that says nothing of keys and values."""
+        """The index of the first input after the queries that is neither keys nor values."""
         return 8 if isinstance(self._exact, SharedHeads) else 2
 
     def _fits(
@@ -102,7 +102,7 @@ class _Packed:
         return bool(fits and q.size and k[2] and v[3] and mask_fits(mask, (*q.shape[:3], k[2])))
 
     def _unpacked(self, q: Array, *arrays: Array) -> Array:
-        """Compute attention of f32."""
+        """Compute attention over f32."""
         is_checked = isinstance(self._exact, SharedHeads) or attention_lengths(q, *arrays)
         return np.asarray((self._exact if is_checked else self._op.evaluate)(q, *arrays))
 
@@ -154,7 +154,7 @@ def unpack_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
 def dot_packed(
     emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value, total: Value
 ) -> None:  # fmt: skip
-    """Compute the dot products of a row, whose numbers sum up to ``total``, with packed rows ``stride`` bytes apart."""
+    """Compute the dot products of a row, whose sum is ``total``, with packed rows that are ``stride`` bytes apart."""
     builder = emit.builder
     at_once = 4
 
@@ -185,7 +185,7 @@ def dot_packed(
 def add_weighted_packed(
     emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value
 ) -> None:
-    """Add the weighted sum of ``rows`` packed rows, which are ``stride`` bytes apart, to ``out``."""
+    """Add the weighted sum of ``rows`` packed rows, ``stride`` bytes apart, to ``out``."""
     builder = emit.builder
 
     for done, vectors, mask in emit.masked_strips(count, 8, 4):
@@ -216,7 +216,7 @@ def add_weighted_packed(
 
 
 def _extremes(emit: Emit, x: Value, count: Value) -> tuple[Value, Value, Value]:
-    """Return the smallest and the largest number of a row, and 0, or NaN where one is not finite."""
+    """Return a row's smallest and largest numbers, and 0, or NaN if one is not finite."""
     builder = emit.builder
 
     def smaller(a: Value, b: Value) -> Value:
@@ -238,7 +238,7 @@ def _numbers(emit: Emit, address: Value, mask: Value | None) -> Value:
 
 
 def _codes(emit: Emit, address: Value, mask: Value | None) -> Value:
-    """Return a vector of codes as f32; 0 where the mask is not set."""
+    """Return a vector of codes as f32; 0 outside the mask."""
     codes = emit.load(address, _CODES, 1) if mask is None else emit.masked_load(address, mask, _CODES, 1)
     return emit.builder.sitofp(emit.builder.zext(codes, INTS), VECTOR)
 
@@ -251,17 +251,17 @@ def _store_codes(emit: Emit, codes: Value, address: Value, mask: Value | None) -
 
 
 def _sides(emit: Emit, row: Value) -> tuple[Value, Value]:
-    """Return the scale and the lowest number of a packed row."""
+    """Return the scale and the minimum of a packed row."""
     return emit.load(row, F32, 1), emit.load(emit.at(row, 4), F32, 1)
 
 
 def _store(emit: Emit, number: Value, address: Value) -> None:
-    """Store an f32, which need not be aligned."""
+    """Store an f32, possibly unaligned."""
     emit.store(number, address, 1)
 
 
 class RowsJob(Descriptor):
-    """The job of `PACK` and `UNPACK`: rows, their width, bytes of one that is read and written, and rows of a unit."""
+    """The job of `PACK` and `UNPACK`: rows, their width, bytes of a row read and written, and rows per unit."""
 
     rows: i64
     width: i64
@@ -271,7 +271,7 @@ class RowsJob(Descriptor):
 
 
 def _rows_task(name: str, convert: Instruction) -> Task:
-    """Return the task that converts rows; a unit is a chunk of them."""
+    """Return a task that converts rows; a unit is a chunk of rows."""
 
     def rows_task(call: int, job: RowsJob, out: int, x: int) -> None:
         rows, chunk = job.rows, job.chunk
@@ -302,12 +302,12 @@ CHUNK = 1 << 13
 
 
 def pack(x: Array) -> Array:
-    """Pack rows of f32, as `ir.quantized_cache.pack_rows`."""
+    """Pack f32 rows, like `ir.quantized_cache.pack_rows`."""
     return _each_row(PACK, x, empty((*x.shape[:-1], x.shape[-1] + PREFIX), np.uint8), x.shape[-1])
 
 
 def unpack(x: Array) -> Array:
-    """Unpack rows to f32, as `ir.quantized_cache.unpack_rows`."""
+    """Unpack rows to f32, like `ir.quantized_cache.unpack_rows`."""
     return _each_row(UNPACK, x, empty(unpacked_shape(x), np.float32), x.shape[-1] - PREFIX)
 
 
@@ -333,14 +333,14 @@ def packed_attention(
     causal: bool,
     attend: Attend = grouped_attention,
 ) -> Array:
-    """Return the attention of queries to packed keys and values; ``attend`` computes that of many to unpacked ones."""
+    """Return the attention of queries to packed keys and values; for many queries, ``attend`` computes it on unpacked rows."""
     if q.shape[2] > MAX_DECODE_ROWS:
         return attend(q, unpack(k), unpack(v), mask, factor, causal)
     return decode(DECODE_PACKED, q, k, v, mask, factor, causal, v.shape[3] - PREFIX)
 
 
 def cached_attention(context: MatchContext, layer: Layer) -> CachedAttention | None:
-    """Match attention whose keys and values may be packed."""
+    """Match attention with keys and values that may be packed."""
     attend, _ = followed()
     found = match_cached_attention(
         context, layer, attention, attend, partial(packed_attention, attend=attend)

@@ -1,4 +1,4 @@
-"""Matrix products with quantized weights, which are dequantized in registers or in the cache."""
+"""Matrix products with quantized weights, dequantized in registers or in the cache."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OFFSET = 16
 class QuantizedJob(MatrixRecord):
     """The job of `SINGLE_ROW` and `MANY_ROWS`; the epilogue is 0 for none.
 
-    ``zeros`` is the address of a panel of them; a thread has ``scratch`` bytes for itself.
+    ``zeros`` is the address of a panel of zeros; each thread has ``scratch`` bytes of scratch memory.
     """
 
     panels: i64
@@ -87,7 +87,7 @@ def _single_row(call: int, job: QuantizedJob, out: int, row: int, first: int, se
 
 
 def _many_rows(call: int, job: QuantizedJob, out: int, x: int, first: int, second: int, memory: int) -> None:
-    """Multiply several rows; a unit is a panel, which is dequantized block by block."""
+    """Multiply several rows; a unit is a panel, dequantized block by block."""
     counter = shared_counters(call)
     panels, columns = job.panels, job.columns
     rows, bias = job.rows, job.bias
@@ -112,7 +112,7 @@ def _many_rows(call: int, job: QuantizedJob, out: int, x: int, first: int, secon
 def _multiply_panel(
     job: QuantizedJob, panel: int, places: int, scratch: int, bias: int, out: int, stride: int
 ) -> None:  # fmt: skip
-    """Multiply rows, given by their addresses, by a panel, and store to rows that are ``stride`` bytes apart."""
+    """Multiply rows, given by address, by a panel, and store the result in rows that are ``stride`` bytes apart."""
     kind, rows = job.storage, job.rows
     size = job.group_size
     depth, none = job.groups * size, job.zeros
@@ -140,7 +140,7 @@ SINGLE_ROW, MANY_ROWS = Task(_single_row), Task(_many_rows)
 
 @backend.quantized(MatMul)
 def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """f32 rows, of any batch, by one quantized matrix on the right."""
+    """Support f32 rows, of any batch, multiplied by one quantized matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
     rows = math.prod(a.shape.static[:-1]) if a.shape.is_static else None
@@ -152,12 +152,12 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
 
 
 def _exact_product(weights: QuantizedWeights, by_rows: bool, rows: int | None) -> KernelFactory | None:
-    """Return the factory of a kernel that computes with the exact weights; ``None`` if there is none.
+    """Return the factory of a kernel for the exact weights; ``None`` if there is none.
 
     Args:
         weights: the matrix.
-        by_rows: whether the columns of the product are its rows.
-        rows: how many rows it multiplies, if that is known.
+        by_rows: whether the product's columns are the matrix's rows.
+        rows: the number of rows to multiply, if known.
     """
     is_widened = _is_worth_widening(weights, rows) and reserve(4 * math.prod(weights.shape))
     if is_widened and rows is not None:
@@ -177,13 +177,13 @@ def _exact_product(weights: QuantizedWeights, by_rows: bool, rows: int | None) -
 
 
 def _is_worth_widening(weights: QuantizedWeights, rows: int | None) -> bool:
-    """Return whether a product with a copy of the weights in f32 is faster, at twice the memory: of 16 bits, by few rows."""
+    """Return whether an f32 copy of the weights is faster, at twice the memory: for 16-bit weights and few rows."""
     is_half = weights.element.bits == 16 and weights.scale is None and weights.zero is None
     return is_half and (rows is None or 1 < rows < MIN_STORED_ROWS)
 
 
 def _widened_product(weights: QuantizedWeights, by_rows: bool, epilogue: Epilogue) -> Kernel:
-    """Return the kernel with a copy of the weights in f32."""
+    """Return the kernel with an f32 copy of the weights."""
     numbers = weights.rows_of(0, weights.shape[0]).astype(np.float32)
     if isinstance(weights.codes, np.ndarray):
         let_go(weights.codes)
@@ -191,7 +191,7 @@ def _widened_product(weights: QuantizedWeights, by_rows: bool, epilogue: Epilogu
 
 
 def _either_product(stored: KernelFactory, widened: KernelFactory, epilogue: Epilogue) -> Kernel:
-    """Return the kernel for an unknown number of rows: it multiplies a single one by the weights as they are stored."""
+    """Return the kernel for an unknown number of rows; a single row is multiplied by the stored weights."""
     of_row, of_rows = stored(epilogue).run, widened(epilogue).run
 
     def kernel(x: Array, *others: Array) -> Array:

@@ -1,8 +1,9 @@
-"""Quantized networks in integers: products of 8-bit levels and weights, and all layers between them.
+"""Quantized networks in integer arithmetic: products of 8-bit levels and weights, and all layers between them.
 
-A quantized subgraph that `find_subgraph` finds is one kernel. It quantizes its inputs, passes levels from layer to layer, and
-dequantizes its result. Data with NaN, which has no level, is computed by the operations themselves. Sums are exact; levels
-differ from those of the reference only where a number is halfway between two levels, up to rounding.
+Each quantized subgraph from `find_subgraph` becomes one kernel, which quantizes its inputs, passes levels
+from layer to layer, and dequantizes its result. Data with NaN, which has no level, is computed by the
+operations themselves. Sums are exact; levels differ from the reference's only for numbers halfway between two
+levels, up to rounding.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ MAX_PICTURE_CHANNELS = 4
 
 @backend.pattern(FakeQuantize)
 def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Convolutions of quantized data by integer weights, up to a FakeQuantize of the last result."""
+    """Match convolutions of quantized data with integer weights, up to the FakeQuantize of the last result."""
     part = find_subgraph(context, layer, IntegerKernels())
     if part is None:
         return None
@@ -64,7 +65,7 @@ class QuantizedNetwork(KernelTemplate):
 
 
 class _Step(NamedTuple):
-    """A step: its task, the maps that it reads and writes, by number, and those that nothing reads after it."""
+    """A step: its task, the indices of the maps that it reads and writes, and of those not read afterwards."""
 
     bound: Bound
     out: int
@@ -74,7 +75,7 @@ class _Step(NamedTuple):
 
 
 class _Network:
-    """Runs the nodes of a quantized subgraph in order; every map is released after its last reader."""
+    """Runs the nodes of a quantized subgraph in order; each map is released after its last reader."""
 
     def __init__(
         self, part: IntegerSubgraph, definition: Callable[..., Array], places: Sequence[int]
@@ -127,7 +128,7 @@ class _Network:
 
 
 def _read_by_vectors(node: IntegerNode) -> tuple[IntegerNode, ...]:
-    """Return the nodes whose pixels a node reads by vectors of channels; dense products read them word by word."""
+    """Return the producers whose pixels a node reads in channel vectors; dense products read them word by word."""
     dense = isinstance(node, Product) and isinstance(node.op, Convolution)
     return node.reads[1:] if dense else node.reads
 
@@ -140,7 +141,7 @@ def _map(node: IntegerNode, by_vectors: bool) -> LevelMap:
 
 
 def _borders(node: IntegerNode) -> list[tuple[IntegerNode, tuple[int, int, int, int]]]:
-    """Return the data of a node, and the border that its windows reach into."""
+    """Return a node's data, and the border that its windows reach into."""
     if isinstance(node, Source):
         return []
     kernel = node.op.kernel if isinstance(node, Pooled) else node.weights.numbers.shape[-2:]

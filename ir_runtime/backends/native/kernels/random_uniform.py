@@ -1,4 +1,4 @@
-"""Random numbers of f32 by Philox, whose blocks are encrypted in the lanes of vectors: equal to the reference bit by bit."""
+"""Uniform f32 random numbers by Philox, with its blocks in vector lanes; bit-identical to the reference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FRACTION_BITS = 23
 
 
 class UniformJob(Descriptor):
-    """The job of `_uniform`: groups of blocks; the key, the stream and the first block; the range, and the lowest number."""
+    """The job of `_uniform`: groups of blocks; key, stream and first block; the range and its lower end."""
 
     groups: i64
     key: i64
@@ -44,7 +44,7 @@ class UniformJob(Descriptor):
 
 @instruction(*[types.int64] * 3)
 def _draw(emit: Emit, job: ir.Value, group: ir.Value, out: ir.Value) -> None:
-    """Store the numbers of a group of blocks."""
+    """Generate and store the numbers of a group of blocks."""
     builder = emit.builder
     key, stream, first = (
         emit.load(emit.at(job, 8 * index), ir.I64)
@@ -74,7 +74,7 @@ def _halves(emit: Emit, words: ir.Value) -> list[ir.Value]:
 
 
 def _encrypted(emit: Emit, words: list[ir.Value], keys: list[ir.Value]) -> list[ir.Value]:
-    """Return the four integers of each block, as `kernels.random` computes them."""
+    """Return the four integers of each block, like `kernels.random`."""
     builder, (a, b, c, d) = emit.builder, words
     for _ in range(ROUNDS):
         (low_a, high_a), (low_c, high_c) = (
@@ -91,7 +91,7 @@ def _encrypted(emit: Emit, words: list[ir.Value], keys: list[ir.Value]) -> list[
 
 
 def _interleaved(emit: Emit, vectors: list[ir.Value]) -> list[ir.Value]:
-    """Return the first lanes of four vectors, then their second ones, and so on, as four vectors."""
+    """Interleave the lanes of four vectors, as four vectors."""
     first, second = (_shuffled(emit, vectors[at], vectors[at + 1], list(range(2 * LANES))) for at in (0, 2))
     found = []
     for part in range(BLOCK):
@@ -106,7 +106,7 @@ def _shuffled(emit: Emit, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Valu
 
 @Task
 def _uniform(call: int, job: UniformJob, out: int) -> None:
-    """Draw random numbers; a unit is `GROUPS_PER_UNIT` groups of blocks."""
+    """Generate random numbers; a unit is `GROUPS_PER_UNIT` groups of blocks."""
     groups = job.groups
     for start, end in each_chunk(call, groups, GROUPS_PER_UNIT):
         for group in range(start, end):
@@ -115,7 +115,7 @@ def _uniform(call: int, job: UniformJob, out: int) -> None:
 
 @backend.accelerates(RandomUniform)
 def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Kernel | None:
-    """f32, aligned to TensorFlow."""
+    """Support f32 with TensorFlow's alignment."""
     if op.output_type is not ElementType.f32 or op.alignment != "tensorflow":
         return None
     _uniform.prepare()
@@ -146,5 +146,5 @@ def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Ke
 
 
 def _signed(word: int) -> int:
-    """Return the i64 with the lowest 64 bits of an integer."""
+    """Return the low 64 bits of an integer as i64."""
     return (word + 2**63) % 2**64 - 2**63

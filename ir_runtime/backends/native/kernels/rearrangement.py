@@ -1,4 +1,4 @@
-"""Reshape, Roll, ShuffleChannels and operations between batch, depth and space that copy, also in a replay."""
+"""Reshape, Roll, ShuffleChannels and operations between batch, depth and space, as replayable copies."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ShuffleJob(Descriptor):
 
 @instruction(types.int64, types.int64, types.int64)
 def _interleave(emit: Emit, x: ir.Value, other: ir.Value, y: ir.Value) -> None:
-    """Interleave a vector from each of two addresses."""
+    """Interleave the vectors at two addresses."""
     first, second = emit.load(x), emit.load(other)
     for part in range(2):
         picked = [place // 2 + LANES * (place % 2) for place in range(part * LANES, (part + 1) * LANES)]
@@ -75,7 +75,7 @@ def _shuffle_row(x: int, y: int, half: int) -> None:
 
 @Task
 def _shuffle(call: int, job: ShuffleJob, y: int, x: int) -> None:
-    """Shuffle the channels of elements of a map."""
+    """Shuffle the channels of map elements."""
     count, half = job.rows, job.half_channels
     for start, end in each_chunk(call, count, ROWS_PER_UNIT):
         for index in range(start, end):
@@ -85,7 +85,7 @@ def _shuffle(call: int, job: ShuffleJob, y: int, x: int) -> None:
 
 @backend.accelerates(Reshape)
 def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
-    """f32 ``[N, C/2, 2, H, W]``, stored as NHWC with two groups of channels, which are interleaved."""
+    """Support f32 ``[N, C/2, 2, H, W]`` in NHWC layout with two channel groups, which are interleaved."""
     target = shape.known()
     dims = data.shape
     if data.element is not ElementType.f32 or target is None or target.size != 4 or dims.rank != 5:
@@ -113,7 +113,7 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
 
 @backend.accelerates(Reshape)
 def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
-    """Static shapes of several axes: transposed data are copied, maps with their channels last if they were; others are views."""
+    """Support static shapes of several axes: transposed data is copied, channels-last maps stay channels-last, others are views."""
     wanted, rank = shape.known(), data.shape.rank or 0
     if data.element.dtype.itemsize not in SIZES or data.element.dtype.hasobject:
         return None
@@ -141,7 +141,7 @@ def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
 
 
 def _channels_last_copy(x: Array, target: _Shape) -> Array | None:
-    """Return data in the shape of a map, its channels last in memory; ``None`` where they were not."""
+    """Return data as a map, channels-last in memory; ``None`` if it was not channels-last."""
     order = _channels_last_order(x.shape, x.strides, target)
     if order is None:
         return None
@@ -154,9 +154,10 @@ def _channels_last_copy(x: Array, target: _Shape) -> Array | None:
 
 @lru_cache(maxsize=256)
 def _channels_last_order(shape: _Shape, strides: _Shape, target: _Shape) -> _Shape | None:
-    """Return the order of the axes of the data that stores a map channels last; ``None`` where these are few, or were not last.
+    """Return the axis order that stores the data as a channels-last map; ``None`` if channels are few or were not last.
 
-    They were if the first axis of those that become channels has a smaller stride than the first of each other one's.
+    They were last if the first axis merged into channels has a smaller stride than the first axis of every
+    other group.
     """
     groups = _joined_axes(shape, target)
     if groups is None or len(target) < MAP_RANK or target[1] < LANES:
@@ -169,7 +170,7 @@ def _channels_last_order(shape: _Shape, strides: _Shape, target: _Shape) -> _Sha
 
 
 def _joined_axes(shape: _Shape, target: _Shape) -> list[list[int]] | None:
-    """Return the neighbouring axes of a shape that each of a target's joins; ``None`` where it divides one."""
+    """Return the source axes that each target axis merges; ``None`` if an axis is split."""
     groups, axis = list[list[int]](), 0
     for length in target:
         group, size = list[int](), 1
@@ -186,7 +187,7 @@ def _joined_axes(shape: _Shape, target: _Shape) -> list[list[int]] | None:
 
 @backend.accelerates(Roll)
 def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
-    """f32 by constant shifts: a copy of each part that stays together."""
+    """Support f32 with constant shifts, by one copy per contiguous piece."""
     shifts, along = shift.known(), axes.known()
     if not is_f32(data) or shifts is None or along is None or not data.shape.is_static:
         return None
@@ -208,7 +209,7 @@ def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
 
 
 def _pieces(shape: _Shape, shifts: Array, axes: Array) -> Iterator[tuple[_Region, _Region]]:
-    """Yield where each part of rolled data is before and afterwards."""
+    """Yield the source and destination of each piece of rolled data."""
     total = [0] * len(shape)
     for number, axis in zip(shifts.tolist(), axes.tolist(), strict=True):
         total[axis] += number
@@ -224,20 +225,20 @@ def _pieces(shape: _Shape, shifts: Array, axes: Array) -> Iterator[tuple[_Region
 
 @backend.accelerates(DepthToSpace)
 def depth_to_space(op: DepthToSpace, data: Value) -> Kernel | None:
-    """f32 of static shape."""
+    """Support f32 of static shape."""
     return _moved(op, data, op.parts)
 
 
 @backend.accelerates(SpaceToDepth)
 def space_to_depth(op: SpaceToDepth, data: Value) -> Kernel | None:
-    """f32 of static shape."""
+    """Support f32 of static shape."""
     shape = _result(op, data)
     return _moved(op, data, lambda x: (op.parts(x), shape)) if shape else None
 
 
 @backend.accelerates(ReorgYolo)
 def reorg(op: ReorgYolo, data: Value) -> Kernel | None:
-    """f32 of static shape; places that reach into the next channel are left to the reference."""
+    """Support f32 of static shape; places that reach into the next channel are left to the reference."""
     shape = _result(op, data)
     if not shape or data.shape.static[1] % op.stride**2:
         return None
@@ -256,7 +257,7 @@ def batch_to_space(op: BatchToSpace, data: Value, block_shape: Value, *crops: Va
 
 @backend.accelerates(SpaceToBatch)
 def space_to_batch(op: SpaceToBatch, data: Value, block_shape: Value, *pads: Value) -> Kernel | None:
-    """f32 of static shape, for constant blocks, and pads of the last two of four axes."""
+    """Support f32 of static shape with constant blocks, and pads on the last two of four axes."""
     shape, blocks = _result(op, data, block_shape, *pads), block_shape.ints()
     begins, ends = (value.ints() for value in pads)
     if blocks is None or begins is None or ends is None or not shape:
@@ -273,7 +274,7 @@ def space_to_batch(op: SpaceToBatch, data: Value, block_shape: Value, *pads: Val
 
 
 def _result(op: Op, *inputs: Value) -> _Shape:
-    """Return the shape of a result, or none if it is unknown or refused."""
+    """Return the result's shape, or ``None`` if it is unknown or the inputs are invalid."""
     try:
         shape: PartialShape = op.infer(*inputs)
     except IRError:
@@ -287,13 +288,13 @@ def _moved(
     parts: Callable[[Array], tuple[Array, _Shape]],
     view: Callable[[Array], Array] = lambda y: y,
 ) -> Kernel | None:
-    """Return the kernel that copies a view of f32 data of static shape, ``None`` for others.
+    """Return the kernel that copies a view of f32 data of static shape; ``None`` for others.
 
     Args:
         op: the operation.
         data: its first input.
-        parts: returns the view, in the order of the result, and the shape of the copy.
-        view: of the copy, is the result.
+        parts: returns the view in result order, and the shape of the copy.
+        view: returns the result, a view of the copy.
     """
     if not is_f32(data) or not data.shape.is_static or not np.prod(data.shape.static):
         return None

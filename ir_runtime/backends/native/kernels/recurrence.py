@@ -1,8 +1,9 @@
-"""RNN, GRU and LSTM cells and sequences: one matrix product for all inputs, then the steps, in one call.
+"""RNN, GRU and LSTM cells and sequences: one matrix product for all inputs, then all steps in one call.
 
-A unit is some columns of the hidden state, with all their gates, for a chunk of the batch. In every step, each thread
-begins with the same units, so that their weights stay in its cache, and then takes units that are left; a barrier ends
-the step. The hidden states that a step reads are rows of the result. The gates of an LSTM are in the order f, i, o, c.
+A unit is a range of hidden-state columns, with all their gates, for a chunk of the batch. In every step, each
+thread starts with the same units, so that their weights stay in its cache, and then takes remaining units; a
+barrier ends the step. The hidden states that a step reads are rows of the result. LSTM gates are in the order
+f, i, o, c.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ __all__ = ["StepsJob", "run_cell", "run_steps"]
 
 
 def _row_instruction(count: int, how: Callable[..., Register]) -> Instruction:
-    """Return an instruction ``(out, *rows, length, low, high)`` that combines ``count`` rows element by element."""
+    """Return an instruction ``(out, *rows, length, low, high)`` that combines ``count`` rows element-wise."""
 
     def write(emit: Emit, out: Register, *given: Register) -> None:
         rows, (length, low, high) = given[:count], given[count:]
@@ -144,7 +145,7 @@ class StepsJob(Descriptor):
 
 
 class CellKind(IntEnum):
-    """The kind of cell; a GRU resets its state before or after the product with its weights."""
+    """The kind of cell; a GRU applies its reset gate before or after the product with its weights."""
 
     RNN = 0
     GRU = 1
@@ -154,13 +155,13 @@ class CellKind(IntEnum):
 
 @device
 def _activate(address: int, count: int, kind: int) -> None:
-    """Apply an activation; a clamp is ReLU here."""
+    """Apply an activation; ReLU is a clamp."""
     apply_activation(address, 0, 1, count, kind, np.float32(0), _INFINITY)
 
 
 @device
 def rnn_row(job: StepsJob, gates: int, span: int, given: int, size: int, count: int, y: int) -> None:
-    """Compute the state of an RNN."""
+    """Compute an RNN's state."""
     add_rows(y, gates, given, count, job.low, job.high)
     _activate(y, count, job.activation_f)
 
@@ -169,7 +170,7 @@ def rnn_row(job: StepsJob, gates: int, span: int, given: int, size: int, count: 
 def lstm_row(  # noqa: PLR0913 (values in registers)
     job: StepsJob, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int, before: int
 ) -> None:  # fmt: skip
-    """Compute the state of an LSTM, and its cell state from the one before."""
+    """Compute an LSTM's state, and its cell state from the previous one."""
     low, high = job.low, job.high
     for gate in range(4):
         add_rows(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
@@ -194,7 +195,7 @@ def gru_gates_row(job: StepsJob, gates: int, span: int, given: int, size: int, c
 
 @device
 def gru_state_row(job: StepsJob, new: int, given: int, size: int, count: int, y: int, old: int) -> None:
-    """Compute the state of a GRU from its update gate and the sums of its new state."""
+    """Compute a GRU's state from its update gate and the sums of its new state."""
     _activate(new, count, job.activation_g)
     interpolate_rows(y, given, new, old, count, _INFINITY, _INFINITY)
 
@@ -203,7 +204,7 @@ def gru_state_row(job: StepsJob, new: int, given: int, size: int, count: int, y:
 def _state_addresses(
     job: StepsJob, y: int, step: int, phase: int, direction: int, first: int, rows: int, table: int
 ) -> None:
-    """Write the addresses of the states to multiply: of the step before, initial, or reset."""
+    """Write the addresses of the states to multiply: previous, initial, or reset states."""
     directions, hidden, time = job.directions, job.hidden, job.time
     size, backwards = 4 * hidden, load_i64(job.backwards, direction)
     for r in range(rows):
@@ -231,7 +232,7 @@ def _round_states(job: StepsJob, rows: int, table: int, rounded: int) -> int:
 
 @device
 def _multiply_states(job: StepsJob, phase: int, known: Panel, rows: int, table: int, gates: int) -> None:
-    """Multiply states with the weights of the gates of a phase; ``known`` is the `Panel` of the first gate."""
+    """Multiply states by the gate weights of a phase; ``known`` is the first gate's `Panel`."""
     total, parts, vectors, last = job.gates, job.panels, known.vectors, known.last_columns
     span = 4 * LANES * vectors
     stride = total * span
@@ -265,7 +266,7 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
     job: StepsJob, y: int, x: int, step: int, phase: int, direction: int, entry: int, gates: int, span: int, count: int,
     column: int, old: int,
 ) -> None:  # fmt: skip
-    """Compute the state of one entry after a step from the products for its gates and the state ``old``."""
+    """Compute an entry's state after a step from its gate products and the state ``old``."""
     kind, directions, hidden = job.kind, job.directions, job.hidden
     time, total, length = job.time, job.gates, load_i64(job.lengths, entry)
     backwards, size = load_i64(job.backwards, direction), 4 * hidden
@@ -296,7 +297,7 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
 
 @device
 def _compute_unit(job: StepsJob, y: int, x: int, step: int, phase: int, unit: int, table: int) -> None:
-    """Compute some columns of the state after a step; in the first phase of a GRU that resets before, the reset state."""
+    """Compute columns of the state after a step; or the reset state, in the first phase of a GRU that resets before."""
     parts, total, chunk, chunks = job.panels, job.gates, job.chunk, job.chunks
     place, some = unit // chunks, unit % chunks
     direction, part = place // parts, place % parts
@@ -323,7 +324,7 @@ def _compute_unit(job: StepsJob, y: int, x: int, step: int, phase: int, unit: in
 def run_steps(call: int, job: StepsJob, y: int, x: int) -> None:
     """Run all steps.
 
-    A is the product of the inputs and the weights of the gates, ``[batch, time, directions, gate, hidden]``, which may be
+    A is the product of inputs and gate weights, ``[batch, time, directions, gate, hidden]``, which may be
     overwritten; the result is ``[batch, directions, time, hidden]``.
     """
     counter = shared_counters(call)
@@ -349,7 +350,7 @@ def run_steps(call: int, job: StepsJob, y: int, x: int) -> None:
 
 @Task
 def run_cell(call: int, job: StepsJob, y: int, x: int, hidden: int, cells: int, reset: int) -> None:
-    """Run one step with states that are inputs: B the hidden states, C the cell states, D memory for reset states.
+    """Run one step from input states: B are hidden states, C cell states, D memory for reset states.
 
     The result is the new hidden states, followed by the cell states of an LSTM.
     """
@@ -381,7 +382,7 @@ _ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID,
 def sequence(
     op: RNNSequence | GRUSequence | LSTMSequence, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """f32 with constant weights."""
+    """Support f32 with constant weights."""
     *varying, _, w, r, b = inputs
     if not is_f32(*varying) or (runner := _runner(op, op.passes(), varying[0], w, r, b)) is None:
         return None
@@ -398,7 +399,7 @@ def sequence(
 
 
 def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, place: int) -> Kernel:
-    """Return a kernel for sequences of one step, as of decoders; the input ``place`` is their lengths."""
+    """Return a kernel for sequences of one step, as in decoders; the input ``place`` holds their lengths."""
     for task in (run_cell, COPY):
         task.prepare()
 
@@ -466,14 +467,14 @@ class Runner:
 
     kind: CellKind
     backwards: Array
-    """For each direction, whether it goes from the end to the beginning."""
+    """Whether each direction is reversed."""
     inputs: Gemm
     rows_of_inputs: Callable[[Array], Array]
     recurrent: PackedPanels
     products: Products
-    """How states are multiplied with ``recurrent``."""
+    """The precision of the products of states with ``recurrent``."""
     width: int
-    """Numbers of an input."""
+    """The length of an input."""
     gates: int
     hidden: int
     functions: tuple[ActivationKind, ...]
@@ -506,7 +507,7 @@ class Runner:
         )  # fmt: skip
 
     def takes(self, x: Array, lengths: Array, *states: Array) -> bool:
-        """Return whether the inputs are valid and not empty; the reference handles others."""
+        """Return whether inputs are valid and nonempty; the reference handles others."""
         expected = len(x), len(self.backwards), self.hidden
         if not x.size or x.shape[2] != self.width or lengths.shape != x.shape[:1]:
             return False
@@ -554,7 +555,7 @@ class Runner:
         parallel_for(run_steps.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
 
     def takes_step(self, x: Array, *states: Array) -> bool:
-        """Return whether the inputs of one step ``[batch, ...]`` are valid and not empty."""
+        """Return whether the inputs of one step, ``[batch, ...]``, are valid and nonempty."""
         expected = len(x), self.hidden
         return bool(x.size) and x.shape[1:] == (self.width,) and all(s.shape == expected for s in states)
 
@@ -572,18 +573,18 @@ class Runner:
 
     @property
     def _phases(self) -> int:
-        """The number of dependent products of states in a step."""
+        """The number of dependent state products in a step."""
         return 2 if self.kind is CellKind.GRU else 1
 
     def _sharing(self, batch: int) -> tuple[int, int]:
-        """Return the threads and units of a step."""
+        """Return the number of threads and of units of a step."""
         directions = len(self.backwards)
         units = len(self.recurrent) // self.gates * -(-batch // ROW_MULTIPLE)
         work = batch * directions * self.gates * self.hidden * self.hidden
         return min(threads_for(computed=work), units), units
 
     def _job(self, batch: int, threads: int, units: int) -> Array:
-        """Return the job of `run_cell`, whose states are inputs of the call."""
+        """Return the job of `run_cell`, which takes states as inputs of the call."""
         if (job := self._jobs.get((batch, threads))) is not None:
             return job
         if len(self._jobs) >= 64:
@@ -606,7 +607,7 @@ class Runner:
 
 
 def _products_of(x: Value, w: Array, r: Array) -> tuple[Products, Products]:
-    """Return how all inputs are multiplied with weights, and how the states of each step are."""
+    """Return the precision of the products of all inputs, and of each step's states."""
     asked, shape = asked_products(), x.shape
     batch = int(shape[0]) if shape.rank and shape[0].is_static else None
     steps = math.prod(shape.static[1:-1]) if shape.is_static else None
@@ -618,5 +619,5 @@ def _products_of(x: Value, w: Array, r: Array) -> tuple[Products, Products]:
 
 
 def _reorder_gates(array: Array, kind: CellKind, hidden: int) -> Array:
-    """Return ``[directions, gates * hidden, ...]`` with the gates in the order of the kernel."""
+    """Reorder ``[directions, gates * hidden, ...]`` to the kernel's gate order."""
     return sigmoid_gates_first(array, hidden, axis=1) if kind is CellKind.LSTM else array

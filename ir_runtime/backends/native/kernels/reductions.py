@@ -1,4 +1,4 @@
-"""Sums, means, maxima, minima, norms and products along known axes."""
+"""Sums, means, maxima, minima, norms and products along constant axes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CODES = {
 
 @backend.accelerates(*_CODES)
 def reduction(op: Reduction, data: Value, axes: Value) -> Kernel | None:
-    """f32 along at least one known axis."""
+    """Support f32 along at least one constant axis."""
     if (along := known_axes(data, axes)) is None:
         return None
     code, constant, is_mean = _CODES[type(op)], np.array(sorted(along)), isinstance(op, ReduceMean)

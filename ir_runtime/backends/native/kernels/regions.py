@@ -1,7 +1,7 @@
-"""Pooling of regions: ROIAlign, ROIPooling and PSROIPooling.
+"""Region pooling: ROIAlign, ROIPooling and PSROIPooling.
 
-ROIAlign averages bilinear samples in the bins of regions; samples along each axis are elements with weights. The others
-take the largest element, one bilinear sample, or the mean of a bin.
+ROIAlign averages bilinear samples in the bins of regions; the samples along each axis are elements with
+weights. The others take the maximum, one bilinear sample, or the mean of a bin.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def _blend(  # noqa: PLR0913 (values in registers)
     emit: Emit, out: ir.Value, lines: ir.Value, weights: ir.Value, tall: ir.Value, columns: ir.Value, factors: ir.Value,
     wide: ir.Value, count: ir.Value,
 ) -> None:  # fmt: skip
-    """Compute the channels of one element: a weighted sum of ``tall`` rows of ``wide`` columns each.
+    """Compute the channels of one element: a weighted sum of ``tall`` rows of ``wide`` columns.
 
-    ``lines`` are addresses of rows with ``weights``; ``columns`` are byte offsets with ``factors``.
+    ``lines`` are row addresses with ``weights``; ``columns`` are byte offsets with ``factors``.
     """
     none = emit.constant(0)
 
@@ -61,7 +61,7 @@ def _blend(  # noqa: PLR0913 (values in registers)
 
 
 class RoiAlignJob(Descriptor):
-    """The job of `_align`: sizes; addresses of the image of each region, and of samples along rows and columns."""
+    """The job of `_align`: sizes; the image address of each region, and the addresses of row and column samples."""
 
     rows: i64
     image_bytes: i64
@@ -109,12 +109,12 @@ def _align(call: int, job: RoiAlignJob, out: int, x: int) -> None:
 
 @dataclass(frozen=True)
 class BinSamples:
-    """Samples of each bin along an axis, of all regions.
+    """The samples of each bin along an axis, for all regions.
 
     Args:
-        starts: where the samples of a bin begin, and where the last ones end.
-        index: the elements.
-        weight: their weights, which add up to 1 where all samples are inside.
+        starts: the start of each bin's samples, followed by the end of the last.
+        index: the element indices.
+        weight: the elements' weights, whose sum is 1 if all samples are inside.
     """
 
     starts: Array
@@ -126,11 +126,11 @@ class BinSamples:
         """Return the samples along an axis of ``length`` elements.
 
         Args:
-            first: starts of the regions.
-            size: lengths of the regions.
-            bins: bins of a region.
-            samples: samples of a bin of each region.
-            length: elements of the axis.
+            first: the starts of the regions.
+            size: the lengths of the regions.
+            bins: the number of bins of a region.
+            samples: the number of samples per bin, for each region.
+            length: the number of elements of the axis.
         """
         most = 2 * int(samples.max(initial=0))
         shape = len(first), bins, most
@@ -156,13 +156,13 @@ class BinSamples:
 
     @classmethod
     def where(cls, used: Array, index: Array, weight: Array) -> BinSamples:
-        """Return those samples ``[regions, bins, samples]`` that are used."""
+        """Return the samples selected by a mask ``[regions, bins, samples]``."""
         counts = used.sum(axis=2)
         return cls(np.concatenate([[0], counts.reshape(-1).cumsum()]), index[used], weight[used])
 
     @classmethod
     def around(cls, places: Array, length: int) -> BinSamples:
-        """Return the two elements around each place ``[regions, bins]`` of an axis, of those that are within it."""
+        """Return the two elements around each place ``[regions, bins]`` of an axis, if they are inside it."""
         within = (places >= 0) & (places <= length - 1)
         inside = np.where(within, places, np.float32(0))
         low = np.floor(inside)
@@ -174,7 +174,7 @@ class BinSamples:
 
 @backend.accelerates(ROIAlign3, ROIAlign9)
 def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Value) -> Kernel | None:
-    """f32, the mean of samples."""
+    """Support f32 means of samples."""
     if op.mode != "avg" or not is_f32(data, rois):
         return None
     _align.prepare()
@@ -222,7 +222,7 @@ def align_bins(x: Array, images: Array, rows: BinSamples, columns: BinSamples, y
 
 
 def _samples(op: ROIAlign3 | ROIAlign9, size: Array, bins: int) -> Array:
-    """Return the samples of a bin along an axis as floats: there may be very many."""
+    """Return the number of samples of a bin along an axis as floats, since it may be very large."""
     if op.sampling_ratio:
         return np.full(len(size), op.sampling_ratio, np.float64)
     return np.maximum(np.ceil((size / bins).astype(np.float64)), 0)
@@ -236,8 +236,8 @@ AT_ONCE = 4
 class BinsJob(Descriptor):
     """The job of `_largest_of_bins` and `_means_of_bins`.
 
-    Sizes: regions and rows and columns of their bins; channels of the result; rows, columns and channels of the maps.
-    Addresses: the image of each region, and where each row and column of bins begins and ends.
+    Sizes: regions; rows and columns of bins; result channels; rows, columns and channels of the maps.
+    Addresses: each region's image; the start and end of each row and column of bins.
     """
 
     regions: i64
@@ -257,7 +257,7 @@ def _largest(
     emit: Emit, out: Register, x: Register, down: Register, rows: Register, across: Register, columns:
     Register, count: Register,
 ) -> None:  # fmt: skip
-    """Store the largest of ``rows`` and ``columns`` of elements for each channel; NaN is not looked at."""
+    """Store the maximum over ``rows`` and ``columns`` of elements for each channel, ignoring NaN."""
     builder = emit.builder
 
     for start, access in emit.strips(count, AT_ONCE):
@@ -296,7 +296,7 @@ def _largest_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
 
 @instruction(*[types.int64] * 5)
 def _mean(emit: Emit, out: Register, x: Register, down: Register, rows: Register, columns: Register) -> None:
-    """Store the mean of ``rows`` and ``columns`` of numbers, 0 if there are none: of the sums of each lane."""
+    """Store the mean over ``rows`` and ``columns`` of numbers, from lane sums; 0 if there are none."""
     builder = emit.builder
     whole = builder.sdiv(columns, emit.i64(LANES))
     rest = builder.sub(columns, builder.mul(whole, emit.i64(LANES)))
@@ -318,7 +318,7 @@ def _scalar(x: float) -> Register:
 
 @Task
 def _means_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
-    """Compute bins ``[regions, depth, rows, columns]`` of planes; a unit is a channel of the result of a region.
+    """Compute bins ``[regions, depth, rows, columns]`` of planes; a unit is a result channel of a region.
 
     The planes are ``[images, depth, rows, columns, height, width]``, one for each bin.
     """
@@ -343,7 +343,7 @@ def _means_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
 
 @backend.accelerates(ROIPooling)
 def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """f32."""
+    """Support f32."""
     if not is_f32(data, rois):
         return None
     (_align if op.method == "bilinear" else _largest_of_bins).prepare()
@@ -352,7 +352,7 @@ def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
 
 @backend.accelerates(PSROIPooling)
 def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """f32, the mean of elements."""
+    """Support f32 means of elements."""
     if op.mode != "average" or not is_f32(data, rois):
         return None
     _means_of_bins.prepare()
@@ -381,7 +381,7 @@ def _means(op: PSROIPooling, x: Array, rois: Array) -> Array:
 
 
 def _run(task: int, maps: Array, y: Array, bins: Bins, shape: tuple[int, ...], depth: int) -> None:
-    """Compute the bins of regions of images ``[N, C, height, width]``, however they are stored."""
+    """Compute the bins of regions of images ``[N, C, height, width]`` in any memory layout."""
     images, rows, columns = bins
     job = BinsJob.fill(
         regions=len(images), bin_rows=rows.shape[1], bin_columns=columns.shape[1], depth=depth, height=shape[2],
@@ -393,7 +393,7 @@ def _run(task: int, maps: Array, y: Array, bins: Bins, shape: tuple[int, ...], d
 
 
 def _sampled(op: ROIPooling, x: Array, rois: Array) -> Array:
-    """Compute one bilinear sample of each bin; corners are in parts of the image."""
+    """Compute one bilinear sample per bin; corners are fractions of the image."""
     if (found := regions_of(op, x, rois)) is None:
         return op.evaluate(x, rois)
     images, corners = found
@@ -407,7 +407,7 @@ def _sampled(op: ROIPooling, x: Array, rois: Array) -> Array:
 
 
 def _points(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return the samples of each region, as `ops.detection.bins.points` does: ``[regions, count]``."""
+    """Return each region's samples ``[regions, count]``, like `ops.detection.bins.points`."""
     far = np.float32(length - 1)
     if count == 1:
         return np.asarray(np.float32(0.5) * (first + last) * far)[:, None]

@@ -1,4 +1,4 @@
-"""Rotary position embedding: a pattern of layers, whose rows are read once, in vectors, by several threads."""
+"""Rotary position embedding: a pattern of layers whose rows are read once, in vectors, by several threads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["match_rotary"]
 
 @dataclass(frozen=True)
 class Rotary:
-    """The matched layers, their inputs (the tensor, cosines and sines first), and the length of a row."""
+    """The matched layers, their inputs (tensor, cosines and sines first), and the row length."""
 
     layers: tuple[Layer, ...]
     reads: tuple[Port, ...]
@@ -103,7 +103,7 @@ def _both_orders(ports: tuple[Port, ...]) -> tuple[tuple[Port, Port], tuple[Port
 
 
 def _negated(context: MatchContext, port: Port) -> tuple[Layer, Port] | None:
-    """Return the layer that negates, and its input."""
+    """Return the negating layer and its input."""
     if (layer := context.producer(port, "Negative")) is not None:
         return layer, context.sources(layer)[0]
     layer = context.producer(port, "Multiply")
@@ -117,7 +117,7 @@ def _negated(context: MatchContext, port: Port) -> tuple[Layer, Port] | None:
 
 
 def _part(context: MatchContext, port: Port, rank: int, width: int) -> range | None:
-    """Return which elements of rows a Slice or a Split takes, if it takes no other axis apart and that is constant."""
+    """Return the constant range of row elements taken by a Slice or a Split of the last axis; ``None`` for other layers."""
     layer = context.graph[port.layer]
     _, *others = context.sources(layer)
     known = [context.value(other).ints() for other in others]
@@ -152,7 +152,7 @@ class RotaryJob(NestJob):
 
 @instruction(*[types.int64] * 5)
 def _turn_row(emit: Emit, x: Value, cos: Value, sin: Value, half: Value, out: Value) -> None:
-    """Turn the points whose coordinates are the halves of a row; products are rounded, as NumPy does."""
+    """Rotate the points whose coordinates are the two halves of a row; products are rounded as in NumPy."""
     step = emit.builder.mul(half, emit.i64(4))
 
     def product(load: Load, row: Value, place: Value, factor: Value) -> Value:
@@ -178,12 +178,12 @@ def _turn_rows(job: RotaryJob, operands: Addresses, place: Place, rows: int, col
 
 
 ROTARY = nest_task("_rotary", _turn_rows)
-"""Turn rows: A is the tensor, B has the cosines, and C the sines."""
+"""Rotate rows: A is the tensor, B the cosines, and C the sines."""
 
 
 @backend.pattern(Add, after="Multiply")
 def rotary(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match ``x * cos + turned(x) * sin``, f32, with the bits of the reference."""
+    """Match f32 ``x * cos + turned(x) * sin``, bit-identical to the reference."""
     found = match_rotary(context, layer)
     if not isinstance(found, Rotary):
         return found
@@ -212,7 +212,7 @@ def _kernel(width: int) -> Kernel:
 def _job(
     width: int, shape: _Lengths, x: _Lengths, turns: _Lengths, cos: _Lengths, others: _Lengths, sin: _Lengths
 ) -> Array | None:
-    """Return the job for shapes and strides of the tensor, cosines and sines; ``None`` if unsupported."""
+    """Return the job for the shapes and strides of tensor, cosines and sines; ``None`` if unsupported."""
     if not math.prod(shape) or any(lengths[-1:] != (width,) for lengths in (shape, turns, others)):
         return None
     strides = [_row_strides(*each, shape) for each in ((shape, x), (turns, cos), (others, sin))]
@@ -225,9 +225,9 @@ def _job(
 
 
 def _row_strides(lengths: _Lengths, strides: _Lengths, shape: _Lengths) -> _Lengths | None:
-    """Return the strides along the axes of rows, innermost first; ``None`` where the task cannot read an array.
+    """Return the strides along row axes, innermost first; ``None`` if the task cannot read an array.
 
-    That is where it does not broadcast to the shape by rows, or its rows are not contiguous.
+    It cannot if the array does not broadcast to the shape by rows, or if its rows are not contiguous.
     """
     aligned = aligned_strides(lengths, strides, shape, tuple(range(len(shape))))
     return None if aligned is None or strides[-1] != _WORD else aligned[-2::-1]

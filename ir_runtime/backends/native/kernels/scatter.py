@@ -1,7 +1,7 @@
-"""Scatters along an axis and at tuples of indices, and GatherND.
+"""Scatter along an axis and at index tuples, and GatherND.
 
-Along an axis, elements are added up, as messages in graph networks, or replaced, in order. Tuples of indices become places
-first; constant ones are a grid of the data where programs assign to a part of a tensor.
+Along an axis, elements are added, as for messages in graph networks, or replaced, in order. Index tuples are
+first converted to positions; constant tuples form a grid of the data if programs assign to part of a tensor.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ COLUMNS_PER_UNIT = 64
 
 
 class ScatterJob(Descriptor):
-    """The job of `_scatter`: data ``[blocks, length, columns]``, and ``count`` indices in place of ``length``.
+    """The job of `_scatter`: data ``[blocks, length, columns]``, and ``count`` indices along ``length``.
 
-    Strides of the indices are in elements; ``refused`` counts those that are out of range.
+    Index strides are in elements; ``refused`` counts indices out of range.
     """
 
     blocks: i64
@@ -68,7 +68,7 @@ class ScatterJob(Descriptor):
 
 @device
 def _place(indices: int, at: int, length: int) -> int:
-    """Return an index counted from the front, or -1 if it is out of range."""
+    """Return a nonnegative index, or -1 if it is out of range."""
     index = load_i64(indices, at)
     if index < 0:
         index += length
@@ -77,7 +77,7 @@ def _place(indices: int, at: int, length: int) -> int:
 
 @device
 def _scatter_columns(job: ScatterJob, out: int, indices: int, updates: int, first: int, count: int) -> None:
-    """Write the updates of some columns of a block, or add them; addresses are those of the block."""
+    """Write or add the updates of several columns of a block; addresses are those of the block."""
     length, columns = job.length, job.columns
     along, across = job.row_stride, job.column_stride
     replaces = job.replaces
@@ -102,7 +102,7 @@ def _scatter_columns(job: ScatterJob, out: int, indices: int, updates: int, firs
 
 @Task
 def _scatter(call: int, job: ScatterJob, out: int, indices: int, updates: int) -> None:
-    """Write the updates B to the result at the indices A, or add them; a unit is a block of columns."""
+    """Write or add the updates B to the result at the indices A; a unit is a block of columns."""
     counter = shared_counters(call)
     columns, count = job.columns, job.count
     parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
@@ -129,13 +129,13 @@ def scatter_sum(
 def scatter(
     op: ScatterElementsUpdateBase, data: Value, indices: Value, updates: Value, axis: Value
 ) -> Kernel | None:
-    """Return a kernel for f32 that are replaced along a constant axis."""
+    """Return a kernel for f32 replacement along a constant axis."""
     along = replacement_axis(op, data, indices, updates, axis)
     return None if along is None else _kernel(op, along, replaces=True)
 
 
 def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel:
-    """Return the kernel; where an index is out of range, the reference refuses it."""
+    """Return the kernel; the reference reports indices out of range."""
     _scatter.prepare()
     COPY.prepare()  # which a recording calls
 
@@ -163,7 +163,7 @@ def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel
 
 
 def copied(data: Array) -> Array | None:
-    """Return a copy of numbers in C order; ``None`` where a run is recorded, and no task can make it."""
+    """Return a copy in C order; ``None`` in a recorded run if no task can make it."""
     if not is_recording():
         return np.array(data, order="C")
     out = empty(data.shape, data.dtype)
@@ -183,7 +183,7 @@ MAX_AXES = 6
 
 @backend.accelerates(ScatterNDUpdate4, ScatterNDUpdate15)
 def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Value) -> Kernel | None:
-    """All types but strings in data of static shape, at constant places that are a grid, and none twice: a part of the data."""
+    """Support all types except strings, in data of static shape, at constant places that form a grid without duplicates."""
     known, dtype = indices.known(), data.element.dtype
     if isinstance(op, ScatterNDUpdate15) and op.reduction != "none":
         return None
@@ -214,7 +214,7 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
 
 
 def _places(op: ScatterNDUpdateBase, indices: Array, shape: Sequence[int]) -> Array | None:
-    """Return tuples of indices as positions along one axis; ``None`` if one is out of range."""
+    """Convert index tuples to positions along one axis; return ``None`` if an index is out of range."""
     try:
         return op.places(indices, shape)
     except InferenceError:
@@ -228,9 +228,9 @@ WORD = 4
 
 
 class PlacesJob(Descriptor):
-    """The job of `_store_places`: how many tuples there are, numbers of one, bytes of a number, and the lengths of the axes they name.
+    """The job of `_store_places`: the number of tuples, their length, the index size in bytes, and the indexed axes' lengths.
 
-    ``refused`` counts numbers that are out of range.
+    ``refused`` counts indices out of range.
     """
 
     tuples: i64
@@ -242,7 +242,7 @@ class PlacesJob(Descriptor):
 
 @device
 def _tuple_place(job: PlacesJob, tuples: int, first: int, width: int, size: int) -> int:
-    """Return the place that a tuple names in flattened data."""
+    """Return the flat position that a tuple indexes."""
     place = 0
     for axis in range(width):
         index, length = load_index(tuples, first + axis, size), load_i64(job.lengths, axis)
@@ -256,7 +256,7 @@ def _tuple_place(job: PlacesJob, tuples: int, first: int, width: int, size: int)
 
 @Task
 def _store_places(call: int, job: PlacesJob, out: int, tuples: int) -> None:
-    """Write the places that the tuples A name; a unit is `UNIT_SIZE` tuples."""
+    """Write the flat positions of the tuples A; a unit is `UNIT_SIZE` tuples."""
     count, width = job.tuples, job.width
     size = job.index_size
     for start, end in each_chunk(call, count, UNIT_SIZE):
@@ -266,7 +266,7 @@ def _store_places(call: int, job: PlacesJob, out: int, tuples: int) -> None:
 
 @backend.accelerates(GatherND5, GatherND8)
 def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
-    """All types but strings, where data and indices have the same batch."""
+    """Support all types except strings, if data and indices have the same batch."""
     batch, width = op.batch_dims, _width(indices)
     named = batch + width
     if not width or not _is_copied(data) or not named <= (data.shape.rank or 0):
@@ -297,7 +297,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
 
 @backend.accelerates(ScatterNDUpdate4, ScatterNDUpdate15)
 def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Value) -> Kernel | None:
-    """Numbers of 4 or 8 bytes that are replaced, and sums of f32."""
+    """Support replacement of 4- or 8-byte numbers, and sums of f32."""
     width = _width(indices)
     reduction = op.reduction if isinstance(op, ScatterNDUpdate15) else "none"
     replaces = reduction == "none"
@@ -331,7 +331,7 @@ def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Va
 
 
 def _width(indices: Value) -> int:
-    """Return how many numbers a tuple has; 0 where that is unknown, and for too many."""
+    """Return the length of index tuples; 0 if it is unknown or too large."""
     if indices.element not in (ElementType.i32, ElementType.i64) or not indices.shape.rank:
         return 0
     width = indices.shape[-1]
@@ -343,7 +343,7 @@ def _is_copied(data: Value) -> bool:
 
 
 def _found(indices: Array, lengths: tuple[int, ...]) -> Array | None:
-    """Return the places that tuples name along axes of some lengths; ``None`` if a number is out of range."""
+    """Return the positions that tuples index along axes of given lengths; ``None`` if an index is out of range."""
     places = empty(indices.shape[:-1], np.int64)
     job = PlacesJob.fill(
         tuples=places.size, width=len(lengths), index_size=indices.itemsize,

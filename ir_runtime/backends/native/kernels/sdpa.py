@@ -48,7 +48,7 @@ _I8 = ir.I8
 
 
 class MaskJob(Descriptor):
-    """The job of `_mask`: the number of rows, and of elements of each."""
+    """The job of `_mask`: the number of rows and of elements per row."""
 
     rows: i64
     width: i64
@@ -76,7 +76,7 @@ _last: tuple[weakref.ref[Array], Array] | None = None
 
 
 def additive_mask(mask: Array, keys: int) -> Array:
-    """Return a mask to add to scores; the last boolean mask is cached, as the next layer often has the same."""
+    """Return a mask to add to scores; the last boolean mask is cached, since the next layer often uses the same."""
     global _last
     if mask.dtype != np.bool_:
         return _of_all_keys(mask, keys)
@@ -91,7 +91,7 @@ def additive_mask(mask: Array, keys: int) -> Array:
 
 
 def _converted(mask: Array, keys: int) -> Array:
-    """Return a mask that a task converts, so that it can be replayed."""
+    """Convert a mask with a task, so that the conversion can be replayed."""
     added = workspace(mask.size)
     parallel_for(
         _mask.address, MaskJob.fill(rows=mask.size // keys, width=keys), added, mask, UNUSED, UNUSED, 1
@@ -104,7 +104,7 @@ def _of_all_keys(mask: Array, keys: int) -> Array:
     return contiguous_rows(mask if mask.shape[-1] == keys else np.repeat(mask, keys, -1))
 
 
-# Inputs whose contents decide what is computed: the scale; with shared heads, all but keys, values and mask.
+# Inputs whose contents affect the computation: the scale; with shared heads, all but keys, values and mask.
 SCALE, SHARED_DATA = 4, (1, 5, 9)
 # Scores of a block: with keys and values they fit the L2 cache.
 BLOCK_SCORES = 1 << 16
@@ -116,7 +116,7 @@ _ZEROS_ADDRESS = int(_ZEROS.ctypes.data)
 
 @backend.accelerates(ScaledDotProductAttention)
 def attention(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
-    """Return a kernel that computes in blocks of scores, or head by head, for inputs of supported types."""
+    """Return a kernel that computes in blocks of scores or head by head, for inputs of supported types."""
     attend, name = followed()
     kernel = sdpa_kernel(op, inputs, attend)
     return None if kernel is None else replace(kernel, name=name, replay=replayed([SCALE]))
@@ -124,7 +124,7 @@ def attention(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
 
 @backend.pattern(ScaledDotProductAttention)
 def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Attention whose keys and values are repeated for every head of the queries that shares them."""
+    """Match attention whose keys and values are repeated for the query heads that share them."""
     attend, name = followed()
     found = match_grouped_queries(context, layer, attention, attend)
     if not isinstance(found, Fusion):
@@ -134,7 +134,7 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
 
 
 def shared_contents(reads: Sequence[Port]) -> list[int]:
-    """Return the inputs whose contents affect shared heads: all but queries, keys, values and mask."""
+    """Return the inputs whose contents affect shared heads: all except queries, keys, values and mask."""
     return [index for index in range(1, len(reads)) if index not in SHARED_DATA]
 
 
@@ -143,7 +143,7 @@ def grouped_attention(
 ) -> Array:
     """Return the attention of queries ``[batch, heads, queries, width]`` to ``[batch, shared heads, keys, values]``.
 
-    The number of heads is a multiple of the shared ones. In memory, the heads of a token are contiguous.
+    The number of heads is a multiple of the shared heads. In memory, the heads of a token are contiguous.
     """
     if q.shape[2] <= MAX_DECODE_ROWS:
         return decode(DECODE, q, k, v, mask, factor, causal, v.shape[3])
@@ -151,14 +151,14 @@ def grouped_attention(
 
 
 def bf16_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool) -> Array:
-    """Return the same with products of bf16, where there are more than a few queries."""
+    """Return `grouped_attention` with bf16 products, for more than a few queries."""
     if q.shape[2] <= MAX_DECODE_ROWS:
         return decode(DECODE, q, k, v, mask, factor, causal, v.shape[3])
     return _blocked(BLOCKED_BF16, 2, q, k, v, mask, factor, causal)
 
 
 def followed() -> tuple[Attend, str]:
-    """Return the attention for the current precision, and the name of its kernels in profiles."""
+    """Return the attention function for the current precision, and its kernels' name in profiles."""
     for task in (_mask, COPY):  # which the first recording calls
         task.prepare()
     is_bf16 = precision.current().products == "bf16"
@@ -168,7 +168,7 @@ def followed() -> tuple[Attend, str]:
 def _blocked(
     task: Task, per_word: int, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool
 ) -> Array:
-    """Return the attention of many queries by a task of `blocked_task` with ``per_word`` numbers in a word."""
+    """Return the attention of many queries by a `blocked_task` with ``per_word`` numbers in a word."""
     batch, heads, rows, width = q.shape
     keys, values = k.shape[2], v.shape[3]
     block, lines = _block(rows, keys, batch * heads), _padded(keys)
@@ -183,7 +183,7 @@ def _blocked(
 def decode(
     task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool, values: int
 ) -> Array:
-    """Return the attention of few queries by a task of `decode_task`; ``values`` is how many numbers a value has."""
+    """Return the attention of few queries by a `decode_task`; ``values`` is the length of a value."""
     batch, heads, rows, _ = q.shape
     groups, lines = k.shape[1], heads // k.shape[1] * rows
     size = (_padded(k.shape[2]) + 1) * lines
@@ -194,7 +194,7 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
     task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool, values: int, block: int,
     units: int, size: int,
 ) -> Array:  # fmt: skip
-    """Run a task with ``size`` numbers of scratch memory for each thread."""
+    """Run a task with ``size`` numbers of scratch memory per thread."""
     batch, heads, rows, width = q.shape
     keys = k.shape[2]
     out = empty((batch, rows, heads, values), np.float32)
@@ -219,18 +219,18 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
 
 
 def _broadcast_strides(mask: Array) -> tuple[int, ...]:
-    """Return the strides of a mask along batch, heads and queries; 0 where all share a row."""
+    """Return a mask's strides along batch, heads and queries; 0 for axes that share a row."""
     strides = [0 if n == 1 else stride for n, stride in zip(mask.shape[:-1], mask.strides, strict=False)]
     return (*[0] * (3 - len(strides)), *strides)
 
 
 def _padded(count: int) -> int:
-    """Round up to whole vectors."""
+    """Round a length up to whole vectors."""
     return -(-count // LANES) * LANES
 
 
 def _block(rows: int, keys: int, heads: int) -> int:
-    """Return the queries of a block: as many as fit the cache, but no fewer blocks than threads."""
+    """Return the number of queries in a block: as many as fit the cache, with at least one block per thread."""
     most = max(BLOCK_SCORES // keys, 16)
     parts = -(-rows // most)
     if heads % threads():
@@ -240,7 +240,7 @@ def _block(rows: int, keys: int, heads: int) -> int:
 
 @backend.pattern(MatMul, Einsum, after="SoftMax")
 def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in batches of heads."""
+    """Match f32 ``softmax((q @ kᵀ) * factor + masks) @ v`` of batched heads."""
     return match_attention(context, layer, _kernel)
 
 
@@ -255,7 +255,7 @@ def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayou
 
 @dataclass(frozen=True)
 class _AttentionKernel(AttentionKernel):
-    """A kernel whose runs are replayed."""
+    """An attention kernel with recorded runs."""
 
     def __call__(self, *arrays: Array) -> Array:
         if self.added is not None:

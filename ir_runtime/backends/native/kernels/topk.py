@@ -1,10 +1,11 @@
-"""TopK: of few, the best are kept sorted by one pass, as those that choose experts or tokens; many are sorted.
+"""TopK: small numbers of elements, as of experts or tokens, are kept sorted in one pass; larger ones are sorted.
 
-Columns are processed `LANES` at once; what is held are ``kept`` vectors of elements, then as many of indices, i32.
+Columns are processed `LANES` at once; the kept state is ``kept`` vectors of elements, followed by as many
+vectors of i32 indices.
 
-Sorting is byte by byte (LSD radix sort), of words: above, the bits of an element as a number that grows as elements get
-worse; below, its index. NaN counts as larger than any number. Of long rows, the words of all but the best are left out
-first, by their highest bits.
+LSD radix sort orders 64-bit words by bytes: the high half is the element's bits, mapped so that better
+elements are smaller, the low half its index. NaN counts as the largest number. In long rows, a first pass by
+the highest bits removes all words that cannot be among the best.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ __all__: list[str] = []
 
 
 class TopKJob(ColumnsJob):
-    """The job of tasks that choose ``count`` elements along A ``[outer, length, inner]``; ``refused`` counts NaN.
+    """The job of tasks that select ``count`` elements along A ``[outer, length, inner]``; ``refused`` counts NaN.
 
-    The result has all indices, of ``index_size`` bytes, then the elements from ``values`` bytes on.
+    The result holds all indices, of ``index_size`` bytes, then the elements, starting at byte ``values``.
     """
 
     count: i64
@@ -55,7 +56,7 @@ class TopKJob(ColumnsJob):
 
 
 WIDTH = 4 * LANES
-"""Bytes of a vector."""
+"""The bytes of a vector."""
 # How many are held in registers: the next of these numbers.
 REGISTERS = 1, 4, 8
 _MASK = ir.VectorType(ir.I1, LANES)
@@ -67,7 +68,7 @@ def _bits(emit: Emit, mask: Register) -> Register:
 
 
 def _better(emit: Emit, largest: bool, x: Register, other: Register) -> Register:
-    """Return where ``x`` is better, or one of both is NaN."""
+    """Return where ``x`` is better, or either is NaN."""
     return emit.builder.fcmp_unordered(">" if largest else "<", x, other)
 
 
@@ -75,11 +76,11 @@ def _better(emit: Emit, largest: bool, x: Register, other: Register) -> Register
 def hold_best(
     emit: Emit, x: Register, stride: Register, length: Register, count: Register, held: Register, kept: Register, largest: Register
 ) -> Register:  # fmt: skip
-    """Hold the best of ``length`` vectors, ``stride`` bytes apart, of which ``count`` lanes are read; return where NaN was."""
+    """Keep the best of ``length`` vectors, ``stride`` bytes apart, in their first ``count`` lanes; return the lanes with NaN."""
     builder = emit.builder
 
     def in_registers(width: int, largest: bool, load: Load) -> list[Register]:
-        """Hold ``width``, of which the best ``kept`` are stored; every vector is inserted."""
+        """Keep the best ``width`` in registers, inserting every vector, and store the best ``kept``."""
         nothing = [emit.constant(float("nan"))] * width + [splat_bits(0)] * width
         with emit.loop(length, [x, splat_bits(0), _NO_LANES, *nothing]) as (_, now, following):
             at, index, is_nan, *found = now
@@ -129,7 +130,7 @@ def hold_best(
 def _inserted(
     emit: Emit, value: Register, index: Register, found: list[Register], largest: bool
 ) -> list[Register]:
-    """Return sorted vectors, and then their indices, with one more, and without the last."""
+    """Insert a vector into sorted vectors and their indices, dropping the last."""
     count = len(found) // 2
     vectors, numbers = found[:count], found[count:]
     is_better = [_better(emit, largest, value, old) for old in vectors]
@@ -145,9 +146,9 @@ def _inserted(
 def _insert_lanes(
     emit: Emit, value: Register, index: Register, held: Register, kept: Register, largest: bool
 ) -> None:
-    """Insert a vector lane by lane after the elements that are not worse, shifting the rest.
+    """Insert a vector lane by lane after elements that are not worse, shifting the rest.
 
-    What is held is sorted, so each lane is compared with the new one, and none waits for those before it.
+    The kept elements are sorted, so every one is compared with the new one independently.
     """
     builder, indices = emit.builder, emit.builder.mul(kept, emit.i64(WIDTH))
     with emit.loop(kept, [held, value, index, _NO_LANES]) as (_, (place, before, number, moved), following):
@@ -162,7 +163,7 @@ def _insert_lanes(
 
 @instruction(*[types.int64] * 2)
 def order_by_index(emit: Emit, held: Register, kept: Register) -> None:
-    """Sort the few held elements by index, lane by lane, exchanging neighbours."""
+    """Sort the few kept elements by index, lane by lane, swapping neighbours."""
     builder, indices = emit.builder, emit.builder.mul(kept, emit.i64(WIDTH))
     pairs = builder.sub(kept, emit.i64(1))
     with emit.loop(pairs), emit.loop(pairs, [held]) as (_, (place,), following):
@@ -183,7 +184,7 @@ def _exchange(emit: Emit, where: Register, place: Register, first: Register, sec
 def store_held(
     emit: Emit, held: Register, kept: Register, values: Register, indices: Register, apart: Register, count: Register, size: Register
 ) -> None:  # fmt: skip
-    """Store ``count`` lanes of the held elements as rows, ``apart`` elements apart; indices have ``size`` bytes."""
+    """Store ``count`` lanes of the kept elements as rows, ``apart`` elements apart; indices have ``size`` bytes."""
     builder, (_, store) = emit.builder, emit.masked_access(count)
     twice = builder.mul(count, emit.i64(2))
     _, store_low = emit.masked_access(twice)
@@ -215,7 +216,7 @@ def store_held(
 
 @instruction(types.int64, types.float32, types.int64, returns=types.int64)
 def better_lanes(emit: Emit, x: Register, worst: Register, largest: Register) -> Register:
-    """Return a bit for each element of a vector that is better than a number, or NaN."""
+    """Return a bit for each element of a vector that is NaN or better than a number."""
     value, other = emit.load(x), emit.splat(worst)
     found = (_bits(emit, _better(emit, is_largest, value, other)) for is_largest in (True, False))
     return emit.builder.select(emit.builder.icmp_signed("!=", largest, emit.i64(0)), *found)
@@ -230,7 +231,7 @@ _INFINITE = 0x7F800000
 
 @device
 def _rank(bits: int, largest: bool) -> int:
-    """Return an integer of 32 bits for the bits of an f32, which is less for a better one; equal ones have the same."""
+    """Map f32 bits to a 32-bit integer that is smaller for better numbers; equal numbers map to the same integer."""
     if bits & _MOST > _INFINITE:
         found = _MOST
     elif bits == _LEAST:  # -0
@@ -253,7 +254,7 @@ def _count(counters: int, place: int) -> None:
 
 @device
 def _sort(words: int, other: int, count: int, counters: int) -> int:
-    """Sort words by their upper halves, and return where they are then; the other memory is as large."""
+    """Sort words by their high halves, alternating with a buffer of equal size; return the address of the sorted words."""
     _clear(counters, 1024)
     for place in range(count):
         word = load_i64(words, place)
@@ -280,7 +281,7 @@ def _sort(words: int, other: int, count: int, counters: int) -> int:
 
 @device
 def _best(words: int, length: int, kept: int, counters: int) -> int:
-    """Leave at least as many of the best words as are kept, in order; return how many."""
+    """Drop words that cannot be among the best ``kept``, preserving order; return the number that remain."""
     _clear(counters, BUCKETS)
     for place in range(length):
         _count(counters, (load_i64(words, place) >> 52) & (BUCKETS - 1))
@@ -298,7 +299,7 @@ def _best(words: int, length: int, kept: int, counters: int) -> int:
 
 @Task
 def _sort_rows(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Choose elements; a unit is a row."""
+    """Select elements by sorting; a unit is a row."""
     rows, length, kept = job.outer, job.length, job.count
     largest, size = job.largest != 0, job.index_size
     scratch = scratch_memory(16 * length + 8 * BUCKETS)
@@ -335,7 +336,7 @@ MAX_PLANS = 16
 def _insert(
     values: int, indices: int, size: int, end: int, value: np.float32, index: int, largest: bool
 ) -> None:
-    """Insert an element among ``end`` sorted ones, after those that are not worse."""
+    """Insert an element into ``end`` sorted ones, after those that are not worse."""
     place = end
     while place > 0:
         before = load_f32(values, place - 1)
@@ -362,7 +363,7 @@ def _sort_by_index(values: int, indices: int, size: int, count: int) -> None:
 
 @device
 def _choose(line: int, length: int, count: int, largest: int, values: int, indices: int, size: int) -> bool:
-    """Store the best of a row, sorted; return whether it has NaN."""
+    """Store the best elements of a row, sorted; return whether it has NaN."""
     is_largest, has_nan, index = largest != 0, False, 0
     while index < length:
         is_vector = index >= count and index + LANES <= length
@@ -383,7 +384,7 @@ def _choose(line: int, length: int, count: int, largest: int, values: int, indic
 
 
 def _topk(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Choose elements; a unit is a row."""
+    """Select elements; a unit is a row."""
     rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     for row in each_unit(call, rows):
@@ -396,7 +397,7 @@ def _topk(call: int, job: TopKJob, out: int, x: int) -> None:
 
 
 def _topk_short(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Choose elements of short rows; a unit are `LANES` of them, which are transposed."""
+    """Select elements of short rows; a unit is `LANES` rows, which are transposed."""
     rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     held = scratch_memory(WIDTH * (2 * count + length))
@@ -423,7 +424,7 @@ def _topk_short(call: int, job: TopKJob, out: int, x: int) -> None:
 
 
 def _topk_columns(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Choose elements of columns; a unit is some of them."""
+    """Select the best elements along columns; a unit is a block of columns."""
     outer, length, inner, block = load_sizes(job)
     count, largest, size = job.count, job.largest, job.index_size
     held, across = scratch_memory(2 * WIDTH * count), (inner + block - 1) // block
@@ -442,18 +443,18 @@ def _topk_columns(call: int, job: TopKJob, out: int, x: int) -> None:
 
 
 TOPK, TOPK_SHORT, TOPK_COLUMNS = Task(_topk), Task(_topk_short), Task(_topk_columns)
-"""Store the indices and the elements of the best of each row, or column, of A; they refuse NaN."""
+"""Store the indices and elements of the best of each row or column of A; NaN is refused."""
 
 
 class _Plan(NamedTuple):
-    """How elements of data of one layout are chosen.
+    """The selection of elements of data in one layout.
 
     Args:
-        order: the axes in memory, or as they are copied.
+        order: the axes in memory order, or in the order to copy them to.
         sizes: ``[outer, length, inner]``.
-        shape: of the result, whose axes are in that order.
+        shape: the shape of the result, with its axes in that order.
         back: the order of the axes of the result.
-        task: what chooses.
+        task: the selection task.
     """
 
     order: list[int]
@@ -465,7 +466,7 @@ class _Plan(NamedTuple):
 
 @backend.accelerates(TopK1, TopK3, TopK11)
 def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """A known number of f32; where a pass that keeps up to `MAX_COUNT` meets NaN, the reference compares."""
+    """Support a constant number of f32; if a pass that keeps up to `MAX_COUNT` meets NaN, the reference computes the result."""
     count, rank = k.ints(), data.shape.rank
     if not is_f32(data) or not rank or count is None or len(count) != 1 or not -rank <= op.axis < rank:
         return None

@@ -1,12 +1,12 @@
-"""Transposed convolutions with constant filters: products that give all phases of the strides at once.
+"""Transposed convolutions with constant filters, as products that compute all phases of the strides at once.
 
-Element ``o`` of the result reads the data at ``(o + cut - k) / stride``, for those elements ``k`` of the kernel for which
-that is an integer. So the elements of a block, which have the same ``(o + cut) // stride``, read the same window of the
-data, each with another part of the kernel: with its phase, ``(o + cut) % stride`` (Shi et al. 2016, "Is the deconvolution
-layer the same as a convolutional layer?", arXiv:1609.07009). They are the columns of one product, which stores each line of
-a block where it belongs. No window is summed into another. Where the kernel is no multiple of the stride, some phases have
-one element less; these are a product of their own, so that no zeros are multiplied. Blocks at the border are computed
-whole, and cut off afterwards.
+Result element ``o`` reads data at ``(o + cut - k) / stride`` for the kernel elements ``k`` that give an
+integer inside the data. So the elements of a block, those with the same ``(o + cut) // stride``, read the
+same data window, each with a different part of the kernel, selected by the phase ``(o + cut) % stride`` (Shi
+et al. 2016, "Is the deconvolution layer the same as a convolutional layer?", arXiv:1609.07009). They are the
+columns of one product, which stores each line of a block at its final place, so no windows are accumulated.
+If the kernel is not a multiple of the stride, some phases have one element less; they form a separate
+product, so that no zeros are multiplied. Blocks at the border are computed whole and cropped.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from .convolution import repeated
 __all__: list[str] = []
 
 _Axes = tuple[int, ...]
-"""A number for each of three axes."""
+"""One number for each of three axes."""
 
 
 def _volume(numbers: Sequence[int], missing: int = 1) -> _Axes:
-    """Return a number for each of three axes, given those of the last ones."""
+    """Pad the numbers of the last axes to three axes."""
     return (*[missing] * (3 - len(numbers)), *numbers)
 
 
 def _is_whole(op: ConvolutionBackpropData, kernel: Sequence[int], sized: bool) -> bool:
-    """Return whether the blocks, one per window, are not cropped."""
+    """Return whether blocks, one per window, are not cropped."""
     cuts = (*op.pads_begin, *op.pads_end) if op.auto_pad == "explicit" else ()
     return tuple(kernel) == tuple(op.strides) and not (sized or any(cuts) or any(op.output_padding))
 
 
 class _Blocks(NamedTuple):
-    """The blocks of a result: their number along each axis, and the window that the first one reads last.
+    """The blocks of a result: their number along each axis, and the last element of the first one's window.
 
-    ``begins`` and ``lengths`` are the part of the blocks that forms the result.
+    ``begins`` and ``lengths`` select the part of the blocks that is the result.
     """
 
     counts: _Axes
@@ -68,7 +68,7 @@ class _Blocks(NamedTuple):
 
     @classmethod
     def of(cls, begins: Sequence[int], lengths: Sequence[int], strides: _Axes) -> _Blocks:
-        """Return the blocks for results of some lengths, before which ``begins`` elements are cut off."""
+        """Return the blocks for results of given lengths, cropped by ``begins`` elements at the start."""
         begins, lengths = _volume(begins, 0), _volume(lengths)
         firsts = tuple(begin // stride for begin, stride in zip(begins, strides, strict=True))
         counts = (
@@ -80,13 +80,13 @@ class _Blocks(NamedTuple):
 
     @property
     def inside(self) -> tuple[slice, ...]:
-        """The part of the blocks that is the result."""
+        """The slice of the blocks that is the result."""
         ends = (begin + length for begin, length in zip(self.begins, self.lengths, strict=True))
         return (slice(None), *map(slice, self.begins, ends))
 
 
 class _Phases(NamedTuple):
-    """Neighbouring phases along an axis whose parts of the kernel are equally long: the first, their number, that length."""
+    """Neighbouring phases along an axis with kernel parts of equal length: the first, their number, that length."""
 
     first: int
     size: int
@@ -100,12 +100,12 @@ class _Phases(NamedTuple):
         return [each for each in found if each.size]
 
     def elements(self, stride: int) -> Array:
-        """Return the elements of the kernel ``[phase, tap]``, in the order of the data that they multiply."""
+        """Return the kernel elements ``[phase, tap]``, in the order of the data that they multiply."""
         return self.first + np.arange(self.size)[:, None] + stride * np.arange(self.taps)[::-1]
 
 
 class _Product(NamedTuple):
-    """The product that gives some phases of each axis, for the strides of the transposed convolution."""
+    """The product for a range of phases of each axis, given the strides of the transposed convolution."""
 
     phases: tuple[_Phases, ...]
     strides: _Axes
@@ -129,7 +129,7 @@ class _Product(NamedTuple):
         return cls(phases, strides, Gemm(panels, every, columns, taps, words, zeros, products.task))
 
     def run(self, rows: Array, shape: tuple[int, ...], y: Array, blocks: _Blocks) -> None:
-        """Multiply data of a shape, and store what belongs to these phases in blocks ``y``."""
+        """Multiply data of a shape, and store the results of these phases in blocks ``y``."""
         firsts = (slice(each.first, None) for each in self.phases)
         self.gemm.run(rows, y[(slice(None), *firsts)], (), 1, shape, lambda: self._rows(shape, blocks))
 
@@ -156,7 +156,7 @@ class _Product(NamedTuple):
 
 
 def _products(w: Array, strides: _Axes, epilogue: Epilogue, products: Products) -> list[_Product]:
-    """Return the products that give all phases of filters ``[C_in, C_out, kernel...]``."""
+    """Return the products for all phases of filters ``[C_in, C_out, kernel...]``."""
     kernel = _volume(w.shape[2:])
     w = w.reshape(*w.shape[:2], *kernel)
     axes = (_Phases.along(length, stride) for length, stride in zip(kernel, strides, strict=True))
@@ -165,10 +165,10 @@ def _products(w: Array, strides: _Axes, epilogue: Epilogue, products: Products) 
 
 @dataclass(frozen=True)
 class _TransposedKernel(FusedKernel):
-    """A `FusedKernel` without layers that read another tensor: the rows of a product are not contiguous in it."""
+    """A `FusedKernel` that only fuses layers without another tensor, since product rows are not contiguous in the result."""
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> _TransposedKernel | None:
-        """Return a kernel that also computes ``op``, or ``None``."""
+        """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
         epilogue = self.epilogue.then(op, inputs, place, self.axis)
         if epilogue is None or any(post_op.extra >= 0 for post_op in epilogue.post_ops):
             return None
@@ -179,7 +179,7 @@ class _TransposedKernel(FusedKernel):
 def transposed(
     op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
 ) -> KernelTemplate | None:
-    """Constant f32 filters that are not smaller than their strides nor dilated; an output shape is constant, too."""
+    """Support constant f32 filters without dilation, at least as long as their strides; an output shape must be constant, too."""
     w, given = filters.known(), () if output_shape is None else (output_shape,)
     if w is None or not w.size or not is_f32(data, filters) or any(value.known() is None for value in given):
         return None

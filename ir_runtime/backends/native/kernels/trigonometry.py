@@ -1,7 +1,8 @@
-"""Sine and cosine of f32, computed in f64: their results are the nearest f32, but for about one in 10^8.
+"""Sine and cosine of f32, computed in f64: all but about one in 10^8 results are the nearest f32.
 
-Arguments are reduced to less than π/4 with π/2 in three parts (Cody and Waite 1980), the products of the first two of which with
-up to 26 bits are exact. The polynomials are those of Cephes. Numbers beyond 2^26 are left to NumPy.
+Arguments are reduced to less than π/4, with π/2 in three parts (Cody and Waite 1980); the products of the
+first two with up to 26 bits are exact. The polynomials are those of Cephes. Numbers beyond 2^26 are left to
+NumPy.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _polynomial(emit: Emit, square: ir.Value, terms: tuple[float, ...]) -> ir.Va
 
 
 def _rotated(emit: Emit, x: ir.Value, quarters: int) -> ir.Value:
-    """Return the sine of f32 plus some quarters of a turn."""
+    """Return the sine of f32 plus a number of quarter turns."""
     builder = emit.builder
     x = builder.fpext(x, _DOUBLES)
     sum = builder.fadd(builder.fmul(x, _double(2 / np.pi)), _double(_ROUNDING))
@@ -86,7 +87,7 @@ def _rotate(emit: Emit, x: ir.Value, count: ir.Value, out: ir.Value, is_cosine: 
 
 
 def _task(name: str, is_cosine: int) -> Task:
-    """Return the task of one of the functions; numbers that are too large are refused."""
+    """Return the task for sine or cosine; numbers that are too large are refused."""
 
     def rotate_row(job: BroadcastJob, out: int, x: int, _b: int, _c: int, count: int) -> None:
         _rotate(x, count, out, is_cosine)
@@ -103,7 +104,7 @@ SINE, COSINE = _task("_sine", 0), _task("_cosine", 1)
 
 @backend.accelerates(Sin, Cos)
 def trigonometry(op: RealUnary, data: Value) -> Kernel | None:
-    """f32."""
+    """Support f32."""
     if not is_f32(data):
         return None
     task = SINE if isinstance(op, Sin) else COSINE

@@ -1,1 +1,1 @@
-"""The machine code of kernels: its cache, the loader, and the build of all kernels in the background."""
+"""The machine code of kernels: the library cache, the loader, and background builds of all kernels."""

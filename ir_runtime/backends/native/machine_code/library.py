@@ -1,11 +1,11 @@
-"""The library of kernels of this process: which one the processor can run, and where its functions are.
+"""The kernel library of this process: selection by processor, and function addresses.
 
-A library for each target lies in the folder `FOLDER` of the package, as a wheel brings them or ``make kernels`` builds one. The
-best one that the processor can run is loaded once, when a model or the command ``ir-runtime kernels`` first wants it.
-Loading executes nothing of it but `processor.IDENTIFY`, which every processor of the family can run.
+The package's folder `FOLDER` holds one library per target, from a wheel or built by ``make kernels``. The
+best one that the processor can run is loaded once, when a model or the command ``ir-runtime kernels`` first
+needs it. Loading executes only `processor.IDENTIFY`, which every processor of the family can run.
 
-A library holds the fingerprint of the sources that it was built from; in a source tree, one that is older than the sources of the package is not used,
-as both must agree about the layout of descriptors.
+A library holds the fingerprint of its sources. In a source tree, a library that is older than the package's
+sources is not used, since both must agree about the layout of descriptors.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 __all__ = ["FOLDER", "Library", "NoLibraryError", "file_of", "library", "named_target"]
 
 FOLDER = Path(__file__).parents[1] / "libraries"
-"""Where libraries are."""
+"""The folder of libraries."""
 
 _SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
 
 class NoLibraryError(InputError):
-    """There is no library of kernels that this process can use."""
+    """No kernel library is usable in this process."""
 
 
 @dataclass(eq=False)
 class Library:
-    """A library of kernels that is loaded.
+    """A loaded kernel library.
 
     Args:
-        target: what it was built for.
-        path: where it is.
-        processor: that of this machine.
-        code: what ctypes has loaded.
-        reason: why it is this one.
-        others: names of other targets whose libraries are there, and why they are not used.
+        target: the target that it was built for.
+        path: the path of its file.
+        processor: the processor of this machine.
+        code: the library as loaded by ctypes.
+        reason: the reason for choosing it.
+        others: the names of other targets with libraries, and the reasons for not using them.
     """
 
     target: Target
@@ -68,14 +68,14 @@ class Library:
         """Return the address of a function by its symbol.
 
         Raises:
-            ValueError: if there is none.
+            ValueError: if the library has no such symbol.
         """
         if name not in self._addresses:
             self._addresses[name] = ctypes.addressof(ctypes.c_char.in_dll(self.code, name))
         return self._addresses[name]
 
     def add(self, code: ctypes.CDLL, names: list[str]) -> None:
-        """Find functions in another library from now on, as tests have kernels of their own."""
+        """Also find functions in another library, as for tests with their own kernels."""
         kind = ctypes.c_int64 * len(WORDS)
         ours, theirs = kind.in_dll(self.code, TABLE), kind.in_dll(code, TABLE)
         for index in range(len(WORDS)):
@@ -86,10 +86,10 @@ class Library:
 
 @cache
 def library() -> Library:
-    """Return the library of this process, which is loaded if needed.
+    """Return the library of this process, loading it on first use.
 
     Raises:
-        NoLibraryError: if there is none that can be used.
+        NoLibraryError: if none is usable.
         InputError: if ``IR_RUNTIME_TARGET`` names no target.
     """
     files = {name: path for name in TARGETS if (path := file_of(name)).exists()}
@@ -119,15 +119,15 @@ def library() -> Library:
 
 
 def file_of(name: str) -> Path:
-    """Return where the library of a target is, if there is one."""
+    """Return the path of a target's library, which need not exist."""
     return FOLDER / f"{name}{_SUFFIX}"
 
 
 def named_target(name: str) -> Target:
-    """Return the target of a name.
+    """Return a target by name.
 
     Raises:
-        InputError: if there is none.
+        InputError: if no target has that name.
     """
     target = target_named(name)
     if target is None:
@@ -137,14 +137,14 @@ def named_target(name: str) -> Target:
 
 
 def fill_table(code: ctypes.CDLL) -> None:
-    """Fill the table through which a library uses this process."""
+    """Fill the host table of a library."""
     table = (ctypes.c_int64 * len(WORDS)).in_dll(code, TABLE)
     for index, word in enumerate(_host_words()):
         table[index] = word
 
 
 def _open(path: Path, wanted: str | None) -> ctypes.CDLL:
-    """Load a library, unless it is too old."""
+    """Load a library, unless it is outdated."""
     hint = _build_hint(wanted) if is_source_tree() else "install ir_runtime again"
     try:
         if is_source_tree() and fingerprint() not in path.read_bytes():
@@ -162,7 +162,7 @@ def _open(path: Path, wanted: str | None) -> ctypes.CDLL:
 
 @cache
 def _host_words() -> tuple[int, ...]:
-    """Return the words of the table in the order of `WORDS`; Python's raw memory functions do not need the GIL."""
+    """Return the words of the table in the order of `WORDS`; Python's raw memory functions work without the GIL."""
     python = ctypes.pythonapi
     functions = python.PyMem_RawMalloc, python.PyMem_RawFree, *_system_functions()
     addresses = (int(ctypes.cast(function, ctypes.c_void_p).value or 0) for function in functions)
@@ -170,7 +170,7 @@ def _host_words() -> tuple[int, ...]:
 
 
 def _system_functions() -> tuple[CFuncPtr, CFuncPtr]:
-    """Return the C functions that let another thread run, and that compute the logarithm of an f32."""
+    """Return the C functions that yield to another thread, and that compute the logarithm of an f32."""
     if sys.platform == "win32":
         return ctypes.windll.kernel32.SwitchToThread, ctypes.cdll.ucrtbase.logf
     process = ctypes.CDLL(None)
@@ -203,7 +203,7 @@ def _refuse_missing(wanted: str | None) -> NoReturn:
 
 
 def _lacking(target: Target, processor: Processor) -> str:
-    """Return why a processor cannot run code for a target; nothing if it can."""
+    """Return why a processor cannot run code for a target; empty if it can."""
     if target.family != processor.family:
         return f"it is for {target.family}, not {processor.family}"
     missing = target.features - processor.features

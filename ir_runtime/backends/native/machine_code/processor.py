@@ -1,4 +1,4 @@
-"""The processor of this machine: who made it, and which features it has that kernels are built for."""
+"""The processor of this machine: its vendor, and the features that kernel targets may use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 __all__ = ["IDENTIFY", "Processor", "family", "identify"]
 
 IDENTIFY = "ir_runtime_identification_identify"
-"""The symbol of the function that asks an x86 processor; it has no instructions that only some processors have."""
+"""The symbol of the function that identifies an x86 processor; it uses only baseline instructions."""
 
 # It fills four words for each of these leaves and subleaves of ``cpuid`` that there are: 0, 1, 7, 7.1 and 0x80000001; then
 # one with the register XCR0.
@@ -40,9 +40,9 @@ class Processor:
     """A processor.
 
     Args:
-        family: ``x86_64``, ``aarch64``, or what the system calls another one.
-        vendor: of an x86 processor, as it says itself.
-        features: LLVM's names of those features that targets ask for.
+        family: the processor family: ``x86_64``, ``aarch64``, or the system's name of another.
+        vendor: the vendor string of an x86 processor.
+        features: the available features that targets may require, by LLVM's names.
     """
 
     family: str
@@ -51,13 +51,13 @@ class Processor:
 
 
 def family() -> str:
-    """Return the family of the processor for which this interpreter is built."""
+    """Return the processor family that this interpreter was built for."""
     name = platform.machine().lower()
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
 
 def identify(code: ctypes.CDLL) -> Processor:
-    """Return the processor of this machine; a library for its family, any of them, asks it."""
+    """Return the processor of this machine, identified by any library for its family."""
     known = family()
     if known == "x86_64":
         words = (ctypes.c_int64 * (4 * _LEAVES + 1))()

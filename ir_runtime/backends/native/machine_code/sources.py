@@ -1,4 +1,4 @@
-"""The sources of kernels: a fingerprint of everything in this package that machine code depends on."""
+"""The sources of kernels: a fingerprint of all files in this package that machine code depends on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 @cache
 def is_source_tree() -> bool:
-    """Return whether kernels can be built here: wheels lack the compiler, and have libraries that were built from their sources."""
+    """Return whether kernels can be built here: wheels lack the compiler and contain libraries built from their sources."""
     return os.path.isdir(os.path.join(_PACKAGE, "build"))
 
 
@@ -34,7 +34,7 @@ def _hash(folder: str) -> bytes:
 
 
 def _files(folder: str, inside: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the Python files in and below a folder, in the order of their names: their paths in it, and where they are."""
+    """Yield the Python files in and below a folder, sorted by name: their relative paths, and their locations."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             name = f"{inside}/{entry.name}"

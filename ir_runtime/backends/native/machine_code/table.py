@@ -1,4 +1,4 @@
-"""The host's table of a library: words that it needs of the process that loads it."""
+"""The host table: words that a library needs from its process."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ TABLE = "ir_runtime_host"
 """The symbol of the table."""
 
 WORDS = "allocate", "release", "yield", "log", "array_data"
-"""Its words: addresses of four C functions, and the offset of the address of the data in NumPy's array objects."""
+"""Its words: the addresses of four C functions, and the offset of the data pointer in NumPy array objects."""

@@ -1,6 +1,7 @@
-"""Memory plans: where the regions of recorded calls are, when it is known which calls use each of them.
+"""Memory plans: the placement of regions of recorded calls, once the calls that use each are known.
 
-Regions that are in use at once do not overlap; the largest are placed first (greedy by size, Pisarchyk and Lee 2020).
+Regions in use at the same time do not overlap; the largest are placed first (greedy by size, Pisarchyk and
+Lee 2020).
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ _ALIGNMENT = 64
 
 
 class Allocation(NamedTuple):
-    """Where the regions of a run are.
+    """The placement of a run's regions.
 
     Args:
-        size: bytes of scratch memory.
-        places: for each region, a result whose memory it has before the result is written, ``None`` for scratch memory; and the
-            offset there in bytes.
+        size: the bytes of scratch memory.
+        places: for each region, the result whose memory it occupies before that is written, or ``None`` for
+            scratch memory; and the byte offset there.
     """
 
     size: int
@@ -30,12 +31,12 @@ class Allocation(NamedTuple):
 
 
 def allocate(regions: Collection[Region], results: Collection[Region], calls: int) -> Allocation:
-    """Place regions in scratch memory, or where results are that no call has written yet.
+    """Place regions in scratch memory, or in results that no call has written yet.
 
     Args:
-        regions: neither inputs nor results.
-        results: are allocated by themselves.
-        calls: how many there are.
+        regions: the regions, neither inputs nor results.
+        results: the results, which are allocated separately.
+        calls: the number of calls.
     """
     plan = _Plan(results, [[] for _ in range(calls + 1)])
     for region in sorted(regions, key=_rounded, reverse=True):
@@ -47,12 +48,12 @@ def allocate(regions: Collection[Region], results: Collection[Region], calls: in
 class _Plan:
     results: Collection[Region]
     used: list[list[Region]]
-    """The regions that each call needs."""
+    """The regions in use during each call."""
     size: int = 0
     places: dict[Region, tuple[Region | None, int]] = field(default_factory=dict)
 
     def add(self, region: Region) -> None:
-        """Place a region: in scratch memory, unless that must grow and a result has room."""
+        """Place a region: in scratch memory, unless that would grow and a result has room."""
         calls = self.used[region.first : region.last + 1]
         others = {other for used in calls for other in used}
         place, offset = None, self._gap(region, None, others)
@@ -74,7 +75,7 @@ class _Plan:
         return None
 
     def _gap(self, region: Region, place: Region | None, others: Iterable[Region]) -> int:
-        """Return the lowest offset with room between other allocations."""
+        """Return the lowest offset with enough room between other allocations."""
         found = [(self.places[other], _rounded(other)) for other in others]
         end = 0
         for offset, size in sorted((offset, size) for (where, offset), size in found if where is place):

@@ -1,4 +1,4 @@
-"""How the calls of kernels are recorded, and the threads that replay them."""
+"""Recording of kernel calls, and the threads that replay them."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ REPLAYER = _Replayer()
 
 
 def replayed(contents: Sequence[int] = (), alone: bool = True) -> Replayable:
-    """Return how the calls of a kernel are recorded; `Replayable` describes the requirements."""
+    """Return the recording policy of a kernel; `Replayable` describes the requirements."""
     return Replayable(REPLAYER, contents, alone)

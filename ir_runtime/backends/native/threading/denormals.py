@@ -1,7 +1,7 @@
-"""Denormal (subnormal) numbers as zero: processors take a hundred cycles longer for each of them.
+"""Flush denormal (subnormal) numbers to zero, since processors take a hundred cycles longer for each.
 
-Calls of kernels set the floating-point mode, workers take it over from the thread that calls, and both leave it as it was:
-NumPy and the threads of the program never see it.
+Kernel calls set the floating-point mode, workers inherit it from the calling thread, and both restore it, so
+NumPy and the program's threads never see it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ..codegen.vectors import I64, Emit, Value
 __all__ = ["FLUSHING_BITS", "float_mode", "flushing", "keep_denormals", "mode_bits", "set_float_mode"]
 
 FLUSHING_BITS = 0x8040 if TARGET.is_x86 else 1 << 24 if TARGET.is_arm else 0
-"""The bits of the mode for denormal operands and results to be zero: FTZ and DAZ of MXCSR, or FZ of FPCR; 0 if unknown."""
+"""The mode bits that flush denormal operands and results to zero: FTZ and DAZ of MXCSR, or FZ of FPCR; 0 if
+unknown."""
 
 
 @instruction(returns=types.int64)
@@ -44,9 +45,10 @@ def set_float_mode(emit: Emit, mode: Value) -> None:
 
 @device
 def keep_denormals() -> int:
-    """Let denormal numbers be themselves to this thread, and return its mode before, for `set_float_mode` in the end.
+    """Keep denormal numbers in this thread; return the previous mode, to be restored by `set_float_mode`.
 
-    For kernels that decide rather than compute: which boxes and buckets they choose does not depend on the mode.
+    This is for kernels that decide rather than compute, so the boxes and buckets that they select do not
+    depend on the mode.
     """
     mode: int = float_mode()
     if mode & FLUSHING_BITS != 0:
@@ -60,7 +62,7 @@ def _mxcsr(emit: Emit, name: str, word: Value) -> None:
 
 
 _RUN: ContextVar[object] = ContextVar("flushing", default=None)
-"""The key of the outermost run whose kernels flush."""
+"""The key of the outermost run whose kernels flush denormals."""
 
 
 def _begin(work: object) -> None:
@@ -74,7 +76,7 @@ def _end(work: object, interrupted: bool) -> None:
 
 
 flushing = Scope(_begin, _end)
-"""Lets denormal numbers be zero to the kernels of a run."""
+"""Flushes denormal numbers to zero in the kernels of a run."""
 
 
 def mode_bits() -> int:

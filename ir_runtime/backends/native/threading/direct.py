@@ -1,4 +1,4 @@
-"""Runs of whole plans that consist of one replay: from the inputs to the outputs, without slots between."""
+"""Runs of plans that are one replay: from the inputs to the outputs, without slots in between."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["direct_run"]
 
 
 def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> Direct | None:
-    """Return a function that does a whole run by one replay; ``None`` if some steps run in Python.
+    """Return a function that performs a whole run by one replay; ``None`` if some steps run in Python.
 
     Args:
-        whole: replays all steps of a plan.
-        inputs: the slots of its inputs, whose shapes are those that were recorded.
+        whole: the replay of all steps of a plan.
+        inputs: the slots of its inputs, whose shapes match the recording.
         outputs: the slots of its outputs.
     """
     stores = dict(whole.stores)

@@ -1,7 +1,7 @@
-"""What a replay does in Python, before its recorded calls and after them: see `core.host_calls`.
+"""The Python functions of a replay, called before and after its recorded calls: see `core.host_calls`.
 
-Functions before the calls work on a list of arrays: those that slots hold when the replay begins, constants, and results of earlier
-functions. An array is known by its place in that list.
+Functions before the calls work on a list of arrays: the initial contents of slots, constants, and results of
+earlier functions. An array is identified by its index in that list, its place.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ...core.replay import Slots
 __all__ = ["HostSteps", "Values"]
 
 Values: TypeAlias = list[Any]
-"""An array at each place; ``None`` where there is none yet."""
+"""The array at each place; ``None`` before it is computed."""
 
 
 class _Load(NamedTuple):
-    """What a slot must hold when the replay begins."""
+    """The required contents of a slot when the replay begins."""
 
     place: int
     slot: int
@@ -42,17 +42,17 @@ class _Call(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class HostSteps:
-    """The functions before the calls of a part."""
+    """The functions to call before the calls of a part."""
 
     constants: Values = field(default_factory=list)
-    """The list of arrays when the replay begins: constants, ``None`` for others."""
+    """The initial list of arrays: constants, and ``None`` elsewhere."""
     loads: list[_Load] = field(default_factory=list)
     calls: list[_Call] = field(default_factory=list)
     holds: dict[int, int] = field(default_factory=dict)
-    """The places of what slots hold that a function made, and no recorded call has read."""
+    """The places of slot contents that a function computed and no recorded call has read."""
 
     def constant(self, array: Array | None) -> int:
-        """Return the place of an array that is the same in all replays."""
+        """Return the place of an array that never changes between replays."""
         self.constants.append(array)
         return len(self.constants) - 1
 
@@ -65,22 +65,22 @@ class HostSteps:
         return self.loads[-1].place
 
     def call(self, before: Before, args: Sequence[int]) -> int:
-        """Return the place of the result of a function of arrays at other places."""
+        """Return the place of the result of a function, given the places of its arguments."""
         place, made = self.constant(None), before.made
         self.calls.append(_Call(before.function, tuple(args), place, made.shape, made.dtype))
         return place
 
     def mark(self) -> tuple[int, int, int]:
-        """Return what `undo` takes to remove all that is added from now on."""
+        """Return a mark for `undo`."""
         return len(self.constants), len(self.loads), len(self.calls)
 
     def undo(self, mark: tuple[int, int, int]) -> None:
-        """Remove additions since a mark."""
+        """Remove all additions since a mark."""
         constants, loads, calls = mark
         del self.constants[constants:], self.loads[loads:], self.calls[calls:]
 
     def run(self, slots: Slots) -> Values | None:
-        """Return the arrays of a replay; ``None`` if some have other shapes."""
+        """Return the arrays of a replay; ``None`` if a shape differs from the recording."""
         values = [*self.constants]
         for place, slot, shape, dtype in self.loads:
             values[place] = array = slots[slot]

@@ -1,6 +1,6 @@
-"""Parallel execution of tasks: how many threads work on a layer, and the thread pool of a run.
+"""Parallel execution of tasks: the number of threads for a layer, and the thread pool of a run.
 
-The thread pool of a run does all of its work, while the numpy backend keeps BLAS to one thread.
+The thread pool does all the work of a run; the numpy backend limits BLAS to one thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 MIN_PARALLEL_WORK = 1 << 12
-"""Nanoseconds of one thread from which several are faster: to share a layer takes one or two thousand."""
+"""The time in nanoseconds from which several threads are faster; sharing a layer costs one or two thousand."""
 # What a thread does in a nanosecond: bytes that it moves within the caches, and f32 operations in vectors.
 _MOVED, _COMPUTED = 64, 32
 
@@ -33,15 +33,15 @@ class _Run:
     """The current run. Other threads may inherit the context variable, but never use its pool."""
 
     thread: int = 0
-    """The thread that it runs in; 0 when it has ended."""
+    """The thread of the run; 0 after the run has ended."""
     work: object = None
     """The key of its scope."""
     outer: _Run | None = None
-    """The run that it is part of."""
+    """The enclosing run."""
     pool: ThreadPool | None = None
-    """Its own, once a kernel has needed threads."""
+    """The run's own pool, acquired when a kernel first needs threads."""
     threads: int = 0
-    """How many threads work on a layer, once a kernel has asked; 0 before."""
+    """The number of threads for a layer; 0 before a kernel asks for it."""
 
 
 _NO_RUN = _Run()
@@ -49,9 +49,9 @@ _RUN: ContextVar[_Run] = ContextVar("run", default=_NO_RUN)
 
 
 def _pool(run: _Run) -> ThreadPool:
-    """Return the pool of a run of this thread, or of one that it is part of.
+    """Return the thread pool of this thread's run, or of the run that contains it.
 
-    It is acquired when a kernel needs threads for the first time: small models wake none.
+    It is acquired when a kernel first needs threads, so small models wake none.
     """
     outer: _Run | None = run
     while outer is not None and outer.thread == run.thread:
@@ -64,12 +64,12 @@ def _pool(run: _Run) -> ThreadPool:
 
 
 def at_most_cores(threads: int) -> int:
-    """Return how many threads work on a layer of a run that may use as many as ``threads``."""
+    """Return the number of threads for a layer of a run limited to ``threads`` threads."""
     return min(threads, parallelism())
 
 
 def threads() -> int:
-    """Return how many threads work on a layer of the current run."""
+    """Return the number of threads for a layer of the current run."""
     run = _RUN.get()
     if run.threads:
         return run.threads
@@ -80,18 +80,18 @@ def threads() -> int:
 
 
 def pays_to_share(*, moved: int = 0, computed: int = 0, steps: int = 0) -> bool:
-    """Return whether a layer takes longer in one thread than it costs to share it.
+    """Return whether a layer takes longer in one thread than the cost of sharing it.
 
     Args:
-        moved: bytes that are read and written.
-        computed: f32 operations in vectors.
-        steps: operations on a single number or address, of a nanosecond each.
+        moved: the bytes read and written.
+        computed: the number of vectorized f32 operations.
+        steps: the number of scalar or address operations, of a nanosecond each.
     """
     return moved / _MOVED + computed / _COMPUTED + steps >= MIN_PARALLEL_WORK
 
 
 def threads_for(*, moved: int = 0, computed: int = 0, steps: int = 0) -> int:
-    """Return how many threads share a layer of the current run: one unless it `pays_to_share`."""
+    """Return the number of threads for a layer of the current run: one unless it `pays_to_share`."""
     return threads() if moved / _MOVED + computed / _COMPUTED + steps >= MIN_PARALLEL_WORK else 1
 
 
@@ -125,12 +125,12 @@ the interrupt may hold, and later runs must not end up with both.
 def parallel_for(
     task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int, d: Array = UNUSED
 ) -> None:  # fmt: skip
-    """Run the units of a task on ``threads`` threads, or as many as the run has; pass `UNUSED` for arrays that it does not read.
+    """Run the units of a task on ``threads`` threads, limited by those of the run; pass `UNUSED` for unread arrays.
 
-    All arrays must be contiguous: kernels get addresses only.
+    All arrays must be contiguous, since kernels only get addresses.
 
     Raises:
-        MemoryError: if there is no scratch memory for the task.
+        MemoryError: if the task runs out of scratch memory.
     """
     if (record := RECORD.get()) is not None:
         record.calls.append(Call(task, job, (out, a, b, c, d), threads))

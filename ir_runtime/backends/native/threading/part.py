@@ -24,12 +24,12 @@ NO_PLACES: Mapping[int, int] = {}
 class Part:
     """Consecutive steps that are replayed together.
 
-    It has a field for each thing that must be known of slots when the steps are replayed; each step adds to them.
+    Its fields record the state of slots that a replay relies on; each step adds to them.
 
     Args:
-        start: the index of the first one.
+        start: the index of the first step.
         constants: the slots of constants.
-        known: what slots hold now that never changes for these shapes; the recorder updates it.
+        known: the current contents of slots that never change for these shapes; the recorder updates it.
     """
 
     start: int
@@ -39,24 +39,25 @@ class Part:
     instructions: list[Instruction] = field(default_factory=list)
     writer: TapeWriter = field(default_factory=TapeWriter)
     alive: dict[int, View] = field(default_factory=dict)
-    """Where the contents of slots are that its steps read or wrote."""
+    """The location of slot contents that its steps read or wrote."""
     fixed: dict[int, Array] = field(default_factory=dict)
-    """Likewise, of slots that get the same array in every replay."""
+    """The arrays of slots that never change between replays."""
     cleared: set[int] = field(default_factory=set)
     expected: dict[int, Array] = field(default_factory=dict)
-    """What slots must hold when the part begins."""
+    """The required contents of slots when the part begins."""
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """The shapes that slots must have then, beside those of inputs."""
+    """The required shapes of further slots when the part begins."""
     cheap: int = 0
-    """How many of its steps NumPy computes as fast."""
+    """The number of steps that are as fast in NumPy."""
     host: HostSteps = field(default_factory=HostSteps)
-    """What replays do in Python before the calls."""
+    """The Python functions that replays call before the calls."""
     after: list[tuple[Callable[..., object], View | int]] = field(default_factory=list)
-    """Functions that are called after them, and of what: a view, or the place of what was made in Python."""
+    """The functions to call after the calls, and their arguments: a view, or the place of an array computed
+    in Python."""
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether replaying is faster than running its steps."""
+        """Whether replaying is faster than running the steps."""
         return len(self.writer.calls) > min(self.cheap, 1)
 
     def add(
@@ -66,15 +67,15 @@ class Part:
         """Add a step.
 
         Args:
-            step: its slots.
-            instruction: runs it.
-            contents: the slots whose contents decide what it does.
+            step: the step, with its slots.
+            instruction: the instruction that runs it.
+            contents: the slots whose contents determine its calls.
             given: its inputs.
-            record: what it did.
+            record: the record of its calls.
             made: its outputs.
 
         Raises:
-            UnknownArrayError: if it cannot be replayed; then nothing was added.
+            UnknownArrayError: if the step cannot be replayed; the part is unchanged.
         """
         pairs = dict(zip(step.reads, given, strict=True))
         fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
@@ -114,7 +115,7 @@ class Part:
     def _fresh(
         self, pairs: Mapping[int, Array], fixed: Collection[int], host: HostCalls
     ) -> list[tuple[int, Array]]:
-        """Return the slots and arrays of inputs that calls may read, and that no step has read or made."""
+        """Return the slots and arrays of inputs that calls may read, and that no earlier step has read or written."""
         args = {id(array) for each in host.before for array in each.args}
         return [
             (slot, x)
@@ -123,19 +124,19 @@ class Part:
         ]
 
     def _hosted(self, before: Sequence[tuple[int, Array]], written: Mapping[int, Array]) -> dict[int, int]:
-        """Return the places of outputs that were made in Python."""
+        """Return the places of outputs that were computed in Python."""
         places = {id(array): place for place, array in before}
         return {slot: places[id(array)] for slot, array in written.items() if id(array) in places}
 
     def _call_before(self, before: Before, pairs: Mapping[int, Array], fixed: Collection[int]) -> int:
-        """Let replays make an array in Python, of arrays that they have before the calls; return its place."""
+        """Make replays call a Python function of arrays available before the calls; return the place of its result."""
         slots = {id(array): slot for slot, array in pairs.items()}
         if any(id(array) not in slots for array in before.args):
             raise UnknownArrayError
         return self.host.call(before, [self._place(slots[id(array)], array, fixed) for array in before.args])
 
     def _place(self, slot: int, array: Array, fixed: Collection[int]) -> int:
-        """Return the place of an array that replays have before the calls."""
+        """Return the place of an array that is available before the calls."""
         if slot in self.host.holds:
             return self.host.holds[slot]
         if slot in fixed:
@@ -146,7 +147,7 @@ class Part:
         return self.host.load(slot, array)
 
     def _call_after(self, function: Callable[..., object], array: Array, view: View | None) -> None:
-        """Let replays call a function of an array that has that view, ``None`` if it is constant."""
+        """Make replays call a function after the calls, with the array of a view; ``None`` if the array is constant."""
         if view is None:
             self.after.append((function, self.host.constant(array)))
         else:
@@ -161,10 +162,10 @@ class Part:
         made: Sequence[Array | None],
         contents: Collection[int] = (),
     ) -> None:
-        """Add a step whose outputs never change for inputs of equal shapes, and equal contents of some.
+        """Add a step whose outputs are determined by the shapes of its inputs and the contents of some.
 
         Raises:
-            UnknownArrayError: if that cannot be relied on; then nothing was added.
+            UnknownArrayError: if that cannot be guaranteed; the part is unchanged.
         """
         pairs = dict(zip(step.reads, given, strict=True))
         fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
@@ -186,7 +187,7 @@ class Part:
         )
 
     def _expect(self, fixed: Collection[int]) -> None:
-        """Let replays look for arrays that steps before the part have made."""
+        """Make replays check for arrays that were written by steps before the part."""
         self.expected |= {
             slot: self.known[slot] for slot in fixed if slot not in self.constants and slot not in self.fixed
         }
@@ -199,9 +200,9 @@ class Part:
         views: Mapping[int, View | None],
         hosted: Mapping[int, int] = NO_PLACES,
     ) -> None:
-        """Keep where the outputs of a step are; no view stands for an array that never changes.
+        """Record the location of a step's outputs; constant outputs have no view.
 
-        Others are ``hosted``: made in Python, and at these places.
+        Outputs in ``hosted`` are computed in Python and have these places.
         """
         self.instructions.append(instruction)
         for slot, view in views.items():
@@ -218,7 +219,7 @@ class Part:
         self.writer.regions.release()
 
     def _hold(self, slot: int, view: View | None) -> None:
-        """Let a slot hold an array in a region, or in none."""
+        """Set the array of a slot; ``region`` is ``None`` if it is in no region."""
         self.fixed.pop(slot, None)
         self.host.holds.pop(slot, None)
         if (before := self.alive.pop(slot, None)) is not None:
@@ -229,12 +230,12 @@ class Part:
 
     @property
     def results(self) -> list[Region]:
-        """What its steps allocate for later ones, and for functions after the calls."""
+        """The allocations of steps that later steps and functions after the calls read."""
         views = [*self.alive.values(), *(what for _, what in self.after if isinstance(what, View))]
         return list(dict.fromkeys(view.region for view in views if view.region.slot is None))
 
     def replay(self) -> Replay:
-        """Return what replays the steps."""
+        """Return the replay of the steps."""
         writer, results, first = self.writer, self.results, tuple_word()
         inputs = [region for region in writer.regions.all if region.slot is not None]
         inputs.sort(key=_is_hosted)

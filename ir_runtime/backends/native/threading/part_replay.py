@@ -1,4 +1,4 @@
-"""The instruction that replays a part of a run: see `part`."""
+"""The instruction that replays a part of a run; see `part`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ _Shape: TypeAlias = tuple[int, ...]
 _Given: TypeAlias = tuple[int, _Shape, _Shape, DType]
 _Layout: TypeAlias = tuple[_Shape, DType, int, _Shape, "_Shape | None"]
 Made: TypeAlias = "tuple[int, _Layout | None]"
-"""The index of an array, and what makes a view of it, ``None`` for the array itself.
-
-That is shape, dtype, offset and strides, and in which order of axes the array is in C order, ``None`` if it is."""
+"""The index of an array and the parameters of a view of it, ``None`` for the array itself: shape, dtype,
+offset and strides, and the axis order in which the array is in C order, ``None`` if it already is."""
 
 
 def made(view: View, place: int) -> Made:
-    """Return a view of the array with that index."""
+    """Return a view of the array at an index."""
     shape, strides, dtype = view.layout
     order = view.region.order
     moved = None if order is None or order == tuple(range(len(order))) else order
@@ -44,18 +43,21 @@ class Replay:
     """Replays consecutive steps.
 
     Args:
-        tape: their calls.
-        scratch: bytes of scratch memory.
-        host: what it does in Python before the calls.
-        given: the slot, or ``~place`` for what is made in Python, and shape, strides and dtype of each input.
-        shapes: the slot and shape of what is read for its shape only.
-        expected: slots, and which array each one must hold.
+        tape: the recorded calls.
+        scratch: the bytes of scratch memory.
+        host: the Python functions before the calls.
+        given: for each input: the slot, or ``~place`` for a result of ``host``, and its shape, strides and
+            dtype.
+        shapes: the slots of which only the shape is read, and that shape.
+        expected: the slots that must hold a certain array, and that array.
         results: the shape and dtype of each result.
-        after: functions that are called after the calls, and with what: as ``stores``, or ``~place`` for what was made in Python.
-        stores: likewise slots, and what each one gets; arrays are counted from the scratch memory.
-        fixed: slots that get the same in every replay: an array, or ``None`` where nothing reads them afterwards.
-        shared: whether threads share a call.
-        instructions: of the steps, which run for other inputs.
+        after: the functions to call after the calls, and their argument: as in ``stores``, or ``~place`` for
+            a result of ``host``.
+        stores: the slots to set and the array of each; indices count from the scratch memory.
+        fixed: the slots that get the same value in every replay: an array, or ``None`` if it is not read
+            afterwards.
+        shared: whether threads share any call.
+        instructions: the instructions of the steps, which run for other inputs.
     """
 
     tape: Tape
@@ -73,7 +75,7 @@ class Replay:
 
     @property
     def run(self) -> Instruction:
-        """The instruction: a function, as Python calls it faster than an object."""
+        """The instruction as a function, which Python calls faster than an object."""
         call, address, first = replay(), self.tape.address, tuple_word()
         scratch, results, stores, after = self.scratch, self.results, self.stores, self.after
         shapes, expected, fixed = self.shapes, self.expected, self.fixed
@@ -117,7 +119,7 @@ class Replay:
 
 
 def _taken(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
-    """Append arrays to the inputs, if all have the layouts that were recorded; numbers of NumPy are no arrays."""
+    """Append arrays to the inputs if all have the recorded layouts; NumPy scalars are not arrays."""
     for place, shape, strides, dtype in given:
         array = arrays[place]
         if (
@@ -134,7 +136,7 @@ def _taken(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
 def _suited(
     slots: Slots, shapes: Sequence[tuple[int, _Shape]], expected: Sequence[tuple[int, Array]]
 ) -> bool:
-    """Return whether slots hold what decided which calls were made."""
+    """Return whether slots hold the contents that determined the recorded calls."""
     for slot, shape in shapes:
         if slots[slot].shape != shape:
             return False
@@ -142,7 +144,7 @@ def _suited(
 
 
 def got(arrays: tuple[Array, ...], values: Values, what: Made) -> Array:
-    """Return an array, or a view of it; those that were made in Python are ``values``."""
+    """Return an array, or a view of it; ``values`` are the arrays computed in Python."""
     index, view = what
     if view is None:
         array: Array = arrays[index] if index >= 0 else values[~index]

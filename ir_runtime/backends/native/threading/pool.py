@@ -1,8 +1,8 @@
-"""The thread pool: threads that work on the layers of a run, synchronised by routines in machine code.
+"""The thread pool: workers that share the layers of a run, synchronised by machine code.
 
-Between layers, workers wait in machine code, without the interpreter's lock, and yield to other threads that want the
-core; so a task reaches them within a microsecond. After a run they spin for a moment, as another run often follows,
-and then sleep until the next one. Shared words of a pool are on separate cache lines.
+Between layers, workers wait in machine code, without the GIL, and yield to other threads that want the core,
+so a task reaches them within a microsecond. After a run they spin briefly, since another run often follows,
+and then sleep until the next. The shared words of a pool are on separate cache lines.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _worker_words(emit: Emit) -> Value:
 
 @device
 def _join_call(pool: int, worker: int) -> bool:
-    """Work on the current call, if there is one."""
+    """Work on the current call, if any."""
     fetch_add(pool + 8 * _JOINED)
     call = load_atomic(pool + 8 * _CALL)
     found: bool = call != 0
@@ -88,7 +88,7 @@ def _join_call(pool: int, worker: int) -> bool:
 
 @routine(types.int64, types.int64)
 def worker_loop(pool: int, worker: int) -> None:
-    """Work on every call, until no run has been active for a while."""
+    """Work on every call until no run has been active for a while."""
     awake = pool + 8 * (_AWAKE + _LINE * worker)
     store_atomic(awake, 1)
     last, polls = -1, 0
@@ -107,7 +107,7 @@ def worker_loop(pool: int, worker: int) -> None:
 
 @device
 def run_call(pool: int, task: int, call: int, threads: int) -> int:
-    """Run a task on ``threads`` threads, and wait for them; return 0 unless it has failed."""
+    """Run a task on ``threads`` threads and wait for them; return 0 on success."""
     store_ranges(call, threads)
     if threads <= 1:
         _run(task, call)
@@ -131,9 +131,11 @@ def run_call(pool: int, task: int, call: int, threads: int) -> int:
 def dispatch(  # noqa: PLR0913 (values in registers)
     pool: int, task: int, job: int, out: int, a: int, b: int, c: int, d: int, threads: int, bits: int
 ) -> int:  # fmt: skip
-    """Run a task on ``threads`` threads and wait for them; arrays are addresses of NumPy objects. Return 0 unless it has failed.
+    """Run a task on ``threads`` threads and wait for them; return 0 on success.
 
-    Meanwhile, ``bits`` are added to the floating-point mode.
+    Arrays are addresses of NumPy objects.
+
+    During the call, ``bits`` are added to the floating-point mode.
     """
     mode = float_mode()
     set_float_mode(mode | bits)
@@ -148,7 +150,7 @@ def dispatch(  # noqa: PLR0913 (values in registers)
 
 @cache
 def dispatcher() -> Callable[..., int]:
-    """Return `dispatch` for Python: it takes arrays, and runs without the interpreter's lock."""
+    """Return `dispatch` for Python: it takes arrays and releases the GIL."""
     kinds: list[type] = [
         ctypes.c_int64,
         ctypes.c_int64,
@@ -165,7 +167,7 @@ def _worker_loop() -> Callable[[int, int], None]:
 
 
 class ThreadPool:
-    """A number of workers, for one run at a time; they end when the pool is garbage."""
+    """A number of workers for one run at a time; they end when the pool is garbage-collected."""
 
     def __init__(self, workers: int) -> None:
         words = np.zeros((_AWAKE // _LINE + workers + 1) * _LINE, np.int64)
@@ -186,7 +188,7 @@ class ThreadPool:
         return 0 if self._forked else len(self._sleep_locks)
 
     def begin_run(self) -> None:
-        """Wake the workers that sleep."""
+        """Wake sleeping workers."""
         words = self._words
         words[_RUN_ACTIVE] = 1
         for worker, lock in enumerate(self._sleep_locks):
@@ -198,7 +200,7 @@ class ThreadPool:
         self._words[_RUN_ACTIVE] = 0
 
     def after_fork(self) -> None:
-        """Forget the workers, which do not exist in a child; an active run continues with one thread."""
+        """Forget the workers, which do not exist in a child process; an active run continues with one thread."""
         self._words[:] = 0
         self._forked = True
 
@@ -224,7 +226,7 @@ _IDLE: list[ThreadPool] = []
 
 
 def acquire(workers: int) -> ThreadPool:
-    """Return a pool of at least ``workers`` workers that no other run uses."""
+    """Return a pool of at least ``workers`` workers that is not in use."""
     try:
         pool = _IDLE.pop()
     except IndexError:
@@ -233,7 +235,7 @@ def acquire(workers: int) -> ThreadPool:
 
 
 def release(pool: ThreadPool) -> None:
-    """Let other runs use a pool."""
+    """Return a pool for use by other runs."""
     _IDLE.append(pool)
 
 

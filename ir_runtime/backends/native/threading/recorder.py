@@ -1,6 +1,6 @@
-"""Recorders of runs: they divide the steps into parts that are replayed, and steps that run by themselves.
+"""Recorders of runs: they divide the steps into parts to replay, and steps to run one by one.
 
-Imported in the second run of a model: a program that runs each model once needs no recorder.
+Imported in the second run of a model, since programs that run each model once need no recorder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Recorder"]
 MAX_CALL_BYTES, MAX_BYTES, MAX_STEPS = 1 << 24, 1 << 27, 256
 # Bytes of an array that follows from shapes, which a recording keeps.
 MAX_FIXED_BYTES = 1 << 16
-# A step of more calls is a network that packs its weights: constants are what its definition reads.
+# A step of more calls is a network that packs its weights; its constants are those that its definition reads.
 MANY_CALLS = 8
 
 
@@ -39,16 +39,16 @@ class Recorder:
     of_shapes: Collection[int]
     constants: Collection[int]
     found: list[tuple[Instruction, int]] = field(default_factory=list)
-    """The instructions of the program, and the first step of each."""
+    """The instructions of the program, with the first step of each."""
     replay: Replay | None = None
-    """The last of them that replays a part."""
+    """The last instruction that replays a part."""
     part: Part | None = None
-    """The steps at the end that are not among them yet."""
+    """The last steps, which have no instruction yet."""
     known: dict[int, Array] = field(default_factory=dict)
-    """Slots that hold what follows from shapes, and never changes."""
+    """The slots whose contents depend only on shapes."""
 
     def instruction(self, index: int) -> Instruction:
-        """Return the instruction of a step, which also records it."""
+        """Return an instruction that runs a step and records it."""
         return partial(self._run, index)
 
     def program(self, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
@@ -110,7 +110,7 @@ class Recorder:
         return True
 
     def _close(self) -> None:
-        """Add the instruction of the current part."""
+        """Append the instruction of the current part."""
         if (part := self.part) is None:
             return
         self.part = None
@@ -123,7 +123,7 @@ class Recorder:
 
 
 def _has_nothing_to_replay(record: Record, made: Sequence[Array | None]) -> bool:
-    """Return whether a step only allocated results without elements, for which kernels do not run."""
+    """Return whether a step only allocated empty results, for which kernels do not run."""
     host = record.host
     did_nothing = not (record.calls or record.refusals or host.before or host.after)
     return did_nothing and all(array is None or not array.size for array in made)

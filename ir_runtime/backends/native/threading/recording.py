@@ -1,4 +1,4 @@
-"""Records of calls of tasks: what `parallel_for` is called with while a run is recorded."""
+"""Records of task calls: the arguments of `parallel_for` while a run is recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Call(NamedTuple):
-    """A call of a task: its address, its job, the result and the inputs, and how many threads share it."""
+    """A task call: its address, its job, result and inputs, and the number of threads."""
 
     task: int
     job: Array
@@ -36,15 +36,15 @@ class Call(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """What a step did.
+    """The record of a step.
 
     Args:
         calls: its calls, in order.
-        workspaces: arrays whose contents do not matter before a call.
-        refusals: addresses of counters that its tasks increment where they refuse their data.
-        constants: arrays of the kernel itself.
-        is_cheap: whether NumPy computes it as fast in other runs: by itself it is not worth a replay.
-        host: what it did in Python.
+        workspaces: arrays that calls overwrite before reading.
+        refusals: addresses of counters that tasks increment when they refuse data.
+        constants: arrays owned by the kernel.
+        is_cheap: whether NumPy is as fast in other runs, so that the step alone is not worth a replay.
+        host: the Python functions that it called.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -56,11 +56,11 @@ class Record:
 
 
 RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
-"""The record of the current step; ``None`` in most runs."""
+"""The record of the current step; ``None`` in runs that are not recorded."""
 
 
 def recorded(run: Callable[[], None]) -> Record:
-    """Call a function, and record its calls."""
+    """Call a function and record its task calls."""
     record = Record()
     RECORD.set(record)
     HOST_CALLS.set(record.host)
@@ -73,7 +73,7 @@ def recorded(run: Callable[[], None]) -> Record:
 
 
 def workspace(size: int) -> Array:
-    """Return uninitialised f32 for a task to work in."""
+    """Return uninitialised f32 memory for a task."""
     found = empty(size, np.float32)
     if (record := RECORD.get()) is not None:
         record.workspaces.append(found)
@@ -81,7 +81,7 @@ def workspace(size: int) -> Array:
 
 
 def is_recording() -> bool:
-    """Return whether a run is recorded, for a kernel of few numbers: in other runs, it leaves them to NumPy."""
+    """Return whether a run is being recorded; kernels for few numbers leave other runs to NumPy."""
     if (record := RECORD.get()) is None:
         return False
     record.is_cheap = True
@@ -89,7 +89,7 @@ def is_recording() -> bool:
 
 
 def was_refused(job: Array, index: int) -> bool:
-    """Return whether a task has incremented a counter of its job, an i64 at ``index``, which was 0."""
+    """Return whether a task has incremented its job's refusal counter, the i64 at ``index``."""
     words = job.view(np.int64)
     if (record := RECORD.get()) is not None:
         record.refusals.append(words.ctypes.data + 8 * index)
@@ -97,6 +97,6 @@ def was_refused(job: Array, index: int) -> bool:
 
 
 def uses_constant(array: Array) -> None:
-    """Say that tasks are going to read an array which the kernel holds, and which never changes."""
+    """Declare that tasks will read a constant array owned by the kernel."""
     if (record := RECORD.get()) is not None:
         record.constants.append(array)

@@ -1,7 +1,8 @@
-"""Regions of memory that recorded calls read and write, and which of them an array is in.
+"""Regions of memory that recorded calls read and write, and the lookup of an array's region.
 
-Only those that something still needs are searched, and their arrays are not held: a run that is recorded needs no more memory
-than others, a later array may be where an earlier one was, and finding one takes as long after many steps as after few.
+Only regions still in use are searched, and their arrays are not kept alive: a recorded run needs no extra
+memory, a later array may reuse the memory of an earlier one, and lookups do not slow down with the number of
+steps.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ __all__ = ["Located", "Region", "Regions", "UnknownArrayError", "View"]
 
 _Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], DType]
 Located: TypeAlias = "tuple[Region | None, int]"
-"""Where an array begins: bytes from the array of a region, or an address that is the same in all runs."""
+"""The location of an array: byte offset in a region's array, or an address that is the same in all runs."""
 
 
 class UnknownArrayError(Exception):
-    """An array is in no memory that is known."""
+    """An array is in unknown memory."""
 
 
 @dataclass(eq=False, slots=True)
 class Region:
-    """Memory of an array: an input, or an allocation.
+    """The memory of an array: an input or an allocation.
 
-    Its fields are the array's memory and lifetime, for planning.
+    The fields are the array's memory and lifetime, for planning.
 
     Args:
-        address: where the array begins.
-        start: the lowest address of its memory, another one if strides are negative.
-        stop: where its memory ends.
+        address: the address of the array's first element.
+        start: the lowest address of its memory, which differs if strides are negative.
+        stop: the end of its memory.
         layout: its shape, strides and dtype.
-        order: its axes in the order of memory, if it has no gaps: views of it can be made; else ``None``.
+        order: its axes in memory order, if it has no gaps and can be viewed; else ``None``.
         first: the first call that uses it.
-        last: the last one.
-        slot: of the input, ``~place`` for what `HostSteps` makes; ``None`` for an allocation.
-        users: how many slots hold arrays in it.
+        last: the last call that uses it.
+        slot: the slot of an input, or ``~place`` for a result of `HostSteps`; ``None`` for an allocation.
+        users: the number of slots that hold arrays in it.
     """
 
     address: int
@@ -57,7 +58,7 @@ class Region:
 
 
 class View(NamedTuple):
-    """An array in a region, by its offset from the array of that in bytes."""
+    """An array in a region, by its byte offset from the region's array."""
 
     region: Region
     offset: int
@@ -65,34 +66,34 @@ class View(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the array of the region itself."""
+        """Whether it is the region's array itself."""
         return not self.offset and self.layout == self.region.layout
 
 
 @dataclass(eq=False, slots=True)
 class _Intervals:
-    """Disjoint intervals of addresses, in order."""
+    """Disjoint address intervals, sorted."""
 
     starts: list[int] = field(default_factory=list)
     stops: list[int] = field(default_factory=list)
 
     def holding(self, start: int, stop: int) -> int:
-        """Return the start of the interval that contains another one; 0 if there is none."""
+        """Return the start of the interval that contains another; 0 if there is none."""
         index = bisect_right(self.starts, start) - 1
         return self.starts[index] if index >= 0 and stop <= self.stops[index] else 0
 
     def overlaps(self, start: int, stop: int) -> bool:
-        """Return whether an interval shares addresses with another one."""
+        """Return whether an interval overlaps any of the intervals."""
         return bisect_right(self.stops, start) < bisect_left(self.starts, stop)
 
     def add(self, start: int, stop: int) -> None:
-        """Add an interval; those that share addresses with it become one with it."""
+        """Add an interval, merging it with those that it overlaps."""
         where = slice(bisect_right(self.stops, start), bisect_left(self.starts, stop))
         start, stop = min([start, *self.starts[where]]), max([stop, *self.stops[where]])
         self.starts[where], self.stops[where] = [start], [stop]
 
     def remove(self, start: int) -> None:
-        """Remove the interval that starts at an address."""
+        """Remove the interval starting at an address."""
         index = bisect_right(self.starts, start) - 1
         del self.starts[index], self.stops[index]
 
@@ -103,20 +104,20 @@ class Regions:
 
     all: list[Region] = field(default_factory=list)
     kept: dict[int, Array] = field(default_factory=dict)
-    """Arrays whose addresses are the same in all runs, by their identities."""
+    """Arrays with the same address in all runs, by identity."""
     _fixed: _Intervals = field(default_factory=_Intervals)
     _used: _Intervals = field(default_factory=_Intervals)
     _by_start: dict[int, Region] = field(default_factory=dict)
     _unused: list[Region] = field(default_factory=list)
-    """Those that may be forgotten at the end of the step."""
+    """The regions that may be forgotten at the end of the step."""
     _bounds_of: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """Bounds of arrays of the step, by their identities; asking NumPy takes microseconds."""
+    """The bounds of the step's arrays, by identity; querying NumPy takes microseconds."""
 
     def fix(self, array: Array) -> None:
-        """Add the memory of an array whose address is the same in all runs; such arrays may share memory.
+        """Add the memory of an array with the same address in all runs; such arrays may overlap.
 
         Raises:
-            UnknownArrayError: if it shares memory with a region.
+            UnknownArrayError: if it overlaps a region.
         """
         if array.size and id(array) not in self.kept:
             _, start, stop = self._bounds(array)
@@ -126,10 +127,10 @@ class Regions:
             self.kept[id(array)] = array
 
     def add(self, array: Array, call: int, slot: int | None = None) -> Region:
-        """Add the memory of an array as a region that a call uses.
+        """Add an array's memory as a new region that a call uses.
 
         Raises:
-            UnknownArrayError: if it has none, or shares it with others: by its address, an array could be in either.
+            UnknownArrayError: if the array is empty, or overlaps another region, so that an address would be ambiguous.
         """
         address, start, stop = self._bounds(array)
         if start == stop or self._used.overlaps(start, stop) or self._fixed.overlaps(start, stop):
@@ -143,10 +144,10 @@ class Regions:
         return region
 
     def add_owner(self, array: Array, call: int) -> Region:
-        """Add the memory that an array has a part of, or all.
+        """Add the memory of the array that owns an array's data as a new region.
 
         Raises:
-            UnknownArrayError: as `add`, and if no array owns it.
+            UnknownArrayError: as for `add`, and if no array owns the data.
         """
         while isinstance(array.base, np.ndarray):
             array = array.base
@@ -155,7 +156,7 @@ class Regions:
         return self.add(array, call)
 
     def located(self, array: Array) -> Located | None:
-        """Return where an array is; ``None`` if in no memory that is known."""
+        """Return the location of an array; ``None`` if it is in unknown memory."""
         address, start, stop = self._bounds(array)
         if start == stop or self._fixed.holding(start, stop):
             return None, address
@@ -163,12 +164,12 @@ class Regions:
         return None if region is None else (region, address - region.address)
 
     def drop(self, region: Region) -> None:
-        """Say that a slot holds an array in this region no more."""
+        """Record that a slot no longer holds an array in this region."""
         region.users -= 1
         self._unused.append(region)
 
     def release(self) -> None:
-        """Forget the regions in which no slot holds an array, at the end of a step."""
+        """Forget regions that no slot refers to, at the end of a step."""
         for region in self._unused:
             if not region.users and self._by_start.get(region.start) is region:
                 del self._by_start[region.start]
@@ -177,12 +178,12 @@ class Regions:
         self._bounds_of.clear()
 
     def undo(self, count: int) -> None:
-        """Remove all regions but as many as there were before a step."""
+        """Remove all regions except the first ``count``, those from before a step."""
         self.release()
         del self.all[count:]
 
     def _bounds(self, array: Array) -> tuple[int, int, int]:
-        """Return where an array begins, and the lowest and the highest address of its memory."""
+        """Return the address of an array's first element, and the lowest and highest address of its memory."""
         if (found := self._bounds_of.get(id(array))) is None:
             address: int = array.__array_interface__["data"][0]
             if array.flags.c_contiguous:

@@ -1,4 +1,4 @@
-"""Replay in machine code: one call from Python makes all calls of tasks of several steps."""
+"""Replay in machine code: one call from Python makes all task calls of several steps."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .task import store_args
 __all__ = ["FIXED", "SCRATCH", "SCRATCH_MARGIN", "TapeCall", "TapeHeader", "replay", "tuple_word"]
 
 FIXED, SCRATCH = 0, 1
-"""Where an address counts from: from 0; from the first array. Else, the word of a tuple that holds the array."""
+"""The base of an address: 0, the first array, or, otherwise, the array at a word of the tuple."""
 
 
 class TapeHeader(Descriptor):
-    """How a tape begins: its numbers of calls and refusals, the address of the addresses of refusals, and bits of the mode.
+    """The header of a tape: the numbers of calls and refusal counters, the address of the counters' addresses, and mode bits.
 
-    ``mode`` has those bits of the floating-point mode that are set while its calls are made.
+    ``mode`` are the bits of the floating-point mode that are set during its calls.
     """
 
     calls: i64
@@ -35,7 +35,7 @@ class TapeHeader(Descriptor):
 
 
 class TapeCall(Descriptor):
-    """A call of a task; each array is a place, and an offset from it."""
+    """A task call; each array is an index of an array and an offset in it."""
 
     task: i64
     threads: i64
@@ -65,7 +65,7 @@ def _located(arrays: int, scratch: int, record: int, index: int) -> int:
 
 @device
 def _refusals(tape: TapeHeader) -> int:
-    """Return the sum of all counters of refusals."""
+    """Return the sum of all refusal counters."""
     counters, sum = tape.counters, 0
     for index in range(tape.refusals):
         sum += load_i64(load_i64(counters, index), 0)
@@ -74,14 +74,14 @@ def _refusals(tape: TapeHeader) -> int:
 
 @routine(*[types.int64] * 4, returns=types.int64)
 def replay_tape(tape: TapeHeader, pool: int, arrays: int, first: int) -> int:
-    """Make the calls of a tape, until one fails; return 0 if none does.
+    """Make the calls of a tape until one fails; return 0 if none does.
 
     Args:
-        tape: a `TapeHeader` and each `TapeCall`.
-        pool: whose threads share calls; not read where no call is shared.
-        arrays: the tuple of arrays. The first one is scratch memory, which begins with the number of refusals of this
-            replay, if there is any.
-        first: the word of the tuple that holds the first array.
+        tape: a `TapeHeader` followed by each `TapeCall`.
+        pool: the pool whose threads share calls; not read if no call is shared.
+        arrays: the tuple of arrays. The first is scratch memory, which begins with this replay's number of
+            refusals, if counted.
+        first: the index of the tuple's word with the first array.
     """
     begin = array_data(load_i64(arrays, first))
     scratch, before = (begin + 127) // 64 * 64, _refusals(tape)
@@ -105,12 +105,12 @@ def replay_tape(tape: TapeHeader, pool: int, arrays: int, first: int) -> int:
 
 
 SCRATCH_MARGIN = 128
-"""Bytes of scratch memory before what tasks use."""
+"""The bytes of scratch memory before those that tasks use."""
 
 
 @cache
 def tuple_word() -> int:
-    """Return the index of the word of a tuple that holds its first item."""
+    """Return the index of the word of a tuple object that holds its first item."""
     probe = (object(),)
     words = np.frombuffer(ctypes.string_at(id(probe), 64), np.int64).tolist()
     return int(words.index(id(probe[0])))
@@ -118,6 +118,6 @@ def tuple_word() -> int:
 
 @cache
 def replay() -> Callable[..., int]:
-    """Return `replay_tape` for Python: it takes the tuple itself, and runs without the interpreter's lock."""
+    """Return `replay_tape` for Python: it takes the tuple itself and releases the GIL."""
     kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, ctypes.py_object, ctypes.c_int64]
     return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(library().address(replay_tape.name))

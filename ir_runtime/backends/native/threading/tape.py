@@ -1,7 +1,7 @@
-"""Tapes: the recorded calls of consecutive steps, with an address for each array that stays right in other runs.
+"""Tapes: the recorded calls of consecutive steps, with array addresses that remain valid in other runs.
 
-The memory of a step is that of its inputs, of constants, and what it allocates. An array is known by where it is in one of
-them; a step with an array of which that cannot be said, such as a copy that NumPy made, is not replayed.
+The memory of a step is that of its inputs, of constants, and of its allocations. An array is identified by
+its location in one of them; a step with an array elsewhere, such as a copy made by NumPy, is not replayed.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NAMES = [(name, f"{name}_offset") for name in ("out", "a", "b", "c", "d")]
 
 
 class Tape(NamedTuple):
-    """Calls as machine code reads them.
+    """Calls in the machine-code layout.
 
     Args:
-        words: a `TapeHeader` and each `TapeCall`.
+        words: a `TapeHeader` followed by each `TapeCall`.
         kept: the arrays that they point to.
         can_refuse: whether a task may refuse its data.
     """
@@ -45,7 +45,7 @@ class Tape(NamedTuple):
 
 
 class _LocatedCall(NamedTuple):
-    """A call, with the places of its arrays instead of themselves."""
+    """A call with array locations instead of arrays."""
 
     task: int
     threads: int
@@ -60,7 +60,7 @@ class TapeWriter:
     Args:
         regions: the memory of the steps.
         calls: the calls, in order.
-        refusals: addresses of counters.
+        refusals: the addresses of refusal counters.
     """
 
     regions: Regions = field(default_factory=Regions)
@@ -71,16 +71,17 @@ class TapeWriter:
         self, inputs: Iterable[tuple[int, Array]], fixed: Iterable[Array], record: Record, outputs:
         Iterable[Array],
     ) -> tuple[list[View], list[View | None]]:  # fmt: skip
-        """Add a step, and return views of these inputs, and of its outputs; ``None`` for outputs in constants.
+        """Add a step; return views of the given inputs and of its outputs, ``None`` for outputs in constants.
 
         Args:
-            inputs: the slots and arrays of inputs that earlier steps neither read nor made, and of arrays that were made in Python.
-            fixed: constants.
-            record: what it did.
-            outputs: what it made, and what functions take after the calls.
+            inputs: the slots and arrays of inputs that earlier steps neither read nor wrote, and of arrays
+                computed in Python.
+            fixed: the constant arrays.
+            record: the record of the step.
+            outputs: its outputs, and the arguments of functions after the calls.
 
         Raises:
-            UnknownArrayError: if an array is in no known memory; then no call was added, and no region.
+            UnknownArrayError: if an array is in unknown memory; the tape and the regions are unchanged.
         """
         count, number = len(self.regions.all), len(self.calls)
         try:
@@ -99,7 +100,7 @@ class TapeWriter:
         return [View(region, 0, region.layout) for region in given], views
 
     def _located(self, calls: Sequence[Call], number: int) -> list[_LocatedCall]:
-        """Return the calls of a step, numbered from ``number``, and record the regions they use."""
+        """Return the calls of a step, numbered from ``number``, and record the regions that they use."""
         found, last = [], number + len(calls) - 1
         for index, call in enumerate(calls):
             out = call.arrays[0]
@@ -130,7 +131,7 @@ class TapeWriter:
         return view
 
     def allocation(self, results: Collection[Region]) -> Allocation:
-        """Place regions in scratch memory, but for results, which are allocated by themselves."""
+        """Place regions in scratch memory, except results, which are allocated separately."""
         regions = [region for region in self.regions.all if region.slot is None and region not in results]
         return allocate(regions, results, len(self.calls))
 
@@ -138,8 +139,8 @@ class TapeWriter:
         """Return the tape.
 
         Args:
-            places: the words of the tuple of arrays that hold inputs, and what is allocated by itself.
-            allocation: where the rest is.
+            places: the words of the tuple of arrays that hold inputs and separate allocations.
+            allocation: the placement of the other regions.
         """
         counters = np.array(self.refusals, np.int64)
         head = TapeHeader.fill(

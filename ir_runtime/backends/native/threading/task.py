@@ -1,22 +1,23 @@
 """Tasks: kernels whose units of work are shared by threads.
 
-A task is called with the address of a call: words that hold addresses, and counters, all 0. It declares as parameters the
-call, then as many of these words as it reads:
+A task is called with the address of a call: words that hold addresses, and zeroed counters. It declares the
+call as its first parameter, followed by as many of these words as it reads:
 
     @Task
     def _scale(call: int, job: ScaleJob, out: int, a: int) -> None: ...
 
-with the address of its job, of its result, and of up to four inputs.
+with the addresses of its job, its result, and up to four inputs.
 
-Units are in ranges, one for each thread, as long as there are not too many: `each_unit` takes those of the thread's own
-range in order, then what remains of others; `each_chunk` takes chunks of elements so. So a thread that comes late, or is interrupted, has units taken from it; yet
-as a rule it computes the same part of a map in one layer after the other, and finds it in its own cache: a line that
-another core has written takes ten times as long to read. Later phases of one call count their units by
-`each_counted`, by one of the `shared_counters`; between phases, `barrier` waits for units that other threads have begun, and for nothing else, so no thread waits for one that has
-not arrived.
+Units are divided into one range per thread, unless there are too many threads: `each_unit` takes the units of
+the thread's own range in order, then those left in other ranges; `each_chunk` does the same with chunks of
+elements. So units are taken over from a thread that is late or interrupted, yet a thread usually computes the
+same part of a map in consecutive layers and finds it in its own cache: reading a line written by another core
+takes ten times as long. Later phases of a call count their units with `each_counted` in one of the
+`shared_counters`; between phases, `barrier` waits only for units that other threads have begun, so no thread
+waits for one that has not arrived.
 
-Where there is no scratch memory for a thread, it returns, and others take what it has left; the call has failed then
-(`failure_word`), also if they complete it.
+A thread without scratch memory returns, and others take over its units; the call has then failed
+(`failure_word`), even if they complete it.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ FIRST_RANGE = _FAILURE + _LINE
 CALL_WORDS = WORKER_WORDS + FIRST_RANGE + _MAX_RANGES * _LINE
 
 NO_SCRATCH = "none is left for the scratch memory of its kernel"
-"""The message where a call has failed."""
+"""The message of a failed call."""
 UNUSED = np.empty(0, np.float32)
 """Placeholder for an array that a task does not read."""
 
 
 @device
 def failure_word(call: int) -> int:
-    """Return the address of an i64 that is not 0 once a thread of a call has found no scratch memory."""
+    """Return the address of an i64 that becomes nonzero when a thread of a call has no scratch memory."""
     found: int = load_i64(call, COUNTERS) + 8 * _FAILURE
     return found
 
@@ -82,7 +83,7 @@ class Task(Routine):
 
     Args:
         function: takes that address, and words of the call: its job, its result, and its inputs.
-        name: of a function that is defined several times, in the symbol of its machine code.
+        name: a name that distinguishes functions of the same name in symbols of machine code.
     """
 
     failure = _fail
@@ -94,12 +95,12 @@ class Task(Routine):
         self._address = 0
 
     def prepare(self) -> None:
-        """Find the machine code: when a model is compiled rather than in its first run."""
+        """Look up the machine code when a model is compiled rather than in its first run."""
         self._address = self._address or library().address(self.name)
 
     @property
     def address(self) -> int:
-        """Address of the machine code."""
+        """The address of the machine code."""
         if not self._address:
             self.prepare()
         return self._address
@@ -118,7 +119,7 @@ def store_args(call: int, job: int, out: int, a: int, b: int, c: int, d: int) ->
 
 @device
 def store_ranges(call: int, threads: int) -> None:
-    """Divide the units of a call for that many threads, the first of which is the one that calls."""
+    """Divide the units of a call among threads, the first of which is the caller."""
     store_i64(call, COUNTERS, call + 8 * WORKER_WORDS)
     store_i64(call, _THREAD, 0)
     store_i64(call, RANGES, min(threads, _MAX_RANGES))
@@ -126,7 +127,7 @@ def store_ranges(call: int, threads: int) -> None:
 
 @device
 def store_worker(own: int, call: int, thread: int) -> None:
-    """Store the words with which a thread, counted from the one that calls, joins a call."""
+    """Store the words with which a thread, numbered from the caller, joins a call."""
     for index in range(_THREAD):
         store_i64(own, index, load_i64(call, index))
     store_i64(own, _THREAD, thread)
@@ -135,21 +136,21 @@ def store_worker(own: int, call: int, thread: int) -> None:
 
 @device
 def shared_counters(call: int) -> int:
-    """Return the address of the counters of a call that its task may use."""
+    """Return the address of a call's counters for use by the task."""
     counters: int = load_i64(call, COUNTERS)
     return counters
 
 
 @device
 def thread_index(call: int) -> int:
-    """Return which thread this is, counted from the one that calls; it is the same in all calls of a run."""
+    """Return the index of this thread, counted from the caller; it is the same in all calls of a run."""
     found: int = load_i64(call, _THREAD)
     return found
 
 
 @routine(types.int64, types.int64, returns=types.int64)
 def next_unit(call: int, units: int) -> int:
-    """Take a unit; returns ``units`` if none is left. Nearly all kernels call it, so it is compiled once."""
+    """Take a unit; return ``units`` if none is left. Nearly all kernels call it, so it is compiled once."""
     ranges = load_i64(call, RANGES)
     place = thread_index(call) % ranges
     counters, found = load_i64(call, COUNTERS) + 8 * FIRST_RANGE, units
@@ -167,12 +168,12 @@ def next_unit(call: int, units: int) -> int:
 
 @device
 def _count_unit(counter: int, _units: int) -> int:
-    """Take a unit by a counter of the call."""
+    """Take a unit by incrementing a counter of the call."""
     unit: int = fetch_add(counter)
     return unit
 
 
 each_unit, each_counted = Units(next_unit), Units(_count_unit)
-"""Loops over the units of a call, and over those of a phase, which one of its counters counts."""
+"""Loops over the units of a call, and over those of a phase, which are counted by one of its counters."""
 each_chunk = Chunks(each_unit)
-"""Loop over chunks of the elements of a call: where each starts and ends."""
+"""Loop over chunks of a call's elements, yielding the start and end of each."""
