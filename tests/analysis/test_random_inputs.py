@@ -82,6 +82,7 @@ def test_sequences_are_whole() -> None:
     [
         lambda ids: op.one_hot(ids, op.constant(5), op.constant(np.float32(1)), op.constant(np.float32(0)), -1),
         lambda ids: op.gather_elements(op.constant(np.ones((1, 5), np.float32)), op.unsqueeze(ids, op.constant([0])), 1),
+        lambda ids: op.gather_elements(op.constant(np.ones((5, 1), np.float32)), op.unsqueeze(ids, op.constant([1])), -2),
         lambda ids: op.embedding_bag_offsets_sum(op.constant(np.ones((5, 2), np.float32)), ids, op.constant([0])),
     ],
 )  # fmt: skip

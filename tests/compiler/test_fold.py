@@ -1,9 +1,11 @@
 """Constant folding: which results are worth keeping."""
 
 import numpy as np
+import pytest
 
 import ir_runtime as ov
 from ir_runtime import opset7
+from ir_runtime.compiler.evaluate import foldable
 
 
 def folded(*axes):
@@ -24,3 +26,11 @@ def test_large_results_that_become_small_are_computed_once():
 def test_large_results_are_computed_again():
     """They would take more memory than the network itself."""
     assert not folded()
+
+
+@pytest.mark.parametrize(("length", "expected"), [(1 << 24, True), ((1 << 24) + 1, False)])
+def test_temporary_results_take_at_most_64_mib(length, expected):
+    large = opset7.broadcast(opset7.constant(np.float32(1)), opset7.constant([length]))
+    model = ov.Model([opset7.reduce_sum(large, np.array([0]))], [])
+    [layer] = model._graph.of_type("Broadcast")
+    assert foldable(model._graph, layer, model._values, 1 << 40, is_temporary=True) is expected

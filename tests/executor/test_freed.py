@@ -8,12 +8,14 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
+import numpy as np
 import openvino as ov
 import pytest
 from harness.session import only_new_objects
 from models.quantized import pictures, quantized_cnn
 
 import ir_runtime
+from ir_runtime import opset13 as op
 from ir_runtime.backends import available
 
 PARTS = tuple(f"ir_runtime.{part}" for part in ("backends", "executor", "ir.deferred", "compiler"))
@@ -41,6 +43,24 @@ def test_nothing_of_a_compiled_model_is_left(tmp_path: Path, backend: str, compr
             compiled = ir_runtime.compile_model(path, backend=backend)
             for _ in range(3):
                 compiled(pictures())
+            del compiled
+            assert unreachable() == set()
+        finally:
+            gc.enable()
+
+
+@pytest.mark.parametrize("backend", available())
+def test_nothing_of_a_concatenation_is_left(backend: str) -> None:
+    """A kernel that calls itself would hold itself, with the plans it has made."""
+    x = op.parameter([1, 16, 24, 24], np.float32)
+    model = ir_runtime.Model([op.relu(op.concat([x, op.exp(x)], 1))], [x])
+    data = np.ones((1, 16, 24, 24), np.float32)
+    with only_new_objects():
+        gc.disable()
+        try:
+            compiled = ir_runtime.compile_model(model, backend=backend)
+            for _ in range(3):
+                compiled(data)
             del compiled
             assert unreachable() == set()
         finally:
