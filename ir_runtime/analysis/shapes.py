@@ -74,7 +74,7 @@ def shapes_in(
     parameters: Mapping[int, TensorType],
     constraints: Constraints | None = None,
 ) -> Shapes:
-    """Return the shape of every port, as far as known.
+    """Return the shape of every port, with unknown dims as dynamic ones.
 
     Args:
         graph: the layers to list, with their bodies.

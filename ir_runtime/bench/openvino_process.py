@@ -282,7 +282,7 @@ def _node(op: Any) -> Node:
 
 
 def _settings(compiled: Any) -> dict[str, str]:
-    """Return the properties of a compiled model that affect results, as far as this version has them."""
+    """Return the properties of a compiled model that affect results, if this version has them."""
     properties: dict[str, str] = {}
     for name in SETTINGS:
         try:

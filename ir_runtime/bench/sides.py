@@ -165,7 +165,7 @@ class Side:
 
     @property
     def precision(self) -> str:
-        """The type of f32 products, as far as reported."""
+        """The type of f32 products, as the compiled model reports it."""
         return self.compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
 
     def request(self, inputs: Sequence[Array]) -> Request:

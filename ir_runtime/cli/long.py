@@ -154,7 +154,7 @@ class Debugging:
 
     @contextmanager
     def working_on_sets(self, label: str) -> Iterator[tuple[Model, list[list[Array]]]]:
-        """Give model and sets of inputs to the block, likewise."""
+        """Pass a model and sets of inputs to the block."""
         with self._working(label, self.feeding.sets) as both:
             yield both
 

@@ -202,7 +202,7 @@ def _written(recipe: Recipe) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True)
 class _End:
-    """An output of a layer: the layer, the port, and the value as far as it is known."""
+    """An output of a layer: the layer, the port, and its possibly unknown value."""
 
     layer: int
     port: int

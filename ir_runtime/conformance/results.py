@@ -28,7 +28,7 @@ _MOST_FILE = 1 << 29
 
 @dataclass(frozen=True)
 class Result:
-    """What a runtime made of a case.
+    """The result of a runtime for a case.
 
     Args:
         id: of the case.
@@ -59,7 +59,7 @@ class Result:
 
     @property
     def counts(self) -> bool:
-        """Whether it counts in scores."""
+        """Whether the result counts in scores."""
         return self.status != "unsupported"
 
     @property

@@ -119,7 +119,7 @@ def _results(
 
 
 class _Crew:
-    """Threads, each of which has a process and runs cases in it."""
+    """Worker threads; each runs cases in a process of its own."""
 
     def __init__(self, against: str, seconds: float, size: int) -> None:
         self.size = size

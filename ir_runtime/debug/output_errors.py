@@ -125,7 +125,7 @@ class OutputErrors:
     def _errors(
         self, outputs: Sequence[Array], truth: Sequence[Array], lost: Sequence[Array | None]
     ) -> list[Error]:
-        """Return the errors of the outputs of a run, so that these need not be kept; 0 for integers."""
+        """Return the errors of a run's outputs, so that the outputs need not be kept; integers have error 0."""
         ports, numerics = self._case.plain.outputs, self._case.numerics
         return [
             error_of(output, exact, numerics.limit_of(output), mask)

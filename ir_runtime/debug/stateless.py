@@ -1,7 +1,7 @@
 """Convert a model with variables to a stateless one, whose variables are inputs and outputs.
 
-A part of a model may read a variable without writing it: other runtimes refuse it, and the initial value is lost. So parts
-are cut out of the stateless model.
+A part of a model may read a variable without writing it. Other runtimes refuse such a part and lose the
+initial value, so parts are cut out of the stateless model.
 """
 
 from __future__ import annotations

@@ -18,7 +18,10 @@ _STORED = {"bf16": np.float16, "i4": np.int8, "string": np.bytes_}
 
 
 class _NoTypeError(ValueError, TypeError):
-    """What is no element type: enumerations of Python raise ValueError for it, those of OpenVINO TypeError."""
+    """Raised for an unknown element type.
+
+    It is both errors that callers expect: Python's enumerations raise ValueError, OpenVINO's TypeError.
+    """
 
 
 class ElementType(Enum):

@@ -319,7 +319,7 @@ class Body:
 
     @cached_property
     def results(self) -> Mapping[int, Port]:
-        """What each Result reads, by id, in the order of the file."""
+        """The operand of each Result, by id, in the order of the file."""
         return dict(self._results())
 
     def _results(self) -> Iterator[tuple[int, Port]]:

@@ -22,7 +22,7 @@ _LEVELS = np.float32(255)
 
 @dataclass(frozen=True, slots=True)
 class QuantizedCache:
-    """What a variable holds if its rows are quantized.
+    """The contents of a variable with quantized rows.
 
     >>> cache = QuantizedCache(pack_rows(np.float32([[-1, 0.5, 1]])))
     >>> np.abs(cache.unpacked() - np.float32([[-1, 0.5, 1]])).max() < 1 / 255

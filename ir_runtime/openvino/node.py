@@ -1120,7 +1120,7 @@ def as_outputs(value: object) -> list[Output]:
 
 
 def as_output(value: object) -> Output:
-    """Return the only operand for an argument.
+    """Return the output that an argument stands for.
 
     Raises:
         InputError: if the argument is a node with several outputs, or none.

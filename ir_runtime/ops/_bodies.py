@@ -121,7 +121,7 @@ def out_of_range(port: int, axis: int, length: int, where: slice, iteration: int
 
 
 def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
-    """Return the number of slices of the sliced inputs, as far as known; 1 if there are none."""
+    """Return the number of slices of the sliced inputs, possibly unknown; 1 if there are none."""
     counts_by_port = [(i.port, _parts(i.port, shapes[i.port], i.cut)) for i in body.inputs if i.cut]
     static = [(port, count) for port, count in counts_by_port if count.is_static]
     if len({count for _, count in static}) > 1:
@@ -134,7 +134,7 @@ def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
 
 
 def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
-    """Return the number of slices of an input, all of which must be in range."""
+    """Return the number of slices of an input, which must all be in range."""
     if shape.rank is None:
         return Dimension()
     axis = normalize_axis(cut.axis, shape.rank)

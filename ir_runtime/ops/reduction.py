@@ -126,7 +126,7 @@ class UfuncReduction(Reduction):
         return compute_dtype(dtype)
 
     def each(self, choose: Callable[[Number, Number], Number], data: Array, axes: Axes) -> Array:
-        """Reduce integers of which only bounds may be known."""
+        """Reduce integers that may be known only by their bounds."""
         if not data.size:
             raise TypeError("what nothing reduces to depends on the type")
         for axis in axes:

@@ -26,7 +26,7 @@ _NOT_FINITE = -128
 
 @dataclass(frozen=True)
 class FeatureMaps:
-    """Channels of the output of a layer, reduced to a few pixels each of which has 255 levels.
+    """Channels of a layer's output, reduced to a few pixels of 255 levels each.
 
     Args:
         channels: the numbers of the channels.
@@ -103,7 +103,7 @@ def _channels(array: Array) -> Array | None:
 
 
 def _order(channels: Array) -> list[int]:
-    """Return the channels, those with the largest magnitude or with what is not finite first."""
+    """Return the channels in descending order of magnitude; those with NaN or infinity come first."""
     magnitudes = np.abs(channels).max(axis=(1, 2))
     magnitudes[np.isnan(magnitudes)] = np.inf
     order: list[int] = np.argsort(-magnitudes, kind="stable").tolist()

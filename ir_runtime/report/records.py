@@ -105,7 +105,7 @@ class Records:
         return {item.layer.id: number for number, item in enumerate(self.items) if not item.base}
 
     def own_values(self, overlay: Record) -> list[float]:
-        """Return the numbers of an overlay without those that another layer includes."""
+        """Return the numbers of an overlay, with 0 for layers whose numbers are included in another layer's."""
         inclusive = bool(overlay.get("inclusive"))
         return [
             0 if inclusive and item.base else value or 0

@@ -112,7 +112,7 @@ def _joined(path: Path, counts: Sequence[int]) -> Path:
 
 
 def _cut(listing: Items) -> None:
-    """Split scopes with many boxes into parts, each of which precedes the next one in topological order."""
+    """Split scopes with many boxes into parts in topological order."""
     depth = 0
     while True:
         check()

@@ -1,4 +1,4 @@
-"""OpenVINO's tools, as far as they are here."""
+"""The supported part of OpenVINO's tools."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _holds_where_accepted(samples: Samples, candidate: Candidate) -> bool:
 
 
 def accepted(samples: Samples) -> tuple[Trial, ...]:
-    """Return feasible lengths, small ones first, some of which differ in one dim only."""
+    """Return feasible lengths, small ones first; some differ from another in only one dim."""
     try:
         return tuple(_trial(samples, lengths, True) for lengths in _feasible_points(samples))
     except BudgetExceededError:

@@ -132,7 +132,7 @@ def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | Non
 
 
 def _product(left: _Labels, right: _Labels, output: _Labels, swapped: bool) -> EinsumProduct:
-    """Return the product of inputs with these labels, of which the left one has the first row."""
+    """Return the product of two inputs with these labels; the left input supplies the first row axis."""
     batch = [label for label in output if label in left and label in right]
     rows = [label for label in output if label in left and label not in right]
     columns = [label for label in output if label in right and label not in left]

@@ -84,9 +84,10 @@ def limit_rows(op: Operation, inputs: Sequence[Value], axis: int) -> Array | Non
 
 
 def fake_quantize_passes(rows: Array) -> Activation | None:
-    """Return FakeQuantize by passes of NumPy over contiguous rows, in place, with the bits of the reference.
+    """Return a FakeQuantize function of NumPy passes over contiguous rows, in place, bit-identical to the reference.
 
-    It is ``None`` for limits in the wrong order, and for a first level of -0, which is lost in a sum.
+    Returns ``None`` if limits are in the wrong order, or if the first level is -0, which an addition would
+    lose.
     """
     bottom, top, low, width, steps, span, first, last, *_ = rows
     if not (low < top).all() or np.signbit(first[first == 0]).any():

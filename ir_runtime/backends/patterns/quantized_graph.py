@@ -149,7 +149,7 @@ class Product(Generic[Weights]):
 
 @dataclass(eq=False)
 class Pooled(Generic[Weights]):
-    """The largest levels under windows."""
+    """Max pooling of levels."""
 
     op: MaxPool
     data: Node[Weights]

@@ -56,7 +56,7 @@ Values: TypeAlias = Mapping[Key, ArrayLike]
 
 
 class Page:
-    """The examples on a documentation page, each of which can be read as a document.
+    """The examples on a documentation page that can be read as documents.
 
     Args:
         text: the page, or just the layers.

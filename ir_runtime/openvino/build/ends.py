@@ -124,7 +124,7 @@ class Parameter(HasLayout, Node, type="Parameter"):
 
     @property
     def partial_shape(self) -> PartialShape:
-        """The shape, as far as known."""
+        """The shape; unknown dims are dynamic."""
         return self.output(0).partial_shape
 
     @partial_shape.setter

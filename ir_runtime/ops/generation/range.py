@@ -29,7 +29,7 @@ class RangeBase(Op):
     flops_per_element = 2
 
     def count(self, start: Value, stop: Value, step: Value, element: ElementType) -> PartialShape:
-        """Return the number of elements as far as known."""
+        """Return the number of elements; unknown inputs give bounds or a dynamic dim."""
         ends = [
             _number(name, value, element)
             for name, value in (("start", start), ("stop", stop), ("step", step))

@@ -123,7 +123,7 @@ class Loop(_LoopBase):
         return iterated(self.body, results, trips, self._outputs)
 
     def _trips(self, trip_count: Value, condition: Value, results: Mapping[int, Value]) -> Dimension:
-        """Return the number of iterations as far as known."""
+        """Return the number of iterations, or bounds of it."""
         most = trip_count.ints()
         start = condition.known()
         if start is not None and not start.item():

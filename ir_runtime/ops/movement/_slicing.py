@@ -47,7 +47,7 @@ def python_slice(length: int, start: int, stop: int, step: int) -> slice:
 
 
 def sliced(length: Dimension, start: Bound, stop: Bound, step: int | None) -> Dimension:
-    """Return the number of elements in a slice of an axis, as far as known."""
+    """Return the number of elements in a slice of an axis, or bounds of it."""
     if step is None:
         return Dimension.between(0, length.max)
     if start == 0 and step == 1 and isinstance(stop, Dimension) and stop.symbol is not None:

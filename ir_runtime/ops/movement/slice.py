@@ -25,7 +25,7 @@ class SliceBase(Op):
     def region(
         self, shape: PartialShape, start: Value, stop: Value, step: Value, axes: Value | None
     ) -> PartialShape:
-        """Return the shape of the region, as far as known."""
+        """Return the shape of the region; unknown lengths are dynamic."""
         count = common_count(start=start, stop=stop, step=step, axes=axes)
         if shape.rank is None:
             return shape

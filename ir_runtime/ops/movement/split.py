@@ -110,7 +110,7 @@ class VariadicSplit(Op):
 
 
 def _shares(shape: PartialShape, axis: int, requested: Sequence[int | Interval]) -> list[Dimension]:
-    """Return the lengths of the parts: requested ones as far as known, and the remainder."""
+    """Return the lengths of the parts: the requested ones, possibly unknown, and the remainder."""
     length = shape[axis]
     if any(isinstance(n, int) and n < -1 for n in requested) or list(requested).count(-1) > 1:
         raise InferenceError(

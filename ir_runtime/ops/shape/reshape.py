@@ -132,7 +132,7 @@ class _Target:
             )
 
     def lengths(self) -> list[Dimension]:
-        """Return the lengths as far as known."""
+        """Return the lengths, with bounds of unknown ones."""
         copied = [i for i, n in enumerate(self.pattern) if self.special_zero and n == 0]
         lengths = [self._length(i, n) for i, n in enumerate(self.pattern)]
         if self.source.rank is None:
