@@ -14,6 +14,7 @@ from .._util.escaping import cut, one_line
 from .._util.records import Record
 from ..codes import Code
 from ..errors import InputError
+from ..ir.element import ElementType
 from .case import Meta
 
 __all__ = ["Difference", "Expected", "Result", "Run", "Score", "Status", "read_expected", "read_run"]
@@ -24,6 +25,7 @@ Status: TypeAlias = Literal["passed", "failed", "refused", "crashed", "hung", "u
 
 _MOST_MESSAGE = 500
 _MOST_FILE = 1 << 29
+_TYPES = {element.label for element in ElementType}
 
 
 @dataclass(frozen=True)
@@ -192,26 +194,34 @@ class Expected:
     Args:
         pattern: the id of a case, which must fail; or a pattern with ``*``, of which some may pass.
         reason: why.
+        types: element types of which a case must have one; empty for any.
     """
 
     pattern: str
     reason: str
+    types: Sequence[str] = ()
 
     @property
     def is_exact(self) -> bool:
         """Whether it names one case."""
         return not any(sign in self.pattern for sign in "*?[")
 
+    def is_about(self, result: Result) -> bool:
+        """Return whether a case is one of those."""
+        return fnmatch.fnmatchcase(result.id, self.pattern) and (
+            not self.types or not {*self.types}.isdisjoint(result.types)
+        )
+
 
 def _expecting(result: Result, expected: Sequence[Expected]) -> Result:
     for entry in expected:
-        if fnmatch.fnmatchcase(result.id, entry.pattern) and (entry.is_exact or not result.passed):
+        if entry.is_about(result) and (entry.is_exact or not result.passed):
             return replace(result, expected=entry.reason)
     return result
 
 
 def read_expected(path: Path | str) -> list[Expected]:
-    """Read a file of expected failures: on each line the id of a case or a pattern, and ``# reason``.
+    """Read a file of expected failures: on each line the id of a case or a pattern, element types if any, and ``# reason``.
 
     Raises:
         InputError: if a line has no reason.
@@ -219,16 +229,17 @@ def read_expected(path: Path | str) -> list[Expected]:
     """
     entries = []
     for number, line in enumerate(_text_of(path).splitlines(), 1):
-        pattern, _, reason = (part.strip() for part in line.partition("#"))
-        if not pattern:
+        selected, _, reason = (part.strip() for part in line.partition("#"))
+        if not selected:
             continue
-        if not reason or len(pattern.split()) > 1:
+        pattern, *types = selected.split()
+        if not reason or not _TYPES.issuperset(types):
             raise InputError(
                 f"{path}:{number}: expected the id of a case and a reason, got {line.strip()[:80]!r}",
                 code=Code.BAD_REQUEST,
-                hint="such as 'Add-1/0007  # rounds twice'; 'Add-1/*' means all of an operation",
+                hint="such as 'Add-1/0007  # rounds twice'; 'Add-1/*' means all of an operation, 'Add-1/* u4' those with u4",
             )
-        entries.append(Expected(pattern, reason))
+        entries.append(Expected(pattern, reason, types))
     return entries
 
 

@@ -66,10 +66,13 @@ class Worker:
         self._is_killed = False
 
     def run(self, job: Job) -> Answer:
-        """Run a job. One that ends the process is run again in a new one: an earlier job may have damaged the old one."""
+        """Run a job. One that ends the process, or gets no memory, is run again in a new one: an earlier job may have damaged the old one."""
         is_new = self._process is None
         answer = self._try(job)
-        return answer if is_new or answer.status not in ("crashed", "hung") else self._try(job)
+        if is_new or not (answer.status in ("crashed", "hung") or _lacks_memory(answer)):
+            return answer
+        self.stop()
+        return self._try(job)
 
     def _try(self, job: Job) -> Answer:
         from .._util.child_process import ending
@@ -131,6 +134,11 @@ class Worker:
             with suppress(OSError):
                 stream.close()
         return process.wait()
+
+
+def _lacks_memory(answer: Answer) -> bool:
+    """Return whether a runtime got no memory: most cases take little, so its heap may be damaged."""
+    return answer.status == "refused" and ("bad_alloc" in answer.message or answer.message == "MemoryError")
 
 
 def _kill_late(process: Process, late: threading.Event) -> None:

@@ -38,6 +38,16 @@ def test_means_of_points_in_regions(
     agree(op, numbers(2, 5, *lengths, special=special), np.round(rois) if seed % 2 else rois, entries)
 
 
+@pytest.mark.parametrize("scale", ["nan", "1e38"])
+def test_regions_that_scaling_makes_infinite_are_refused(scale: str) -> None:
+    op = layer("ROIAlign-9", **POOLED, sampling_ratio="2", spatial_scale=scale)
+    x, rois = numbers(1, 3, 1, 1), np.array([[0, 0, 4, 4]], np.float32)
+    kernel = backend.kernel(op, [*map(unknown, (x, rois, np.zeros(1, np.int64)))])
+    assert kernel is not None
+    with np.errstate(all="ignore"), pytest.raises(IRError, match="a finite size is expected"):
+        kernel(x, rois, np.zeros(1, np.int64))
+
+
 def test_regions_of_no_map_are_refused_or_not_pooled() -> None:
     op = layer("ROIAlign-3", **POOLED, sampling_ratio="2", spatial_scale="1")
     x, rois = numbers(2, 3, 6, 6), np.array([[0, 0, 4, 4], [1, 1, 3, 3]], np.float32)

@@ -23,9 +23,11 @@ from ir_runtime.errors import IRError
 from ir_runtime.ops import registry
 from ir_runtime.ops._define.describe import group
 
-__all__ = ["Built", "all_cases", "build"]
+__all__ = ["REFERENCE", "Built", "all_cases", "build"]
 
 _HERE = Path(__file__).parent
+REFERENCE = _HERE / "openvino_reference.xfail"
+"""Cases that ``Model.evaluate`` fails, and why."""
 
 
 @dataclass
@@ -88,8 +90,9 @@ def _files(built: Built, every: Iterable[Case]) -> Iterator[tuple[str, bytes]]:
 
 
 def _pages() -> Iterator[tuple[str, bytes]]:
-    """The page that explains the corpus, and its licence."""
+    """The page that explains the corpus, what OpenVINO's reference is known to fail, and the licence."""
     yield "README.md", (_HERE / "corpus.md").read_bytes()
+    yield REFERENCE.name, REFERENCE.read_bytes()
     yield "LICENSE", (_HERE.parents[1] / "LICENSE").read_bytes()
 
 

@@ -53,6 +53,16 @@ def test_expected_failures_fail_and_nothing_else(tmp_path: Path) -> None:
     assert [case.expected for case in run.results] == ["mended?", "rounds twice", "dies", "dies"]
 
 
+def test_failures_may_be_expected_in_some_types(tmp_path: Path) -> None:
+    file = tmp_path / "known.txt"
+    file.write_text("Add-1/* u4 f16  # rounds twice\nExp-1/* u4  # dies\n")
+    run = sample().expecting(read_expected(file))
+    assert [failing.id for failing in run.failing] == ["Exp-1/0002"]
+    file.write_text("Add-1/0002 u5  # rounds twice\n")
+    with pytest.raises(InputError, match="expected the id of a case"):
+        read_expected(file)
+
+
 def test_patterns_may_match_cases_that_pass() -> None:
     run = sample().expecting([Expected("Add-1/*", "some round twice")])
     assert run.unexpected_passes == []

@@ -14,7 +14,7 @@ from harness.conformance_cases import crashing, relu, small_corpus, write_folder
 from ir_runtime.conformance import worker
 from ir_runtime.conformance.case import Case
 from ir_runtime.conformance.corpus import Corpus
-from ir_runtime.conformance.results import Run
+from ir_runtime.conformance.results import Run, Status
 from ir_runtime.conformance.runner import run
 from ir_runtime.errors import InputError
 
@@ -52,6 +52,27 @@ def test_a_crash_costs_one_case(tmp_path: Path) -> None:
         "Relu-1/0003": "passed",
     }  # fmt: skip
     assert next(result.message for result in finished.results if result.status == "crashed") == "SIGFPE"
+
+
+@pytest.mark.parametrize(("second", "status"), [("passed", "passed"), ("refused", "refused")])
+def test_a_case_without_memory_is_run_again_in_a_new_process(
+    monkeypatch: pytest.MonkeyPatch, second: Status, status: Status
+) -> None:
+    """As if a case before it had damaged the heap."""
+    answers = [worker.Answer("passed"), worker.Answer("refused", "std::bad_alloc"), worker.Answer(second)]
+    at_work = worker.Worker()
+    stops: list[int] = []
+
+    def answer(job: worker.Job) -> worker.Answer:
+        at_work._process = object()  # type: ignore[assignment]
+        return answers.pop(0)
+
+    monkeypatch.setattr(at_work, "_try", answer)
+    monkeypatch.setattr(at_work, "stop", lambda: stops.append(len(answers)))
+    job = worker.Job("numpy", {}, 1)
+    assert at_work.run(job).status == "passed"
+    assert at_work.run(job).status == status
+    assert stops == [1]
 
 
 @pytest.mark.parametrize("grace", [0.0, 600.0])

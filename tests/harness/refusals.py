@@ -46,7 +46,8 @@ class Refusal:
         """The layer called as its operation, its inputs called as its ports."""
         net = Net()
         sources = [self._source(net, index, value(x)) for index, x in enumerate(self.inputs)]
-        declared = sum(not port.variadic for port in self.cls.outputs)
+        # One of outputs without a number, as runtimes drop layers that nothing reads.
+        declared = sum(not port.variadic for port in self.cls.outputs) or len(self.cls.outputs)
         data = {k: text(v) for k, v in self.attributes.items()}
         ends = net.layer(
             self.cls.name,

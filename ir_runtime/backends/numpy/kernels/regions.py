@@ -44,6 +44,8 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
             return op.evaluate(x, rois, entries)
         left, top, right, bottom = ((rois + before) * scale + after).T
         wide, tall = right - left, bottom - top
+        if not (np.isfinite(wide).all() and np.isfinite(tall).all()):
+            return op.evaluate(x, rois, entries)
         if not after:
             wide, tall = np.maximum(wide, np.float32(1)), np.maximum(tall, np.float32(1))
         rows = _weights(top, tall, op.pooled_h, samples, height)
@@ -54,12 +56,12 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
 
 
 def _is_plain(x: Array, rois: Array, entries: Array, largest: float) -> bool:
-    """Return whether every region refers to an existing map, and all numbers are finite and of ordinary size."""
+    """Return whether every region refers to an existing map, and all elements of maps are of ordinary size."""
     if not x.size or not len(rois) or rois.shape != (len(entries), 4):
         return False
     if (entries < 0).any() or (entries >= len(x)).any():
         return False
-    return bool(np.isfinite(rois).all() and x.max() <= largest and x.min() >= -largest)
+    return bool(x.max() <= largest and x.min() >= -largest)
 
 
 def _weights(first: Array, size: Array, bins: int, samples: int, length: int) -> Array:
