@@ -80,8 +80,8 @@ class Model(HasRTInfo, ExplainsAbsent):
     `ir_runtime.read_model` reads a model; ``Model(results, parameters)`` builds one from nodes. ``graph`` is the
     networkx graph; ``report`` has the findings of validation.
 
-    The graph is that of the file until a node is changed. From then on it is derived from the nodes: `_nodes` returns
-    the current graph, and derives and infers it again only if the model or a node has changed in the meantime.
+    The graph is that of the file until a node is changed. From then on it is derived from the nodes, and inferred again only if
+    the model or a node has changed in the meantime.
 
     >>> import numpy as np
     >>> import ir_runtime as ov

@@ -14,6 +14,8 @@ import pytest
 from harness.vendor import libraries, packed
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+PATIENCE = 180_000
+"""Milliseconds that a page may take, so that a test fails on no busy machine; a page that is right takes far less."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -42,8 +44,9 @@ Open = Callable[..., Opened]
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox)
@@ -56,7 +59,6 @@ def opened(chromium: Any, tmp_path: Path) -> Iterator[Open]:
     """A function that opens a page from the disk; whatever the console says fails the test."""
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=30_000)
     contexts = []
     pages = []
 
@@ -64,7 +66,7 @@ def opened(chromium: Any, tmp_path: Path) -> Iterator[Open]:
         path = tmp_path / f"report{len(pages)}.html"
         path.write_text(html, encoding="utf-8")
         contexts.append(chromium.new_context(viewport={"width": width, "height": height}, **context))
-        contexts[-1].set_default_timeout(30_000)
+        contexts[-1].set_default_timeout(PATIENCE)
         found = Opened(contexts[-1].new_page())
         pages.append(found)
         page = found.page

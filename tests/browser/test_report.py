@@ -195,8 +195,8 @@ def test_a_label_without_room_is_not_in_the_picture(opened: Any) -> None:
     """Each of the many values that a body passes on has an edge back, beside the edge forwards between the same boxes."""
     rows, part = ops.parameter([3, 2], np.float32, "rows"), ops.parameter([1, 2], np.float32, "part")
     shape = [1, 2, 128, 768, 1024]
-    sources = [ops.parameter(shape, np.float32, f"x{number}") for number in range(6)]
-    kept = [ops.parameter(shape, np.float32, f"k{number}") for number in range(6)]
+    sources = [ops.parameter(shape, np.float32, f"x{number}") for number in range(3)]
+    kept = [ops.parameter(shape, np.float32, f"k{number}") for number in range(3)]
     body = ov.Model([ops.result(node) for node in (*kept, ops.exp(part))], [*kept, part], "body")
     iterator = ops.tensor_iterator()
     iterator.set_body(body)
@@ -204,7 +204,7 @@ def test_a_label_without_room_is_not_in_the_picture(opened: Any) -> None:
     for source, inside, result in zip(sources, kept, body.results, strict=False):
         iterator.set_merged_input(inside, source.output(0), result.output(0))
     outputs = [iterator.get_iter_value(result.output(0), -1) for result in body.results]
-    page = opened(ov.Model(outputs, [*sources, rows]).report().html, 2600, 1600).page
+    page = opened(ov.Model(outputs, [*sources, rows]).report(constraints=False).html, 1800, 1200).page
     placed, edges = page.evaluate(
         "[report.views[0].labels.length, report.views[0].drawn.filter(d => d.e.matches('path.edge')).length]"
     )
@@ -423,10 +423,12 @@ def test_a_narrow_window_needs_no_scrolling_sideways(opened: Any, plain: str) ->
 
 def test_commands_break_between_words(opened: Any, plain: str) -> None:
     page = opened(plain, width=400).page
-    for width in range(200, 400, 20):
+    for width in (220, 260, 300):
         page.set_viewport_size({"width": width, "height": 800})
-        for word in page.locator("#story code span").all():
-            assert word.bounding_box()["height"] < 20, (width, word.inner_text())
+        heights = page.locator("#story code span").evaluate_all(
+            "spans => spans.map(span => span.getBoundingClientRect().height)"
+        )
+        assert max(heights) < 20, width
 
 
 @pytest.mark.parametrize(("branches", "width", "least"), [(20, 1280, 0.7), (20, 400, 0.9), (13, 1280, 0.6)])

@@ -12,6 +12,8 @@ from docs.build import BuildError, build, run_zensical, write
 from docs.pages import Page, Section
 from playwright.sync_api import expect
 
+from browser.conftest import PATIENCE
+
 pytestmark = pytest.mark.browser
 
 
@@ -24,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(chromium: Any) -> Iterator[Any]:
     """A page that may neither ask for anything but files, nor complain."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE)
     said: list[str] = []
     requests: list[str] = []
     found = context.new_page()
