@@ -37,6 +37,7 @@ __all__ = [
     "safe_environment",
     "search_path",
     "start_worker",
+    "terminate",
 ]
 
 
@@ -100,6 +101,15 @@ def _end_group(process: Process) -> None:
         else:
             process.kill()
     process.wait()
+
+
+def terminate(process: Process, seconds: float) -> None:
+    """Ask a process to end; kill it if it has not ended after some seconds, as one that computes takes no signal."""
+    process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def ending(code: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Protocol, Self
 
 from .._util.files import create, reopen
+from .._util.forks import register
 from ..codes import Code
 from ..errors import InputError, IRError
 from .adapters import is_foreign, version_of
@@ -130,6 +131,13 @@ class _Crew:
         self._threads = [
             threading.Thread(target=self._serve, args=(worker,), daemon=True) for worker in self._workers
         ]
+        register(self)
+
+    def after_fork(self) -> None:
+        """Leave the run to the process that began it: a forked one has no threads for it."""
+        self._threads, self._workers = [], []
+        self._todo, self._done = queue.SimpleQueue(), queue.SimpleQueue()
+        self._done.put(RuntimeError("a forked process cannot go on with the run of its parent"))
 
     def __enter__(self) -> Self:
         for thread in self._threads:

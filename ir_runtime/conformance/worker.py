@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from .._util.forks import register
 from ..errors import InputError, IRError, LimitError, UnsupportedError
 from .results import Status
 
@@ -27,6 +28,8 @@ __all__ = ["Answer", "Job", "Worker"]
 
 _GRACE = 5.0
 """Seconds until a process that does not notice its deadline is ended."""
+_LEAVE = 5.0
+"""Seconds that a process has to end the command that it waits for, before it is killed."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,13 @@ class Worker:
         self._process: Process | None = None
         self._lock = threading.Lock()
         self._is_killed = False
+        register(self)
+
+    def after_fork(self) -> None:
+        """Leave the process to its owner."""
+        if self._process is not None:
+            self._process.returncode = 0  # not a child of this process, which cannot wait for it
+        self._process, self._lock = None, threading.Lock()
 
     def run(self, job: Job) -> Answer:
         """Run a job. One that ends the process, or gets no memory, is run again in a new one: an earlier job may have damaged the old one."""
@@ -116,12 +126,12 @@ class Worker:
         with self._lock:
             self._is_killed = True
             if self._process is not None:
-                self._process.kill()
+                _end_process(self._process)
 
     def stop(self) -> None:
         """End the process, if there is one."""
         if self._process is not None:
-            self._process.kill()
+            _end_process(self._process)
             self._end()
 
     def _end(self) -> int:
@@ -143,7 +153,14 @@ def _lacks_memory(answer: Answer) -> bool:
 
 def _kill_late(process: Process, late: threading.Event) -> None:
     late.set()
-    process.kill()
+    _end_process(process)
+
+
+def _end_process(process: Process) -> None:
+    """End a process, and the command that it waits for."""
+    from .._util.child_process import terminate
+
+    terminate(process, _LEAVE)
 
 
 def _send(stream: Any, message: object) -> None:
@@ -156,6 +173,7 @@ def main() -> None:
     from .._util.files import stream_to
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the waiting process
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # which ends a command, too
     answers = stream_to(os.dup(1))
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)  # output of libraries would be mistaken for an answer, or for a message

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -82,6 +85,31 @@ def test_a_hang_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     corpus = corpus_of(tmp_path, [relu()])
     finished = run(corpus, python("while True: pass"), corpus.cases, seconds=0.5)
     assert statuses(finished) == {"Relu-1/0001": "hung"}
+
+
+def test_a_command_ends_with_the_process_that_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_LEAVE", 600.0)
+    began = tmp_path / "began"
+    hang = python(f"""
+with open({f"{began}.part"!r}, 'w') as file:
+    file.write(str(os.getpid()))
+os.rename({f"{began}.part"!r}, {str(began)!r})
+while True: pass
+""")
+    at_work = worker.Worker()
+    answers: list[worker.Answer] = []
+    job = worker.Job(hang, dict(relu().files()), 600)
+    thread = threading.Thread(target=lambda: answers.append(at_work.run(job)))
+    thread.start()
+    while not began.exists() and thread.is_alive():
+        time.sleep(0.01)
+    at_work.kill()
+    thread.join()
+    assert [answer.status for answer in answers] == ["crashed"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(began.read_text()), 0)
 
 
 def test_commands_are_scored_by_what_they_leave(tmp_path: Path) -> None:
