@@ -389,7 +389,7 @@ def _svg(text: bytes, words: Sequence[str]) -> Any:
 
 
 def _html(text: bytes, words: Sequence[str]) -> Any:
-    """Return the kinds of tags: how many there are depends on the scopes that names have."""
+    """Return the kinds of tags: how many there are, and whether a sentence leads to a layer or a scope, depends on the scopes that names have."""
     for line in text.decode().split("\n"):
         if _COMMAND.match(line):
             raise BrokenOutError(f"a line is a command: {line!r}")
@@ -400,7 +400,7 @@ def _html(text: bytes, words: Sequence[str]) -> Any:
                 raise BrokenOutError(f"a script: {name}={value!r}")
     return sorted(
         {
-            (tag, tuple(names))
+            (tag, tuple("data-node" if name == "data-scope" else name for name in names))
             for tag, names in _tags(root)
             if tag not in ("title", "g", "rect", "wbr", "button", "text")
         }
