@@ -14,7 +14,7 @@ from typing import IO, Protocol, Self
 from .._util.files import create, reopen
 from .._util.forks import register
 from ..codes import Code
-from ..errors import InputError, IRError
+from ..errors import ExecutionError, InputError, IRError
 from .adapters import is_foreign, version_of
 from .case import Case, Meta
 from .results import Result, Run, Status
@@ -137,7 +137,13 @@ class _Crew:
         """Leave the run to the process that began it: a forked one has no threads for it."""
         self._threads, self._workers = [], []
         self._todo, self._done = queue.SimpleQueue(), queue.SimpleQueue()
-        self._done.put(RuntimeError("a forked process cannot go on with the run of its parent"))
+        self._done.put(
+            ExecutionError(
+                "the process was forked while cases ran",
+                code=Code.BAD_REQUEST,
+                hint="start the run again in the child, or fork before it",
+            )
+        )
 
     def __enter__(self) -> Self:
         for thread in self._threads:

@@ -22,7 +22,7 @@ from ir_runtime.conformance.corpus import Corpus
 from ir_runtime.conformance.generate import Generated
 from ir_runtime.conformance.recipe import Unfit
 from ir_runtime.conformance.results import read_run
-from ir_runtime.conformance.runner import run
+from ir_runtime.conformance.runner import _Crew, run
 
 FOLDER = "messages"
 
@@ -38,6 +38,13 @@ def parse_with(**files: bytes | None) -> Case:
     changed = {name.replace("_npy", ".npy"): contents for name, contents in files.items()}
     contents = dict(relu().files()) | changed
     return Case.parse({name: raw for name, raw in contents.items() if raw is not None})
+
+
+def lost_in_a_fork() -> None:
+    """Wait in a child process for the cases of the parent."""
+    crew = _Crew("numpy", 1, 1)
+    crew.after_fork()
+    crew.next_result()
 
 
 def run_command(body: str) -> Any:
@@ -133,6 +140,7 @@ REFUSALS = [
     Call("run that is too long", lambda: in_folder(long_run)),
     Call("log of another run", lambda: in_folder(other_log('{"against": "openvino"}\n'))),
     Call("log that is text", lambda: in_folder(other_log("text\n"))),
+    Call("run that went on in a fork", lost_in_a_fork),
     Call("case without a model", lambda: Case.parse({})),
     Call("case of another schema", lambda: parse(schema=7)),
     Call("case that leaves the corpus", lambda: parse(id="../x")),
