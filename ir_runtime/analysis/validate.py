@@ -399,18 +399,17 @@ def _report_dead_branch(layer: Layer, name: str, report: Diagnostics) -> None:
 
 
 def _names(graph: Graph, report: Diagnostics) -> None:
-    for name, layers in _group(
+    for name, first, again in _repeated(
         (layer.name, layer) for layer in check_periodically(graph.layers.values())
-    ).items():
-        for again in layers[1:]:
-            report.warning(
-                Code.DUPLICATE_NAME,
-                f"the layer at line {layers[0].where.line} is named {name!r}, too",
-                again.where,
-                "give it another name: layers are looked up by name",
-                Mark(attribute="name"),
-                "layers have the names of earlier ones",
-            )
+    ):
+        report.warning(
+            Code.DUPLICATE_NAME,
+            f"the layer at line {first.where.line} is named {name!r}, too",
+            again.where,
+            "give it another name: layers are looked up by name",
+            Mark(attribute="name"),
+            "layers have the names of earlier ones",
+        )
 
 
 def _tensor_names(graph: Graph, report: Diagnostics) -> None:
@@ -420,16 +419,15 @@ def _tensor_names(graph: Graph, report: Diagnostics) -> None:
         for p in la.outputs
         for n in dict.fromkeys(p.names)
     )
-    for name, layers in _group(ports).items():
-        for again in layers[1:]:
-            report.warning(
-                Code.DUPLICATE_NAME,
-                f"a tensor of {layers[0]}, at line {layers[0].where.line}, is named {name!r}, too",
-                again.where,
-                "tensors are looked up by name: give each a unique name",
-                Mark(attribute="names"),
-                "tensors have the names of earlier ones",
-            )
+    for name, first, again in _repeated(ports):
+        report.warning(
+            Code.DUPLICATE_NAME,
+            f"a tensor of {first}, at line {first.where.line}, is named {name!r}, too",
+            again.where,
+            "tensors are looked up by name: give each a unique name",
+            Mark(attribute="names"),
+            "tensors have the names of earlier ones",
+        )
 
 
 def _check_unused_layers(graph: Graph, report: Diagnostics) -> None:
@@ -482,11 +480,14 @@ def _check_mixed_types(graph: Graph, inferred: Mapping[Port, Value], report: Dia
             )
 
 
-def _group(pairs: Iterable[tuple[str, Layer]]) -> Mapping[str, list[Layer]]:
+def _repeated(pairs: Iterable[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, Layer]]:
+    """Yield each name that several layers have, with the first of them and each other one, by name."""
     groups = defaultdict(list)
-    for key, layer in pairs:
-        groups[key].append(layer)
-    return groups
+    for name, layer in pairs:
+        groups[name].append(layer)
+    for name, (first, *others) in groups.items():
+        for again in others:
+            yield name, first, again
 
 
 # Constants may be aligned: gaps smaller than this are padding.

@@ -14,12 +14,12 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.forks import register
+from .._util.worker_pipes import close_pipes, disown, next_job, send
 
 if TYPE_CHECKING:
     from .._util.child_process import Process
@@ -137,7 +137,7 @@ class _Worker:
     def after_fork(self) -> None:
         """Leave the process to its owner; a forked process starts its own."""
         if self._process is not None:
-            self._process.returncode = 0  # not a child of this process, which cannot wait for it
+            disown(self._process)
         self._process, self._lock = None, threading.Lock()
 
     def run(self, job: Job) -> Answer:
@@ -146,7 +146,7 @@ class _Worker:
             assert process.stdin is not None
             assert process.stdout is not None
             try:
-                _send(process.stdin, job)
+                send(process.stdin, job)
                 answer = pickle.load(process.stdout)  # noqa: S301 - of a process of our own
             except (OSError, EOFError, pickle.UnpicklingError):
                 from .._util.child_process import ending
@@ -177,20 +177,11 @@ class _Worker:
 
     def _end(self, process: Process) -> int:
         self._process = None
-        for stream in (process.stdin, process.stdout):
-            assert stream is not None
-            with suppress(OSError):  # for answers that cannot be written
-                stream.close()
-        return process.wait()
+        return close_pipes(process)
 
 
 _WORKER = register(_Worker())
 atexit.register(_WORKER.stop)
-
-
-def _send(stream: Any, message: object) -> None:
-    pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.flush()
 
 
 def main() -> None:
@@ -201,7 +192,7 @@ def main() -> None:
     answers = stream_to(os.dup(1))
     os.dup2(2, 1)  # output of libraries would be mistaken for an answer
     jobs = sys.stdin.buffer
-    while (job := _next_job(jobs)) is not None:
+    while (job := next_job(jobs)) is not None:
         try:
             answer: object = _do(job)
         except ImportError:
@@ -209,15 +200,7 @@ def main() -> None:
         except Exception as reason:
             lines = str(reason).strip().splitlines()
             answer = Failed(lines[-1] if lines else type(reason).__name__)
-        _send(answers, answer)
-
-
-def _next_job(stream: BinaryIO) -> Job | None:
-    try:
-        job: Job = pickle.load(stream)  # noqa: S301 - of the process that started this one
-    except EOFError:
-        return None
-    return job
+        send(answers, answer)
 
 
 def _do(job: Job) -> Answer:

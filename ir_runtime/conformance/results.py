@@ -203,7 +203,7 @@ class Expected:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it names one case."""
+        """Whether the pattern names one case."""
         return not any(sign in self.pattern for sign in "*?[")
 
     def is_about(self, result: Result) -> bool:

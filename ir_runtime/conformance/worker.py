@@ -12,12 +12,12 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING
 
 from .._util.forks import register
+from .._util.worker_pipes import close_pipes, disown, next_job, send
 from ..errors import InputError, IRError, LimitError, UnsupportedError
 from .results import Status
 
@@ -72,7 +72,7 @@ class Worker:
     def after_fork(self) -> None:
         """Leave the process to its owner."""
         if self._process is not None:
-            self._process.returncode = 0  # not a child of this process, which cannot wait for it
+            disown(self._process)
         self._process, self._lock = None, threading.Lock()
 
     def run(self, job: Job) -> Answer:
@@ -95,7 +95,7 @@ class Worker:
         timer.daemon = True
         timer.start()
         try:
-            _send(process.stdin, job)
+            send(process.stdin, job)
             answer = pickle.load(process.stdout)  # type: ignore[arg-type]  # noqa: S301 - of a process of our own
         except (OSError, EOFError, pickle.UnpicklingError):
             code = self._end()
@@ -139,11 +139,7 @@ class Worker:
         with self._lock:
             process, self._process = self._process, None
         assert process is not None
-        for stream in (process.stdin, process.stdout):
-            assert stream is not None
-            with suppress(OSError):
-                stream.close()
-        return process.wait()
+        return close_pipes(process)
 
 
 def _lacks_memory(answer: Answer) -> bool:
@@ -163,11 +159,6 @@ def _end_process(process: Process) -> None:
     terminate(process, _LEAVE)
 
 
-def _send(stream: Any, message: object) -> None:
-    pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.flush()
-
-
 def main() -> None:
     """Run jobs from standard input until its end."""
     from .._util.files import stream_to
@@ -179,16 +170,8 @@ def main() -> None:
     os.dup2(nothing, 1)  # output of libraries would be mistaken for an answer, or for a message
     os.dup2(nothing, 2)
     os.close(nothing)
-    while (job := _next_job(sys.stdin.buffer)) is not None:
-        _send(answers, answer(job))
-
-
-def _next_job(stream: BinaryIO) -> Job | None:
-    try:
-        job: Job = pickle.load(stream)  # noqa: S301 - of the process that started this one
-    except EOFError:
-        return None
-    return job
+    while (job := next_job(sys.stdin.buffer)) is not None:
+        send(answers, answer(job))
 
 
 def answer(job: Job) -> Answer:

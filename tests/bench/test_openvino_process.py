@@ -45,7 +45,7 @@ def test_jobs_share_a_process_until_it_ends(job: process.Job) -> None:
 
 def test_the_signal_that_ends_a_job_is_named(job: process.Job, monkeypatch: pytest.MonkeyPatch) -> None:
     process.run(job)
-    send = process._send
+    send = process.send
 
     def send_and_kill(stream: Any, message: object) -> None:
         worker = process._WORKER._process
@@ -56,7 +56,7 @@ def test_the_signal_that_ends_a_job_is_named(job: process.Job, monkeypatch: pyte
         worker.send_signal(signal.SIGCONT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(process, "_send", send_and_kill)
+        patch.setattr(process, "send", send_and_kill)
         with pytest.raises(process.Died, match="SIGFPE"):
             process.run(job)
     assert process.run(job).outputs

@@ -26,7 +26,7 @@ def number_or_text(count: Count | None) -> int | str | None:
 
 
 def _exact(count: Count | None) -> str:
-    """Write a count for people: all digits, or the beginning of a formula."""
+    """Format a count: all of its digits, or the beginning of its formula."""
     return (
         "?" if count is None else f"{count:,}" if isinstance(count, int) else one_line(count.text(), _LONGEST)
     )
