@@ -208,19 +208,21 @@ HURT = """
 import os, signal, sys
 import psutil
 from ir_runtime.cli import main
+from ir_runtime.dask import job
 from ir_runtime.dask.manifest import Manifest
 
+{setting}
 add_done = Manifest.add_done
 
 def hurt(self, chunk):
     add_done(self, chunk)
-    if len(self.done) == 5:
+    if len(self.done) == {after}:
         {what}
 
 Manifest.add_done = hurt
 main(sys.argv[1:])
 """
-"""The command line, to which something happens after five chunks."""
+"""The command line, to which something happens after some chunks."""
 
 
 def heed_interrupts() -> None:
@@ -229,10 +231,16 @@ def heed_interrupts() -> None:
 
 
 def start(
-    line: str, what: str = "pass", prepare: Callable[[], None] = heed_interrupts
+    line: str,
+    what: str = "pass",
+    prepare: Callable[[], None] = heed_interrupts,
+    *,
+    after: int = 5,
+    setting: str = "",
 ) -> tuple[int, str, str]:
     """Run by rows in another process; return its exit code, stdout and stderr."""
-    command = [sys.executable, "-c", HURT.format(what=what), "run", *shlex.split(line), "--batch", str(BATCH)]
+    code = HURT.format(what=what, after=after, setting=setting)
+    command = [sys.executable, "-c", code, "run", *shlex.split(line), "--batch", str(BATCH)]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=prepare)
     return done.returncode, done.stdout, done.stderr
 

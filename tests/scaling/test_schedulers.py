@@ -50,7 +50,13 @@ def cluster(name: str) -> Iterator[tuple[int, str]]:
 def test_a_scheduler_that_is_killed_loses_nothing(folder: Path) -> None:
     line = "dense.xml -i x.npy -o out.zarr --json"
     with cluster("one") as (process, address):
-        code, said, problems = start(f"{line} --scheduler {address}", f"os.kill({process}, signal.SIGKILL)")
+        # Four tasks of one chunk are submitted at a time: when the first chunk is recorded, three are not submitted yet.
+        code, said, problems = start(
+            f"{line} --scheduler {address}",
+            f"os.kill({process}, signal.SIGKILL)",
+            after=1,
+            setting="job.TASK_SECONDS = 0",
+        )
     assert code == 5, problems
     assert "is lost" in json.loads(said)["error"]["message"]
     *_, progress, found, hint = problems.splitlines()
