@@ -443,6 +443,22 @@ def test_text_can_be_read_at_first(opened: Any, branches: int, width: int, least
         assert wide <= page.locator("svg.graph").bounding_box()["width"]
 
 
+def test_a_wide_graph_begins_with_a_box(opened: Any) -> None:
+    """An input that is read late lies far down, beside the chain that it joins."""
+    chain = early = ops.parameter([2], np.float32, "early")
+    for _ in range(12):
+        chain = ops.relu(chain)
+    lates = [ops.parameter([2], np.float32, f"late{number}") for number in range(12)]
+    model = ov.Model([ops.concat([chain, *(ops.relu(late) for late in lates)], 0)], [early, *lates])
+    page = opened(model.report().html, width=400).page
+    pane = page.locator("svg.graph").bounding_box()
+    boxes = page.locator("svg.graph .box").evaluate_all(
+        "boxes => boxes.map(box => box.getBoundingClientRect()).map(r => [r.left, r.right, r.top])"
+    )
+    tops = [top for left, right, top in boxes if right > pane["x"] and left < pane["x"] + pane["width"]]
+    assert pane["y"] <= min(tops) < pane["y"] + 40
+
+
 def test_print_has_the_whole_graph_and_every_part(opened: Any, plain: str) -> None:
     found = opened(plain)
     page = found.page

@@ -274,9 +274,15 @@ class GraphView {
   fit(readable = true, most = 4) { // the whole graph, but not smaller than can be read
     const r = this.svg.getBoundingClientRect(), b = this.model.root.box, all = Math.min(1.2, (r.width - 24) / b.w, (r.height - 24) / b.h), across = this.direction === 'LR' ? (r.height - 24) / b.h : (r.width - 24) / b.w, narrow = r.width < NARROW;
     const k = Math.min(most, !readable ? all : across >= (narrow ? .75 : .6) ? Math.min(1, across) : narrow ? .9 : .7), right = this.direction === 'LR';
-    const x = right && b.w * k > r.width ? 12 : r.width / 2 - b.w / 2 * k, y = !right && b.h * k > r.height ? 12 : r.height / 2 - b.h / 2 * k;
-    const starts = this.starts(), shift = !right && b.w * k > r.width && starts !== null ? Math.max(Math.min(12, r.width - 12 - b.w * k), Math.min(12, r.width / 2 - starts * k)) : x;
+    const wide = b.w * k > r.width, tall = b.h * k > r.height, starts = this.starts();
+    const x = right && wide ? 12 : r.width / 2 - b.w / 2 * k, shift = !right && wide && starts !== null ? Math.max(Math.min(12, r.width - 12 - b.w * k), Math.min(12, r.width / 2 - starts * k)) : x;
+    const y = right || !tall ? r.height / 2 - b.h / 2 * k : 12 - (wide ? this.top(-shift / k, (r.width - shift) / k) * k : 0);
     d3.select(this.svg).call(this.zoom.transform, d3.zoomIdentity.translate(shift, y).scale(k));
+  }
+
+  top(left, right) { // of the first box between two abscissas
+    const tops = [...this.placed.values()].filter(p => p.x < right && p.x + p.w > left).map(p => p.y);
+    return tops.length ? Math.min(...tops) : 0;
   }
 
   starts() { // where the inputs are, so that a wide graph begins with them in sight
