@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 from ..._util.wrong_arguments import checked
 from ...errors import InputError
 from ..node import Node, Output, as_output
 from .patterns import AnyInput, Optional, Or, Pattern, WrapType
+from .predicates import Predicate
 from .symbols import Symbols
 
 __all__ = ["Matcher"]
@@ -22,21 +24,28 @@ _COMMUTATIVE = frozenset(
 
 
 class _State:
-    """The matches so far."""
+    """The matches so far, of which the last can be taken back."""
 
     def __init__(self) -> None:
         self.values: dict[Node, Output] = {}
         self.order: list[Output] = []
         self.symbols: Symbols = {}
 
-    def copy(self) -> _State:
-        other = _State()
-        other.values, other.order, other.symbols = dict(self.values), list(self.order), dict(self.symbols)
-        return other
+    def mark(self) -> tuple[int, int, Symbols]:
+        """Return the point to which `undo` goes back."""
+        return len(self.values), len(self.order), self.symbols
 
-    def become(self, other: _State) -> bool:
-        self.values, self.order, self.symbols = other.values, other.order, other.symbols
-        return True
+    def undo(self, mark: tuple[int, int, Symbols]) -> None:
+        """Take back the matches since ``mark``."""
+        values, order, self.symbols = mark
+        while len(self.values) > values:
+            self.values.popitem()
+        del self.order[order:]
+
+    def holds(self, predicate: Predicate, value: Output) -> bool:
+        """Return whether a predicate holds; the symbols that it adds are kept until `undo`."""
+        self.symbols = dict(self.symbols)
+        return predicate(value, self.symbols)
 
 
 _NOTHING = _State()
@@ -61,12 +70,12 @@ class Matcher:
 
     def match(self, node: Node | Output) -> bool:
         """Return whether the pattern matches at a node."""
-        value = node if isinstance(node, Output) else Output(checked(node, Node), 0)
         self._found, self._root = _NOTHING, None
-        pattern = self._pattern.node
-        if type(pattern) is WrapType and not pattern.fits(value.node):  # as for most nodes of a model
+        root = node._node if isinstance(node, Output) else checked(node, Node)
+        pattern = self._pattern._node
+        if type(pattern) is WrapType and not pattern.fits(root):  # as for most nodes of a model
             return False
-        state = _State()
+        value, state = node if isinstance(node, Output) else Output(root, 0), _State()
         if not _match(self._pattern, value, state):
             return False
         self._found, self._root = state, value
@@ -105,58 +114,61 @@ class Matcher:
 
 def _match(pattern: Output, value: Output, state: _State) -> bool:
     """Match an output and add the match to the state; on failure, leave the state unchanged."""
-    node = pattern.node
-    previous = state.values.get(node)
+    previous = state.values.get(pattern._node)
     if previous is not None:
         return previous == value
+    mark = state.mark()
+    if _match_new(pattern, value, state):
+        return True
+    state.undo(mark)
+    return False
+
+
+def _match_new(pattern: Output, value: Output, state: _State) -> bool:
+    """Match an output with a pattern that has not matched yet; on failure, the state has to be undone."""
+    node = pattern._node
     if isinstance(node, WrapType | Optional):
         return _match_type(node, value, state)
     if isinstance(node, Or):
-        trial = state.copy()
-        return any(_match(alternative, value, trial) for alternative in node.sources) and _keep(
-            node, value, trial, state
-        )
+        if not any(_match(alternative, value, state) for alternative in node.sources):
+            return False
+        state.values[node] = value
+        return True
     if isinstance(node, AnyInput):
-        trial = state.copy()
-        return node._predicate(value, trial.symbols) and _take(node, value, trial, state)
+        if not state.holds(node._predicate, value):
+            return False
+        state.values[node] = value
+        state.order.append(value)
+        return True
     if isinstance(node, Pattern):
         return False
-    is_same = type(node.layer.op) is type(value.node.layer.op) and pattern.index == value.index
+    is_same = type(node.layer.op) is type(value._node.layer.op) and pattern._index == value._index
     return is_same and _match_inputs(node, node.input_values(), value, state)
 
 
 def _match_type(pattern: WrapType | Optional, value: Output, state: _State) -> bool:
-    if pattern.fits(value.node):  # rare, so the state is seldom copied
-        trial = state.copy()
-        if pattern._predicate(value, trial.symbols) and _match_inputs(pattern, pattern.sources, value, trial):
-            return state.become(trial)
-    if isinstance(pattern, Optional):
-        return not pattern.sources or _match(pattern.sources[0], value, state)
-    return False
+    mark = state.mark()
+    fits = pattern.fits(value._node) and state.holds(pattern._predicate, value)
+    if fits and _match_inputs(pattern, pattern.sources, value, state):
+        return True
+    if not isinstance(pattern, Optional):
+        return False
+    state.undo(mark)
+    return not pattern.sources or _match(pattern.sources[0], value, state)
 
 
 def _match_inputs(pattern: Node, sources: Sequence[Output], value: Output, state: _State) -> bool:
     """Match the operands, in either order if commutative; any operands if none are specified."""
-    read = value.node.input_values()
-    if sources and len(sources) != len(read):
+    state.values[pattern] = value
+    state.order.append(value)
+    if not sources:
+        return True
+    read = value._node.input_values()
+    if len(sources) != len(read):
         return False
-    orders = [list(read)] if sources else [[]]
-    if sources and len(read) == 2 and value.node.layer.type in _COMMUTATIVE:
-        orders.append(read[::-1])
-    for order in orders:
-        trial = state.copy()
-        trial.values[pattern] = value
-        trial.order.append(value)
-        if all(_match(source, operand, trial) for source, operand in zip(sources, order, strict=True)):
-            return state.become(trial)
-    return False
-
-
-def _take(node: Node, value: Output, trial: _State, state: _State) -> bool:
-    trial.order.append(value)
-    return _keep(node, value, trial, state)
-
-
-def _keep(node: Node, value: Output, trial: _State, state: _State) -> bool:
-    trial.values[node] = value
-    return state.become(trial)
+    mark = state.mark()
+    if all(map(_match, sources, read, repeat(state))):
+        return True
+    state.undo(mark)
+    is_commutative = len(read) == 2 and value._node.layer.type in _COMMUTATIVE
+    return is_commutative and all(map(_match, sources, read[::-1], repeat(state)))

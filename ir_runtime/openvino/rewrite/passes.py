@@ -201,8 +201,9 @@ def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
     changed = False
     while queue:
         node = queue.pop()
-        for body in bodies_of(node):
-            changed |= _rewrite(body, passes, backward)
+        if isinstance(node, HasBodies):
+            for body in bodies_of(node):
+                changed |= _rewrite(body, passes, backward)
         for matcher_pass in passes:
             done = matcher_pass.apply(node)
             if matcher_pass._new_nodes:
