@@ -124,9 +124,10 @@ class Op(Node):
             self.layer = replace(self.layer, inputs=ports, outputs=())
             self._own_values = ()
             self.validate_and_infer_types()
-            values: tuple[Value, ...] = self._own_values
-            return [value.type for value in values]
+            return [value.type for value in self._values]
         finally:
+            for name in _STATE:
+                vars(self).pop(name, None)
             vars(self).update(before)
 
     def _bound(self) -> CustomOperation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from weakref import ref
 
 from .._util.absent import ExplainsAbsent
@@ -244,9 +244,10 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
         if not isinstance(replacement, Output):
             type_name = type(replacement).__name__
             raise ArgumentTypeError(f"expected an output of a node, got {type_name}", code=Code.BAD_REQUEST)
-        for target in self.target_inputs:
-            target.replace_source_output(replacement)
-        replacement.add_names(self._names)
+        for target in list(self._node._targets(self._index)):
+            target._node._connect(target._index, replacement)
+        if names := self._names:
+            replacement.add_names(names)
 
     def remove_target_input(self, target_input: Input) -> None:
         """Disconnect an input that reads this tensor."""
@@ -439,15 +440,15 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     _home: GraphNodes | None
     """The graph that it was read with; None if it was built."""
     _is_attached = False
-    """Whether its operands and values are those of its layer in that graph."""
+    """Whether it is as its layer in that graph."""
     _own_sources: list[Output | None] | None = None
-    """The operands; None for those of an attached node that nobody has asked for."""
-    _own_values: tuple[Value, ...]
-    """The values of the outputs of a detached node."""
+    """The operands; None if they are those of its layer in that graph, and nobody has asked for them."""
+    _own_values: tuple[Value, ...] | None = None
+    """The values of the outputs; None if they are those of its layer in that graph."""
     _basis: Sequence[object] | None = None
-    """The inputs of inference for these values, see `_basis_of`; None if unknown."""
+    """The inputs of inference for its own values, see `_basis_of`; None if unknown."""
     _consumers: dict[int, ref[Node]] | None = None
-    """The detached nodes that read it, or did, by identity; None if there were none."""
+    """The nodes that were connected to it after that graph was read, by identity; None if there were none."""
     _edited = 0
     """The number of its last change."""
     _given_name: str
@@ -476,7 +477,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         if isinstance(defined, Node):  # with the attributes that programs have set
             node = type(defined).__new__(type(defined))
             vars(node).update(vars(defined))
-            node._own_sources = node._consumers = None
+            node._own_sources = node._own_values = node._consumers = None
         else:
             node = object.__new__(Node if cls is None else cls)
         node.layer, node._home, node._is_attached = layer, home, True
@@ -545,10 +546,8 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
             layer = replace(layer, inputs=tuple(map(PortSpec, range(len(sources)))))
         self.layer = layer
         self._home, self._weights, self._given_name = None, None, layer.name
-        self._own_sources = list(sources)
-        for source in sources:
-            source._node._add_consumer(self)
-        self._own_values = ()
+        self._own_sources, self._own_values = list(sources), ()
+        self._register()
 
     @property
     def _bodies(self) -> NodeBodies | None:
@@ -749,7 +748,10 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         Raises:
             InputError: if the index is out of range.
         """
-        return _at(self.outputs(), index, f"layer {self.friendly_name!r} has no output {index}")
+        outputs = self.outputs()
+        if not 0 <= index < len(outputs):
+            raise self._no_port("output", index, len(outputs))
+        return outputs[index]
 
     def input(self, index: int) -> Input:
         """Return an input.
@@ -757,7 +759,13 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         Raises:
             InputError: if the index is out of range.
         """
-        return _at(self.inputs(), index, f"layer {self.friendly_name!r} has no input {index}")
+        if not 0 <= index < len(self.layer.inputs):
+            raise self._no_port("input", index, len(self.layer.inputs))
+        return Input(self, index)
+
+    def _no_port(self, kind: str, index: int, count: int) -> InputError:
+        message = f"layer {self.friendly_name!r} has no {kind} {index}"
+        return InputError(message, code=Code.NO_SUCH_NAME, hint=f"it has {count}")
 
     def input_values(self) -> list[Output]:
         """Return the outputs that the inputs are connected to."""
@@ -875,19 +883,30 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
             self._consumers = {key: other for key, other in self._consumers.items() if other() is not None}
         self._consumers[id(node)] = ref(node)
 
+    def _register(self) -> None:
+        """Let the operands know that this node reads them."""
+        for source in self._sources:
+            if source is not None:
+                source._node._add_consumer(self)
+
     def _targets(self, index: int) -> Iterable[Input]:
         """Yield the inputs that read an output."""
-        for reader in list((self._consumers or {}).values()):
-            if (node := reader()) is None:
-                continue
-            for number, operand in enumerate(node._sources):
-                if operand is not None and operand._node is self and operand._index == index:
-                    yield Input(node, number)
-        home = self._home
-        if home is not None:
+        connected = [node for reader in (self._consumers or {}).values() if (node := reader()) is not None]
+        if (home := self._home) is not None:
             for port in home.graph.readers(Port(self.layer.id, index)):
-                if port.layer not in home.detached:
-                    yield Input(home.node(port.layer), port.number)
+                if (node := home.reader(port.layer)) is None or (not node._is_attached and node in connected):
+                    continue
+                if node._is_attached or node._is_connected(port.number, self, index):
+                    yield Input(node, port.number)
+        for node in connected:
+            for number in range(len(node._sources)):
+                if node._is_connected(number, self, index):
+                    yield Input(node, number)
+
+    def _is_connected(self, number: int, node: Node, index: int) -> bool:
+        """Return whether an input is connected to an output of a node."""
+        source = self._sources[number] if number < len(self._sources) else None
+        return source is not None and source._node is node and source._index == index
 
     def set_argument(self, index: int, source: Output) -> None:
         """Connect input ``index`` to the output ``source``; the index after the last adds an input."""
@@ -923,7 +942,8 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     def _names_of(self, index: int) -> tuple[str, ...]:
         """Return the names of an output's tensor; for a Result, including those of its operand."""
         if self.layer.type != "Result":
-            return tuple(name for spec in self.layer.outputs[index : index + 1] for name in spec.names)
+            outputs = self.layer.outputs
+            return outputs[index].names if index < len(outputs) else ()
         own = self._own_names
         if own and not self._is_attached:
             return own
@@ -932,15 +952,15 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     @property
     def _own_names(self) -> tuple[str, ...]:
         """A Result's own names; empty for other layers."""
-        specs = self.layer.inputs[:1] if self.layer.type == "Result" else ()
-        return tuple(name for spec in specs for name in spec.names)
+        is_named = self.layer.type == "Result" and self.layer.inputs
+        return self.layer.inputs[0].names if is_named else ()
 
     def _rename(self, index: int, names: tuple[str, ...]) -> None:
         """Rename the tensor of an output. A Result's own names are also names of the tensor that it reads."""
         self._edit()
         if self.layer.type != "Result":
-            own = (name for target in self._targets(index) for name in target._node._own_names)
-            self._set_names(index, tuple(dict.fromkeys((*names, *own))))
+            own = [name for target in self._targets(index) for name in target._node._own_names]
+            self._set_names(index, tuple(dict.fromkeys([*names, *own])))
             return
         former = self._own_names
         self._set_names(index, names)
@@ -962,7 +982,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         if self.layer.type == "Result":
             source = self._sources[0] if self._sources else None
             return UNKNOWN if source is None else source._node._value(source._index)
-        if not self._is_attached:
+        if self._own_values is not None:
             return self._own_values[index]
         assert self._home is not None
         value = self._home.values.get(Port(self.layer.id, index))
@@ -998,14 +1018,15 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     @property
     def _former_basis(self) -> Sequence[object] | None:
         """The basis of the current values; None if it is not known."""
-        if not self._is_attached:
+        if self._own_values is not None:
             return self._basis
         assert self._home is not None
         if not self._home.is_sound:
             return None
-        values = [self._home.values.get(port) for port in self._home.graph.reads(self.layer)]
-        operands = [value for value in values if value is not None]
-        return self._basis_of(operands) if len(operands) == len(self.layer.inputs) else None
+        former = self._home.graph[self.layer.id]
+        operands = [self._home.values.get(port) for port in self._home.graph.reads(former)]
+        is_known = None not in operands and len(operands) == len(former.inputs)
+        return (former.op, former.name if former.type == "Parameter" else "", *operands) if is_known else None
 
     def _set_values(self, values: Sequence[Value], basis: Sequence[object] | None) -> None:
         """Store inferred values and the inputs they depend on; adapt the number of outputs."""
@@ -1032,26 +1053,27 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     def set_output_type(self, index: int, element_type: ElementType, shape: ShapeLike) -> None:
         """Set ``element_type`` and ``shape`` of output ``index``, until types are inferred again."""
         self._edit()
-        if index >= len(self._own_values):
+        if index >= len(self._values):
             self.set_output_size(index + 1)
-        values = list(self._own_values)
+        values = list(self._values)
         values[index] = Value(TensorType(element_type, shapes.PartialShape(shape)))
         self._own_values, self._basis = tuple(values), None
 
     def set_output_size(self, size: int) -> None:
         """Set the number of outputs; new ones are unknown until types are inferred."""
         self._edit()
-        first = len(self.layer.inputs)
+        first, values = len(self.layer.inputs), self._values
         specs = [*self.layer.outputs, *(PortSpec(first + i) for i in range(len(self.layer.outputs), size))]
         self.layer = replace(self.layer, outputs=tuple(specs[:size]))
-        added = [UNKNOWN] * (size - len(self._own_values))
-        self._own_values, self._basis = (*self._own_values, *added)[:size], None
+        added = [UNKNOWN] * (size - len(values))
+        self._own_values, self._basis = (*values, *added)[:size], None
 
     # Changes.
 
     def _edit(self) -> Layer:
         """Prepare for a change, and return the layer before it."""
-        if self._home is not None:
+        if self._is_attached:
+            assert self._home is not None
             self._home.edit()
             self._detach()
         self._edited = EDITS.next()
@@ -1062,30 +1084,26 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return self._edited > edit or (self._bodies is not None and self._bodies.changed_since(edit))
 
     @property
-    def _values(self) -> Sequence[Value]:
+    def _values(self) -> tuple[Value, ...]:
         """The values of the outputs."""
-        return (
-            tuple([self._value(i) for i in range(len(self.layer.outputs))])
-            if self._is_attached
-            else self._own_values
-        )
+        if self._own_values is not None:
+            return self._own_values
+        return tuple([self._value(index) for index in range(len(self.layer.outputs))])
 
     def _detach(self) -> None:
-        """Store operands and values in the node itself, as its layer in the graph does not follow its changes."""
+        """Let the node differ from its layer in the graph, which does not follow its changes."""
         if not self._is_attached:
             return
         assert self._home is not None
-        sources, values = self._sources, tuple(self._values)
         if self.layer.type == "Result":
             self._set_names(0, self._names_of(0))
-        if self.layer.type == "Parameter" and values and self.layer.op is not None:
-            self._declare(values[0].type)
-        self._basis = self._former_basis
-        self._own_values, self._is_attached = values, False
+        elif self.layer.type == "Parameter":
+            values = self._values
+            if values and self.layer.op is not None:
+                self._declare(values[0].type)
+            self._own_values, self._basis = values, self._basis_of(()) if self._home.is_sound else None
+        self._is_attached = False
         self._home.detached.add(self.layer.id)
-        for source in sources:
-            if source is not None:
-                source._node._add_consumer(self)
 
     def _declare(self, type: TensorType) -> None:
         """Set the attributes of a Parameter to the type that the model was reshaped to."""
@@ -1097,15 +1115,6 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         shapes = [str(o.partial_shape) for o in self.outputs()]
         element = [o.element_type.c_name for o in self.outputs()] if self.layer.type == "Parameter" else []
         return f"<{self._shown_class or self.get_type_name()}: {self.layer.name!r} ({', '.join(shapes + element)})>"
-
-
-_Item = TypeVar("_Item")
-
-
-def _at(items: Sequence[_Item], index: int, message: str) -> _Item:
-    if not 0 <= index < len(items):
-        raise InputError(message, code=Code.NO_SUCH_NAME, hint=f"it has {len(items)}")
-    return items[index]
 
 
 def as_outputs(value: object) -> list[Output]:
@@ -1211,6 +1220,10 @@ class GraphNodes:
             return self.origin.original(layer)
         return self.node(layer)
 
+    def reader(self, layer: int) -> Node | None:
+        """Return the node of a layer that reads others; None if it has left the model."""
+        return self.made.get(layer) if layer in self.detached else self.node(layer)
+
     def output(self, port: Port) -> Output:
         """Return an output of a layer."""
         return Output(self.node(port.layer), port.number)
@@ -1259,6 +1272,7 @@ class GraphNodes:
         for layer, node in list(self.made.items()):
             if id(node) not in present:
                 node._detach()
+                node._register()
                 del self.made[layer]
         if not self._is_derived:
             self.detached.update(self.graph.layers.keys() - self.made.keys())

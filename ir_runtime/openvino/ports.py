@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 
 from .._util.wrong_arguments import ArgumentTypeError
@@ -15,7 +15,7 @@ from .shapes import PartialShape, Shape
 __all__ = ["DescriptorTensor", "TensorPort", "check_names", "describe_port"]
 
 
-class TensorPort(ABC):
+class TensorPort:
     """The names, shape and element type of a tensor.
 
     >>> import numpy as np

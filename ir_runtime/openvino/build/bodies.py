@@ -133,9 +133,10 @@ class Bodies:
         node, index = self.node, self.next_output
         for name, entry in entries.items():
             self.branches[name].outputs.append(entry)
+        node._edit()
+        node._own_values = (*node._values, UNKNOWN)
         specs = (*node.layer.outputs, PortSpec(len(node.layer.inputs) + index))
-        node.layer = replace(node._edit(), outputs=specs)
-        node._own_values = (*node._own_values, UNKNOWN)
+        node.layer = replace(node.layer, outputs=specs)
         self.infer_if_complete()
         return Output(node, index)
 

@@ -208,12 +208,13 @@ def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refresh
     """
     if not table.is_as_read:
         return None
-    own = {id(table.made[layer]): table.places[layer] for layer in table.detached & table.made.keys()}
-    roots = [table.made[layer] for layer in table.detached & table.made.keys()]
+    places = table.places
+    detached = {places[layer]: table.made[layer] for layer in table.detached & table.made.keys()}
+    own = {id(node): place for place, node in detached.items()}
     done: set[int] = set()
     nodes = [
         node
-        for root in (*roots, *members.parameters, *members.sinks, *members.results)
+        for root in (*detached.values(), *members.parameters, *members.sinks, *members.results)
         if id(root) not in done
         for node in _visit_sources(root, done, attached=False)
     ]
@@ -223,13 +224,14 @@ def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refresh
     for node in nodes:
         if node.layer.type == "Result":
             continue
-        read = [_value(source, changes) for source in node._sources if source is not None]
-        operands = [value for value in read if value is not None]
-        if len(operands) < len(read):
+        operands = _operands(node, changes)
+        if operands is None:
             return None
         basis = node._basis_of(operands)
         former = node._former_basis
         is_current = former is not None and _is_same_basis(former, basis)
+        if is_current and node._own_values is None:
+            continue
         outputs = node._values if is_current else _infer_within_limits(node, operands)
         if outputs is not None and id(node) in own:
             outputs = _values_for_readers(node, outputs, table)
@@ -320,9 +322,8 @@ def _refresh_all(members: Members, edit: int) -> Refreshed | None:
             continue
         if node.layer.type == "Parameter" and id(node) not in declared:
             return None
-        read = [_value(source, changes) for source in sources if source is not None]
-        operands = [value for value in read if value is not None]
-        if len(operands) < len(read) or not infers_alone(node.layer):
+        operands = _operands(node, changes)
+        if operands is None or not infers_alone(node.layer):
             return None
         basis = node._basis_of(operands)
         if (former := node._former_basis) is not None and _is_same_basis(former, basis):
@@ -342,13 +343,24 @@ def _is_current(node: Node) -> bool:
     return node._is_attached and node._home is not None and node._home.is_plain
 
 
-def _value(
-    source: Output, changes: Mapping[int, tuple[Node, Sequence[Value], Sequence[object]]]
-) -> Value | None:
-    """Return the value of an output; None if it has fewer than that."""
-    change = changes.get(id(source._node))
-    values = source._node._values if change is None else change[1]
-    return values[source._index] if source._index < len(values) else None
+def _operands(
+    node: Node, changes: Mapping[int, tuple[Node, Sequence[Value], Sequence[object]]]
+) -> list[Value] | None:
+    """Return the values that a node reads; None if an operand is an output that another node no longer has."""
+    operands = []
+    for source in node._sources:
+        if source is None:
+            continue
+        producer, index = source._node, source._index
+        change = changes.get(id(producer))
+        values = producer._own_values if change is None else change[1]
+        if values is None:
+            operands.append(producer._value(index))
+        elif index < len(values):
+            operands.append(values[index])
+        else:
+            return None
+    return operands
 
 
 def _is_same_basis(one: Sequence[object], other: Sequence[object]) -> bool:
