@@ -386,7 +386,7 @@ def _infer_simple(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | 
         raise
     except Exception:  # inference as a graph reports the error
         return None
-    return tuple(with_symbols(layer, value) for value in values)
+    return tuple([with_symbols(layer, value) for value in values])
 
 
 def _infer(layer: Layer, inputs: Sequence[Value], report: Diagnostics) -> Inferred:

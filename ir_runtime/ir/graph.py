@@ -45,8 +45,11 @@ files.
 _NO_CONSUMERS: Mapping[int, Mapping[int, Mapping[str, Any]]] = {}
 
 
+_NOTHING: Mapping[str, Never] = MappingProxyType({})
+
+
 def _nothing() -> Mapping[str, Never]:
-    return MappingProxyType({})
+    return _NOTHING
 
 
 class Port(NamedTuple):

@@ -14,6 +14,7 @@ __all__ = ["FLOATS", "Element", "Input", "Output", "bind", "port_at", "promotion
 
 FLOATS = (ElementType.f32, ElementType.f16, ElementType.bf16, ElementType.f64)
 """The floating-point types that operations compute in."""
+_DYNAMIC = ElementType.dynamic
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +80,26 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
         InferenceError: if there are too many or too few inputs, one has a type that is not allowed, or two that
             share a type variable have different ones.
     """
-    required = sum(not (p.optional or p.variadic) for p in ports)
-    if len(inputs) < required or (inputs and port_at(ports, len(inputs) - 1) is None):
-        arity = _arity(ports, required)
-        raise InferenceError(
-            f"takes {arity}, got {len(inputs)}", code=Code.PORT_COUNT, clause=f"the operation takes {arity}"
-        )
+    if len(inputs) != len(ports):
+        required = sum(not (p.optional or p.variadic) for p in ports)
+        if len(inputs) < required or (inputs and port_at(ports, len(inputs) - 1) is None):
+            arity = _arity(ports, required)
+            raise InferenceError(
+                f"takes {arity}, got {len(inputs)}",
+                code=Code.PORT_COUNT,
+                clause=f"the operation takes {arity}",
+            )
     bound: dict[str, ElementType] = {}
-    first: dict[str, str] = {}
+    first: dict[str, int] = {}
     for index, element in enumerate(inputs):
-        port = port_at(ports, index)
-        assert port is not None
-        if element is ElementType.dynamic:
+        port = ports[index] if index < len(ports) else ports[-1]
+        if element is _DYNAMIC:
             continue
-        name, variable = _port_name(port, index), port.element
+        variable = port.element
         if element not in variable.allowed:
             allowed = ", ".join(each.label for each in variable.allowed)
             reason = InferenceError(
-                f"{name} is {element.label}; allowed are {allowed}",
+                f"{_port_name(port, index)} is {element.label}; allowed are {allowed}",
                 code=Code.ELEMENT_TYPE,
                 clause=f"{_clause_name(port)} is {allowed}",
             )
@@ -105,13 +108,16 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
             refuse_to_compute(reason)
         if port.mixed and element in FLOATS and bound.get(variable.name, element) in FLOATS:
             continue
-        first.setdefault(variable.name, name)
-        if bound.setdefault(variable.name, element) is not element and variable.shared:
+        if variable.name not in bound:
+            bound[variable.name], first[variable.name] = element, index
+        elif bound[variable.name] is not element and variable.shared:
+            expected, other = bound[variable.name], first[variable.name]
+            name = _port_name(ports[min(other, len(ports) - 1)], other)
             raise InferenceError(
-                f"{name} is {element.label} where {bound[variable.name].label} is expected, the type of {first[variable.name]}",
+                f"{_port_name(port, index)} is {element.label} where {expected.label} is expected, the type of {name}",
                 code=Code.ELEMENT_TYPE,
                 hint="a Convert layer gives one of them the type of the other",
-                clause=f"{_clause_name(port)} has the type of {first[variable.name]}",
+                clause=f"{_clause_name(port)} has the type of {name}",
             )
     return bound
 

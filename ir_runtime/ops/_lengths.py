@@ -275,9 +275,10 @@ def broadcast_shapes(
     if a.rank is None or b.rank is None:
         return PartialShape.dynamic()
     if a.is_static and b.is_static:  # of most layers, one input has the shape of the output
-        if _fits(b.static, a.static):
+        one, other = a.static, b.static
+        if _fits(other, one):
             return a
-        if _fits(a.static, b.static):
+        if _fits(one, other):
             return b
     rank = max(a.rank, b.rank)
     left = [Dimension(1)] * (rank - a.rank) + list(a)
@@ -295,10 +296,12 @@ def broadcast_shapes(
 
 def _fits(lengths: tuple[int, ...], into: tuple[int, ...]) -> bool:
     """Return whether a tensor is repeated to the lengths of another one."""
+    if lengths == into:
+        return True
     if len(lengths) > len(into):
         return False
-    pairs = zip(lengths, into[len(into) - len(lengths) :], strict=True)
-    return lengths == into or all(own in (1, length) for own, length in pairs)
+    last = into[len(into) - len(lengths) :]
+    return lengths == last or all(own in (1, length) for own, length in zip(lengths, last, strict=True))
 
 
 def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ...errors import IRError, LimitError
 from ...io.reader.source import Weights
 from ...ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ...ir.tensor import Value
-from ..node import GraphNodes, Node, Output, infers_alone
+from ..node import GraphNodes, Node, infers_alone
 
 __all__ = [
     "Members",
@@ -28,6 +28,10 @@ __all__ = [
     "values_of",
     "with_types",
 ]
+
+
+Changes: TypeAlias = dict[int, tuple[Node, Sequence[Value], Sequence[object]]]
+"""New values of nodes and what these follow from, by the identity of the node."""
 
 
 @dataclass(slots=True)
@@ -220,28 +224,29 @@ def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refresh
     ]
     if _is_out_of_order(nodes, own, members, table):
         return None
-    changes: dict[int, tuple[Node, Sequence[Value], Sequence[object]]] = {}
-    for node in nodes:
-        if node.layer.type == "Result":
-            continue
-        operands = _operands(node, changes)
-        if operands is None:
-            return None
-        basis = node._basis_of(operands)
-        former = node._former_basis
-        is_current = former is not None and _is_same_basis(former, basis)
-        if is_current and node._own_values is None:
-            continue
-        outputs = node._values if is_current else _infer_within_limits(node, operands)
-        if outputs is not None and id(node) in own:
-            outputs = _values_for_readers(node, outputs, table)
-        if outputs is None:
-            return None
-        if not is_current:
-            changes[id(node)] = node, outputs, basis
+    changes: Changes = {}
+    if not all(_infer_again(node, changes, own, table) for node in nodes if node.layer.type != "Result"):
+        return None
     for node, values, basis in changes.values():
         node._set_values(values, basis)
     return Refreshed(edit, nodes)
+
+
+def _infer_again(node: Node, changes: Changes, own: Collection[int], table: GraphNodes) -> bool:
+    """Infer a node if its operands or itself have changed; return False if all nodes must be visited."""
+    operands = _operands(node, changes)
+    if operands is None:
+        return False
+    basis, former = node._basis_of(operands), node._former_basis
+    is_current = former is not None and _is_same_basis(former, basis)
+    if is_current and node._own_values is None:
+        return True
+    outputs = node._values if is_current else _infer_within_limits(node, operands)
+    if outputs is not None and id(node) in own:
+        outputs = _values_for_readers(node, outputs, table)
+    if outputs is not None and not is_current:
+        changes[id(node)] = node, outputs, basis
+    return outputs is not None
 
 
 def _is_out_of_order(
@@ -310,7 +315,7 @@ def _refresh_all(members: Members, edit: int) -> Refreshed | None:
     nodes = reachable(members)
     declared = set(map(id, members.parameters))
     done: set[int] = set()
-    changes: dict[int, tuple[Node, Sequence[Value], Sequence[object]]] = {}
+    changes: Changes = {}
     for node in nodes:
         sources, is_as_read = node._sources, True
         for source in sources:
@@ -343,9 +348,7 @@ def _is_current(node: Node) -> bool:
     return node._is_attached and node._home is not None and node._home.is_plain
 
 
-def _operands(
-    node: Node, changes: Mapping[int, tuple[Node, Sequence[Value], Sequence[object]]]
-) -> list[Value] | None:
+def _operands(node: Node, changes: Changes) -> list[Value] | None:
     """Return the values that a node reads; None if an operand is an output that another node no longer has."""
     operands = []
     for source in node._sources:

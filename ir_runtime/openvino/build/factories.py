@@ -42,6 +42,7 @@ NodeInput: TypeAlias = "Node | Output | ArrayLike"
 TypeLike: TypeAlias = "ElementType | str | type | np.dtype[Any]"
 """An element type, its name, or the NumPy or Python type that stands for it."""
 
+_TENSOR = Node | Output
 # OpenVINO's defaults for each spatial axis.
 _PER_AXIS = {"pads_begin": 0, "pads_end": 0, "dilations": 1}
 # Placeholders for omitted optional inputs before given ones: a number of the type of an input.
@@ -74,12 +75,13 @@ def make(
     Raises:
         ValidationError: if inputs or attributes do not fit.
     """
-    filled = _fill_inputs(type, list(inputs))
-    sources = [_name_constant(value, name) for value in with_types(operation_class(type, opset), filled)]
-    return Node.create(type, opset, sources, _per_axis(attributes), name)
+    cls, operands = operation_class(type, opset), _fill_inputs(type, list(inputs))
+    if not all(isinstance(value, _TENSOR) for value in operands):
+        operands = [_name_constant(value, name) for value in with_types(cls, operands)]
+    return Node.create(type, opset, operands, _per_axis(attributes), name)
 
 
-def _fill_inputs(type: str, inputs: list[NodeInput | None]) -> list[NodeInput]:
+def _fill_inputs(type: str, inputs: list[NodeInput | None]) -> Sequence[object]:
     """Drop omitted inputs at the end; replace the others by placeholders."""
     if type == "NonMaxSuppression":
         inputs = [_NO_LIMITS.get(i) if value is None else value for i, value in enumerate(inputs)]
@@ -98,18 +100,18 @@ def _stand_in(type: str, index: int, inputs: Sequence[NodeInput | None]) -> Node
 
 def _name_constant(value: object, name: str | None) -> object:
     """Name a new Constant after the node that it is created for; return tensors unchanged."""
-    if isinstance(value, Node | Output) or name is None:
+    if isinstance(value, _TENSOR) or name is None:
         return value
     node = as_outputs(value)[0].node
     node.set_friendly_name(f"{name}/{node.friendly_name}")
     return node
 
 
-def _per_axis(attributes: Mapping[str, object]) -> dict[str, object]:
-    absent = [name for name in _PER_AXIS if name in attributes and attributes[name] is None]
+def _per_axis(attributes: Mapping[str, object]) -> Mapping[str, object]:
     strides = attributes.get("strides")
-    if not absent or not isinstance(strides, Sized):
-        return dict(attributes)
+    if strides is None or not isinstance(strides, Sized):
+        return attributes
+    absent = [name for name in _PER_AXIS if name in attributes and attributes[name] is None]
     return {**attributes, **{name: [_PER_AXIS[name]] * len(strides) for name in absent}}
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
+from ..._util.forks import cached_by_class
 from ..._util.nearest import did_you_mean, suggestion
 from ..._util.wrong_arguments import ArgumentTypeError
 from ...codes import Code
@@ -33,6 +35,7 @@ __all__ = [
     "new_layer",
     "operation",
     "operation_class",
+    "plain_ports",
     "type_name",
     "unique_name",
 ]
@@ -60,11 +63,21 @@ def unique_name(type: str) -> str:
 def new_layer(op: Operation, inputs: int, name: str) -> Layer:
     """Return a layer for an operation."""
     assert isinstance(op, Op)
-    where, reads = Location(layer=name, operation=op.versioned_name()), tuple(map(PortSpec, range(inputs)))
-    # Inference determines the outputs; mostly, they are the declared ones.
-    is_known = op.name != "Result" and not any(port.variadic for port in op.outputs)
-    gives = tuple(map(PortSpec, range(inputs, inputs + len(op.outputs)))) if is_known else ()
+    where = Location(layer=name, operation=op.versioned_name())
+    reads, gives = plain_ports(0, inputs), plain_ports(inputs, _declared_outputs(type(op)))
     return Layer(-1, name, op.name, f"opset{op.since}", op, where, reads, gives, _texts(op))
+
+
+@lru_cache(256)
+def plain_ports(first: int, count: int) -> tuple[PortSpec, ...]:
+    """Return ports numbered from ``first``, with nothing declared."""
+    return tuple(map(PortSpec, range(first, first + count)))
+
+
+@cached_by_class
+def _declared_outputs(cls: type[Op]) -> int:
+    """Return the number of outputs of a new layer, which is mostly the one that inference determines."""
+    return 0 if cls.name == "Result" or any(port.variadic for port in cls.outputs) else len(cls.outputs)
 
 
 def incomplete(type: str, opset: int) -> Layer:
@@ -95,15 +108,24 @@ def operation(type: str, opset: int | None, attributes: Mapping[str, object]) ->
         ValidationError: if an attribute is unknown, missing or not allowed.
     """
     cls = operation_class(type, opset)
-    payloads = {
-        name: attributes[name] for name, a in cls.schema().items() if a.external and name in attributes
-    }
-    attributes_by_name = {
-        _xml_name(cls, name): _text(value)
-        for name, value in attributes.items()
-        if value is not None and name not in payloads
-    }
-    return cls.parse({**cls.omitted_defaults(attributes_by_name), **attributes_by_name}, **payloads)
+    schema = cls.schema()
+    payloads: dict[str, object] = {}
+    texts: dict[str, str] = {}
+    for name, value in attributes.items():
+        if (attribute := schema.get(name)) is not None and attribute.external:
+            payloads[name] = value
+        elif value is not None:
+            texts[_xml_name(cls, name)] = _text(value)
+    if payloads or not cls.pure:
+        return cls.parse({**cls.omitted_defaults(texts), **texts}, **payloads)
+    return _parse_shared(cls, tuple(texts.items()))  # type: ignore[arg-type]  # a class is hashable
+
+
+@lru_cache(256)
+def _parse_shared(cls: type[Op], texts: tuple[tuple[str, str], ...]) -> Op:
+    """Return an operation without payloads; equal layers share it."""
+    attributes = dict(texts)
+    return cls.parse({**cls.omitted_defaults(attributes), **attributes})
 
 
 def change_attribute(layer: Layer, name: str, value: object) -> Layer:
@@ -181,9 +203,9 @@ def operation_class(type: str, opset: int | None) -> type[Op]:
 
 
 def _xml_name(cls: type[Op], name: str) -> str:
+    if (attribute := cls.schema().get(name)) is not None:
+        return attribute.xml
     names = {key: a.xml for key, a in cls.schema().items()}
-    if name in names:
-        return names[name]
     if name in names.values():
         return name
     hint = did_you_mean(name, names) or f"it has {', '.join(names) or 'none'}"
@@ -194,6 +216,8 @@ def _xml_name(cls: type[Op], name: str) -> str:
 
 def _text(value: object) -> str:
     """Format a value as files do."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, PartialShape):
         return attribute_text(value)
     if isinstance(value, np.ndarray):
@@ -209,5 +233,9 @@ def _text(value: object) -> str:
 
 def _texts(op: Op) -> dict[str, str]:
     """Format all attributes as files do, including defaults but not empty lists."""
-    values = {a.xml: vars(op)[name] for name, a in op.schema().items() if not a.external}
-    return {name: attribute_text(value) for name, value in values.items() if value not in (None, ())}
+    values = vars(op)
+    return {
+        a.xml: attribute_text(values[name])
+        for name, a in op.schema().items()
+        if not a.external and values[name] not in (None, ())
+    }

@@ -363,18 +363,20 @@ class Op:
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
         """Check the inputs against the declaration, then infer the type of each output."""
-        bound = bind(self.inputs, [value.element for value in inputs])
+        bound = bind(self.inputs, [value.type.element for value in inputs])
         result = self.infer(*inputs, **context)
         shapes = result if isinstance(result, tuple) else (result,)
-        return tuple(
+        types = [
             s if isinstance(s, TensorType) else TensorType(self._element(p, bound), s)
             for s, p in zip(shapes, self._output_ports(len(shapes)), strict=False)
-        )
+        ]
+        return tuple(types)
 
     @classmethod
     def _output_ports(cls, count: int) -> tuple[Output, ...]:
         """Return the declared ports of at least ``count`` outputs; a variadic port repeats."""
-        return cls.outputs + cls.outputs[-1:] * (count - len(cls.outputs))
+        declared = cls.outputs
+        return declared if count <= len(declared) else declared + declared[-1:] * (count - len(declared))
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
         """Infer types as `infer_types` does, and propagate the contents of small outputs."""
@@ -387,7 +389,7 @@ class Op:
         with np.errstate(all="ignore"):
             propagated = self.propagate(*inputs)
         contents = propagated if isinstance(propagated, tuple) else (propagated,) * len(types)
-        return tuple(to_value(t, c) for t, c in zip(types, contents, strict=True))
+        return tuple([to_value(t, c) for t, c in zip(types, contents, strict=True)])
 
     @classmethod
     def port_of(cls, index: int) -> Input | None:
@@ -395,12 +397,13 @@ class Op:
         return port_at(cls.inputs, index)
 
     def _element(self, port: Output, bound: Mapping[str, ElementType]) -> ElementType:
-        if isinstance(port.element, ElementType):
-            return port.element
-        if isinstance(port.element, str):
-            element: ElementType = vars(self)[port.element]
+        declared = port.element
+        if isinstance(declared, Element):
+            return bound.get(declared.name, ElementType.dynamic)
+        if isinstance(declared, str):
+            element: ElementType = vars(self)[declared]
             return element
-        return bound.get(port.element.name, ElementType.dynamic)
+        return declared
 
     def _verify(self) -> None:
         try:
