@@ -22,7 +22,7 @@ from ..ir.graph import IO_TYPES, Body, Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.signature import promotions
 from ..ir.tensor import TensorType, Value
-from ..ops.infrastructure.state import ReadValue
+from ..ops.infrastructure import ReadValue
 from .infer import Former, Inferred, infer
 
 __all__ = [

@@ -25,8 +25,7 @@ def ops(name: str | None, as_json: bool) -> None:
 
     NAME is an operation, such as ReduceL2, or one version of it, such as ReduceL2-4.
     """
-    from ..ops._define.describe import record
-    from ..ops._define.page import page
+    from ..ops._define.describe import page, record
 
     selected = _every() if name is None else _find_operations(name)
 

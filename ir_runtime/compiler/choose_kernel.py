@@ -25,7 +25,7 @@ from ..ir.operation import Operation, is_external
 from ..ir.pages import held
 from ..ir.tensor import Array, TensorType, Value
 from ..ops import Op
-from ..ops.infrastructure.ends import Constant
+from ..ops.infrastructure import Constant
 from .program import Group, Options, Program, needed
 from .quantized_weights import unpack
 

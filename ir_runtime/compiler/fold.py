@@ -11,9 +11,9 @@ from ..ir.deferred import DeferredValue
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value, bytes_of
 from ..limits import current
-from ..ops.arithmetic.binary import Multiply, Subtract
-from ..ops.convolution.forward import ForwardConvolution
-from ..ops.infrastructure.ends import Constant
+from ..ops.arithmetic import Multiply, Subtract
+from ..ops.convolution import ForwardConvolution
+from ..ops.infrastructure import Constant
 from ..ops.type import Convert
 from .evaluate import GROWTH, SMALL, TEMPORARY, evaluated, foldable, is_pure, size_of
 from .program import Options, Program

@@ -21,7 +21,7 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.quantized_cache import QuantizedCache, unpacked_shape
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..ops.shape.shape_of import ShapeOfBase
+from ..ops.shape import ShapeOfBase
 from .program import Options, Program
 
 __all__ = [

@@ -20,7 +20,7 @@ from ..ir.quantized_weights import QuantizedWeights
 from ..ir.tensor import Array, Value
 from ..limits import current
 from ..ops.conversion import convert
-from ..ops.infrastructure.ends import Constant
+from ..ops.infrastructure import Constant
 from ..ops.type import Convert
 from .evaluate import evaluated
 from .program import Options, Program, StoredWeights

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Value
-from ..ops.shape.shape_of import ShapeOfBase
+from ..ops.shape import ShapeOfBase
 from .program import Options, Program
 
 __all__ = ["MOST", "dependency_chain", "find_shape_arithmetic"]

@@ -20,8 +20,7 @@ from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 from ..ops import Op, registry
-from ..ops._define.describe import group
-from ..ops._define.examples import recorded
+from ..ops._define.describe import group, recorded
 from .case import Case, Meta
 from .recipe import Feed, Recipe, Step, Unfit, operation_class
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from ..ops.matrix.einsum import ELLIPSIS, parse
+from ..ops.matrix import ELLIPSIS, parse
 
 __all__ = ["PRODUCTS", "RECURRENT", "SAMPLERS", "Terms", "terms_of"]
 

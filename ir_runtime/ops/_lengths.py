@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import mul
 from typing import Literal, TypeAlias
@@ -20,12 +20,15 @@ __all__ = [
     "broadcast_dims",
     "broadcast_onto",
     "broadcast_shapes",
+    "check_at_most",
+    "check_below",
     "check_list",
     "check_one_number",
     "check_scalar",
     "check_vector",
     "common_count",
     "count_of",
+    "fit_axes",
     "length_of",
     "lengths_of",
     "listed",
@@ -391,3 +394,59 @@ def _onto(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
 
 def _stretch(a: Dimension, b: Dimension) -> Dimension | None:
     return a if b.contains(1) else a.merge(b)
+
+
+# Inputs whose known elements must be in a range from 0.
+
+
+def check_below(value: Value, name: str, count: Dimension, things: str) -> None:
+    """Require indices from 0 to below ``count``."""
+    if (wrong := _outside(value, None if count.max is None else count.max - 1)) is not None:
+        raise InferenceError(
+            f"{name} holds {wrong}, but there are {count} {things}, counted from 0",
+            clause=f"{name} is at least 0 and less than the number of {things}",
+        )
+
+
+def check_at_most(value: Value, name: str, most: Dimension, what: str) -> None:
+    """Require numbers up to and including ``most``."""
+    if (wrong := _outside(value, most.max)) is not None:
+        raise InferenceError(
+            f"{name} holds {wrong}; from 0 to {most}, {what}, is expected",
+            clause=f"{name} is at least 0 and at most the maximum, {what}",
+        )
+
+
+def _outside(value: Value, highest: int | None) -> int | None:
+    contents = value.known()
+    if contents is None:
+        return None
+    wrong = contents[contents < 0] if highest is None else contents[(contents < 0) | (contents > highest)]
+    return int(wrong.flat[0]) if wrong.size else None
+
+
+# Inputs with named axes; equal names mean equal lengths.
+
+
+def fit_axes(name: str, axes: Sequence[str], shape: PartialShape, lengths: dict[str, Dimension]) -> None:
+    """Require an input to have these axes, and merge their lengths into ``lengths``.
+
+    >>> lengths = {"time": Dimension(4)}
+    >>> fit_axes("data", ("batch", "time"), PartialShape("2,?"), lengths)
+    >>> lengths
+    {'time': <Dimension: 4>, 'batch': <Dimension: 2>}
+    >>> fit_axes("mask", ("time", "batch"), PartialShape("4,3"), lengths)
+    Traceback (most recent call last):
+    ir_runtime.errors.InferenceError: error[IR301]: mask has shape [4,3]; [time 4, batch 2] is expected
+      clause: mask has the shape [time, batch], with the same lengths as other inputs
+    """
+    if shape.rank is None:
+        return
+    merged = [d.merge(lengths.get(a, d)) for a, d in zip(axes, shape, strict=False)]
+    if len(axes) != shape.rank or None in merged:
+        expected = ", ".join(f"{axis} {lengths[axis]}" if axis in lengths else axis for axis in axes)
+        raise InferenceError(
+            f"{name} has shape {shape}; [{expected}] is expected",
+            clause=f"{name} has the shape [{', '.join(axes)}], with the same lengths as other inputs",
+        )
+    lengths |= {axis: dim for axis, dim in zip(axes, merged, strict=True) if dim is not None}

@@ -8,7 +8,7 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime.ops.activation.clipped import ReLU
+from ir_runtime.ops.activation import ReLU
 
 
 def model() -> ir.Model:

@@ -34,7 +34,7 @@ from ir_runtime.ir.element import pack
 from ir_runtime.ir.quantized_weights import QuantizedWeights
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType, Value
-from ir_runtime.ops.matrix.matmul import MatMul
+from ir_runtime.ops.matrix import MatMul
 
 ZEROS = [
     *((E.u4, zero) for zero in (0, 1, 8, 15)), *((E.u8, zero) for zero in (0, 1, 128, 255)), (E.i4, 8), (E.i8, 128),

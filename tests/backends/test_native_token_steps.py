@@ -18,7 +18,7 @@ from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.quantized_weights import QuantizedWeights
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType, Value
-from ir_runtime.ops.matrix.matmul import MatMul
+from ir_runtime.ops.matrix import MatMul
 
 pytestmark = pytest.mark.skipif("native" not in available(), reason="native is not installed")
 

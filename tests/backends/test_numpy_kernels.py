@@ -16,7 +16,7 @@ from ir_runtime.backends.numpy.kernels import matmul, sdpa
 from ir_runtime.backends.numpy.math import gemm
 from ir_runtime.backends.numpy.parallel import multithreaded_blas
 from ir_runtime.ir.tensor import Value
-from ir_runtime.ops.activation.smooth import Sigmoid, Swish
+from ir_runtime.ops.activation import Sigmoid, Swish
 
 pytestmark = pytest.mark.usefixtures("one_and_three_threads")
 

@@ -19,7 +19,7 @@ from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType, Value
 from ir_runtime.limits import Limits, within
 from ir_runtime.ops.conversion import convert
-from ir_runtime.ops.matrix.matmul import MatMul
+from ir_runtime.ops.matrix import MatMul
 
 ELEMENTS = [E.u4, E.i4, E.u2, E.u8, E.i8, E.nf4, E.f4e2m1]
 # Outputs, inputs, and inputs of a group: odd ones, several panels of columns, groups of several runs.

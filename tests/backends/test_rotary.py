@@ -18,7 +18,7 @@ from ir_runtime.backends.native.kernels.rotary import match_rotary
 from ir_runtime.backends.numpy import backend as numpy
 from ir_runtime.ir.tensor import Array
 from ir_runtime.openvino.compiling import fusions_of
-from ir_runtime.ops.arithmetic.binary import Add
+from ir_runtime.ops.arithmetic import Add
 
 BACKENDS = [name for name in available() if name != "reference"]
 WIDTH, HALF = 8, 4

@@ -12,9 +12,8 @@ import pytest
 from click.testing import Result
 
 from ir_runtime.ops import Input, Op, Output, attr, op, registry
-from ir_runtime.ops._define.describe import SPECIFICATION, link, record, source
+from ir_runtime.ops._define.describe import SPECIFICATION, link, page, record, source
 from ir_runtime.ops._define.operation import T_FLOAT, T_INDEX
-from ir_runtime.ops._define.page import page
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]

@@ -13,8 +13,8 @@ from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.ir.graph import Layer
 from ir_runtime.ir.operation import Operation
 from ir_runtime.ir.tensor import Value
-from ir_runtime.ops.activation.clipped import PReLU
-from ir_runtime.ops.arithmetic.unary import Negative
+from ir_runtime.ops.activation import PReLU
+from ir_runtime.ops.arithmetic import Negative
 
 
 def with_slopes(element: str) -> Ours:

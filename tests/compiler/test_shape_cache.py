@@ -13,7 +13,7 @@ from ir_runtime.backends import available
 from ir_runtime.compiler.match import KEPT, REMEMBERED, ShapeCache
 from ir_runtime.compiler.shape_arithmetic import MOST
 from ir_runtime.ir.tensor import Array
-from ir_runtime.ops.shape.shape_of import ShapeOf
+from ir_runtime.ops.shape import ShapeOf
 
 backends = pytest.mark.parametrize("backend", [name for name in available() if name != "reference"])
 

@@ -10,8 +10,8 @@ import numpy as np
 from ir_runtime.conformance.case import Case
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ops import Op, registry
-from ir_runtime.ops._define.clauses import clauses
 from ir_runtime.ops._define.describe import group
+from ir_runtime.ops._define.operation import clauses
 
 __all__ = ["Coverage"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from harness.clauses import violations
 
 from ir_runtime.conformance.case import Case
-from ir_runtime.ops._define.clauses import cite
+from ir_runtime.ops._define.operation import cite
 
 __all__ = ["refusal_cases"]
 

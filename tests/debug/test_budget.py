@@ -28,7 +28,7 @@ from ir_runtime.debug.quantized_model import _before_rounding
 from ir_runtime.debug.schemes import PRECISIONS
 from ir_runtime.ir.element import ElementType as Type
 from ir_runtime.ir.tensor import Array
-from ir_runtime.ops.convolution import forward as op_forward
+from ir_runtime.ops import convolution as op_forward
 
 
 @pytest.mark.parametrize("to", PRECISIONS)

@@ -15,8 +15,7 @@ from ir_runtime.codes import Code
 from ir_runtime.explanations import explanation
 from ir_runtime.guides import guides
 from ir_runtime.ops import Op, registry
-from ir_runtime.ops._define.describe import TESTED_AGAINST, group, summary
-from ir_runtime.ops._define.page import page
+from ir_runtime.ops._define.describe import TESTED_AGAINST, group, page, summary
 
 __all__ = ["Page", "Section", "sections"]
 

@@ -31,6 +31,7 @@ from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Op, registry
 from ir_runtime.ops._define.attributes import Attribute
 from ir_runtime.ops._define.describe import group
+from ir_runtime.ops._define.operation import clauses as numbered
 
 __all__ = ["Site", "Violation", "clauses", "index", "sites", "unrefused", "violated", "violations"]
 
@@ -124,7 +125,7 @@ def _patterns(node: ast.expr) -> Iterator[str]:
 
 
 def index() -> dict[str, list[str]]:
-    """The clauses of each operation, in the order of its declaration: what ``_clauses.json`` holds."""
+    """The clauses of each operation, in the order of their numbers: what ``_clauses.json`` holds."""
     return {
         cls.versioned_name(): [violation.clause for violation in violations(cls.versioned_name())]
         for cls in registry
@@ -148,7 +149,7 @@ def unrefused() -> list[Site]:
 
 @cache
 def violations(operation: str) -> Sequence[Violation]:
-    """A violation of each clause of an operation that some layer violates, in the order of its declaration."""
+    """A violation of each clause of an operation that some layer violates, in the order of their numbers."""
     (cls,) = (cls for cls in registry if cls.versioned_name() == operation)
     found: dict[str, Violation] = {}
     for refusal in _candidates(cls):
@@ -159,7 +160,7 @@ def violations(operation: str) -> Sequence[Violation]:
                 found[clause] = violation
     for violation in _of_nets().get(operation, ()):
         found.setdefault(violation.clause, violation)
-    return sorted(found.values(), key=lambda violation: _place(cls, violation.clause))
+    return sorted(found.values(), key=lambda violation: _rank(cls, violation.clause))
 
 
 def violated(refusal: Refusal) -> str:
@@ -187,6 +188,12 @@ def _size(values: Sequence[Value]) -> int:
 
 def _without_number(clause: str) -> str:
     return re.sub(r"^\w+-\d+ C\d+: ", "", clause)
+
+
+def _rank(cls: type[Op], clause: str) -> tuple[object, ...]:
+    """Clauses keep their numbers wherever their checks are moved; new ones follow in the order of declaration."""
+    listed = list(numbered(cls.versioned_name()))
+    return (listed.index(clause) if clause in listed else len(listed), *_place(cls, clause))
 
 
 def _place(cls: type[Op], clause: str) -> tuple[object, ...]:

@@ -121,6 +121,9 @@ def _operations() -> str:
     package = ir_runtime.ops
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)
+    registry._imported.update(
+        registry._modules
+    )  # the list may name modules that were moved since it was written
     found = []
     for spelling, name in sorted(registry._names.items()):
         modules = {cls.__module__.partition(f"{package.__name__}.")[2] for cls in registry.versions(name)}

@@ -24,7 +24,7 @@ from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
-from ir_runtime.ops.infrastructure.ends import Constant
+from ir_runtime.ops.infrastructure import Constant
 
 __all__ = [
     "Feed",

@@ -8,7 +8,7 @@ import ir_runtime as ir
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ops import Op, op, registry
-from ir_runtime.ops.infrastructure.ends import Parameter
+from ir_runtime.ops.infrastructure import Parameter
 
 FOLDER = "messages"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
+
+import networkx as nx
 
 __all__ = ["ROOMS", "other_tests", "related_tests", "samples_of"]
 
@@ -72,12 +75,14 @@ def _imports(text: str, dotted: str) -> bool:
 def samples_of(tests: Path, module: Path, scope: tuple[str, ...]) -> list[str]:
     """Return arguments of pytest for the samples of an operation.
 
-    Where the place is in none, those of the operations of its module are run, or else of the modules that import it.
+    Where the place is in none, those of the operations of its module that use it are run, or else of the modules that
+    import it.
     """
     if module.parts[0] != "ops":
         return []
     package = tests.parent / "ir_runtime"
-    types = _operations((package / module).read_text())
+    source = (package / module).read_text()
+    types = (_users(source, scope[0]) if scope else []) or _operations(source)
     inside = [name for name in types if name in scope]
     chosen = " or ".join(
         f"{name}-" for name in inside or types[:6] or _served(package, module)[:6] or _TYPICAL
@@ -88,6 +93,33 @@ def samples_of(tests: Path, module: Path, scope: tuple[str, ...]) -> list[str]:
 def _operations(source: str) -> list[str]:
     """Return the operations that a module defines."""
     return list(dict.fromkeys(re.findall(r'@op\(\s*"(\w+)-\d+', source)))
+
+
+def _users(source: str, name: str) -> list[str]:
+    """Return the operations of a module that use a definition of its top level, directly or by others."""
+    definitions = {
+        node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    }
+    uses = nx.DiGraph(
+        (user, used.id)
+        for user, node in definitions.items()
+        for used in ast.walk(node)
+        if isinstance(used, ast.Name) and used.id in definitions.keys() - _locals(node)
+    )
+    users = {name, *(nx.ancestors(uses, name) if name in uses else ())}
+    texts = (
+        ast.get_source_segment(source, decorator) or ""
+        for user in definitions
+        if user in users
+        for decorator in definitions[user].decorator_list
+    )
+    return list(dict.fromkeys(operation for text in texts for operation in _operations(f"@{text}")))
+
+
+def _locals(node: ast.AST) -> set[str]:
+    """Return the names that are assigned somewhere inside a definition, and the parameters."""
+    stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return stored | {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
 
 
 def _served(package: Path, module: Path) -> list[str]:

@@ -60,7 +60,7 @@ def test_a_mutant_is_a_program_that_differs_in_its_line() -> None:
 @pytest.mark.parametrize(
     ("module", "scope", "test"),
     [
-        ("ops/movement/pad.py", ("PadBase", "_length"), "ops/test_movement_rest.py"),
+        ("ops/movement/extend.py", ("PadBase", "_length"), "ops/test_movement_rest.py"),
         ("ops/_define/operation.py", ("Registry", "add"), "ops/test_contract.py"),
         ("analysis/cost/counting.py", ("_Walk",), "analysis/test_cost.py"),
         ("compiler/match.py", ("ShapeCache",), "compiler/test_shape_cache.py"),
@@ -79,8 +79,8 @@ def test_every_part_has_tests(room: str) -> None:
 
 
 def test_samples_of_an_operation_are_run() -> None:
-    arguments = samples_of(TESTS, Path("ops/shape/squeeze.py"), ("Unsqueeze", "infer"))
+    arguments = samples_of(TESTS, Path("ops/shape.py"), ("Unsqueeze", "infer"))
     assert arguments[-1] == "Unsqueeze-"
     assert all(Path(file).exists() for file in arguments[:-2])
-    assert samples_of(TESTS, Path("ops/detection/bins.py"), ("bins",))[-1] == "ROIPooling- or PSROIPooling-"
+    assert samples_of(TESTS, Path("ops/detection/regions.py"), ("bins",))[-1] == "ROIPooling-"
     assert samples_of(TESTS, Path("executor/plan.py"), ("ExecutionPlan",)) == []

@@ -131,7 +131,7 @@ import sys, ir_runtime.opset13 as ops
 assert "numpy" not in sys.modules
 ops.relu
 assert "relu" in vars(ops) and "tanh" not in vars(ops)
-assert "ir_runtime.ops.detection.proposal" not in sys.modules
+assert "ir_runtime.ops.detection.proposals" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -12,9 +12,7 @@ from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Value, objects
 from ir_runtime.ops import Op
-from ir_runtime.ops.activation.clipped import Clamp, Identity, PReLU, ReLU
-from ir_runtime.ops.activation.smooth import Selu, Swish
-from ir_runtime.ops.activation.softmax import SoftMax
+from ir_runtime.ops.activation import Clamp, Identity, PReLU, ReLU, Selu, SoftMax, Swish
 
 
 def infer(op: Op, *shapes: str) -> PartialShape:

@@ -11,9 +11,8 @@ from harness.sample import named_samples
 
 import ir_runtime as ov
 from ir_runtime.ops import Op, registry
-from ir_runtime.ops._define.clauses import cite, clauses
-from ir_runtime.ops._define.describe import group, record
-from ir_runtime.ops._define.page import page
+from ir_runtime.ops._define.describe import group, page, record
+from ir_runtime.ops._define.operation import cite, clauses
 
 OURS = [cls for cls in registry if group(cls)]
 # A model has a violation of each of these only while it runs.
@@ -44,7 +43,7 @@ def numbered() -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.parametrize("operation", SOME)
-def test_the_numbers_are_those_of_the_declaration(operation: str) -> None:
+def test_the_numbers_are_those_of_the_index(operation: str) -> None:
     """`make index` writes them anew."""
     assert [violation.clause for violation in violations(operation)] == list(clauses(operation))
 

@@ -14,9 +14,13 @@ from ir_runtime.ir.dimension import Symbol
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import Dimension, PartialShape
 from ir_runtime.ir.tensor import Value
-from ir_runtime.ops.convolution.backward import ConvolutionBackpropData, GroupConvolutionBackpropData
-from ir_runtime.ops.convolution.deformable import DeformableConvolution8
-from ir_runtime.ops.convolution.forward import Convolution, GroupConvolution
+from ir_runtime.ops.convolution import (
+    Convolution,
+    ConvolutionBackpropData,
+    DeformableConvolution8,
+    GroupConvolution,
+    GroupConvolutionBackpropData,
+)
 
 F32 = ElementType.f32
 

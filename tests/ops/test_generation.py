@@ -11,8 +11,7 @@ from ir_runtime.ir.dimension import Dimension, Interval, Symbol
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Value, objects
-from ir_runtime.ops.generation.eye import Eye
-from ir_runtime.ops.generation.range import Range4
+from ir_runtime.ops.generation import Eye, Range4
 
 
 def number(n: Any) -> Value:

@@ -13,9 +13,7 @@ from ir_runtime.ir.dimension import Dimension
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Value, objects
-from ir_runtime.ops.image.colors import I420toRGB, NV12toRGB, RGBtoNV12
-from ir_runtime.ops.image.grid_sample import GridSample
-from ir_runtime.ops.image.interpolate import Interpolate4, Interpolate11
+from ir_runtime.ops.image import GridSample, I420toRGB, Interpolate4, Interpolate11, NV12toRGB, RGBtoNV12
 
 SIZES = Interpolate11(mode="linear", shape_calculation_mode="sizes")
 SCALES = Interpolate11(mode="linear", shape_calculation_mode="scales")

@@ -11,9 +11,7 @@ from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Value
-from ir_runtime.ops.matrix.einsum import Einsum
-from ir_runtime.ops.matrix.inverse import Inverse
-from ir_runtime.ops.matrix.matmul import MatMul
+from ir_runtime.ops.matrix import Einsum, Inverse, MatMul
 
 
 def product(a: str, b: str, **attributes: bool) -> PartialShape:

@@ -20,7 +20,7 @@ import ir_runtime
 from ir_runtime.ir.dimension import Dimension
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Value
-from ir_runtime.ops.convolution.forward import GroupConvolution
+from ir_runtime.ops.convolution import GroupConvolution
 
 Model = tuple[bytes, bytes]
 

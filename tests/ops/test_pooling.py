@@ -12,8 +12,7 @@ from harness.sample import value
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Value
-from ir_runtime.ops.pooling.adaptive import AdaptiveAvgPool, AdaptiveMaxPool
-from ir_runtime.ops.pooling.windowed import AvgPool14, AvgPool16, MaxPool14, Pooling
+from ir_runtime.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool14, Pooling
 
 
 def plain(*kernel: int, **changed: Any) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from harness.sample import numbers, value
 from ir_runtime.ir.dimension import Dimension
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.tensor import Value, objects
-from ir_runtime.ops.generation.multinomial import Multinomial
-from ir_runtime.ops.generation.random_uniform import RandomUniform
+from ir_runtime.ops.generation import Multinomial, RandomUniform
 from ir_runtime.ops.kernels.random import mersenne_twister, mersenne_twister_of_sequence, philox
 
 LIMITS = np.float32(0), np.float32(1)

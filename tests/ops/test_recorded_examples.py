@@ -8,9 +8,7 @@ from harness.examples import EXAMPLE_MODELS, examples
 
 import ir_runtime as ir
 from ir_runtime.ops import Op, registry
-from ir_runtime.ops._define.describe import group
-from ir_runtime.ops._define.examples import recorded
-from ir_runtime.ops._define.page import page
+from ir_runtime.ops._define.describe import group, page, recorded
 
 alone = [cls for cls in registry if group(cls) and cls.versioned_name() not in EXAMPLE_MODELS]
 versions = pytest.mark.parametrize("cls", alone, ids=lambda cls: cls.versioned_name())

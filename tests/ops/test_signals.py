@@ -11,8 +11,7 @@ from harness.sample import numbers, value
 from ir_runtime.ir.dimension import Dimension, Interval, Symbol
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.tensor import Value, objects
-from ir_runtime.ops.signals.fourier import DFT, IRDFT, RDFT, FourierTransform
-from ir_runtime.ops.signals.frames import ISTFT, STFT
+from ir_runtime.ops.signals import DFT, IRDFT, ISTFT, RDFT, STFT, FourierTransform
 
 
 def known(x: Any) -> Value:

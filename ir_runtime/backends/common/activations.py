@@ -10,23 +10,28 @@ import numpy as np
 
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
-from ...ops.activation.clipped import Clamp, HSigmoid, HSwish, PReLU, ReLU
-from ...ops.activation.smooth import Exp, Gelu, Gelu2, Sigmoid, Swish
-from ...ops.arithmetic.trigonometry import (
+from ...ops.activation import Clamp, Exp, Gelu, Gelu2, HSigmoid, HSwish, PReLU, ReLU, Sigmoid, Swish
+from ...ops.arithmetic import (
+    Abs,
     Acos,
     Acosh,
     Asin,
     Asinh,
     Atan,
     Atanh,
+    Ceiling,
     Cos,
     Cosh,
+    Floor,
+    Log,
+    Negative,
+    Sign,
     Sin,
     Sinh,
+    Sqrt,
     Tan,
     Tanh,
 )
-from ...ops.arithmetic.unary import Abs, Ceiling, Floor, Log, Negative, Sign, Sqrt
 from .blas import AVX512
 from .layout import repeat_row
 

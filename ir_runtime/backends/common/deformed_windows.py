@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir.tensor import Array, Value
-from ...ops.convolution.deformable import DeformableConvolutionBase
+from ...ops.convolution import DeformableConvolutionBase
 from .layout import is_f32
 
 __all__ = ["filters_of"]

@@ -12,8 +12,7 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
-from ...ops.matrix.einsum import ELLIPSIS, Einsum, parse
-from ...ops.matrix.matmul import MatMul
+from ...ops.matrix import ELLIPSIS, Einsum, MatMul, parse
 from ..core.backend import Backend
 from ..core.kernel import Kernel, KernelTemplate
 from .layout import is_f32

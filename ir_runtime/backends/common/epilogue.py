@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
-from ...ops.arithmetic.binary import Add, Divide, Maximum, Minimum, Multiply, Subtract
+from ...ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Subtract
 from ...ops.elementwise import Binary
 from ...ops.quantization import FakeQuantize
 from .. import Kernel, KernelTemplate

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...ir.tensor import Array
-from ...ops.detection.bins import round_half_away
-from ...ops.detection.roi_pooling import PSROIPooling, ROIPooling
+from ...ops.detection.regions import PSROIPooling, ROIPooling, round_half_away
 
 __all__ = ["Bins", "largest_bins", "mean_bins", "regions_of"]
 

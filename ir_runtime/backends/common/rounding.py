@@ -10,7 +10,7 @@ from ...ir.element import ElementType as E
 from ...ir.quantized_weights import QuantizedWeights
 from ...ir.tensor import Array, Value
 from ...ops.conversion import convert
-from ...ops.matrix.matmul import MatMul
+from ...ops.matrix import MatMul
 
 __all__ = ["ROUNDINGS", "Rounding", "dequantized_table", "is_exact", "quantized_operand"]
 

@@ -17,9 +17,8 @@ from ...ir.dimension import Dimension
 from ...ir.graph import Layer, Port
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array
-from ...ops.activation.softmax import SoftMax
-from ...ops.matrix.einsum import Einsum
-from ...ops.matrix.matmul import MatMul
+from ...ops.activation import SoftMax
+from ...ops.matrix import Einsum, MatMul
 from .. import Fusion, Kernel, MatchContext, Refusal
 from ..common.einsum import einsum_product
 from ..common.layout import is_f32

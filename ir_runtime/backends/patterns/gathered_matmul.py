@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ...ir.element import ElementType
 from ...ir.graph import Layer, Port
 from ...ir.tensor import Array, Value
-from ...ops.matrix.matmul import MatMul
+from ...ops.matrix import MatMul
 from ...ops.movement.gather import GatherBase
 from .. import MatchContext, Refusal
 from ..common.layout import is_f32

@@ -15,11 +15,11 @@ import numpy as np
 from ...ir.deferred import DeferredValue
 from ...ir.graph import Layer, Port
 from ...ir.tensor import Array
-from ...ops.activation.clipped import Clamp, ReLU
-from ...ops.arithmetic.binary import Add, Multiply, Subtract
-from ...ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
+from ...ops.activation import Clamp, ReLU
+from ...ops.arithmetic import Add, Multiply, Subtract
+from ...ops.convolution import Convolution, ForwardConvolution, GroupConvolution
 from ...ops.elementwise import Binary
-from ...ops.pooling.windowed import MaxPool1, MaxPool8, MaxPool14
+from ...ops.pooling import MaxPool1, MaxPool8, MaxPool14
 from ...ops.quantization import FakeQuantize
 from .. import MatchContext
 from ..common.fake_quantize import QuantizeParameter, quantize_parameters

@@ -29,7 +29,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType
 from ...limits import DEFAULT, Limits
 from ...ops import registry
-from ...ops.infrastructure.ends import Constant, Parameter, Result
+from ...ops.infrastructure import Constant, Parameter, Result
 from .document import Document, Element, parse
 from .layers import LayerReader, with_outputs
 from .ports import check_size, read_edges

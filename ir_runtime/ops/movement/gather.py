@@ -1,18 +1,113 @@
-"""Gather: slices of a tensor at indices along an axis."""
+"""Gather: elements and slices of a tensor at given indices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
 
 from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import T_ANY, T_AXIS, T_INDEX, Input, Op, Output, attr, op
-from .._lengths import normalize_axis
-from ._indices import one_axis, outside
+from .._define.operation import (
+    SIGNED,
+    T_ANY,
+    T_AXIS,
+    T_INDEX,
+    T_INDEX_64,
+    Element,
+    Input,
+    Op,
+    Output,
+    T,
+    attr,
+    check_index_types,
+    op,
+)
+from .._lengths import broadcast_dims, check_scalar, check_vector, normalize_axis
+
+# Indices into tensors: negative ones count from the end, those out of range are refused.
+
+
+def outside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> str:
+    """Return a message about known indices out of range, or an empty string."""
+    if indices is None or length.max is None:
+        return ""
+    low = -length.max if negative else 0
+    wrong = indices[(indices < low) | (indices >= length.max)]
+    if not wrong.size:
+        return ""
+    if not length.max:
+        return f"indices holds {wrong.flat[0]}, but axis {axis} of data has length 0"
+    return (
+        f"indices holds {wrong.flat[0]}, which is out of range for axis {axis} of data: {low} to {length.max - 1} are "
+        f"allowed"
+    )
+
+
+def check_inside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> None:
+    """Refuse indices outside an axis of data for all of its possible lengths.
+
+    Raises:
+        InferenceError: if one is known to be outside ``[-length, length - 1]``, or ``[0, length - 1]``.
+    """
+    if problem := outside(indices, length, axis, negative):
+        raise InferenceError(
+            problem,
+            clause=f"each of the indices is inside its axis of data{', counted from the end if negative' if negative else ''}",
+        )
+
+
+def check_tuples(indices: Array | None, lengths: Sequence[Dimension], first: int = 0) -> None:
+    """Refuse tuples of indices, along the last axis, outside axes of data from ``first`` on."""
+    for place, length in enumerate(lengths if indices is not None else ()):
+        assert indices is not None
+        check_inside(indices[..., place], length, first + place)
+
+
+def positions(indices: Array, length: int, axis: int, negative: bool = True) -> Array:
+    """Return indices into an axis of ``length``, counted from the front.
+
+    Raises:
+        InferenceError: if one is out of range.
+    """
+    check_inside(indices, Dimension(length), axis, negative)
+    result = indices.astype(np.int64)
+    return np.where(result < 0, result + length, result)
+
+
+def flat_positions(indices: Array, lengths: Sequence[int], first: int = 0) -> Array:
+    """Convert tuples of indices, along the last axis, to positions in a flattened tensor of ``lengths``.
+
+    The lengths are those of axes of data from ``first`` on.
+    """
+    flat = np.zeros(indices.shape[:-1], np.int64)
+    for axis, length in enumerate(lengths):
+        flat = flat * length + positions(indices[..., axis], length, first + axis)
+    return flat
+
+
+def axis_input(axis: Value, rank: int | None) -> int | None:
+    """Return the axis given by an input, counted from the front, if it and the rank are known."""
+    one_axis(axis)
+    values = axis.ints()
+    return None if values is None or rank is None else normalize_axis(values[0], rank)
+
+
+def one_axis(axis: Value) -> None:
+    """Require a scalar or a 1-D tensor of one number."""
+    if axis.shape.rank is not None and (axis.shape.rank > 1 or not axis.count.contains(1)):
+        raise InferenceError(
+            f"axis must be a scalar or one number, not of shape {axis.shape}",
+            clause="axis is a scalar or one number",
+        )
+
+
+# Gather: slices of a tensor at indices along an axis.
 
 
 class GatherBase(Op):
@@ -131,3 +226,281 @@ class Gather7(Gather):
 @op("Gather-1")
 class Gather1(GatherBase):
     """Slices of ``data`` along ``axis`` at ``indices``, without a batch."""
+
+
+# GatherElements, GatherND and GatherTree: gathering by tensors of indices.
+
+
+@op("GatherElements-6")
+class GatherElements(Op):
+    """Elements of ``data`` at the positions in ``indices`` along ``axis``.
+
+    Negative indices count from the end. The page has none, and the reference refuses them; converters
+    from ONNX write them, and the plugin takes them.
+    """
+
+    bounded = True
+    flops_per_element = 0
+
+    data = Input(T_ANY, "tensor to take from")
+    indices = Input(T_INDEX_64, "shaped as data but along axis")
+    gathered = Output(T_ANY, "of the shape of indices")
+
+    axis: int = attr(
+        default_with_warning="0", doc="axis that the indices count along; a negative one counts from the end"
+    )
+
+    symbolic = True
+
+    def infer(self, data: Value, indices: Value) -> PartialShape:
+        for name, shape in (("data", data.shape), ("indices", indices.shape)):
+            if shape.rank == 0:
+                raise InferenceError(
+                    f"{name} is a scalar; at least one axis is expected",
+                    clause=f"{name} has at least one axis",
+                )
+        if data.shape.rank is None:
+            return indices.shape
+        axis = normalize_axis(self.axis, data.shape.rank)
+        expected = data.shape.replace({axis: -1})
+        merged = indices.shape.merge(expected)
+        check_inside(indices.known(), data.shape[axis], axis)
+        if merged is None:
+            raise InferenceError(
+                f"indices has shape {indices.shape}; data {data.shape} asks for {expected}, which may differ "
+                f"from it along axis {axis} only",
+                clause="indices has the shape of data, but for the axis",
+            )
+        return merged
+
+    def evaluate(self, data: Array, indices: Array) -> Array:
+        axis = self.axis % data.ndim
+        return np.take_along_axis(data, positions(indices, data.shape[axis], axis), axis)
+
+
+class GatherNDBase(Op):
+    """Base of the versions of GatherND. Negative indices count from the end."""
+
+    bounded = True
+    flops_per_element = 0
+
+    data = Input(T_ANY, "tensor to take from")
+    indices = Input(T_INDEX, "tuples along the last axis, each naming an element or a slice of data")
+    gathered = Output(T_ANY, "the slices, arranged as the tuples were")
+
+    batch_dims: int = attr(0, ge=0, doc="how many leading axes data and indices have in common")
+
+    symbolic = True
+
+    def infer(self, data: Value, indices: Value) -> PartialShape:
+        batch = self.batch_dims
+        for name, value in (("data", data), ("indices", indices)):
+            if value.shape.rank is not None and value.shape.rank <= batch:
+                raise InferenceError(
+                    f"{name} has shape {value.shape}, with batch_dims {batch}; at least {batch + 1} axes are expected",
+                    clause=f"{name} has more axes than batch_dims",
+                )
+        if data.shape.rank is None or indices.shape.rank is None or indices.shape[-1].is_dynamic:
+            return PartialShape.dynamic()
+        selected = batch + int(indices.shape[-1])
+        if selected > data.shape.rank:
+            raise InferenceError(
+                f"indices {indices.shape} has length {selected - batch} along its last axis, and so names {selected - batch} axes of "
+                f"data {data.shape}{f' after the first {batch} of batch_dims' if batch else ''}, which has rank {data.shape.rank}",
+                clause="the last axis of indices names at most all axes of data after the batch",
+            )
+        check_tuples(indices.known(), data.shape[batch:selected], batch)
+        common = []
+        for x, y in zip(data.shape[:batch], indices.shape[:batch], strict=True):
+            if (dim := broadcast_dims(x, y)) is None:
+                raise InferenceError(
+                    f"data {data.shape} and indices {indices.shape} differ in the axes of the batch, which "
+                    f"batch_dims {batch} says they share: {x} meets {y}",
+                    clause="data and indices have equal lengths along the axes of the batch",
+                )
+            common.append(dim)
+        return PartialShape([*self.arrange(common), *indices.shape[batch:-1], *data.shape[selected:]])
+
+    def arrange(self, batch: list[Dimension]) -> list[Dimension]:
+        """Return the batch axes of the output."""
+        return batch
+
+    def evaluate(self, data: Array, indices: Array) -> Array:
+        shape = self.infer(Value.constant(data), Value.constant(indices)).static
+        split, selected = self.batch_dims, self.batch_dims + indices.shape[-1]
+        batch = np.broadcast_shapes(data.shape[:split], indices.shape[:split])
+        entries, tuples = math.prod(batch), math.prod(indices.shape[split:-1])
+        places = flat_positions(indices, data.shape[split:selected], split)
+        places = np.broadcast_to(places, batch + indices.shape[split:-1]).reshape(entries, tuples)
+        slices = np.broadcast_to(data, batch + data.shape[split:])
+        slices = slices.reshape(entries, math.prod(data.shape[split:selected]), *data.shape[selected:])
+        return np.asarray(slices[np.arange(entries)[:, None], places].reshape(shape))
+
+
+@op("GatherND-5")
+class GatherND5(GatherNDBase):
+    """Slices of ``data`` at the index tuples in ``indices``; batch axes are merged."""
+
+    def arrange(self, batch: list[Dimension]) -> list[Dimension]:
+        return [Dimension.of(math.prod(batch[1:], start=batch[0]))] if batch else []
+
+
+@op("GatherND-8")
+class GatherND8(GatherNDBase):
+    """Slices of ``data`` at the index tuples in ``indices``.
+
+    The page lets axes of the batch broadcast. OpenVINO 2026.4 still asks for equal ones.
+    """
+
+
+@op("GatherTree-1")
+class GatherTree(Op):
+    """Tokens of each beam, traced from its last step back through its parents."""
+
+    flops_per_element = 0
+
+    step_ids = Input(T, "[time, batch, beam]: the token chosen at each step")
+    parent_ids = Input(T, "[time, batch, beam]: the beam that a step continues")
+    max_seq_len = Input(T, "[batch]: how many steps there are")
+    end_token = Input(T, "scalar: the token that ends a sequence, and fills the rest")
+    final_ids = Output(T, "[time, batch, beam]: whole sequences")
+
+    def infer(self, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value) -> PartialShape:
+        check_scalar(end_token, "end_token")
+        check_vector(max_seq_len, "max_seq_len")
+        shape = step_ids.shape.merge(parent_ids.shape)
+        if shape is None or shape.rank not in (None, 3):
+            raise InferenceError(
+                f"step_ids has shape {step_ids.shape}, parent_ids {parent_ids.shape}; both must be "
+                f"[time, batch, beam], of equal lengths",
+                clause="step_ids and parent_ids are [time, batch, beam], of equal lengths",
+            )
+        if shape.rank is None:
+            return shape
+        if (batch := shape[1].merge(max_seq_len.count)) is None:
+            raise InferenceError(
+                f"max_seq_len has length {max_seq_len.count}, but step_ids {shape} has a batch of {shape[1]}",
+                clause="max_seq_len has a number for each batch entry",
+            )
+        return shape.replace({1: batch})
+
+    def audit(self, *inputs: Value) -> Iterator[str]:
+        """Yield a message about invalid parents that a sequence reaches."""
+        _, parent_ids, max_seq_len, _ = inputs
+        parents, lengths = parent_ids.known(), max_seq_len.known()
+        if parents is None or lengths is None:
+            return
+        steps = np.arange(len(parents))[:, None, None]
+        beams = parents.shape[2]
+        wrong = parents[(steps > 0) & (steps < lengths[:, None]) & ((parents < 0) | (parents >= beams))]
+        if wrong.size:
+            yield _no_beam(wrong[0], beams)
+
+    def evaluate(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:
+        final = np.full_like(step_ids, end_token)
+        steps, batch, beams = step_ids.shape
+        lengths = max_seq_len.astype(np.int64)[:, None]
+        entry = np.arange(batch)[:, None]
+        beam = np.broadcast_to(np.arange(beams), (batch, beams))
+        for step in reversed(range(steps)):
+            reached = np.broadcast_to(step < lengths, beam.shape)
+            wrong = reached & ((beam < 0) | (beam >= beams))
+            if wrong.any():
+                raise InferenceError(_no_beam(beam[wrong][0], beams), clause="parent_ids are beams")
+            source = np.where(reached, beam, 0)
+            final[step] = np.where(reached, step_ids[step][entry, source], end_token)
+            beam = np.where(reached, parent_ids[step].astype(np.int64)[entry, source], beam)
+        ended = np.logical_or.accumulate(final == end_token, axis=0)
+        return np.where(ended, end_token, final)
+
+
+def _no_beam(parent: int, beams: int) -> str:
+    return f"parent_ids holds {parent}, but beams are 0 to {beams - 1}"
+
+
+# Unique elements of a tensor.
+
+T_UNIQUE_AXIS = Element("T_AXIS", SIGNED[:2], "i64 or i32")
+
+
+@op("Unique-10")
+class Unique(Op):
+    """Unique elements of ``data``, or unique slices along ``axis``."""
+
+    flops_per_element = 0
+
+    data = Input(T_ANY, "tensor to look through")
+    axis = Input(
+        T_UNIQUE_AXIS, "one number; absent, elements of the flattened data are compared", optional=True
+    )
+    unique = Output(T_ANY, "different elements or slices")
+    indices = Output("index_element_type", "1-D: where in data each of them comes first")
+    inverse = Output("index_element_type", "1-D: for each element or slice of data its place in unique")
+    counts = Output("count_element_type", "1-D: how often each of them occurs")
+
+    sorted: bool = attr(True, doc="whether unique is in ascending order; otherwise in that of the data")
+    index_element_type: ElementType = attr(ElementType.i64, doc="type of indices and inverse, i64 or i32")
+    count_element_type: ElementType = attr(ElementType.i64, doc="type of counts, i64 or i32")
+
+    def verify(self) -> None:
+        """Require index types."""
+        check_index_types(
+            index_element_type=self.index_element_type, count_element_type=self.count_element_type
+        )
+
+    def infer(self, data: Value, axis: Value | None = None) -> tuple[PartialShape, ...]:
+        along = None if axis is None else axis_input(axis, data.shape.rank)
+        if axis is None:
+            total = data.count
+            shape = PartialShape([_some(total)])
+        elif data.shape.rank == 0:
+            raise InferenceError(
+                "data is a scalar, which has no axis for input 'axis' to name",
+                clause="data has at least one axis if there is an axis",
+            )
+        elif data.shape.rank is None or along is None:
+            total = Dimension()
+            shape = (
+                PartialShape.dynamic() if data.shape.rank is None else PartialShape(map(_some, data.shape))
+            )
+        else:
+            total = data.shape[along]
+            shape = data.shape.replace({along: _some(total)})
+        found = PartialShape([_some(total)])
+        return shape, found, PartialShape([total]), found
+
+    def evaluate(self, data: Array, axis: Array | None = None) -> tuple[Array, ...]:
+        along = None if axis is None else int(axis.item()) % data.ndim
+        slices = data.reshape(data.size, 1) if along is None else np.moveaxis(data, along, 0)
+        first, inverse, counts = _groups(slices.reshape(len(slices), -1 if slices.size else 0), self.sorted)
+        return (
+            data.ravel()[first] if along is None else data.take(first, along),
+            first.astype(self.index_element_type.dtype),
+            inverse.astype(self.index_element_type.dtype),
+            counts.astype(self.count_element_type.dtype),
+        )
+
+
+def _some(count: Dimension) -> Dimension:
+    """Return the possible numbers of distinct elements among ``count``."""
+    return Dimension.between(min(count.min, 1), count.max)
+
+
+def _groups(rows: Array, ordered: bool) -> tuple[Array, Array, Array]:
+    """Group equal rows: return the first row of each group, the group of each row, and group sizes."""
+    if len(rows) == 0:
+        return (np.zeros(0, np.int64),) * 3
+    if rows.shape[1] > 1:  # ranks represent elements of any type
+        rows = np.unique(rows, return_inverse=True, equal_nan=False)[1].reshape(rows.shape)
+        order = np.lexsort(rows.T[::-1])
+    else:
+        order = np.argsort(rows.ravel(), kind="stable") if rows.size else np.arange(len(rows))
+    ranked = rows[order]  # NaN is unequal to everything, as in the reference
+    starts = np.concatenate([[True], (ranked[1:] != ranked[:-1]).any(axis=1)])
+    inverse = np.empty(len(rows), np.int64)
+    inverse[order] = np.cumsum(starts) - 1
+    first, counts = order[starts], np.bincount(inverse)
+    if not ordered:
+        by_first = np.argsort(first)
+        first, counts, inverse = first[by_first], counts[by_first], np.argsort(by_first)[inverse]
+    return first, inverse, counts

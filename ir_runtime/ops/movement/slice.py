@@ -1,16 +1,113 @@
-"""Slices along axes by start, stop and step, and their replacement."""
+"""Slice, StridedSlice, Split: parts of a tensor along its axes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, product
+from types import EllipsisType
+from typing import Any, TypeAlias
+
 import numpy as np
 
-from ...errors import InferenceError
-from ...ir.dimension import Dimension
+from ...errors import InferenceError, ValidationError
+from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
-from ...ir.tensor import Array, Value
-from .._define.operation import T_ANY, T_AXIS, T_INDEX, Input, Op, Output, op
-from .._lengths import axes_of, common_count, normalize_axes
-from ._slicing import bounds_of, python_slice, sliced
+from ...ir.tensor import Array, Value, objects
+from .._define.operation import T_ANY, T_AXIS, T_INDEX, Input, Op, Output, Propagated, attr, op
+from .._lengths import (
+    axes_of,
+    check_scalar,
+    check_vector,
+    common_count,
+    count_of,
+    listed,
+    normalize_axes,
+    normalize_axis,
+)
+from .gather import one_axis
+
+# The range of a slice: ``start``, ``stop`` and ``step`` along one axis.
+
+Bound: TypeAlias = int | Interval
+"""Where a slice starts or stops; an interval is known in part."""
+
+FAR = 2**200
+"""Beyond the end of every axis; ``-FAR`` is before the beginning."""
+
+_ENDLESS = 2**140  # represents the length of an unbounded axis
+_LONGEST = 2**31 - 1  # treated as the longest length when comparing lengths
+
+
+def bounds_of(value: Value, count: int) -> list[Bound]:
+    """Return the bounds in ``start`` or ``stop``; the extremes of i32 and i64 mean unbounded."""
+    numbers = value.numbers()
+    if numbers is None:
+        return [Interval()] * count
+    if value.element.bits < 32:
+        return list(numbers)
+    limits = np.iinfo(value.element.dtype)
+    extremes = {int(limits.max): FAR} | ({int(limits.min): -FAR} if limits.min else {})
+    return [extremes.get(n, n) if isinstance(n, int) else n for n in numbers]
+
+
+def python_slice(length: int, start: int, stop: int, step: int) -> slice:
+    """Return a slice as in Python, with one exception.
+
+    Backwards, a start before the first element is moved to it. The page of StridedSlice says so, and OpenVINO
+    also does it in Slice, although that page refers to Python.
+    """
+    if step < 0 and start < -length:
+        start = 0
+    return slice(start, stop, step)
+
+
+def sliced(length: Dimension, start: Bound, stop: Bound, step: int | None) -> Dimension:
+    """Return the number of elements in a slice of an axis, or bounds of it."""
+    if step is None:
+        return Dimension.between(0, length.max)
+    if start == 0 and step == 1 and isinstance(stop, Dimension) and stop.symbol is not None:
+        if stop.symbol is length.symbol:
+            return length
+        if stop.max is not None and stop.max <= length.min:
+            return stop
+    starts, stops = _extremes(start), _extremes(stop)
+    counts = [
+        (n, _count(n, a, b, step))
+        for n in _lengths(length, [*starts, *stops])
+        for a, b in product(starts, stops)
+    ]
+    fewest, most = min(c for _, c in counts), max(c for _, c in counts)
+    high = None if most > 2**64 else most
+    if abs(step) == 1 and length.min <= _LONGEST and all(c == n for n, c in counts if n <= _LONGEST):
+        return Dimension.between(length.min, high, length.symbol)
+    return Dimension.between(fewest, high)
+
+
+def _count(length: int, start: int, stop: int, step: int) -> int:
+    first, last, step = python_slice(length, start, stop, step).indices(length)
+    return max(0, (last - first + step + (-1 if step > 0 else 1)) // step)
+
+
+def _extremes(bound: Bound) -> list[int]:
+    """Return values of a bound that give the most and fewest elements: its ends, and values around 0."""
+    if isinstance(bound, int):
+        return [bound]
+    low = -FAR if bound.min is None else bound.min
+    high = FAR if bound.max is None else bound.max
+    return sorted({low, high} | {n for n in (-1, 0) if low <= n <= high})
+
+
+def _lengths(length: Dimension, bounds: list[int]) -> Iterator[int]:
+    """Yield lengths that give the most and fewest elements.
+
+    The number of elements is piecewise linear in the length and bends only where a bound meets an end.
+    """
+    low, high = length.min, _ENDLESS if length.max is None else length.max
+    bends = {abs(b) + d for b in bounds for d in (-1, 0, 1)} | {0, 1}
+    yield from sorted({low, high} | {n for n in bends | {_LONGEST} if low <= n <= high})
+
+
+# Slices along axes by start, stop and step, and their replacement.
 
 _STEPS = "1-D; numbers from one element to the next, negative backwards, never 0"
 _AXES = "1-D; the axes, each once; the first ones when absent"
@@ -133,3 +230,295 @@ class SliceScatter(SliceBase):
         updated = data.astype(np.result_type(data, updates))
         updated[self.index(data.shape, start, stop, step, axes)] = updates
         return updated
+
+
+# Strided slices with masks.
+
+_MASK = "where 1, {}; entry by entry of begin, 0 where it is too short"
+
+
+def _mask(what: str, *default: tuple[int, ...], default_with_warning: str | None = None) -> Any:
+    return attr(*default, ge=0, le=1, doc=_MASK.format(what), default_with_warning=default_with_warning)
+
+
+@op("StridedSlice-1")
+class StridedSlice(Op):
+    """Elements of ``data`` from ``begin`` to before ``end`` by ``strides``, subject to the masks."""
+
+    decisions = (
+        "an end mask on the way back takes the first element, too, as in OpenVINO's reference",
+        "a slice whose end is its begin is empty, as in OpenVINO's reference",
+        "an index of an axis that shrinks must be in range, as in OpenVINO's reference",
+    )
+
+    bounded = True
+
+    symbolic = True
+    flops_per_element = 0
+
+    data = Input(T_ANY, "tensor to slice")
+    begin = Input(T_INDEX, "1-D; first indices; negative ones count from the end, and all are clamped")
+    end = Input(T_INDEX, "1-D; indices behind the last ones, likewise")
+    strides = Input(T_INDEX, "1-D; steps, negative backwards, never 0; 1 when absent", optional=True)
+    region = Output(T_ANY, "the elements in the slices, without axes that shrink, and with new ones")
+
+    begin_mask: tuple[int, ...] = _mask("the slice starts where the axis does")
+    end_mask: tuple[int, ...] = _mask("the slice extends to the end of the axis", default_with_warning="")
+    new_axis_mask: tuple[int, ...] = _mask("an axis of length 1 is inserted", ())
+    shrink_axis_mask: tuple[int, ...] = _mask("only the element at begin is taken, and the axis goes", ())
+    ellipsis_mask: tuple[int, ...] = _mask("as many axes are taken whole as the others leave; once only", ())
+
+    def verify(self) -> None:
+        if sum(self.ellipsis_mask) > 1:
+            raise ValidationError(
+                f"attribute 'ellipsis_mask' is {listed(self.ellipsis_mask)}; it may hold one 1",
+                clause="attribute 'ellipsis_mask' has at most one 1",
+            )
+
+    def infer(self, data: Value, begin: Value, end: Value, strides: Value | None = None) -> PartialShape:
+        count, shape = common_count(begin=begin, end=end, strides=strides), data.shape
+        if shape.rank is None or count is None:
+            return self._bounded_shape(shape)
+        steps = (1,) * count if strides is None else strides.ints() or (None,) * count
+        firsts, lasts, indices = bounds_of(begin, count), bounds_of(end, count), begin.ints()
+        dims: list[Dimension] = []
+        for axis, entry in self._plan(count, shape.rank):
+            if axis is None:
+                dims.append(Dimension(1))
+            elif entry is None:
+                dims.append(shape[axis])
+            elif not _set(self.shrink_axis_mask, entry):
+                ends = self._ends(entry, firsts[entry], lasts[entry], steps[entry])
+                dims.append(sliced(shape[axis], *ends, steps[entry]))
+            elif indices is not None:
+                _check_inside(entry, indices[entry], shape[axis], axis)
+        return PartialShape(dims)
+
+    def _bounded_shape(self, shape: PartialShape) -> PartialShape:
+        """Return the shape if the number of slices or the rank is unknown."""
+        if shape.rank is None or any(self.new_axis_mask) or any(self.shrink_axis_mask):
+            return PartialShape.dynamic()
+        return PartialShape([Dimension.between(0, d.max) for d in shape])
+
+    def evaluate(self, data: Array, begin: Array, end: Array, strides: Array | None = None) -> Array:
+        region: Array = data[self.index(data.shape, begin, end, strides)]
+        return region
+
+    def propagate(self, *inputs: Value) -> Propagated:
+        """Propagate contents, ignoring masked numbers of begin and end."""
+        data, begin, end, *strides = inputs
+        begin = _apply_masks(begin, self.begin_mask)
+        end = _apply_masks(end, self.end_mask, self.shrink_axis_mask)
+        return super().propagate(data, begin, end, *strides)
+
+    def index(
+        self, shape: tuple[int, ...], begin: Array, end: Array, strides: Array | None = None
+    ) -> tuple[slice | int | EllipsisType | None, ...]:
+        """Return the region as a NumPy index."""
+        steps = [1] * begin.size if strides is None else strides.tolist()
+        index: list[slice | int | None] = []
+        for axis, entry in self._plan(begin.size, len(shape)):
+            if axis is None:
+                index.append(None)
+            elif entry is None:
+                index.append(slice(None))
+            elif _set(self.shrink_axis_mask, entry):
+                at = int(begin[entry])
+                _check_inside(entry, at, Dimension(shape[axis]), axis)
+                index.append(at)
+            else:
+                step = int(steps[entry])
+                first, last = self._ends(entry, int(begin[entry]), int(end[entry]), step)
+                index.append(python_slice(shape[axis], int(first), int(last), step))
+        return (*index, ...)
+
+    def _plan(self, count: int, rank: int) -> Iterator[tuple[int | None, int | None]]:
+        """Yield, for each axis, its number (None if new) and the entry that slices it, if any."""
+        special = [_set(self.new_axis_mask, i) or _set(self.ellipsis_mask, i) for i in range(count)]
+        hidden = rank - special.count(False)
+        if hidden < 0:
+            raise InferenceError(
+                f"begin has length {count}, and {special.count(False)} of its elements slice axes of data, which has rank {rank}",
+                clause="begin slices at most as many axes as data has",
+            )
+        axis = 0
+        for entry in [*range(count), None]:
+            if entry is None or _set(self.ellipsis_mask, entry):
+                yield from ((axis + i, None) for i in range(hidden))
+                axis, hidden = axis + hidden, 0
+            elif _set(self.new_axis_mask, entry):
+                yield None, entry
+            else:
+                yield axis, entry
+                axis += 1
+
+    def _ends(self, entry: int, first: Bound, last: Bound, step: int | None) -> tuple[Bound, Bound]:
+        """Return the start and stop of a slice, applying masks."""
+        if step == 0:
+            raise InferenceError(
+                f"element {entry} of strides is 0; a slice needs steps forwards or backwards",
+                clause="strides is not 0",
+            )
+        far = -FAR if step is not None and step < 0 else FAR
+        return (
+            -far if _set(self.begin_mask, entry) else first,
+            far if _set(self.end_mask, entry) else last,
+        )
+
+
+def _set(mask: Sequence[int], entry: int) -> bool:
+    return entry < len(mask) and mask[entry] == 1
+
+
+def _apply_masks(value: Value, *masks: Sequence[int]) -> Value:
+    """Return a list with 0 in place of masked numbers."""
+    count = count_of(value)
+    if count is None or value.known() is not None or not value.element.integral:
+        return value
+    numbers = value.numbers() or (Interval(),) * count
+    read = (0 if any(_set(mask, i) for mask in masks) else n for i, n in enumerate(numbers))
+    return Value.bounded(value.element, objects(read, (count,)))
+
+
+def _check_inside(entry: int, index: int, length: Dimension, axis: int) -> None:
+    if length.max is not None and not -length.max <= index < length.max:
+        raise InferenceError(
+            f"element {entry} of begin is {index}, and shrink_axis_mask takes that element alone, but axis {axis} of "
+            f"data has length {length}",
+            clause="an element of begin that shrink_axis_mask takes alone is inside its axis",
+        )
+
+
+# Split: a tensor divided into parts along an axis.
+
+MOST_PARTS = 1 << 20
+"""More outputs than any layer has."""
+
+
+@op("Split-1")
+class Split(Op):
+    """Cut ``data`` into parts of equal length along ``axis``."""
+
+    bounded = True
+
+    symbolic = True
+    flops_per_element = 0
+
+    data = Input(T_ANY, "tensor to split")
+    axis = Input(T_AXIS, "axis to split, a scalar; a negative one counts from the end")
+    parts = Output(T_ANY, "one part", variadic=True)
+
+    num_splits: int = attr(gt=0, doc="number of parts")
+
+    def infer(self, data: Value, axis: Value) -> tuple[PartialShape, ...]:
+        check_scalar(axis, "axis")
+        shape, values = data.shape, axis.ints()
+        if shape.rank is None:
+            return self._repeat(shape)
+        if values is None:
+            # For any axis, no length grows.
+            return self._repeat(PartialShape([Dimension.between(0, d.max) for d in shape]))
+        place = normalize_axis(values[0], shape.rank)
+        return self._repeat(shape.replace({place: self._part(shape, place)}))
+
+    def evaluate(self, data: Array, axis: Array) -> Array | tuple[Array, ...]:
+        place = normalize_axis(int(axis), data.ndim)
+        part = self._part(PartialShape(data.shape), place).get_length()
+        return _split_array(data, place, [part] * self.num_splits)
+
+    def _repeat(self, part: PartialShape) -> tuple[PartialShape, ...]:
+        """Return the shapes of all parts, bounding their number."""
+        if self.num_splits > MOST_PARTS:
+            raise InferenceError(
+                f"num_splits is {self.num_splits}; at most {MOST_PARTS} are allowed",
+                clause=f"num_splits is at most {MOST_PARTS}",
+            )
+        return (part,) * self.num_splits
+
+    def _part(self, shape: PartialShape, axis: int) -> Dimension:
+        """Return the length of each part."""
+        length = shape[axis]
+        low, high = -(-length.min // self.num_splits), length.max and length.max // self.num_splits
+        if self.num_splits == 1:
+            return length
+        if high is not None and low > high:
+            raise InferenceError(
+                f"axis {axis} of data {shape} has length {length}, which num_splits {self.num_splits} does not divide",
+                hint="VariadicSplit cuts into parts of different lengths",
+                clause="num_splits divides the length of the axis",
+            )
+        return Dimension.between(low, high)
+
+
+@op("VariadicSplit-1")
+class VariadicSplit(Op):
+    """Cut ``data`` along ``axis`` into parts of the lengths in ``split_lengths``."""
+
+    bounded = True
+
+    symbolic = True
+    flops_per_element = 0
+
+    data = Input(T_ANY, "tensor to split")
+    axis = Input(T_AXIS, "axis to split, a scalar or one number; a negative one counts from the end")
+    split_lengths = Input(T_AXIS, "1-D; a length for each part, of which one may be -1: the rest")
+    parts = Output(T_ANY, "one part", variadic=True)
+
+    def infer(self, data: Value, axis: Value, split_lengths: Value) -> tuple[PartialShape, ...]:
+        one_axis(axis)
+        check_vector(split_lengths, "split_lengths")
+        count = count_of(split_lengths, "split_lengths")
+        if count is None:
+            return ()
+        shape, values = data.shape, axis.ints()
+        if shape.rank is None:
+            return (shape,) * count
+        if values is None:
+            return (PartialShape([Dimension.between(0, d.max) for d in shape]),) * count
+        place = normalize_axis(values[0], shape.rank)
+        lengths = split_lengths.numbers() or (Interval(),) * count
+        return tuple(shape.replace({place: n}) for n in _shares(shape, place, lengths))
+
+    def evaluate(self, data: Array, axis: Array, split_lengths: Array) -> Array | tuple[Array, ...]:
+        place = normalize_axis(axis.ravel().tolist()[0], data.ndim)
+        shares = _shares(PartialShape(data.shape), place, [int(n) for n in split_lengths])
+        return _split_array(data, place, [n.get_length() for n in shares])
+
+
+def _shares(shape: PartialShape, axis: int, requested: Sequence[int | Interval]) -> list[Dimension]:
+    """Return the lengths of the parts: the requested ones, possibly unknown, and the remainder."""
+    length = shape[axis]
+    if any(isinstance(n, int) and n < -1 for n in requested) or list(requested).count(-1) > 1:
+        raise InferenceError(
+            f"split_lengths is {listed(requested)}; it may hold lengths from 0, and one -1",
+            clause="split_lengths has lengths from 0, and at most one -1",
+        )
+    parts = [Dimension() if _maybe_negative(n) else Dimension.of(n) for n in requested]
+    lengths = []
+    for i, part in enumerate(parts):
+        left = length - sum(parts[:i] + parts[i + 1 :], start=Dimension(0))
+        fits = None if left.max is not None and left.max < 0 else Dimension.of(left).merge(part)
+        if fits is None:
+            raise _wrong_sum(shape, axis, requested)
+        lengths.append(part if part.is_static else fits)
+    if not requested and not length.contains(0):
+        raise _wrong_sum(shape, axis, requested)
+    return lengths
+
+
+def _wrong_sum(shape: PartialShape, axis: int, requested: Sequence[int | Interval]) -> InferenceError:
+    return InferenceError(
+        f"split_lengths is {listed(requested)}, but axis {axis} of data {shape} has length {shape[axis]}",
+        hint="" if -1 in requested else "a -1 in one place takes what the others leave",
+        clause="split_lengths add up to the length of the axis",
+    )
+
+
+def _maybe_negative(number: int | Interval) -> bool:
+    low = number if isinstance(number, int) else number.min
+    return low is None or low < 0
+
+
+def _split_array(data: Array, axis: int, lengths: Sequence[int]) -> Array | tuple[Array, ...]:
+    parts = tuple(np.split(data, list(accumulate(lengths))[:-1], axis))
+    return parts if len(parts) > 1 else parts[0]

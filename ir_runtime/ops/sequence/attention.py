@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ...codes import Code
+from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.formula import Count, product
@@ -14,9 +15,9 @@ from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value
-from .._define.operation import T_FLOAT, Element, InferenceError, Input, Op, Output, attr, op
+from .._define.operation import T_FLOAT, Element, Input, Op, Output, attr, op
 from .._lengths import broadcast_dims, broadcast_shapes
-from ..kernels.attention import scaled_dot_product
+from ..kernels.matmul import accumulator_dtype
 
 T_MASK = Element("T_MASK", (*FLOATS, ElementType.boolean), "the type of query, or boolean")
 
@@ -175,3 +176,29 @@ def _batch(batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
             hint="dimensions must be equal, or one of them 1",
             clause=f"the batch of {name} broadcasts with those of the inputs before it",
         ) from None
+
+
+# Scaled dot-product attention.
+
+
+def scaled_dot_product(
+    query: Array, key: Array, value: Array, bias: Array | None, scale: float, causal: bool
+) -> Array:
+    """Compute ``softmax(query @ key.T * scale + bias) @ value``, for query ``[..., L, E]`` and key ``[..., S, E]``.
+
+    Scores are added to ``bias``, if given; with ``causal``, query i attends to keys up to i. Fully masked
+    queries give NaN; without keys, the result is 0.
+    """
+    work = accumulator_dtype(query.dtype)
+    scores = query.astype(work, copy=False) @ np.swapaxes(key, -1, -2).astype(work, copy=False)
+    scores *= work.type(scale)
+    if bias is not None:
+        shape = np.broadcast_shapes(scores.shape, bias.shape)
+        scores = np.add(scores, bias, out=scores if shape == scores.shape else None, dtype=work)
+    if causal:
+        queries, keys = scores.shape[-2:]
+        scores[..., np.arange(keys) > np.arange(queries)[:, None]] = -np.inf
+    scores -= scores.max(axis=-1, keepdims=True, initial=-np.inf)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    return np.asarray(scores @ value.astype(work, copy=False)).astype(query.dtype, copy=False)

@@ -1,19 +1,92 @@
-"""Non-maximum suppression (NMS) of boxes."""
+"""Non-maximum suppression (NMS) of boxes: of one class, of several, of rotated ones."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from ...ir.dimension import Dimension
+from ..._util.arrays import DType
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
+from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
+from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value
-from .._define.operation import T_FLOAT, T_INDEX, Input, Op, Output, attr, check_index_types, op
-from ..boxes import T_BOX, T_NUMBER, T_WIDE_NUMBER, at_most, box_counts, check_number, number
-from ..kernels.boxes import as_float, descending, greedy_nms, soft_nms
+from .._define.operation import (
+    T_FLOAT,
+    T_INDEX,
+    T_INDEX_64,
+    Element,
+    Input,
+    Op,
+    Output,
+    attr,
+    check_index_types,
+    op,
+)
+from .._lengths import of_rank
+from ..kernels.boxes import as_float, descending, greedy_nms, iou, soft_nms
+
+# Boxes and their scores as inputs, and inputs that are one number.
+
+_UP_TO_32 = (E.f32, E.f16, E.bf16)
+T_BOX = Element("T", _UP_TO_32, "f32, f16 or bf16")
+T_NUMBER = Element("T_NUMBER", _UP_TO_32, "f32, f16 or bf16", shared=False)
+T_WIDE_NUMBER = Element("T_NUMBER", FLOATS, "any floating-point type", shared=False)
+
+
+def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, Dimension, Dimension]:
+    """Return the numbers of batch entries, classes and boxes."""
+    of_boxes = of_rank(boxes, "boxes", f"[batches, boxes, {size}]")
+    of_scores = of_rank(scores, "scores", "[batches, classes, boxes]")
+    if not of_boxes[2].contains(size):
+        raise InferenceError(
+            f"boxes must be [batches, boxes, {size}], {size} numbers each, found {of_boxes}",
+            clause=f"boxes is [batches, boxes, {size}]",
+        )
+    batches, count = of_boxes[0].merge(of_scores[0]), of_boxes[1].merge(of_scores[2])
+    if batches is None:
+        raise InferenceError(
+            f"boxes {of_boxes} and scores {of_scores} differ in batch size, the first dimension",
+            clause="boxes and scores have the same batch size",
+        )
+    if count is None:
+        raise InferenceError(
+            f"boxes {of_boxes} are {of_boxes[1]}, but scores {of_scores} are for {of_scores[2]}",
+            hint=f"boxes must be [batches, boxes, {size}], and scores [batches, classes, boxes]",
+            clause="boxes and scores are for the same number of boxes",
+        )
+    return batches, of_scores[1], count
+
+
+def check_number(value: Value | None, name: str, most_rank: int = 1) -> None:
+    """Require a single number of at most this rank."""
+    if value is None or value.shape.rank is None:
+        return
+    if value.shape.rank > most_rank or not all(d.contains(1) for d in value.shape):
+        form = "a scalar or of shape [1]" if most_rank else "a scalar"
+        raise InferenceError(f"{name} must be {form}, not of shape {value.shape}", clause=f"{name} is {form}")
+
+
+def at_most(limit: Value | None) -> int | None:
+    """Return the upper bound of a limit; 0 if there is none, ``None`` if unknown."""
+    if limit is None:
+        return 0
+    numbers = limit.numbers()
+    if not numbers:
+        return None
+    most = numbers[0] if isinstance(numbers[0], int) else numbers[0].max
+    return most if most is None else max(most, 0)
+
+
+def number(array: Array | None) -> float:
+    return 0 if array is None else float(array.reshape(-1)[0])
+
+
+# Non-maximum suppression (NMS) of boxes.
 
 SCORES = "[batches, classes, boxes]"
 IOU_THRESHOLD = "one number: the overlap that suppresses; absent, it is 0"
@@ -272,3 +345,392 @@ class NonMaxSuppression5(SoftNms):
 @op("NonMaxSuppression-9")
 class NonMaxSuppression9(SoftNms):
     """As version 5, but where scores are lowered, iou_threshold has no meaning."""
+
+
+# Multiclass and matrix non-maximum suppression (NMS).
+
+
+class KeptBoxes(NamedTuple):
+    """The kept boxes as columns, a row per box."""
+
+    image: Array
+    label: Array
+    place: Array
+    score: Array
+
+    def take(self, order: Array) -> KeptBoxes:
+        """Return some of the rows."""
+        return KeptBoxes(*(column[order] for column in self))
+
+
+def nothing(dtype: DType) -> KeptBoxes:
+    """Return no rows."""
+    none = np.zeros(0, np.int64)
+    return KeptBoxes(none, none, none, np.zeros(0, dtype))
+
+
+def joined(parts: list[KeptBoxes]) -> KeptBoxes:
+    """Return the rows of all parts."""
+    return KeptBoxes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+class BatchedNms(Op):
+    """The common parts of operations that select boxes by class, then by image."""
+
+    flops_per_element = 0
+    flops_per_input = {"scores": 1}
+
+    boxes = Input(T_BOX, "[images, boxes, 4]: x1, y1, x2, y2")
+    scores = Input(T_BOX, "[images, classes, boxes]")
+    selected_outputs = Output(T_BOX, "[n, 6]: class, score, x1, y1, x2, y2")
+    selected_indices = Output("output_type", "[n, 1]: where each box is, counted over all images")
+    selected_num = Output("output_type", "[images]: how many boxes are of each")
+
+    sort_result_type: Literal["none", "score", "classid"] = attr("none", doc="what boxes are ordered by")
+    sort_result_across_batch: bool = attr(False, doc="whether boxes are ordered over all images")
+    output_type: ElementType = attr(ElementType.i64, doc="element type of indices and counts, i64 or i32")
+    score_threshold: float = attr(0.0, doc="what scores are compared with")
+    nms_top_k: int = attr(-1, ge=-1, doc="how many boxes of a class are compared at most; -1 means all")
+    keep_top_k: int = attr(-1, ge=-1, doc="how many boxes of an image are left at most; -1 means all")
+    background_class: int = attr(-1, ge=-1, doc="the class that is not looked for; -1 if there is none")
+    normalized: bool = attr(True, doc="whether sides are differences of coordinates; if not, 1 more")
+
+    def verify(self) -> None:
+        """Require an index type."""
+        check_index_types(output_type=self.output_type)
+
+    by_class_within: ClassVar[bool] = True
+    """Whether boxes of an image are sorted by class if sort_result is classid."""
+
+    def shapes(self, images: Dimension, classes: Dimension, count: Dimension) -> tuple[PartialShape, ...]:
+        """Return the shapes of the outputs."""
+        per_class = count.max if self.nms_top_k < 0 else _least(count.max, self.nms_top_k)
+        of_image: Interval = Dimension.between(0, per_class) * classes
+        if self.keep_top_k >= 0:
+            of_image = Dimension.between(0, _least(of_image.max, self.keep_top_k))
+        rows = Dimension.between(0, (of_image * images).max)
+        return PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
+
+    def of_shared(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
+        """Return the outputs if classes share boxes."""
+        corners, ranked = as_float(boxes), as_float(scores)
+        parts = [self.select(i, corners[i : i + 1], ranked[i]) for i in range(len(boxes))]
+        return self.outputs_of(boxes, [nothing(ranked.dtype), *parts])
+
+    def outputs_of(self, boxes: Array, parts: list[KeptBoxes]) -> tuple[Array, Array, Array]:
+        """Return the outputs for the kept boxes of each image, preceded by an empty part."""
+        corners, left = as_float(boxes), self.ordered(parts)
+        flat = left.image * boxes.shape[1] + left.place
+        counts = [len(part.score) for part in parts[1:]]
+        return self.packed(left, corners[left.image, left.place], flat, counts, boxes.dtype)
+
+    def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
+        """Return the kept boxes of one class: indices and scores."""
+        raise NotImplementedError
+
+    def select(self, image: int, boxes: Array, scores: Array) -> KeptBoxes:
+        """Return the kept boxes of an image, given boxes [classes or 1, n, 4] and scores [classes, n]."""
+        parts = [nothing(scores.dtype)]
+        for label in range(len(scores)) if scores.size else ():
+            if label != self.background_class:
+                place, score = self.select_in_class(boxes[label if len(boxes) > 1 else 0], scores[label])
+                parts.append(KeptBoxes(np.full(len(place), image), np.full(len(place), label), place, score))
+        return self.best(joined(parts))
+
+    def best(self, left: KeptBoxes) -> KeptBoxes:
+        """Return the best boxes of an image, at most keep_top_k."""
+        order = np.lexsort((left.place, left.label, -left.score))
+        return left.take(order if self.keep_top_k < 0 else order[: self.keep_top_k])
+
+    def ordered(self, parts: list[KeptBoxes]) -> KeptBoxes:
+        """Return the boxes of all images in the requested order."""
+        left = joined(parts)
+        if self.sort_result_across_batch and self.sort_result_type == "score":
+            return left.take(np.lexsort((left.place, left.label, left.image, -left.score)))
+        if self.sort_result_type == "classid" and (self.sort_result_across_batch or self.by_class_within):
+            across = (left.image, left.label) if self.sort_result_across_batch else (left.label, left.image)
+            return left.take(np.lexsort((left.place, -left.score, *across)))
+        return left
+
+    def packed(
+        self, left: KeptBoxes, boxes: Array, flat: Array, counts: list[int], kind: np.dtype[np.generic]
+    ) -> tuple[Array, Array, Array]:
+        """Return the outputs from the box and the number of each row."""
+        index = self.output_type.dtype
+        head = np.stack([left.label.astype(boxes.dtype), left.score.astype(boxes.dtype)], axis=1)
+        rows = np.concatenate([head, boxes], axis=1).astype(kind)
+        return rows, flat.astype(index)[:, None], np.array(counts, index)
+
+
+@op("MatrixNms-8", spec="sort/matrix-non-max-suppression-8")
+class MatrixNms(BatchedNms):
+    """Select ``boxes`` of each class; each box lowers the scores of those it overlaps.
+
+    All at once: a score is lowered by the one overlap that lowers it most, the less the more the other
+    box is overlapped itself. In OpenVINO, sort_result_type only matters over all images: of one, boxes
+    come best first.
+    """
+
+    by_class_within = False
+
+    decay_function: Literal["linear", "gaussian"] = attr("linear", doc="how much an overlap lowers a score")
+    gaussian_sigma: float = attr(2.0, doc="how fast the gaussian falls")
+    post_threshold: float = attr(0.0, doc="what lowered scores must be above")
+
+    def infer(self, boxes: Value, scores: Value) -> tuple[PartialShape, ...]:
+        return self.shapes(*box_counts(boxes, scores))
+
+    def evaluate(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
+        return self.of_shared(boxes, scores)
+
+    def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
+        of = scores.dtype.type
+        order = descending(scores, self.score_threshold, self.nms_top_k)
+        if not order.size:
+            return order, scores[order]
+        ranked = boxes[order]
+        is_better = np.tri(len(order), k=-1, dtype=np.bool_)
+        overlap = iou(ranked[:, None], ranked[None], 0 if self.normalized else 1)
+        overlap = np.where(is_better, overlap, of(0))
+        most = np.fmax.reduce(overlap, axis=1)  # by a better box; NaN is ignored
+        if self.decay_function == "gaussian":
+            decay = np.exp((most**2 - overlap**2) * of(self.gaussian_sigma))
+        else:
+            decay = (1 - overlap) / (1 - most + of(1e-10))
+        decay = np.fmin.reduce(np.where(is_better, decay, of(1)), axis=1)
+        final = scores[order] * np.minimum(decay, of(1))
+        keep = final > self.post_threshold
+        return order[keep], final[keep]
+
+
+class MulticlassNmsBase(BatchedNms):
+    """Base of the versions of MulticlassNms. A score of score_threshold is enough."""
+
+    iou_threshold: float = attr(0.0, doc="the overlap within a class that suppresses")
+    nms_eta: float = attr(
+        1.0, ge=0, le=1, doc="what iou_threshold is multiplied by for each box left, while it is above 0.5"
+    )
+
+    def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
+        order = np.flatnonzero(scores >= self.score_threshold)
+        order = order[descending(scores[order])]
+        if self.nms_top_k >= 0:
+            order = order[: self.nms_top_k]
+        extra = 0 if self.normalized else 1
+        selected = greedy_nms(
+            boxes[order], self.iou_threshold, extra=extra, inclusive=True, apart=False, eta=self.nms_eta
+        )
+        return order[selected], scores[order[selected]]
+
+
+@op("MulticlassNms-8", spec="sort/multiclass-non-max-suppression-8")
+class MulticlassNms8(MulticlassNmsBase):
+    """Select ``boxes`` of each class; the best suppress those they overlap."""
+
+    def infer(self, boxes: Value, scores: Value) -> tuple[PartialShape, ...]:
+        return self.shapes(*box_counts(boxes, scores))
+
+    def evaluate(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
+        return self.of_shared(boxes, scores)
+
+
+@op("MulticlassNms-9", spec="sort/multiclass-non-max-suppression-9")
+class MulticlassNms9(MulticlassNmsBase):
+    """As version 8; classes may have separate boxes, with those of all images in one list."""
+
+    boxes = Input(T_BOX, "[images, boxes, 4]; or [classes, boxes, 4], if there is roisnum: x1, y1, x2, y2")
+    scores = Input(T_BOX, "[images, classes, boxes], or [classes, boxes]")
+    roisnum = Input(T_INDEX_64, "[images]: how many of the boxes are of each", optional=True)
+
+    def infer(self, boxes: Value, scores: Value, roisnum: Value | None = None) -> tuple[PartialShape, ...]:
+        if roisnum is None:
+            return self.shapes(*box_counts(boxes, scores))
+        expected = PartialShape([-1, -1, 4])
+        merged = boxes.shape.merge(expected)
+        if merged is None:
+            raise InferenceError(
+                f"boxes must be [classes, boxes, 4], as there is roisnum, found {boxes.shape}",
+                clause="boxes is [classes, boxes, 4] with roisnum",
+            )
+        of_scores = scores.shape.merge(PartialShape(merged[:2]))
+        if of_scores is None:
+            raise InferenceError(
+                f"scores must be {PartialShape(merged[:2])}, the [classes, boxes] of boxes {boxes.shape}, as there "
+                f"is roisnum, found {scores.shape}",
+                clause="scores is [classes, boxes] with roisnum",
+            )
+        images = roisnum.shape.merge(PartialShape([-1]))
+        if images is None:
+            raise InferenceError(f"roisnum must be 1-D, found {roisnum.shape}", clause="roisnum is 1-D")
+        check_total(roisnum, of_scores[1])
+        return self.shapes(images[0], of_scores[0], of_scores[1])
+
+    def evaluate(
+        self, boxes: Array, scores: Array, roisnum: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        if roisnum is None:
+            return self.of_shared(boxes, scores)
+        corners, ranked = as_float(boxes), as_float(scores)
+        sizes = np.maximum(roisnum.astype(np.int64), 0)
+        ends = np.cumsum(sizes)
+        check_total(Value.constant(roisnum), Dimension(boxes.shape[1]))
+        starts = ends - sizes
+        parts = [
+            self.select(i, corners[:, low:high], ranked[:, low:high])
+            for i, (low, high) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
+        ]
+        left = self.ordered([nothing(ranked.dtype), *parts])
+        place = starts[left.image] + left.place if len(starts) else left.place
+        counts = [len(part.score) for part in parts]
+        return self.packed(
+            left, corners[left.label, place], place * len(boxes) + left.label, counts, boxes.dtype
+        )
+
+
+def check_total(roisnum: Value, boxes: Dimension) -> None:
+    """Require that the image counts do not exceed the number of boxes."""
+    total = sum(max(n, 0) for n in roisnum.ints() or ())
+    if boxes.max is not None and total > boxes.max:
+        raise InferenceError(
+            f"roisnum adds up to {total} boxes of all images, but there are {boxes}",
+            clause="roisnum adds up to at most the number of boxes",
+        )
+
+
+def _least(a: int | None, b: int) -> int:
+    return b if a is None else min(a, b)
+
+
+# Rotated boxes: intersection over union, and non-maximum suppression.
+#
+# A box is the x and y of its centre, width, height, and an angle in radians, clockwise in images, where y
+# points down.
+
+_SIGNS = np.array([[0.5, 0.5], [-0.5, 0.5], [-0.5, -0.5], [0.5, -0.5]])
+# Tolerance for points on an edge.
+_CLOSE = 1e-9
+
+
+def rotated_iou(box: Array, others: Array) -> Array:
+    """Return the intersection over union of a box with each of others, [n, 5]; 0 for empty boxes."""
+    pair = np.stack([np.broadcast_to(box, others.shape), others]).astype(np.float64)
+    area = pair[..., 2] * pair[..., 3]
+    pair[..., :2] -= pair[1:, :, :2]  # around the origin, to limit rounding
+    shared = _intersection_areas(_corners(pair[0]), _corners(pair[1]))
+    together = area[0] + area[1] - shared
+    return np.asarray(np.divide(shared, together, out=np.zeros(len(others)), where=(area > 0).all(axis=0)))
+
+
+def rotated_nms(boxes: Array, threshold: float, most: int) -> Array:
+    """Return the kept boxes among boxes [n, 5] in descending order of score; see `boxes.greedy_nms`."""
+    selected: list[int] = []
+    rest = np.arange(len(boxes))
+    while len(rest) and len(selected) < most:
+        selected.append(int(rest[0]))
+        rest = rest[1:]
+        rest = rest[~(rotated_iou(boxes[selected[-1]], boxes[rest]) > threshold)]
+    return np.array(selected, np.int64)
+
+
+def _corners(boxes: Array) -> Array:
+    """Return the corners in order: [n, 4, 2]."""
+    x, y = np.moveaxis(_SIGNS * boxes[:, None, 2:4], -1, 0)
+    cosine, sine = np.cos(boxes[:, 4:]), np.sin(boxes[:, 4:])
+    turned = np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=-1)
+    return np.asarray(turned + boxes[:, None, :2])
+
+
+def _intersection_areas(a: Array, b: Array) -> Array:
+    """Return the areas of intersections of convex polygons [n, 4, 2], as hulls of their common points."""
+    crossings, crosses = _crossings(a, b)
+    points = np.concatenate([a, b, crossings], axis=1)
+    valid = np.concatenate([_within(a, b), _within(b, a), crosses], axis=1)
+    count = valid.sum(axis=1)
+    middle = (points * valid[..., None]).sum(axis=1) / np.maximum(count, 1)[:, None]
+    around = np.where(valid[..., None], points - middle[:, None], 0)
+    angles = np.where(valid, np.arctan2(around[..., 1], around[..., 0]), np.inf)
+    order = np.argsort(angles, axis=1)
+    hull = np.take_along_axis(around, order[..., None], axis=1)
+    # Invalid points come last: replace them by the first one.
+    last = np.arange(hull.shape[1]) >= count[:, None]
+    hull = np.where(last[..., None], hull[:, :1], hull)
+    x, y = hull[..., 0], hull[..., 1]
+    doubled = (x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1)
+    return np.where(count > 2, np.abs(doubled) / 2, 0)
+
+
+def _cross(a: Array, b: Array) -> Array:
+    return np.asarray(a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0])
+
+
+def _within(points: Array, polygon: Array) -> Array:
+    """Return a mask of the points in a polygon or on its edges."""
+    edges = np.roll(polygon, -1, axis=1) - polygon
+    sides = _cross(edges[:, None], points[:, :, None] - polygon[:, None])
+    reach = _CLOSE * (np.abs(edges).max(axis=(1, 2), initial=0)[:, None, None] ** 2 + 1e-30)
+    return np.asarray((sides >= -reach).all(axis=2) | (sides <= reach).all(axis=2))
+
+
+def _crossings(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return the intersections of two polygons' edges, and a mask of valid ones: [n, 16, 2], [n, 16]."""
+    along, across = np.roll(a, -1, axis=1) - a, np.roll(b, -1, axis=1) - b
+    along, across = along[:, :, None], across[:, None]
+    gap = b[:, None] - a[:, :, None]
+    slant = _cross(along, across)
+    parallel = np.abs(slant) < 1e-14
+    divisor = np.where(parallel, 1, slant)
+    t, u = _cross(gap, across) / divisor, _cross(gap, along) / divisor
+    crosses = ~parallel & (t >= 0) & (t <= 1) & (u >= 0) & (u <= 1)
+    points = a[:, :, None] + t[..., None] * along
+    return points.reshape(len(a), 16, 2), crosses.reshape(len(a), 16)
+
+
+# Non-maximum suppression (NMS) of rotated boxes.
+
+
+@op("NMSRotated-13")
+class NMSRotated(NmsWithScores):
+    """Select rotated ``boxes`` of each class; those with the best scores suppress those they overlap."""
+
+    boxes = Input(T_FLOAT, "[batches, boxes, 5]: x and y of the centre, width, height, angle in radians")
+    scores = Input(T_FLOAT, SCORES, mixed=True)
+    max_output_boxes_per_class = Input(T_INDEX, "one number")
+    iou_threshold = Input(T_WIDE_NUMBER, "one number: the overlap that is still allowed")
+    score_threshold = Input(T_WIDE_NUMBER, "one number: what scores must be above")
+
+    clockwise: bool = attr(True, doc="whether angles turn clockwise")
+
+    box_size = 5
+
+    def infer(
+        self,
+        boxes: Value,
+        scores: Value,
+        max_output_boxes_per_class: Value,
+        iou_threshold: Value,
+        score_threshold: Value,
+    ) -> tuple[PartialShape, ...]:
+        rows = self.rows(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        return rows, rows, PartialShape([1])
+
+    def evaluate(
+        self,
+        boxes: Array,
+        scores: Array,
+        max_output_boxes_per_class: Array,
+        iou_threshold: Array,
+        score_threshold: Array,
+    ) -> tuple[Array, Array, Array]:
+        selected = self.select(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        return self.packed(*selected)
+
+    def corners(self, boxes: Array) -> Array:
+        """Return the boxes with clockwise angles."""
+        return boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype)
+
+    def select_in_class(
+        self, boxes: Array, scores: Array, limit: int, iou: float, above: float, sigma: float
+    ) -> Found:
+        order = descending(scores, above)
+        places = order[rotated_nms(boxes[order], iou, limit)]
+        return places, scores[places]

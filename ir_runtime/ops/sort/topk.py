@@ -1,7 +1,8 @@
-"""TopK: the largest or smallest elements along an axis."""
+"""TopK, the regions with the best scores, and SearchSorted: insertion points in sorted sequences."""
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -9,10 +10,15 @@ import numpy as np
 from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
+from ...ir.formula import Count, log2
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import T_INDEX, T_PLAIN, Input, Op, Output, attr, check_index_types, op
+from .._define.operation import T_FLOAT, T_INDEX, T_PLAIN, Input, Op, Output, T, attr, check_index_types, op
 from .._lengths import check_scalar, normalize_axis
+from ..kernels.boxes import descending
+
+# TopK: the largest or smallest elements along an axis.
 
 
 class TopKBase(Op):
@@ -121,3 +127,102 @@ def _ranking(data: Array, axis: int, descending: bool) -> Array:
         return np.argsort(keys, axis, kind="stable")
     order = np.argsort(np.flip(keys, axis), axis, kind="stable")
     return np.asarray(data.shape[axis] - 1 - np.flip(order, axis))
+
+
+# The regions with the best scores.
+
+
+@op("ExperimentalDetectronTopKROIs-6", spec="sort/experimental-detectron-top-krois-6")
+class TopKROIs(Op):
+    """The ``rois`` with the largest ``probs``, best first; zeros where there are fewer."""
+
+    flops_per_element = 0
+    flops_per_input = {"probs": 1}
+
+    rois = Input(T_FLOAT, "[regions, 4]")
+    probs = Input(T_FLOAT, "[regions]: their scores")
+    best = Output(T_FLOAT, "[max_rois, 4]")
+
+    max_rois: int = attr(0, ge=0, doc="how many regions to choose")
+
+    def infer(self, rois: Value, probs: Value) -> PartialShape:
+        if not rois.shape.compatible(PartialShape([-1, 4])):
+            raise InferenceError(
+                f"rois must be of shape [regions, 4], found {rois.shape}", clause="rois is [regions, 4]"
+            )
+        regions = -1 if rois.shape.rank is None else rois.shape[0]
+        one_each = PartialShape([regions])
+        if not probs.shape.compatible(one_each):
+            raise InferenceError(
+                f"probs must be of shape {one_each}, a score for each of rois, found {probs.shape}",
+                clause="probs has a score for each region",
+            )
+        return PartialShape([self.max_rois, 4])
+
+    def evaluate(self, rois: Array, probs: Array) -> Array:
+        scores = probs.astype(np.float32) if probs.dtype.kind == "V" else probs
+        order = descending(scores, most=self.max_rois)
+        best = np.zeros((self.max_rois, 4), rois.dtype)
+        best[: len(order)] = rois[order]
+        return best
+
+
+# SearchSorted: insertion points in sorted sequences.
+
+
+@op("SearchSorted-15")
+class SearchSorted(Op):
+    """Positions at which to insert ``values`` so that ``sorted_sequence`` stays sorted.
+
+    Files call the attribute right_mode that the page calls right, and may have output_type.
+    """
+
+    sorted_sequence = Input(T, "1-D, or shaped as values but along the last axis; ascending along it")
+    values = Input(T, "numbers to find places for")
+    indices = Output("output_type", "of the shape of values")
+
+    right_mode: bool = attr(False, doc="insert behind equal elements instead of before them")
+    output_type: ElementType = attr(ElementType.i64, doc="element type of the indices, i64 or i32")
+
+    def verify(self) -> None:
+        """Require an index type."""
+        check_index_types(output_type=self.output_type)
+
+    def infer(self, sorted_sequence: Value, values: Value) -> PartialShape:
+        sequence, shape = sorted_sequence.shape, values.shape
+        if sequence.rank == 0:
+            raise InferenceError(
+                "sorted_sequence must have rank 1 or more, found a scalar",
+                clause="sorted_sequence has at least one axis",
+            )
+        if sequence.rank is None or sequence.rank == 1:
+            return shape
+        expected = sequence.replace({sequence.rank - 1: -1})
+        merged = shape.merge(expected)
+        if merged is None:
+            raise InferenceError(
+                f"values {shape} must be of shape {expected}, as sorted_sequence {sequence} but for the last axis",
+                hint="one sorted_sequence for all values must be 1-D",
+                clause="values has the shape of sorted_sequence, but for the last axis, or any if that is 1-D",
+            )
+        return merged
+
+    def evaluate(self, sorted_sequence: Array, values: Array) -> Array:
+        side: Literal["left", "right"] = "right" if self.right_mode else "left"
+        rows, queries_as_numbers = (
+            x.astype(np.float32) if x.dtype.kind == "V" else x for x in (sorted_sequence, values)
+        )
+        if rows.ndim == 1:
+            places = np.searchsorted(rows, queries_as_numbers, side)
+        else:
+            count = math.prod(rows.shape[:-1])
+            rows, queries = (x.reshape(count, x.shape[-1]) for x in (rows, queries_as_numbers))
+            positions = [np.searchsorted(row, query, side) for row, query in zip(rows, queries, strict=True)]
+            places = np.array(positions, np.int64).reshape(values.shape)
+        if queries_as_numbers.dtype.kind == "f":
+            places = np.where(np.isnan(queries_as_numbers), 0, places)  # no number is less than NaN
+        return np.asarray(places, self.output_type.dtype)
+
+    def flops(self, operands: Operands) -> Count:
+        """Return the comparisons of a binary search for each value."""
+        return operands.result * log2(operands.inputs[0][-1])

@@ -9,7 +9,7 @@ import pytest
 
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops.kernels.boxes import decode_deltas, descending, greedy_nms, iou, soft_nms
-from ir_runtime.ops.kernels.rotated import rotated_iou, rotated_nms
+from ir_runtime.ops.sort.suppression import rotated_iou, rotated_nms
 
 
 def boxes(count: int, seed: int = 0) -> Array:

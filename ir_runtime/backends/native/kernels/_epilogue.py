@@ -20,11 +20,25 @@ from ...._util.forks import cached_property
 from ....ir.element import ElementType
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ....ops.activation.clipped import Clamp, HardSigmoid, HSigmoid, HSwish, PReLU, ReLU
-from ....ops.activation.smooth import Elu, Exp, Gelu, Gelu2, Mish, Selu, Sigmoid, SoftPlus, SoftSign, Swish
-from ....ops.arithmetic.binary import Add, Multiply, Subtract
-from ....ops.arithmetic.trigonometry import Tanh
-from ....ops.arithmetic.unary import Erf
+from ....ops.activation import (
+    Clamp,
+    Elu,
+    Exp,
+    Gelu,
+    Gelu2,
+    HardSigmoid,
+    HSigmoid,
+    HSwish,
+    Mish,
+    PReLU,
+    ReLU,
+    Selu,
+    Sigmoid,
+    SoftPlus,
+    SoftSign,
+    Swish,
+)
+from ....ops.arithmetic import Add, Erf, Multiply, Subtract, Tanh
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelTemplate
 from ...common.fake_quantize import limit_rows

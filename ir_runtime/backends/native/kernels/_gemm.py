@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops.convolution.forward import ForwardConvolution
+from ....ops.convolution import ForwardConvolution
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, moveaxis
 from ...common.window_fit import window_fit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ....ir.graph import Port
-from ....ops.convolution.forward import Convolution, ForwardConvolution
+from ....ops.convolution import Convolution, ForwardConvolution
 from ... import MatchContext
 from ...patterns.quantized_graph import MAX_LEVEL, MaxPool, Node, Pooled, Product, Subgraph
 from ._int8_weights import IntegerWeights, integer_weights

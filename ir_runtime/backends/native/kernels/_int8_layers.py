@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops.convolution.forward import Convolution
+from ....ops.convolution import Convolution
 from ...patterns.quantized_graph import Pooled, Quantizer
 from ..codegen.levels import GROUP, WEIGHT_DTYPE
 from ..codegen.target import TARGET

@@ -10,9 +10,9 @@ import numpy as np
 from ....ir.array import Packed
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
-from ....ops.arithmetic.binary import Multiply, Subtract
-from ....ops.convolution.forward import Convolution, ForwardConvolution
-from ....ops.infrastructure.ends import Constant
+from ....ops.arithmetic import Multiply, Subtract
+from ....ops.convolution import Convolution, ForwardConvolution
+from ....ops.infrastructure import Constant
 from ....ops.quantization import FakeQuantize
 from ....ops.type import Convert
 from ... import MatchContext

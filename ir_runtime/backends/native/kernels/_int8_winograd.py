@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops.convolution.forward import Convolution
+from ....ops.convolution import Convolution
 from ..codegen import ir
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ....ir.element import ElementType
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
-from ....ops.image.colors import I420toBGR, I420toRGB, I420ToRGBBase, NV12toBGR, NV12toRGB, NV12ToRGBBase
+from ....ops.image import I420toBGR, I420toRGB, I420ToRGBBase, NV12toBGR, NV12toRGB, NV12ToRGBBase
 from ... import Kernel
 from ...common.kept_memory import empty
 from .._backend import backend

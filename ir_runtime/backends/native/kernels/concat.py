@@ -13,7 +13,7 @@ import numpy as np
 
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ....ops.movement.concat import Concat
+from ....ops.movement.extend import Concat
 from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32

@@ -22,7 +22,7 @@ import numpy as np
 
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
+from ....ops.convolution import Convolution, ForwardConvolution, GroupConvolution
 from ... import Compute, Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, is_f32, moveaxis

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....ir.tensor import Value
-from ....ops.arithmetic.accumulation import CumSum
+from ....ops.arithmetic import CumSum
 from ... import Kernel
 from ...common.layout import is_f32
 from .._backend import backend

@@ -15,11 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.convolution.deformable import (
-    DeformableConvolution1,
-    DeformableConvolution8,
-    DeformableConvolutionBase,
-)
+from ....ops.convolution import DeformableConvolution1, DeformableConvolution8, DeformableConvolutionBase
 from ... import Kernel, KernelTemplate
 from ...common.deformed_windows import filters_of
 from ...common.kept_memory import empty

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.convolution.forward import GroupConvolution
+from ....ops.convolution import GroupConvolution
 from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32

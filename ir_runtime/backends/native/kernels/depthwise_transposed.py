@@ -17,7 +17,7 @@ import numpy as np
 
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
-from ....ops.convolution.backward import GroupConvolutionBackpropData
+from ....ops.convolution import GroupConvolutionBackpropData
 from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32

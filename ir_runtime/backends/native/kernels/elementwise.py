@@ -14,20 +14,25 @@ from ....ir.operation import Operation
 from ....ir.pages import held
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops.activation.clipped import PReLU, ReLU, known_slopes
-from ....ops.arithmetic.binary import (
+from ....ops.activation import PReLU, ReLU, known_slopes
+from ....ops.arithmetic import (
+    Abs,
     Add,
+    Ceiling,
     Divide,
+    Floor,
     FloorMod,
     Maximum,
     Minimum,
     Mod,
     Multiply,
+    Negative,
     Power,
+    Round,
+    Sqrt,
     SquaredDifference,
     Subtract,
 )
-from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
 from ....ops.normalization import BatchNormInference, BatchNormInference1
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelTemplate

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.sparse.embedding import (
+from ....ops.sparse import (
     EmbeddingBagOffsets,
     EmbeddingBagOffsetsSum,
     EmbeddingBagPacked,

@@ -13,8 +13,7 @@ import numpy as np
 from ....ir.element import ElementType
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase
-from ....ops.movement.gather_many import GatherElements
+from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase, GatherElements
 from ....ops.sequence.one_hot import OneHot1, OneHot16, OneHotBase
 from ... import Kernel
 from ...common.kept_memory import empty

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....ir.graph import Layer
 from ....ir.tensor import Array
-from ....ops.matrix.matmul import MatMul
+from ....ops.matrix import MatMul
 from ....ops.movement.gather import GatherBase
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.kept_memory import empty

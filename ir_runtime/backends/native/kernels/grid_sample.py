@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.image.grid_sample import MOST, GridSample
+from ....ops.image import MOST, GridSample
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32

@@ -6,7 +6,7 @@ from functools import partial
 
 from ....ir.element import ElementType
 from ....ir.tensor import Value
-from ....ops.arithmetic.binary import Divide, Division, FloorMod, Mod
+from ....ops.arithmetic import Divide, Division, FloorMod, Mod
 from ... import Kernel
 from .._backend import backend
 from ..codegen import ir

@@ -17,7 +17,7 @@ import numpy as np
 from ....ir.element import ElementType
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops.image.interpolate import Interpolate4, Interpolate11
+from ....ops.image import Interpolate4, Interpolate11
 from ....ops.kernels.resample import Taps
 from ... import Kernel
 from ...common.kept_memory import empty

@@ -14,8 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.matrix.einsum import Einsum
-from ....ops.matrix.matmul import MatMul
+from ....ops.matrix import Einsum, MatMul
 from ... import Kernel, KernelTemplate
 from ...common.einsum import EinsumProduct, constant_einsum, einsum_product
 from ...common.kept_memory import empty

@@ -12,17 +12,21 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.boxes import number
 from ....ops.kernels.boxes import areas
-from ....ops.sort.multiclass import KeptBoxes, MulticlassNms8, MulticlassNms9, MulticlassNmsBase, nothing
 from ....ops.sort.suppression import (
     IndicesOnlyNms,
+    KeptBoxes,
+    MulticlassNms8,
+    MulticlassNms9,
+    MulticlassNmsBase,
     NonMaxSuppression1,
     NonMaxSuppression3,
     NonMaxSuppression4,
     NonMaxSuppression5,
     NonMaxSuppression9,
     SoftNms,
+    nothing,
+    number,
 )
 from ... import UNREAD, Kernel
 from ...common.layout import is_f32

@@ -12,8 +12,8 @@ import numpy as np
 from ....ir.element import ElementType
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
-from ....ops.activation.softmax import LogSoftmax, SoftMax
-from ....ops.arithmetic.binary import Divide, Multiply
+from ....ops.activation import LogSoftmax, SoftMax
+from ....ops.arithmetic import Divide, Multiply
 from ....ops.normalization import MVN
 from ....ops.reduction import ReduceL2, ReduceMean
 from ... import Fusion, Kernel, KernelTemplate, MatchContext, Refusal

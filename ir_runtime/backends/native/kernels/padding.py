@@ -12,7 +12,7 @@ import numpy as np
 from ....errors import IRError
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
-from ....ops.movement.pad import Pad1, Pad12, PadBase
+from ....ops.movement.extend import Pad1, Pad12, PadBase
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32

@@ -18,8 +18,8 @@ import numpy as np
 from ...._util.forks import cached_property
 from ....ir.tensor import Array, Value
 from ....ops.kernels.statistics import lowest
-from ....ops.pooling.adaptive import AdaptiveAvgPool
-from ....ops.pooling.windowed import (
+from ....ops.pooling import (
+    AdaptiveAvgPool,
     AvgPool1,
     AvgPool14,
     AvgPool16,

@@ -10,7 +10,7 @@ import numpy as np
 from ....ir.pages import let_go
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
-from ....ops.matrix.matmul import MatMul
+from ....ops.matrix import MatMul
 from ... import Kernel, KernelTemplate
 from ...common.kept_weights import reserve
 from ...common.rounding import quantized_operand

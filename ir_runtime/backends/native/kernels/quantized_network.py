@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ....ir.graph import Layer
 from ....ir.tensor import Array
-from ....ops.convolution.forward import Convolution
+from ....ops.convolution import Convolution
 from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelTemplate, MatchContext, Refusal
 from ...patterns.quantized_graph import LayerByLayer, Pooled, Product, Source, find_subgraph, with_deferred

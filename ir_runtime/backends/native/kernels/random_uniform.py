@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
-from ....ops.generation.random_uniform import RandomUniform
+from ....ops.generation import RandomUniform
 from ....ops.kernels.random import KEY_STEPS, MULTIPLIERS, ROUNDS
 from ... import Kernel
 from ...common.kept_memory import empty

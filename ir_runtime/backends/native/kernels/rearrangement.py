@@ -17,7 +17,7 @@ from ....ops import Op
 from ....ops.detection.yolo import ReorgYolo
 from ....ops.movement.blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
 from ....ops.movement.reorder import Roll
-from ....ops.shape.reshape import Reshape
+from ....ops.shape import Reshape
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, is_f32

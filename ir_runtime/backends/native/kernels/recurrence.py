@@ -16,9 +16,18 @@ from enum import IntEnum
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.recurrent import GRU, LSTM, Recurrent
-from ....ops.sequence.cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
-from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
+from ....ops.sequence.recurrent import (
+    GRU,
+    LSTM,
+    GRUCell,
+    GRUSequence,
+    LSTMCell1,
+    LSTMCell4,
+    LSTMSequence,
+    Recurrent,
+    RNNCell,
+    RNNSequence,
+)
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32

@@ -12,8 +12,7 @@ from functools import partial
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.detection.roi_align import MOST_POINTS, ROIAlign3, ROIAlign9
-from ....ops.detection.roi_pooling import PSROIPooling, ROIPooling
+from ....ops.detection.regions import MOST_POINTS, PSROIPooling, ROIAlign3, ROIAlign9, ROIPooling
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32

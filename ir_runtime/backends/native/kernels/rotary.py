@@ -13,11 +13,10 @@ import numpy as np
 from ....ir.element import ElementType
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array
-from ....ops.arithmetic.binary import Add
+from ....ops.arithmetic import Add
 from ....ops.elementwise import Binary
-from ....ops.movement.concat import Concat
-from ....ops.movement.slice import Slice
-from ....ops.movement.split import Split, VariadicSplit
+from ....ops.movement.extend import Concat
+from ....ops.movement.slice import Slice, Split, VariadicSplit
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.kept_memory import empty
 from ...core.lengths import any_lengths

@@ -15,7 +15,7 @@ import numpy as np
 from ....errors import InferenceError
 from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
-from ....ops.movement.gather_many import GatherND5, GatherND8, GatherNDBase
+from ....ops.movement.gather import GatherND5, GatherND8, GatherNDBase
 from ....ops.movement.scatter import (
     ScatterElementsUpdate3,
     ScatterElementsUpdate12,

@@ -10,8 +10,7 @@ import numpy as np
 
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
-from ....ops.matrix.einsum import Einsum
-from ....ops.matrix.matmul import MatMul
+from ....ops.matrix import Einsum, MatMul
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.kept_memory import empty

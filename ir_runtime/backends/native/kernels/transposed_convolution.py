@@ -23,7 +23,7 @@ import numpy as np
 from ....ir.operation import Operation
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
-from ....ops.convolution.backward import ConvolutionBackpropData
+from ....ops.convolution import ConvolutionBackpropData
 from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32

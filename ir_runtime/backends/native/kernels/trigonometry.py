@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....ir.tensor import Value
-from ....ops.arithmetic.trigonometry import Cos, Sin
+from ....ops.arithmetic import Cos, Sin
 from ....ops.elementwise import RealUnary
 from ... import Kernel
 from ...common.layout import is_f32

@@ -22,7 +22,7 @@ import numpy as np
 
 from ....ir.pages import let_go
 from ....ir.tensor import Array
-from ....ops.convolution.forward import Convolution
+from ....ops.convolution import Convolution
 from ...common.epilogue import RowEpilogue
 from ...common.layout import channels_first, channels_last, pad_spatial
 from ...common.window_fit import window_fit

@@ -17,7 +17,7 @@ import numpy as np
 
 from ....ir.pages import let_go
 from ....ir.tensor import Array, Value
-from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
+from ....ops.convolution import Convolution, ForwardConvolution, GroupConvolution
 from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import as_rows, channels_first, channels_last, is_f32, pad_spatial

@@ -12,7 +12,7 @@ import numpy as np
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....limits import check_array_size
-from ....ops.convolution.backward import ConvolutionBackpropData
+from ....ops.convolution import ConvolutionBackpropData
 from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import as_rows, channels_first, is_f32

@@ -9,11 +9,7 @@ import numpy as np
 
 from ...._util import deadline
 from ....ir.tensor import Array, Value
-from ....ops.convolution.deformable import (
-    DeformableConvolution1,
-    DeformableConvolution8,
-    DeformableConvolutionBase,
-)
+from ....ops.convolution import DeformableConvolution1, DeformableConvolution8, DeformableConvolutionBase
 from ... import KernelTemplate
 from ...common.deformed_windows import filters_of
 from ...common.epilogue import RowEpilogue, RowKernel

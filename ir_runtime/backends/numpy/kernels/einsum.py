@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.matrix.einsum import Einsum
+from ....ops.matrix import Einsum
 from ... import Kernel, KernelTemplate
 from ...common.einsum import constant_einsum, einsum_product
 from ...common.layout import is_f32

@@ -14,8 +14,8 @@ from ...._util.arrays import DType
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops import Op
-from ....ops.activation.clipped import PReLU, ReLU, known_slopes
-from ....ops.arithmetic.binary import Divide, Maximum, Minimum
+from ....ops.activation import PReLU, ReLU, known_slopes
+from ....ops.arithmetic import Divide, Maximum, Minimum
 from ....ops.elementwise import Binary
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelTemplate

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ....ops.matrix.matmul import MatMul
+from ....ops.matrix import MatMul
 from ... import Kernel, KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32

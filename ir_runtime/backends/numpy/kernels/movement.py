@@ -15,12 +15,9 @@ from ....errors import IRError
 from ....ir.element import ElementType
 from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
-from ....ops.movement.concat import Concat
-from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase
-from ....ops.movement.gather_many import GatherND5, GatherND8, GatherNDBase
-from ....ops.movement.slice import Slice
-from ....ops.movement.split import Split, VariadicSplit
-from ....ops.movement.strided_slice import StridedSlice
+from ....ops.movement.extend import Concat
+from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase, GatherND5, GatherND8, GatherNDBase
+from ....ops.movement.slice import Slice, Split, StridedSlice, VariadicSplit
 from ... import Fusion, Kernel, MatchContext
 from .._backend import backend
 from .views import MAX_SHARED, Index, Shape, region_bounds, shape_only, take_regions, unary_kernel

@@ -12,7 +12,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.kernels.pooling import Windows
 from ....ops.kernels.statistics import lowest
-from ....ops.pooling.windowed import MaxPool1, MaxPool8, MaxPool14, MaxPoolWithIndices, Pooling
+from ....ops.pooling import MaxPool1, MaxPool8, MaxPool14, MaxPoolWithIndices, Pooling
 from ....ops.window import Pads
 from ... import UNREAD, Kernel
 from ...common.layout import channels_first, channels_last, is_f32, pad_spatial

@@ -18,7 +18,7 @@ from ....ir.operation import Operation
 from ....ir.pages import let_go
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
-from ....ops.matrix.matmul import MatMul
+from ....ops.matrix import MatMul
 from ... import Kernel, KernelTemplate
 from ...common.dynamic_quantization import ActivationGroups, asked_integers, round_activations
 from ...common.epilogue import RowKernel

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
-from ....ops.convolution.forward import ForwardConvolution
+from ....ops.convolution import ForwardConvolution
 from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelTemplate, MatchContext
 from ...common.activations import Activation, broadcast_binary

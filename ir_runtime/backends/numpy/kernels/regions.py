@@ -12,8 +12,7 @@ import numpy as np
 
 from ...._util import deadline
 from ....ir.tensor import Array, Value
-from ....ops.detection.roi_align import ROIAlign3, ROIAlign9
-from ....ops.detection.roi_pooling import PSROIPooling, ROIPooling
+from ....ops.detection.regions import PSROIPooling, ROIAlign3, ROIAlign9, ROIPooling
 from ....ops.kernels.statistics import lowest
 from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32

@@ -12,8 +12,7 @@ import numpy as np
 
 from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
-from ....ops.matrix.einsum import Einsum
-from ....ops.matrix.matmul import MatMul
+from ....ops.matrix import Einsum, MatMul
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.sdpa import Factor, sdpa_kernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.movement.scatter import ScatterElementsUpdate3, ScatterElementsUpdate12
-from ....ops.sparse.embedding import (
+from ....ops.sparse import (
     EmbeddingBagOffsets,
     EmbeddingBagOffsetsSum,
     EmbeddingBagPacked,

@@ -18,13 +18,10 @@ from ....errors import IRError
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops import Op
-from ....ops.movement.broadcast import Broadcast, Broadcast1
-from ....ops.movement.pad import Pad1, Pad12, PadBase
-from ....ops.movement.slice import Slice
-from ....ops.movement.strided_slice import StridedSlice
-from ....ops.movement.transpose import Transpose
-from ....ops.shape.reshape import Reshape
-from ....ops.shape.squeeze import Squeeze, Squeeze1, Unsqueeze
+from ....ops.movement.extend import Broadcast, Broadcast1, Pad1, Pad12, PadBase
+from ....ops.movement.reorder import Transpose
+from ....ops.movement.slice import Slice, StridedSlice
+from ....ops.shape import Reshape, Squeeze, Squeeze1, Unsqueeze
 from ... import Kernel
 from ...core.lengths import any_lengths
 from .._backend import backend

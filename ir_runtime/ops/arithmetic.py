@@ -1,0 +1,566 @@
+"""Arithmetic, element by element and along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isqrt
+from typing import Literal
+
+import numpy as np
+
+from ..errors import ExecutionError, InferenceError
+from ..ir.dimension import Dimension, Interval, span
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Bounds, Value
+from ._define.bounds import Number, absolute, ends, maximum, minimum, power, quotient, remainder
+from ._define.operation import (
+    SIGNED,
+    T_FLOAT,
+    T_INDEX_64,
+    T_PLAIN,
+    Element,
+    Input,
+    Op,
+    Output,
+    Propagated,
+    T,
+    attr,
+    op,
+)
+from ._lengths import align, check_scalar, check_vector, normalize_axis
+from .elementwise import Binary, RealUnary, Unary
+from .kernels.special import erf, erfinv
+from .kernels.statistics import compute_dtype, lowest
+
+# Arithmetic on pairs of numbers.
+
+_BY_ZERO = "b holds a 0, by which integers cannot be divided"
+
+
+class Division(Binary):
+    """Quotients and remainders. Integer division by zero is an error, as in OpenVINO's reference.
+
+    Inference accepts it, as the layer may be in an unused branch.
+    """
+
+    a = Input(T, "dividend")
+    b = Input(T, "divisor")
+
+    def audit(self, *inputs: Value) -> Iterator[str]:
+        """Yield a message about integer division by zero."""
+        a, b = inputs
+        divisor = b.known()
+        if divisor is not None and divisor.dtype.kind in "iu" and not divisor.all() and a.count != 0:
+            yield _BY_ZERO
+
+    def evaluate(self, a: Array, b: Array) -> Array:
+        if b.dtype.kind in "iu" and not b.all() and a.size:
+            raise ExecutionError(_BY_ZERO, clause="integers are not divided by 0")
+        return super().evaluate(a, b)
+
+    def propagate(self, *inputs: Value) -> Propagated:
+        try:
+            return super().propagate(*inputs)
+        except ExecutionError:
+            return None
+
+
+@op("Add-1")
+class Add(Binary):
+    """Sum of ``a`` and ``b``."""
+
+    ufunc = np.add
+    monotonicity = "increasing"
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return x + y
+
+
+@op("Subtract-1")
+class Subtract(Binary):
+    """``a`` less ``b``."""
+
+    ufunc = np.subtract
+    monotonicity = "each input"
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return x - y
+
+
+@op("Multiply-1")
+class Multiply(Binary):
+    """Product of ``a`` and ``b``."""
+
+    ufunc = np.multiply
+    monotonicity = "each input"
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return x * y
+
+
+@op("Divide-1")
+class Divide(Division):
+    """``a`` divided by ``b``; integers are rounded down, or towards zero."""
+
+    monotonicity = "each input"
+
+    m_pythondiv: bool = attr(True, doc="round quotients of integers down, not towards zero")
+
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind not in "iu":
+            return np.asarray(np.divide(a, b))
+        # The CPU plugin rounds towards zero whatever the attribute says; its reference does not.
+        return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return quotient(x, y, self.m_pythondiv)
+
+    def propagate(self, *inputs: Value) -> Propagated:
+        """Propagate contents; a quotient is unknown if its divisor may be 0."""
+        contents, divisor = super().propagate(*inputs), inputs[1].bounds
+        if divisor is None or not isinstance(contents, tuple):
+            return contents
+        (quotients,) = contents
+        if not isinstance(quotients, Bounds):
+            return quotients
+        whole = (divisor.lower > 0) | (divisor.upper < 0)
+        if self.auto_broadcast == "pdpd":
+            whole = align(whole, quotients.lower.ndim)
+        return quotients.where(whole)
+
+
+@op("Mod-1")
+class Mod(Division):
+    """Remainder of the division of ``a`` by ``b``, truncated toward zero; it has the sign of ``a``."""
+
+    # Exact, as in C. The plugin computes a - trunc(a / b) * b, which is inexact for large quotients and NaN
+    # for infinite divisors.
+
+    ufunc = np.fmod
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return remainder(x, y, floor=False)
+
+
+@op("FloorMod-1", spec="arithmetic/floormod-1")
+class FloorMod(Division):
+    """Remainder of the floor division of ``a`` by ``b``; it has the sign of ``b``."""
+
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind in "iu":
+            return np.remainder(a, b)
+        # The reference's formula, in f64 as there: an infinite divisor gives NaN.
+        dividend, divisor = a.astype(np.float64), b.astype(np.float64)
+        return np.asarray((dividend - divisor * np.floor(dividend / divisor)).astype(a.dtype))
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return remainder(x, y)
+
+
+@op("Power-1")
+class Power(Binary):
+    """``a`` raised to the power ``b``."""
+
+    a = Input(T, "base")
+    b = Input(T, "exponent")
+
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind not in "iu":
+            return np.asarray(np.power(a, b))
+        # In f64 as in the reference, truncated, with C's overflow.
+        return np.asarray(np.rint(np.power(a.astype(np.float64), b.astype(np.float64))).astype(a.dtype))
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return power(x, y)
+
+
+@op("Maximum-1")
+class Maximum(Binary):
+    """The larger one of ``a`` and ``b``; ``a`` where either is NaN."""
+
+    decisions = (
+        "with a NaN the result is a, as in OpenVINO's reference, in which the comparison fails; its plugin takes b",
+        "of zeros, which are equal, a is taken whatever their signs; the page does not say",
+    )
+
+    monotonicity = "increasing"
+
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind in "iu":
+            return np.asarray(np.maximum(a, b))
+        return np.where(a < b, b, a)
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return maximum(x, y)
+
+
+@op("Minimum-1")
+class Minimum(Binary):
+    """The smaller one of ``a`` and ``b``; ``a`` where either is NaN, as in Maximum."""
+
+    monotonicity = "increasing"
+
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind in "iu":
+            return np.asarray(np.minimum(a, b))
+        return np.where(b < a, b, a)
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return minimum(x, y)
+
+
+@op("SquaredDifference-1")
+class SquaredDifference(Binary):
+    """Square of ``a`` less ``b``."""
+
+    flops_per_element = 2
+
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.asarray(np.square(a - b))
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return power(absolute(x - y), 2)
+
+
+# Arithmetic on single numbers.
+
+
+class Rounding(Unary):
+    """Round to integers; integers are unchanged."""
+
+    monotonicity = "increasing"
+
+    def evaluate(self, data: Array) -> Array:
+        return data if data.dtype.kind in "iu" else self.whole(data)
+
+    def whole(self, x: Array) -> Array:
+        """Round floating-point numbers."""
+        return super().evaluate(x)
+
+    def bounds(self, x: Number) -> Number:
+        return x
+
+
+@op("Abs-1")
+class Abs(Unary):
+    """Absolute value of ``data``."""
+
+    ufunc = np.absolute
+
+    def bounds(self, x: Number) -> Number:
+        return absolute(x)
+
+
+@op("Negative-1")
+class Negative(Unary):
+    """``data`` with the opposite sign."""
+
+    ufunc = np.negative
+    monotonicity = "each input"
+
+    def bounds(self, x: Number) -> Number:
+        return -x
+
+
+@op("Sign-1")
+class Sign(Unary):
+    """-1, 0 or 1, as ``data`` is negative, zero or positive; NaN stays NaN."""
+
+    ufunc = np.sign
+
+    def bounds(self, x: Number) -> Number:
+        low, high = (None if n is None else (n > 0) - (n < 0) for n in ends(x))
+        return span(-1 if low is None else low, 1 if high is None else high)
+
+
+@op("Floor-1")
+class Floor(Rounding):
+    """The largest integer not above ``data``."""
+
+    ufunc = np.floor
+
+
+@op("Ceiling-1")
+class Ceiling(Rounding):
+    """The smallest integer not below ``data``."""
+
+    ufunc = np.ceil
+
+
+@op("Round-5")
+class Round(Rounding):
+    """The integer nearest to ``data``."""
+
+    mode: Literal["half_to_even", "half_away_from_zero"] = attr(
+        "half_to_even", doc="which of two numbers to take that are equally near"
+    )
+
+    def whole(self, x: Array) -> Array:
+        if self.mode == "half_to_even":
+            return np.asarray(np.rint(x))
+        towards_zero = np.trunc(x)
+        # Exact, as in the reference; the plugin adds 0.5, and makes 1 of the largest number below.
+        return np.where(np.abs(x - towards_zero) >= 0.5, towards_zero + np.sign(x), towards_zero)
+
+
+@op("Sqrt-1")
+class Sqrt(RealUnary):
+    """Square root of ``data``; of integers, the nearest integer."""
+
+    ufunc = np.sqrt
+    monotonicity = "increasing"
+
+    def bounds(self, x: Number) -> Number:
+        low, high = ends(x)
+        if low is None or low < 0:
+            return Interval()
+        return span(_root(low), None if high is None else _root(high))
+
+
+@op("Log-1")
+class Log(RealUnary):
+    """Natural logarithm of ``data``."""
+
+    ufunc = np.log
+    rounds = False  # in the reference; the plugin rounds
+
+
+@op("Erf-1")
+class Erf(RealUnary):
+    """The error function of ``data``."""
+
+    def apply(self, x: Array) -> Array:
+        return erf(x)
+
+
+@op("ErfInv-17", spec="arithmetic/erfinv-17")
+class ErfInv(RealUnary):
+    """The number whose error function is ``data``; infinite for -1 and 1, NaN beyond."""
+
+    data = Input(T_FLOAT, "tensor to map")
+    output = Output(T_FLOAT, "the result for each element")
+
+    # Exact to f64, where OpenVINO's approximation is good to f32.
+
+    def apply(self, x: Array) -> Array:
+        return erfinv(x)
+
+
+def _root(n: int) -> int:
+    return (isqrt(4 * n) + 1) // 2
+
+
+# Trigonometric and hyperbolic functions, and their inverses.
+#
+# For integers, OpenVINO's reference rounds the result, except for Sin and Asin, where it truncates; its plugin
+# rounds all.
+
+
+@op("Sin-1")
+class Sin(RealUnary):
+    """Sine of ``data``, in radians."""
+
+    ufunc = np.sin
+    rounds = False
+
+
+@op("Cos-1")
+class Cos(RealUnary):
+    """Cosine of ``data``, in radians."""
+
+    ufunc = np.cos
+
+
+@op("Tan-1")
+class Tan(RealUnary):
+    """Tangent of ``data``, in radians."""
+
+    ufunc = np.tan
+
+
+@op("Asin-1")
+class Asin(RealUnary):
+    """Inverse sine of ``data``, in radians; NaN beyond -1 and 1."""
+
+    ufunc = np.arcsin
+    rounds = False
+
+
+@op("Acos-1")
+class Acos(RealUnary):
+    """Inverse cosine of ``data``, in radians; NaN beyond -1 and 1."""
+
+    ufunc = np.arccos
+
+
+@op("Atan-1")
+class Atan(RealUnary):
+    """Inverse tangent of ``data``, in radians."""
+
+    ufunc = np.arctan
+
+
+@op("Sinh-1")
+class Sinh(RealUnary):
+    """Hyperbolic sine of ``data``."""
+
+    ufunc = np.sinh
+
+
+@op("Cosh-1")
+class Cosh(RealUnary):
+    """Hyperbolic cosine of ``data``."""
+
+    ufunc = np.cosh
+
+
+@op("Tanh-1")
+class Tanh(RealUnary):
+    """Hyperbolic tangent of ``data``."""
+
+    ufunc = np.tanh
+
+
+# The pages name version 3, but opset3 lacks these three; files say opset4.
+
+
+@op("Asinh-4", spec="arithmetic/asinh-3")
+class Asinh(RealUnary):
+    """Inverse hyperbolic sine of ``data``."""
+
+    ufunc = np.arcsinh
+
+
+@op("Acosh-4", spec="arithmetic/acosh-3")
+class Acosh(RealUnary):
+    """Inverse hyperbolic cosine of ``data``; NaN below 1."""
+
+    ufunc = np.arccosh
+
+
+@op("Atanh-4", spec="arithmetic/atanh-3")
+class Atanh(RealUnary):
+    """Inverse hyperbolic tangent of ``data``; infinite at -1 and 1, NaN beyond."""
+
+    ufunc = np.arctanh
+
+    def evaluate(self, data: Array) -> Array:
+        if data.dtype.kind not in "iu":
+            return super().evaluate(data)
+        # As in the reference: integers other than 0 give the ends of their type.
+        ends = np.iinfo(data.dtype)
+        return np.where(data > 0, ends.max, np.where(data < 0, ends.min, 0)).astype(data.dtype)
+
+
+# Cumulative sums along an axis, and maxima over segments of one.
+
+T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
+
+
+@op("CumSum-3", spec="arithmetic/cumsum-3")
+class CumSum(Op):
+    """Cumulative sums of ``data`` along ``axis``."""
+
+    decisions = (
+        "the sum of booleans is whether one of them is true, as in OpenVINO; the page asks for numbers",
+        "axes 0 and -1 of a scalar, which is its own sum, are read, as in OpenVINO",
+    )
+
+    bounded = True
+    flops_per_element = 1
+
+    data = Input(T_PLAIN, "tensor to sum, of rank 1 or more")
+    axis = Input(T_INDEX_64, "axis to sum along, a scalar; 0 when absent", optional=True)
+    output = Output(T_PLAIN, "the sums")
+
+    exclusive: bool = attr(False, doc="exclude each element from its own sum")
+    reverse: bool = attr(False, doc="sum from the end")
+
+    def infer(self, data: Value, axis: Value | None = None) -> PartialShape:
+        if axis is not None and not axis.count.contains(1):
+            raise InferenceError(
+                f"axis must be one number, not of shape {axis.shape}", clause="axis is one number"
+            )
+        axes = (0,) if axis is None else axis.ints()
+        if data.shape.rank is not None and axes is not None:
+            normalize_axis(axes[0], data.shape.rank, least=1)
+        return data.shape
+
+    def evaluate(self, data: Array, axis: Array | None = None) -> Array:
+        if not data.ndim:
+            return np.zeros_like(data) if self.exclusive else data
+        along = 0 if axis is None else int(axis.reshape(()))
+        ordered = np.flip(data, along) if self.reverse else data
+        sums = np.cumsum(ordered, along, dtype=compute_dtype(data.dtype)).astype(data.dtype, copy=False)
+        if self.exclusive:
+            sums = np.roll(sums, 1, along)
+            np.moveaxis(sums, along, 0)[:1] = 0
+        return np.flip(sums, along) if self.reverse else sums
+
+
+@op("SegmentMax-16")
+class SegmentMax(Op):
+    """Maximum of ``data`` over segments: runs of slices with the same number in ``segment_ids``."""
+
+    flops_per_element = 0
+    flops_per_input = {"data": 1}
+
+    data = Input(T, "slices, of rank 1 or more")
+    segment_ids = Input(T_INDEX_64, "the segment of each slice, ascending")
+    num_segments = Input(T_COUNT, "how many segments to return; all when absent", optional=True)
+    output = Output(T, "the largest elements in each segment")
+
+    fill_mode: Literal["ZERO", "LOWEST"] = attr(
+        default_with_warning="ZERO", doc="what empty segments hold: zero, or the lowest number"
+    )
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the mode in small letters."""
+        return {"fill_mode": self.fill_mode.lower()}
+
+    def infer(self, data: Value, segment_ids: Value, num_segments: Value | None = None) -> PartialShape:
+        if data.shape.rank == 0:
+            raise InferenceError(
+                "data is a scalar; at least one axis is expected", clause="data has at least one axis"
+            )
+        check_vector(segment_ids, "segment_ids")
+        if num_segments is not None:
+            check_scalar(num_segments, "num_segments")
+        segments = segment_ids.ints()
+        if segments is not None and list(segments) != sorted(segments):
+            drop = next(i for i in range(1, len(segments)) if segments[i] < segments[i - 1])
+            raise InferenceError(
+                f"segment_ids must be in ascending order, but element {drop} is {segments[drop]}, after {segments[drop - 1]}",
+                clause="segment_ids are in ascending order",
+            )
+        if data.shape.rank is None:
+            return PartialShape.dynamic()
+        if segment_ids.shape.rank is not None and not data.shape[0].compatible(segment_ids.shape[0]):
+            raise InferenceError(
+                f"segment_ids has length {segment_ids.shape[0]}, but axis 0 of data {data.shape} has length "
+                f"{data.shape[0]}",
+                clause="segment_ids has one number for each entry of axis 0 of data",
+            )
+        return data.shape.replace({0: _count(segment_ids, num_segments)})
+
+    def evaluate(self, data: Array, segment_ids: Array, num_segments: Array | None = None) -> Array:
+        needed = int(segment_ids.max(initial=-1)) + 1
+        count = needed if num_segments is None else int(num_segments)
+        valid = segment_ids < count
+        output = np.full((count, *data.shape[1:]), lowest(data.dtype), data.dtype)
+        np.fmax.at(
+            output, segment_ids[valid], data[valid]
+        )  # comparisons with NaN are false in the reference, too
+        if self.fill_mode == "ZERO":
+            output[np.isin(np.arange(count), segment_ids, invert=True)] = 0
+        return output
+
+
+def _count(segment_ids: Value, num_segments: Value | None) -> Dimension:
+    if num_segments is not None:
+        counts = num_segments.dims()
+        return Dimension() if counts is None else counts[0]
+    ids = segment_ids.numbers()
+    if ids is None:
+        return Dimension()
+    return Dimension.of(ids[-1] + 1) if ids else Dimension(0)

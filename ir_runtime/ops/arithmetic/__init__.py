@@ -1,1 +1,0 @@
-"""Arithmetic, element by element and along an axis."""

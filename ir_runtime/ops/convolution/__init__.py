@@ -1,1 +1,0 @@
-"""Convolutions: plain, grouped, transposed, deformable and binary."""

@@ -1,1 +1,0 @@
-"""Generation: ranges, identity matrices, random numbers."""

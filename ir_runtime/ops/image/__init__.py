@@ -1,1 +1,0 @@
-"""Operations on images: resizing, sampling, and colour conversion."""

@@ -1,1 +1,0 @@
-"""The infrastructure of a model: parameters, constants, results, loops and variables."""

@@ -1,1 +1,0 @@
-"""Matrix operations: products, Einsum, inverses."""

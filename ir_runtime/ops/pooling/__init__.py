@@ -1,1 +1,0 @@
-"""Pooling: reductions over windows."""

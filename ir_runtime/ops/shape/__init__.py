@@ -1,1 +1,0 @@
-"""Operations on shapes: ShapeOf, Reshape, Squeeze."""

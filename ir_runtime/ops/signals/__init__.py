@@ -1,1 +1,0 @@
-"""Signal processing: Fourier transforms of whole axes, and short-time Fourier transforms (STFT)."""

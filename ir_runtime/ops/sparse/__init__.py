@@ -1,1 +1,0 @@
-"""Sparse operations: sums over rows of embedding tables, and sparse tensors without empty rows."""
