@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from .__main__ import Examiner, Outcome, exit_code, summary
 from .mutate import mutants_of
 from .related import ROOMS, related_tests, samples_of
 
@@ -84,3 +87,39 @@ def test_samples_of_an_operation_are_run() -> None:
     assert all(Path(file).exists() for file in arguments[:-2])
     assert samples_of(TESTS, Path("ops/detection/regions.py"), ("bins",))[-1] == "ROIPooling-"
     assert samples_of(TESTS, Path("executor/plan.py"), ("ExecutionPlan",)) == []
+
+
+@pytest.mark.parametrize(
+    ("fails", "outcome"),
+    [
+        (lambda source: "", Outcome.SURVIVES),
+        (lambda source: "test_it.py::test" * (source != SOURCE), Outcome.DIES),
+        (lambda source: "signal 24" * (source != SOURCE), Outcome.DIES),
+        (lambda source: "test_it.py::test", Outcome.UNKNOWN),
+        (lambda source: "tests cannot be collected", Outcome.UNKNOWN),
+    ],
+)
+def test_a_test_that_always_fails_kills_no_mutant(
+    fails: Callable[[str], str], outcome: Outcome, tmp_path: Path
+) -> None:
+    module = Path("io/sizes.py")
+    file = tmp_path / "ir_runtime" / module
+    file.parent.mkdir(parents=True)
+    file.write_text(SOURCE)
+    examiner = Examiner(tmp_path, lambda folder, arguments: fails(file.read_text()))
+    for mutant in mutants_of(SOURCE):
+        assert examiner.examine(module, mutant)[0] is outcome
+        assert file.read_text() == SOURCE
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code", "text"),
+    [
+        ({Outcome.DIES: 19, Outcome.SURVIVES: 1}, 0, "19 of 20 mutants die"),
+        ({Outcome.DIES: 18, Outcome.SURVIVES: 2}, 1, "18 of 20 mutants die"),
+        ({Outcome.DIES: 19, Outcome.UNKNOWN: 1}, 3, "19 of 19 mutants die; 1 more met tests that fail"),
+    ],
+)
+def test_tests_that_always_fail_have_an_exit_code(outcomes: dict[Outcome, int], code: int, text: str) -> None:
+    assert exit_code(Counter(outcomes)) == code
+    assert summary(Counter(outcomes)).startswith(text)
