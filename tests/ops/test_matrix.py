@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import tracemalloc
+from itertools import pairwise
+from string import ascii_letters
 
 import numpy as np
 import pytest
@@ -96,3 +99,16 @@ def test_many_operands_are_multiplied_in_turn(
     expected = np.einsum(equation, *data, optimize="greedy")
     monkeypatch.setitem(inspect.unwrap(np.einsum).__globals__, "einsum_path", None)
     np.testing.assert_allclose(Einsum(equation=equation).evaluate(*data), expected, rtol=1e-9)
+
+
+def test_labels_are_summed_after_their_last_use() -> None:
+    """With the label of the operand before, a product takes 30 times as much."""
+    labels = ascii_letters[:27]
+    equation = ",".join(map("".join, pairwise(labels))) + f"->{labels[0]}{labels[-1]}"
+    data = [np.full((30, 30), 1 / 30)] * 26
+    tracemalloc.start()
+    values = Einsum(equation=equation).evaluate(*data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * data[0].nbytes
+    np.testing.assert_allclose(values, 1 / 30)
