@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from harness.consoles import blocks
 from harness.sample import Sample
 
 import ir_runtime as ov
@@ -20,10 +21,11 @@ from conformance.values import dynamic_cases, samples, value_cases
 from conformance.whole_models import body_cases, state_cases
 from ir_runtime.conformance.case import Case
 from ir_runtime.errors import IRError
+from ir_runtime.guides import guide
 from ir_runtime.ops import registry
 from ir_runtime.ops._define.describe import group
 
-__all__ = ["REFERENCE", "Built", "all_cases", "build"]
+__all__ = ["REFERENCE", "Built", "all_cases", "build", "readme"]
 
 _HERE = Path(__file__).parent
 REFERENCE = _HERE / "openvino_reference.xfail"
@@ -91,9 +93,15 @@ def _files(built: Built, every: Iterable[Case]) -> Iterator[tuple[str, bytes]]:
 
 def _pages() -> Iterator[tuple[str, bytes]]:
     """The page that explains the corpus, what OpenVINO's reference is known to fail, and the licence."""
-    yield "README.md", (_HERE / "corpus.md").read_bytes()
+    yield "README.md", readme().encode()
     yield REFERENCE.name, REFERENCE.read_bytes()
     yield "LICENSE", (_HERE.parents[1] / "LICENSE").read_bytes()
+
+
+def readme() -> str:
+    """Return the page of the corpus, with the first program of the guide: a suite without this package."""
+    programs = [code for language, code in blocks(guide("conformance").text) if language == "py"]
+    return (_HERE / "corpus.md").read_text(encoding="utf-8").replace("PROGRAM\n", programs[0])
 
 
 def _add(archive: ZipFile, name: str, contents: bytes) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import subprocess
-import sys
 import zipfile
 from collections import Counter
 from dataclasses import replace
@@ -267,20 +265,3 @@ def test_models_that_must_be_refused_have_results(operation: str) -> None:
 
 def test_clauses_without_a_refused_case_are_listed() -> None:
     assert "Exp-1 C1: no refused case" in list(Coverage().missing())
-
-
-def test_the_program_on_the_page_of_the_corpus_works(tmp_path: Path) -> None:
-    page = (Path(__file__).parent / "corpus.md").read_text(encoding="utf-8")
-    program = page.split("```python\n")[1].split("```")[0]
-    assert len([line for line in program.splitlines() if line.strip()]) <= 45
-    (tmp_path / "program.py").write_text(program)
-    right = reduction()
-    wrong = replace(right, id="X-1/0002", expected=[right.expected[0] + 1])
-    for each in (right, wrong):
-        folder = tmp_path / "corpus" / each.id
-        folder.mkdir(parents=True)
-        for name, contents in each.files():
-            (folder / name).write_bytes(contents)
-    command = [sys.executable, "program.py", "corpus"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "failed: X-1/0002\n1 of 2 cases pass\n"

@@ -12,6 +12,7 @@ import pytest
 from harness.conformance_cases import relu, small_corpus, write_folder, write_zip
 from harness.consoles import blocks
 
+from conformance.build import readme
 from ir_runtime.conformance.corpus import Corpus
 from ir_runtime.conformance.runner import run
 from ir_runtime.guides import guide
@@ -35,6 +36,10 @@ def test_the_corpus_is_used_with_openvino_alone(tmp_path: Path) -> None:
         "2 cases pass; these do not: Relu-1/0002 Relu-1/0004",
     ), done.stderr
     assert "import ir_runtime" not in ALONE
+
+
+def test_the_page_of_the_corpus_has_the_same_program() -> None:
+    assert [code for language, code in blocks(readme()) if language == "py"] == [ALONE]
 
 
 @pytest.mark.parametrize("code", [OPENVINO, ONNXRUNTIME], ids=["openvino", "onnxruntime"])
