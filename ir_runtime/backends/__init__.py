@@ -1,24 +1,28 @@
 """Kernels that stand in for the reference where they can do better.
 
 A backend is a module here with a `Backend` named ``backend``. ``reference`` is the one without
-kernels: every layer runs its operation's `evaluate`.
+kernels: every layer runs its operation's `evaluate`. The default is ``native`` if there is a library for the
+processor, otherwise ``numpy``.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
+from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from .._util.nearest import did_you_mean
 from ..codes import Code
 from ..errors import InputError
 from ..ops import registry
-from .core.backend import Backend, choose
-from .core.default import TYPES, default_backend, native_library, silent_default
-from .core.kernel import UNREAD, Compute, Kernel, KernelTemplate, Offer, ResultShape
-from .core.lengths import Accepts, any_lengths
-from .core.pattern import Fusion, MatchContext, Refusal
+from .core.backend import Backend, Fusion, MatchContext, Refusal, choose
+from .core.kernel import UNREAD, Accepts, Compute, Kernel, KernelTemplate, Offer, ResultShape, any_lengths
 from .core.precision import Precision
+
+if TYPE_CHECKING:
+    from .native.machine_code import Library
 
 __all__ = [
     "UNREAD",
@@ -40,6 +44,52 @@ __all__ = [
     "load",
     "prepare",
 ]
+
+TYPES = (
+    "Add", "AvgPool", "Clamp", "Concat", "Convert", "Convolution", "Gather", "GroupConvolution", "MatMul", "MaxPool",
+    "Multiply", "MVN", "ReLU", "ReduceMean", "Reshape", "Sigmoid", "Slice", "SoftMax", "Split", "Transpose",
+)  # fmt: skip
+"""Operations that most models have."""
+
+
+def native_library() -> Library:
+    """Return the library of the native backend, loading it if needed.
+
+    Raises:
+        InputError: if no library is usable.
+    """
+    module = import_module(".native.machine_code", __package__)
+    found: Library = module.library()
+    return found
+
+
+def default_backend() -> str:
+    """Return the default backend; the first time, warn if it is numpy, with the reason."""
+    if (message := _lack()) is None:
+        return "native"
+    _warn_once(message)
+    return "numpy"
+
+
+def silent_default() -> str:
+    """Return what `default_backend` returns, without a warning."""
+    return "native" if _lack() is None else "numpy"
+
+
+@cache
+def _lack() -> str | None:
+    """Return why the native backend is unusable, or ``None``."""
+    try:
+        native_library()
+    except InputError as reason:
+        return f"the backend 'numpy' is used, as {reason.message}: {reason.hint}"
+    return None
+
+
+@cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
+
 
 _CHAINS = {"reference": (), "numpy": ("numpy",), "native": ("native", "numpy")}
 

@@ -12,7 +12,7 @@ from .models import as_json
 from .render import Record, result
 
 if TYPE_CHECKING:
-    from ..backends.native.machine_code.library import Library
+    from ..backends.native.machine_code import Library
 
 __all__ = ["kernels"]
 
@@ -29,7 +29,7 @@ unless IR_RUNTIME_TARGET names another one; results may differ between them by r
 @as_json
 def kernels(as_json: bool) -> None:
     """Say which compiled kernels the backend native uses on this processor, and why."""
-    from ..backends.core.default import native_library
+    from ..backends import native_library
 
     library = native_library()
     result(as_json, lambda: _record(library), lambda: _text(library))

@@ -10,7 +10,7 @@ from typing import Any, cast
 from .._util import deadline
 from ..analysis.infer import Inferred, infer
 from ..backends import Kernel, KernelTemplate, choose
-from ..backends.core.host_calls import called_after, made_before
+from ..backends.core.replay import called_after, made_before
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..backends import Fusion, Kernel, MatchContext, any_lengths
-from ..backends.core.host_calls import called_after, made_before
-from ..backends.core.kv_cache import CachedAttention, CacheKernels
+from ..backends.core.backend import CachedAttention, CacheKernels
+from ..backends.core.replay import called_after, made_before
 from ..executor.context import RUN, VARIABLES
 from ..executor.guard import reserve
 from ..ir.element import ElementType

@@ -16,7 +16,7 @@ from harness.sources import PACKAGE, trees
 
 import ir_runtime
 from ir_runtime._util.child_process import process_pool, run_module, safe_environment, search_path
-from ir_runtime.backends.core.default import silent_default
+from ir_runtime.backends import silent_default
 from ir_runtime.cli._index import COMMANDS as EXISTING
 
 PROGRAM = """\

@@ -9,8 +9,7 @@ from ir_runtime.backends import available
 
 pytestmark = pytest.mark.skipif("native" not in available(), reason="native is not installed")
 if "native" in available():
-    from ir_runtime.backends.native.threading.allocation import Allocation, allocate
-    from ir_runtime.backends.native.threading.regions import Region
+    from ir_runtime.backends.native.threading.tape import Allocation, Region, allocate
 
 
 def region(size: int, first: int, last: int) -> Region:

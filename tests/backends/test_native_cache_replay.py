@@ -17,7 +17,7 @@ from ir_runtime.ir.tensor import Array
 if "native" not in available():
     pytest.skip("native is not installed", allow_module_level=True)
 
-from ir_runtime.backends.native.threading import part_replay
+from ir_runtime.backends.native.threading import replay
 
 SIZES = llm.Sizes(layers=2, width=48, inner=64, heads=6, shared=2, vocabulary=50)
 F32: dict[str, str] = {}
@@ -54,8 +54,8 @@ class Fallbacks:
     """Counts the replays that ran step by step, as an array had another layout."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count, self._run = 0, part_replay.run_steps
-        monkeypatch.setattr(part_replay, "run_steps", self.run)
+        self.count, self._run = 0, replay.run_steps
+        monkeypatch.setattr(replay, "run_steps", self.run)
 
     def run(self, *args: Any) -> None:
         self.count += 1

@@ -16,7 +16,7 @@ from ir_runtime.backends.native.build.source import CompileError
 from ir_runtime.backends.native.build.translate import translate
 from ir_runtime.backends.native.codegen.language import Routine, device, types
 from ir_runtime.backends.native.codegen.memory import scratch_memory, store_i64
-from ir_runtime.backends.native.machine_code.table import TABLE, WORDS
+from ir_runtime.backends.native.machine_code import TABLE, WORDS
 from ir_runtime.backends.native.threading.task import Task
 
 

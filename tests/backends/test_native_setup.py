@@ -25,8 +25,8 @@ from harness.snapshots import same_as_before
 import ir_runtime as ir
 from ir_runtime import backends
 from ir_runtime._util.cores import parallelism
-from ir_runtime.backends.core import default
 from ir_runtime.backends.core.threads import at_most
+from ir_runtime.backends.native import machine_code
 from ir_runtime.backends.native.build import compiler
 from ir_runtime.backends.native.build.library import host_target
 from ir_runtime.backends.native.build.source import CompileError
@@ -34,19 +34,12 @@ from ir_runtime.backends.native.build.systems import this_system
 from ir_runtime.backends.native.build.translate import translate
 from ir_runtime.backends.native.codegen import levels
 from ir_runtime.backends.native.codegen.language import Routine, device, instruction, routine, types
-from ir_runtime.backends.native.codegen.memory import (
-    SPIN_LIMIT,
-    barrier,
-    fetch_add,
-    load_f32,
-    store_f32,
-)
+from ir_runtime.backends.native.codegen.memory import SPIN_LIMIT, barrier, fetch_add, load_f32, store_f32
 from ir_runtime.backends.native.codegen.target import TARGET
 from ir_runtime.backends.native.codegen.targets import TARGETS
 from ir_runtime.backends.native.codegen.vectors import F32, Emit
 from ir_runtime.backends.native.kernels._int8_winograd import levels_winograd
-from ir_runtime.backends.native.machine_code import library, processor, sources
-from ir_runtime.backends.native.machine_code.processor import Processor
+from ir_runtime.backends.native.machine_code import Processor
 from ir_runtime.backends.native.threading.parallel import parallel_for, running, threads
 from ir_runtime.backends.native.threading.task import UNUSED, Task, shared_counters
 
@@ -64,10 +57,10 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]
     """A folder of libraries that a test fills; nothing is known of any yet."""
     folder = tmp_path / "libraries"
     folder.mkdir()
-    monkeypatch.setattr(library, "FOLDER", folder)
+    monkeypatch.setattr(machine_code, "FOLDER", folder)
     monkeypatch.delenv("IR_RUNTIME_BACKEND")
-    known = library.library, default._lack, default._warn_once
-    monkeypatch.setattr(library, "library", library.library.__wrapped__)
+    known = machine_code.library, backends._lack, backends._warn_once
+    monkeypatch.setattr(machine_code, "library", machine_code.library.__wrapped__)
     for function in known[1:]:
         function.cache_clear()
     yield folder
@@ -75,7 +68,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]
         function.cache_clear()
 
 
-_BUILT = library.library().path
+_BUILT = machine_code.library().path
 
 
 def add(folder: Path, name: str = TARGET.name) -> None:
@@ -110,7 +103,7 @@ def test_without_a_library_numpy_is_used(installed: Path, monkeypatch: pytest.Mo
 def test_without_a_library_an_installed_package_says_another_way_out(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library, "is_source_tree", lambda: False)
+    monkeypatch.setattr(machine_code, "is_source_tree", lambda: False)
     refused(installed, monkeypatch, "native_not_in_the_wheel")
 
 
@@ -118,21 +111,23 @@ def test_a_processor_that_lacks_something(installed: Path, monkeypatch: pytest.M
     add(installed, "x86-64-v3")
     add(installed, "x86-64-v4")
     old = Processor("x86_64", "GenuineIntel", TARGETS["x86-64-v3"].features - {"avx2", "fma"})
-    monkeypatch.setattr(library, "identify", lambda code: old)
+    monkeypatch.setattr(machine_code, "identify", lambda code: old)
     refused(installed, monkeypatch, "native_processor")
 
 
 def test_a_library_that_is_older_than_its_sources(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(installed)
-    monkeypatch.setattr(library, "fingerprint", lambda: b"1" * 32)
+    monkeypatch.setattr(machine_code, "fingerprint", lambda: b"1" * 32)
     refused(installed, monkeypatch, "native_old")
-    monkeypatch.setattr(library, "is_source_tree", lambda: False)  # as a wheel has what it was built from
-    assert library.library().target == TARGET
+    monkeypatch.setattr(
+        machine_code, "is_source_tree", lambda: False
+    )  # as a wheel has what it was built from
+    assert machine_code.library().target == TARGET
 
 
 def test_a_library_that_is_damaged(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (installed / f"{TARGET.name}{_BUILT.suffix}").write_bytes(b"\x7fELF")
-    monkeypatch.setattr(library, "is_source_tree", lambda: False)
+    monkeypatch.setattr(machine_code, "is_source_tree", lambda: False)
     refused(installed, monkeypatch, "native_damaged")
 
 
@@ -143,8 +138,8 @@ def test_the_best_library_that_the_processor_runs_is_used(
     for name in ("x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "aarch64"):
         add(installed, name)
     known = Processor("x86_64", "GenuineIntel", TARGETS["x86-64-v3-vnni"].features)
-    monkeypatch.setattr(library, "identify", lambda code: known)
-    found = library.library()
+    monkeypatch.setattr(machine_code, "identify", lambda code: known)
+    found = machine_code.library()
     assert (found.target.name, found.reason) == ("x86-64-v3-vnni", "the best one that the processor can run")
     assert found.others == {
         "x86-64-v3": "a better one is used",
@@ -152,7 +147,7 @@ def test_the_best_library_that_the_processor_runs_is_used(
         "aarch64": "it is for aarch64, not x86_64",
     }
     monkeypatch.setenv("IR_RUNTIME_TARGET", "x86-64-v3")
-    found = library.library()
+    found = machine_code.library()
     assert (found.target.name, found.reason) == ("x86-64-v3", "IR_RUNTIME_TARGET names it")
 
 
@@ -160,13 +155,13 @@ def test_libraries_for_another_family_are_not_loaded(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A source tree has them when wheels are tried on an emulated processor."""
-    monkeypatch.setattr(library, "TARGETS", dict(reversed(TARGETS.items())))
+    monkeypatch.setattr(machine_code, "TARGETS", dict(reversed(TARGETS.items())))
     other = next(target for target in TARGETS.values() if target.family != TARGET.family)
     (installed / f"{other.name}{_BUILT.suffix}").write_bytes(b"machine code of another processor")
     with pytest.raises(ir.InputError, match=f"it is for {other.family}, not {TARGET.family}"):
-        library.library()
+        machine_code.library()
     add(installed)
-    found = library.library()
+    found = machine_code.library()
     assert found.target == TARGET
     assert found.others == {other.name: f"it is for {other.family}, not {TARGET.family}"}
 
@@ -182,14 +177,14 @@ def test_a_target_that_is_named_but_not_built(installed: Path, monkeypatch: pyte
 def test_a_target_that_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IR_RUNTIME_TARGET", "x86-64-v5")
     with pytest.raises(ir.InputError) as caught:
-        library.library.__wrapped__()
+        machine_code.library.__wrapped__()
     same_as_before("messages/native_target", str(caught.value))
 
 
 def test_the_processor_is_what_llvm_says() -> None:
     known = {name for name, has in llvm.get_host_cpu_features().items() if has}
     asked = set().union(*(target.features for target in TARGETS.values()))
-    assert library.library().processor.features == known & asked
+    assert machine_code.library().processor.features == known & asked
     assert host_target() == TARGET or TARGET.name == os.environ.get("IR_RUNTIME_TARGET")
 
 
@@ -203,27 +198,27 @@ def words_of(**registers: int) -> Any:
 
 def test_registers_that_the_system_does_not_save_are_not_used() -> None:
     """As in a virtual machine, or where a system was started without them."""
-    every = processor._x86(words_of()).features
+    every = machine_code._x86(words_of()).features
     assert TARGETS["x86-64-v4-bf16"].features <= every
-    without = processor._x86(words_of(_20=0x07)).features
+    without = machine_code._x86(words_of(_20=0x07)).features
     assert {name for name in every if name.startswith("avx512")} == every - without
-    assert not processor._x86(words_of(_20=0x01)).features & TARGETS["x86-64-v3"].features - {
+    assert not machine_code._x86(words_of(_20=0x01)).features & TARGETS["x86-64-v3"].features - {
         "sse2", "bmi", "bmi2", "lzcnt", "movbe",
     }  # fmt: skip
 
 
 def test_the_fingerprint_is_of_contents_alone(tmp_path: Path) -> None:
     """A copy of a source tree, whose files have other times, uses the libraries of the original."""
-    original, copied = Path(sources._PACKAGE), tmp_path / "copied"
+    original, copied = Path(machine_code._PACKAGE), tmp_path / "copied"
     shutil.copytree(original, copied, ignore=shutil.ignore_patterns("__pycache__", "libraries"))
     for path in copied.rglob("*.py"):
         os.utime(path, (1, 1))
-    assert sources._hash(str(copied)) == sources.fingerprint()
+    assert machine_code._hash(str(copied)) == machine_code.fingerprint()
     changed = copied / "kernels" / "pooling.py"
     before = changed.stat()
     changed.write_bytes(changed.read_bytes().replace(b"0", b"1", 1))  # of the same size
     os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert sources._hash(str(copied)) != sources.fingerprint()
+    assert machine_code._hash(str(copied)) != machine_code.fingerprint()
 
 
 @pytest.mark.skipif(not levels._HAS_VNNI, reason="needs VNNI")
@@ -319,7 +314,7 @@ def test_who_waits_lets_others_have_the_core(own_routines: None) -> None:
         return 0
 
     set_words(load(wait), **{"yield": address_of(yield_core)})
-    waiting = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library.library().address(wait.name))
+    waiting = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(machine_code.library().address(wait.name))
     ending = threading.Timer(
         60, words.__setitem__, (1, 1)
     )  # instead of waiting for ever, should it not yield
@@ -361,7 +356,7 @@ def test_the_same_sources_yield_the_same_bytes(tmp_path: Path) -> None:
     """Whatever the order of sets is, in another process and folder."""
     code = (
         "import sys; from pathlib import Path; from harness.routines import link_routines\n"
-        "from ir_runtime.backends.native.threading.replay import replay_tape\n"
+        "from ir_runtime.backends.native.threading.tape import replay_tape\n"
         "link_routines([replay_tape], Path(sys.argv[1]))"
     )
     made = set()

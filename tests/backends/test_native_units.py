@@ -16,8 +16,7 @@ from harness.routines import load
 
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native.codegen.memory import fetch_add, load_i64, store_i64
-from ir_runtime.backends.native.threading.parallel import parallel_for, running
-from ir_runtime.backends.native.threading.pool import new_call
+from ir_runtime.backends.native.threading.parallel import new_call, parallel_for, running
 from ir_runtime.backends.native.threading.task import (
     UNUSED,
     Task,

@@ -14,7 +14,7 @@ import ir_runtime as ir
 from ir_runtime import opset1
 from ir_runtime._util.scoped import NOTHING
 from ir_runtime.backends import Backend, Kernel, Precision, load
-from ir_runtime.backends.core.kv_cache import CacheKernels
+from ir_runtime.backends.core.backend import CacheKernels
 from ir_runtime.backends.core.precision import EXACT, current, within
 from ir_runtime.backends.native.codegen.bf16 import IS_FASTER
 from ir_runtime.ir.element import ElementType

@@ -128,7 +128,7 @@ class Watch:
 
 def _calls(tape: int, arrays: Sequence[Any], first: int) -> Iterator[tuple[int, int, list[int]]]:
     """Yield the task, the number of threads and the addresses of each call of a tape."""
-    from ir_runtime.backends.native.threading.replay import FIXED, SCRATCH, TapeCall, TapeHeader
+    from ir_runtime.backends.native.threading.tape import FIXED, SCRATCH, TapeCall, TapeHeader
 
     begin = arrays[0].ctypes.data
     scratch = (begin + 127) // 64 * 64
@@ -171,7 +171,7 @@ def phases(task: int, addresses: Sequence[int], threads: int) -> list[Phase]:
         known = {place: units for i, units in enumerate(taken[:phase]) for place in (2 * i, 2 * i + 1)}
         left.append(min(left[-1], _run(task, addresses, known)[0]))
     parts = [a - b for a, b in zip(left, [*left[1:], 0.0], strict=True)]
-    return [Phase(part, units, threads, 1, task) for part, units in zip(parts, taken, strict=True)]
+    return [Phase(recorder, units, threads, 1, task) for recorder, units in zip(parts, taken, strict=True)]
 
 
 def _ended(counts: Sequence[int]) -> list[int]:
@@ -276,11 +276,11 @@ def _simulated(watch: Watch, run: Callable[[], object]) -> list[Ran]:
 @contextmanager
 def many_threads(watch: Watch, threads: int) -> Iterator[None]:
     """Let calls of tasks, for that many threads, go to the watch."""
-    from ir_runtime.backends.native.threading import direct, parallel, part, part_replay, tape
+    from ir_runtime.backends.native.threading import parallel, recorder, replay, tape
     from ir_runtime.executor.plan import Programs
 
     owners: dict[Any, list[str]] = {}
-    plain_next, plain_add, plain_tape = Programs.next, part.Part.add, tape.TapeWriter.tape
+    plain_next, plain_add, plain_tape = Programs.next, recorder.Part.add, tape.TapeWriter.tape
 
     def following(programs: Any, env: Any) -> Any:
         program, start = plain_next(programs, env), time.thread_time()
@@ -307,11 +307,11 @@ def many_threads(watch: Watch, threads: int) -> Iterator[None]:
             (parallel, "parallelism", lambda: threads),
             (parallel, "dispatcher", lambda: watch.call),
             (parallel, "pool_address", lambda: 1),
-            (part_replay, "pool_address", lambda: 1),
-            (part_replay, "replay", lambda: watch.replay),
-            (direct, "pool_address", lambda: 1),
-            (direct, "replay", lambda: watch.replay),
-            (part.Part, "add", add),
+            (replay, "pool_address", lambda: 1),
+            (replay, "replay", lambda: watch.replay),
+            (replay, "pool_address", lambda: 1),
+            (replay, "replay", lambda: watch.replay),
+            (recorder.Part, "add", add),
             (tape.TapeWriter, "tape", tape_of),
             (Programs, "next", following),
         ):

@@ -21,7 +21,7 @@ from harness.sources import PACKAGE, trees
 import ir_runtime as ir
 from ir_runtime._util import forks
 from ir_runtime.backends.common import blas as _blas
-from ir_runtime.backends.native.threading import pool as _pools
+from ir_runtime.backends.native.threading import parallel as _pools
 from ir_runtime.backends.numpy import parallel
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value

@@ -21,8 +21,8 @@ from ir_runtime import limits
 from ir_runtime._util import deadline, forks
 from ir_runtime._util.scoped import Scope, inside
 from ir_runtime.backends.core import threads
+from ir_runtime.backends.native.threading import parallel as _pools
 from ir_runtime.backends.native.threading import parallel as compiled_threads
-from ir_runtime.backends.native.threading import pool as _pools
 from ir_runtime.backends.numpy import parallel
 from ir_runtime.executor import context
 from ir_runtime.executor.step import Profile

@@ -15,8 +15,7 @@ from harness.nets import End, Net
 from harness.session import only_new_objects
 
 import ir_runtime as ir
-from ir_runtime.backends import available
-from ir_runtime.backends.core.default import silent_default
+from ir_runtime.backends import available, silent_default
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value

@@ -12,7 +12,7 @@ import pytest
 from harness.session import TARGET as AGAIN
 from ir_runtime.backends.native.codegen.target import TARGET
 from ir_runtime.backends.native.codegen.targets import TARGETS, VECTORS
-from ir_runtime.backends.native.machine_code.library import library
+from ir_runtime.backends.native.machine_code import library
 
 __all__ = ["AGAIN", "OTHERS", "run_again", "same_with_other_vectors"]
 

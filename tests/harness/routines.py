@@ -13,8 +13,7 @@ from typing import Any
 from ir_runtime.backends.native.build.library import link_routines
 from ir_runtime.backends.native.codegen import language
 from ir_runtime.backends.native.codegen.language import Routine
-from ir_runtime.backends.native.machine_code.library import library
-from ir_runtime.backends.native.machine_code.table import TABLE, WORDS
+from ir_runtime.backends.native.machine_code import TABLE, WORDS, library
 
 __all__ = ["address_of", "call_of", "forgetting", "load", "set_words", "word"]
 

@@ -33,12 +33,12 @@ __all__ = [
 
 def build_kernels() -> None:
     """Build the library for this processor, unless it is there; without the tools for that, tests of the backend are skipped."""
-    from ir_runtime.backends.core import default  # once settings are forgotten
+    from ir_runtime import backends  # once settings are forgotten
 
-    if default._lack() is None or not find_spec("llvmlite") or not find_spec("ziglang"):
+    if backends._lack() is None or not find_spec("llvmlite") or not find_spec("ziglang"):
         return
     subprocess.run([sys.executable, "-m", "ir_runtime.backends.native.build"], check=False)
-    default._lack.cache_clear()
+    backends._lack.cache_clear()
 
 
 TARGET = "IR_RUNTIME_TEST_TARGET"

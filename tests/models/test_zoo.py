@@ -14,7 +14,7 @@ from harness.oracle import PLUGIN, core
 import ir_runtime
 from ir_runtime import debug
 from ir_runtime.backends import available
-from ir_runtime.backends.native.machine_code.library import library
+from ir_runtime.backends.native.machine_code import library
 from ir_runtime.ir.tensor import Array
 from models.zoo import ZOO, example_inputs, ir_path
 

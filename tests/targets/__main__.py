@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ir_runtime.backends.native.codegen.targets import TARGETS
-from ir_runtime.backends.native.machine_code.library import library
+from ir_runtime.backends.native.machine_code import library
 from ir_runtime.ir.tensor import Array
 
 from .machine import prepare

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import ir_runtime as ir
-from ir_runtime.backends.native.machine_code.library import library
+from ir_runtime.backends.native.machine_code import library
 
 __all__ = ["run"]
 

@@ -15,7 +15,7 @@ from ...ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Subtract
 from ...ops.elementwise import Binary
 from ...ops.quantization import FakeQuantize
 from .. import Kernel, KernelTemplate
-from ..core.lengths import Accepts
+from ..core.kernel import Accepts
 from .activations import Activation, activation_of, broadcast_binary
 from .fake_quantize import fake_quantize_passes, limit_rows
 from .layout import as_rows, repeat_row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ir.tensor import Array, Value
 from ...ops.movement.scatter import ScatterElementsUpdate12, ScatterElementsUpdateBase
-from ..core.lengths import Accepts
+from ..core.kernel import Accepts
 from .layout import is_f32
 
 __all__ = ["replacement_axis", "scattered_lengths", "sum_axis"]

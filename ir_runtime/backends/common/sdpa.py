@@ -11,8 +11,7 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
 from ...ops.sequence.attention import ScaledDotProductAttention, usual_scale
-from ..core.kernel import Kernel
-from ..core.lengths import attention_lengths, broadcasts
+from ..core.kernel import Kernel, attention_lengths, broadcasts
 from .layout import is_f32
 
 __all__ = ["Attend", "Factor", "mask_and_scale", "mask_fits", "sdpa_kernel"]

@@ -3,6 +3,10 @@
 A backend offers a `Kernel`: a function of arrays with the facts that the compiler and the executor need. If
 the kernel depends on following layers, it offers a `KernelTemplate`, which fuses them and then packs its
 weights; the result is a kernel again.
+
+Lengths unknown when a kernel was chosen are checked before it runs (`executor.guard.LengthCheck`), by inference
+for each new shape. This takes some 100 µs: too long for lengths that grow with every run, such as those of
+caches. A kernel that can decide by a few comparisons defines ``accepts``.
 """
 
 from __future__ import annotations
@@ -16,12 +20,75 @@ import numpy as np
 
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
-from .lengths import Accepts, any_lengths
 
 if TYPE_CHECKING:
     from .replay import Replayable
 
-__all__ = ["UNREAD", "Compute", "Kernel", "KernelTemplate", "Offer", "ResultShape"]
+__all__ = [
+    "Accepts",
+    "any_lengths",
+    "attention_lengths",
+    "axis_length",
+    "broadcasts",
+    "Compute",
+    "filter_lengths",
+    "Kernel",
+    "KernelTemplate",
+    "Offer",
+    "ResultShape",
+    "UNREAD",
+]
+
+Accepts: TypeAlias = Callable[..., bool]
+"""Takes the inputs of a kernel. True if their lengths certainly suit it and the operation; else inference decides.
+
+Ranks, lengths that were known when the kernel was chosen, and equal symbols need not be looked at: they hold."""
+
+
+def any_lengths(*arrays: Array) -> bool:
+    """Accept all lengths, for kernels that compute or refuse them like the reference.
+
+    >>> any_lengths(1)
+    True
+    """
+    return True
+
+
+def axis_length(axis: int, length: int) -> Accepts:
+    """Accept a first input with this many elements along an axis."""
+    return lambda x, *_: x.shape[axis] == length
+
+
+def filter_lengths(channels: int, extents: Sequence[int]) -> Accepts:
+    """Accept a first input with this many channels, and room for a window without padding along every spatial axis."""
+    lowest = tuple(extents)
+
+    def accepts(x: Array, *_: object) -> bool:
+        _, found, *lengths = x.shape
+        return found == channels and all(map(int.__ge__, lengths, lowest))
+
+    return accepts
+
+
+def attention_lengths(q: Array, k: Array, v: Array, *rest: Array) -> bool:
+    """Accept queries, keys and values with the same heads, and a mask that broadcasts to the scores."""
+    *batch, queries, width = q.shape
+    *of_keys, keys, depth = k.shape
+    if batch != of_keys or width != depth or v.shape[:3] != k.shape[:3]:
+        return False
+    return not rest or broadcasts(rest[0].shape, (*batch, queries, keys))
+
+
+def broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Return whether a shape broadcasts to a target without changing it.
+
+    >>> broadcasts((1, 5), (2, 3, 5)), broadcasts((2, 5), (1, 5))
+    (True, False)
+    """
+    return len(shape) <= len(target) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
+    )
+
 
 Compute: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 """A function of arrays that never changes an input."""
@@ -132,7 +199,7 @@ class Kernel(KernelTemplate):
     replay: Replayable | None = None
     """How its calls are recorded; ``None`` where they cannot be."""
     has_host_calls: bool = False
-    """It notes all that it does in Python (`core.host_calls`), so that its step can be part of a replay."""
+    """It notes all that it does in Python (`core.replay.HostCalls`), so that its step can be part of a replay."""
 
     @classmethod
     def unary(

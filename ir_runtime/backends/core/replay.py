@@ -3,27 +3,37 @@
 A kernel whose calls depend on nothing but the shapes of its inputs, and on the number of threads, may be `Replayable`.
 Its backend then records a run, and returns a program in which one instruction stands for several steps (as in the
 capture and replay of CUDA graphs).
+
+Variables belong to a run, and cache buffers differ from run to run, so recorded calls cannot refer to them.
+Kernels of such layers register Python calls instead (`HostCalls`), so that a replay need not stop at them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..._util.scoped import Scope
 from ...ir.tensor import Array
 
 __all__ = [
+    "After",
+    "Before",
+    "called_after",
     "Direct",
+    "HOST_CALLS",
+    "HostCalls",
     "Instruction",
+    "made_before",
     "Program",
     "Recorder",
     "Replayable",
     "Replayer",
+    "run_steps",
     "Slots",
     "StepError",
-    "run_steps",
 ]
 
 Slots: TypeAlias = list[Any]
@@ -94,11 +104,11 @@ class Replayer(Protocol):
     def around(self) -> Scope:
         """The scopes that replayable kernels need around a run."""
 
-    def key(self, threads: int | None = None) -> Hashable:
+    def key(self, most: int | None = None) -> Hashable:
         """Return the key of a recording in addition to shapes.
 
         Args:
-            threads: the most threads of a new run; by default, of the current run.
+            most: the most threads of a new run; by default, of the current run.
         """
 
     def recorder(
@@ -161,3 +171,52 @@ def run_steps(instructions: Sequence[Instruction], slots: Slots) -> None:
             instruction(slots)
         except Exception as reason:
             raise StepError(number) from reason
+
+
+Made = TypeVar("Made")
+
+
+class Before(NamedTuple):
+    """An array computed before the recorded calls of a replay."""
+
+    made: Any
+    function: Callable[..., Any]
+    args: tuple[Array, ...]
+
+
+class After(NamedTuple):
+    """A function of an array called after the recorded calls of a replay."""
+
+    function: Callable[..., object]
+    array: Array
+
+
+@dataclass(slots=True, eq=False)
+class HostCalls:
+    """The Python calls of a step's kernel."""
+
+    before: list[Before] = field(default_factory=list)
+    after: list[After] = field(default_factory=list)
+
+
+HOST_CALLS: ContextVar[HostCalls | None] = ContextVar("host_calls", default=None)
+"""Those of the current step; ``None`` in runs that are not recorded."""
+
+
+def made_before(made: Made, function: Callable[..., object], *args: Array) -> Made:
+    """Register an array that replays compute before their recorded calls; return the array.
+
+    Args:
+        made: the result of the function in this run.
+        function: an idempotent function, called only if ``args`` have the same shapes and dtypes.
+        args: inputs of the step.
+    """
+    if (calls := HOST_CALLS.get()) is not None:
+        calls.before.append(Before(made, function, args))
+    return made
+
+
+def called_after(function: Callable[..., object], array: Array) -> None:
+    """Register a function that replays call after their recorded calls."""
+    if (calls := HOST_CALLS.get()) is not None:
+        calls.after.append(After(function, array))

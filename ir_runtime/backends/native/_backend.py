@@ -10,7 +10,7 @@ from ...ir.tensor import Array
 from .. import Backend, Precision
 from ..common.dynamic_quantization import GROUP_SIZES
 from ..common.kept_weights import budget
-from ..core.kv_cache import CacheKernels
+from ..core.backend import CacheKernels
 from ._index import MODULES, PACKED, PATTERNS
 from .packed_memory import one_compilation
 from .threading.denormals import FLUSHING_BITS, flushing

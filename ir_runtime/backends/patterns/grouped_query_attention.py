@@ -12,7 +12,7 @@ from ...ir.tensor import Array
 from ...ops.sequence.attention import ScaledDotProductAttention
 from .. import Compute, Fusion, Kernel, MatchContext, Offer, Refusal
 from ..common.sdpa import Attend, mask_and_scale, mask_fits
-from ..core.lengths import any_lengths, attention_lengths
+from ..core.kernel import any_lengths, attention_lengths
 
 __all__ = ["SharedHeads", "match_grouped_queries"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from ....errors import IRError
-from ..machine_code.library import FOLDER, file_of, named_target
+from ..machine_code import FOLDER, file_of, named_target
 from .library import build, host_target, is_current
 from .source import CompileError
 from .systems import LinkError, this_system

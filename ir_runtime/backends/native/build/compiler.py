@@ -6,7 +6,7 @@ import llvmlite.binding as llvm
 
 from ..codegen.language import Routine
 from ..codegen.targets import Target
-from ..machine_code.table import TABLE, WORDS
+from ..machine_code import TABLE, WORDS
 from .translate import CompileError, translate
 
 __all__ = [

@@ -23,15 +23,14 @@ from ...._util.cores import parallelism
 from ...._util.files import create, temporary_file
 from ..codegen.language import ROUTINES, Routine
 from ..codegen.targets import TARGETS, Target
-from ..machine_code.processor import family
-from ..machine_code.sources import fingerprint
+from ..machine_code import family, fingerprint
 from .systems import System, this_system
 
 __all__ = ["build", "host_target", "is_current", "link_routines"]
 
 _PACKAGE = __package__.rpartition(".")[0]
 # Modules with routines that no module of kernels imports.
-_MODULES = "codegen.identification", "threading.replay"
+_MODULES = "codegen.identification", "threading.tape"
 
 
 def host_target() -> Target:

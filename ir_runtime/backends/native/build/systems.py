@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...._util.child_process import run_program
 from ...._util.files import save_text
-from ..machine_code.library import FOLDER
+from ..machine_code import FOLDER
 
 __all__ = ["SYSTEMS", "LinkError", "System", "this_system"]
 

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from hatchling.builders.wheel import WheelBuilder
 
-from ..machine_code.library import FOLDER
+from ..machine_code import FOLDER
 from .library import build, is_current
 from .source import CompileError
 from .systems import SYSTEMS, LinkError, System

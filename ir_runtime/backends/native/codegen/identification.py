@@ -1,4 +1,4 @@
-"""The routine that queries the features of an x86 processor, called by `machine_code.processor` to choose a library."""
+"""The routine that queries the features of an x86 processor, called by `machine_code.identify` to choose a library."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The kernel language: Python functions to translate, and instructions emitted as LLVM IR.
 
 This module only declares kernels. `build` turns them into libraries of machine code, and
-`machine_code.library` loads one.
+`machine_code` loads one.
 
 Inner loops take every value as a parameter, however many there are: LLVM inlines the calls and keeps
 parameters in registers, whereas fields of a descriptor would be reloaded after every store.

@@ -1,20 +1,53 @@
-"""Memory instructions of kernels: loads, stores, atomic counters, waits, and scratch memory.
+"""The host table: words that a kernel library needs from its process, filled when the library is loaded.
+
+Memory instructions of kernels: loads, stores, atomic counters, waits, and scratch memory.
 
 Kernels work on addresses only.
 """
 
 from __future__ import annotations
 
-from .host import call_host
+from typing import TYPE_CHECKING
+
+from ..machine_code import TABLE, WORDS
+from . import ir
 from .ir import VOID
 from .language import Scratch, device, instruction, types
 from .target import TARGET
 from .vectors import F32, I32, I64, Emit, Value
 
+if TYPE_CHECKING:
+    from .vectors import Emit, Value
+
 __all__ = [
-    "SPIN_LIMIT", "barrier", "fetch_add", "fetch_sub", "load_atomic", "load_f32", "load_i64", "scratch_memory", "spin",
-    "store_atomic", "store_f32", "store_i64",
-]  # fmt: skip
+    "barrier",
+    "call_host",
+    "fetch_add",
+    "fetch_sub",
+    "host_word",
+    "load_atomic",
+    "load_f32",
+    "load_i64",
+    "scratch_memory",
+    "spin",
+    "SPIN_LIMIT",
+    "store_atomic",
+    "store_f32",
+    "store_i64",
+]
+
+
+def host_word(emit: Emit, name: str) -> Value:
+    """Load a word of the host table."""
+    table = emit.builder.module.declare_table(TABLE, len(WORDS))
+    place = emit.builder.element_pointer(table, emit.i64(WORDS.index(name)), ir.I64)
+    return emit.builder.load(place, ir.I64, 8)
+
+
+def call_host(emit: Emit, name: str, returns: ir.Type, *arguments: Value) -> Value:
+    """Call a function of the host table."""
+    return emit.builder.call_pointer(emit.pointer(host_word(emit, name)), arguments, returns)
+
 
 # The number of polls before a thread yields the core: about 50 µs, in which most waits end.
 SPIN_LIMIT = 2000

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ..machine_code.library import library, named_target
+from ..machine_code import library, named_target
 from .targets import Target
 
 __all__ = ["TARGET", "VENDOR"]

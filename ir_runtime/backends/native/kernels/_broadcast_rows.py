@@ -13,12 +13,10 @@ from ...._util.arrays import DType
 from ....ir.tensor import Array
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from ..codegen.descriptor import i64
 from ..codegen.language import Device, device
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
-from ..threading.recording import is_recording, was_refused
+from ..threading.parallel import is_recording, parallel_for, replayed, threads_for, was_refused
 from ..threading.task import UNUSED, Task
 from ._copy import COPY, contiguous
 from ._nest import (

@@ -13,12 +13,11 @@ from ....ir.tensor import Array, Value
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, device
 from ..codegen.vectors import LANES
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
+from ..threading.parallel import parallel_for, replayed, threads_for
 from ..threading.task import UNUSED, Task, each_chunk, each_unit
 from ._copy import contiguous
 

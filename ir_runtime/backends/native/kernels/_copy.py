@@ -19,8 +19,7 @@ from ..codegen import ir
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, Emit
-from ..threading.parallel import parallel_for, threads_for
-from ..threading.recording import RECORD, is_recording
+from ..threading.parallel import RECORD, is_recording, parallel_for, threads_for
 from ..threading.task import UNUSED
 from ._nest import BLOCK, Addresses, NestJob, Place, nest_fields, nest_task, row_stride
 from ._rows import copy_bytes, emit_transpose, transpose_square

@@ -24,8 +24,7 @@ from ..codegen.levels import GROUP, LEVEL_SIZE, dot
 from ..codegen.memory import barrier, fetch_add
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 from ..packed_memory import aligned_empty
-from ..threading.parallel import parallel_for
-from ..threading.recording import workspace
+from ..threading.parallel import parallel_for, workspace
 from ..threading.task import Task, each_counted, each_unit, failure_word, shared_counters
 from ._copy import contiguous
 from ._epilogue import Epilogue, KernelFactory

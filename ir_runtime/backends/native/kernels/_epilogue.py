@@ -44,7 +44,7 @@ from ... import Kernel, KernelTemplate
 from ...common.fake_quantize import limit_rows
 from ...common.layout import is_f32
 from ...common.post_op import PostOp, match_post_op
-from ...core.lengths import Accepts
+from ...core.kernel import Accepts
 from ._activation_code import ActivationKind
 
 __all__ = [

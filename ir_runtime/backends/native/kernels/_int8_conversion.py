@@ -18,8 +18,7 @@ from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
 from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value, splat_bits
-from ..threading.parallel import parallel_for, threads_for
-from ..threading.recording import was_refused
+from ..threading.parallel import parallel_for, threads_for, was_refused
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._int8_maps import LevelMap, fill_borders, line_address

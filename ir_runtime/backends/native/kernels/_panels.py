@@ -24,8 +24,7 @@ from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import INTS, LANES, Emit, splat_bits
 from ..codegen.vectors import Value as Register
 from ..packed_memory import aligned_empty
-from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for
-from ..threading.recording import workspace
+from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, shared_counters
 from ._epilogue import FusedKernel
 from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE, WIDE_ROWS

@@ -15,8 +15,7 @@ from ...common.kept_memory import empty
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value
-from ..threading.capture import replayed
-from ..threading.parallel import threads
+from ..threading.parallel import replayed, threads
 from ._epilogue import Epilogue
 from ._packed_epilogue import PackedEpilogue
 from ._quantized import (

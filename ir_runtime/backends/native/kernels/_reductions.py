@@ -12,8 +12,8 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen import ir
 from ..codegen.descriptor import i64
-from ..codegen.host import call_host
 from ..codegen.language import Instruction, device, instruction, types
+from ..codegen.memory import call_host
 from ..codegen.vectors import F32, LANES, VECTOR, Emit, Load, Store, Value
 from ._activation_code import exp
 from ._columns import ABREAST, ColumnsJob, Sizes, column_sizes, columns_task, load_sizes, run_columns

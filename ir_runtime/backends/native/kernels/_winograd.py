@@ -20,8 +20,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import barrier, fetch_add, load_f32, load_i64, scratch_memory, store_f32, store_i64
 from ..codegen.vectors import LANES, Emit, Value
-from ..threading.parallel import parallel_for, threads, threads_for
-from ..threading.recording import workspace
+from ..threading.parallel import parallel_for, threads, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_chunk, each_counted, failure_word, shared_counters
 from ._epilogue import Epilogue
 from ._gemm_tile import gemm_panel

@@ -12,17 +12,15 @@ from ....ops.condition import Bucketize
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32
 from ..codegen.vectors import F32, I64, I64S, INTS, VECTOR, Emit, load_typed, store_typed
-from ..threading.capture import replayed
 from ..threading.denormals import keep_denormals, set_float_mode
-from ..threading.parallel import parallel_for, threads_for
-from ..threading.recording import is_recording
+from ..threading.parallel import is_recording, parallel_for, replayed, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._indices import store_index
 

@@ -17,16 +17,22 @@ from ....ops.movement.extend import Concat
 from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, concatenate, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64, store_i64
 from ..codegen.vectors import Emit
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, pays_to_share, threads
-from ..threading.recording import RECORD, is_recording, workspace
+from ..threading.parallel import (
+    RECORD,
+    is_recording,
+    parallel_for,
+    pays_to_share,
+    replayed,
+    threads,
+    workspace,
+)
 from ..threading.task import UNUSED, Task, each_chunk
 from ._copy import COPY, MAX_SIZE, SIZES, contiguous, copy
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel

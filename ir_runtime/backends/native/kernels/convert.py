@@ -12,7 +12,7 @@ from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
 from ....ops.type import Convert
 from ... import Kernel
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.bf16 import rounded_bf16
@@ -32,8 +32,7 @@ from ..codegen.vectors import (
     store_typed,
 )
 from ..codegen.vectors import Value as Register
-from ..threading.capture import replayed
-from ..threading.recording import is_recording
+from ..threading.parallel import is_recording, replayed
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 
 __all__: list[str] = []

@@ -27,7 +27,7 @@ from ... import Compute, Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, is_f32, moveaxis
 from ...common.window_fit import window_fit
-from ...core.lengths import Accepts, filter_lengths
+from ...core.kernel import Accepts, filter_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.bf16 import as_bf16
@@ -35,8 +35,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import INTS, LANES, Emit, splat_bits
 from ..codegen.vectors import Value as Register
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
+from ..threading.parallel import parallel_for, replayed, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import (

@@ -18,7 +18,7 @@ from ....ops.convolution import GroupConvolution
 from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32
-from ...core.lengths import filter_lengths
+from ...core.kernel import filter_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
@@ -27,8 +27,7 @@ from ..codegen.language import Device, Instruction, device, types
 from ..codegen.memory import scratch_memory
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for
+from ..threading.parallel import parallel_for, pays_to_share, replayed, threads, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel

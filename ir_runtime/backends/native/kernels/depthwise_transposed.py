@@ -26,8 +26,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, pays_to_share, threads
+from ..threading.parallel import parallel_for, pays_to_share, replayed, threads
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel

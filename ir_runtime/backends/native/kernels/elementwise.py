@@ -41,12 +41,10 @@ from ...common.fake_quantize import quantize_parameters
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...common.post_op import PostOp, match_post_op
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import concatenate
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, pays_to_share, threads
-from ..threading.recording import RECORD, is_recording
+from ..threading.parallel import RECORD, is_recording, parallel_for, pays_to_share, replayed, threads
 from ..threading.task import UNUSED, Task
 from ._activation_code import ActivationKind
 from ._copy import MAX_SIZE, contiguous, expanded

@@ -17,16 +17,14 @@ from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase, Gather
 from ....ops.sequence.one_hot import OneHot1, OneHot16, OneHotBase
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add
 from ..codegen.vectors import I32, I64, Emit, store_typed
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
-from ..threading.recording import is_recording, was_refused
+from ..threading.parallel import is_recording, parallel_for, replayed, threads_for, was_refused
 from ..threading.task import UNUSED, Task, each_chunk, each_unit
 from ._copy import COPY, SIZES, contiguous
 from ._index_grid import IndexGrid, index_grid

@@ -13,15 +13,14 @@ from ....ops.normalization import MVN, GroupNormalization
 from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
+from ..threading.parallel import parallel_for, replayed, threads_for
 from ..threading.task import Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel

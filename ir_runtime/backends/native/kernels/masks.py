@@ -20,7 +20,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import I8S, I64S, INTS, LANES, VECTOR, Emit, load_lanes, load_typed, store_typed
-from ..threading.recording import uses_constant
+from ..threading.parallel import uses_constant
 from ..threading.task import Task
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 from ._copy import SIZES

@@ -19,14 +19,13 @@ from ... import Kernel, KernelTemplate
 from ...common.einsum import EinsumProduct, constant_einsum, einsum_product
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import axis_length
+from ...core.kernel import axis_length
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
+from ..threading.parallel import parallel_for, replayed, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._attention_panels import next_panel, pack_rows, pack_transposed
 from ._copy import contiguous, contiguous_rows, reshaped

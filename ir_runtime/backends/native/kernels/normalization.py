@@ -19,15 +19,13 @@ from ....ops.reduction import ReduceL2, ReduceMean
 from ... import Fusion, Kernel, KernelTemplate, MatchContext, Refusal
 from ...common.kept_memory import empty
 from ...common.layout import is_f32, moveaxis
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, scratch_memory
 from ..codegen.vectors import LANES
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
-from ..threading.recording import workspace
+from ..threading.parallel import parallel_for, replayed, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_chunk, shared_counters
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel

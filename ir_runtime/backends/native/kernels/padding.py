@@ -16,15 +16,14 @@ from ....ops.movement.extend import Pad1, Pad12, PadBase
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_f32, load_i64, store_f32
 from ..codegen.vectors import Emit
 from ..codegen.vectors import Value as Register
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
+from ..threading.parallel import parallel_for, replayed, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._rows import copy_row

@@ -16,16 +16,15 @@ from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Compute, Fusion, Kernel, MatchContext, Offer
 from ...common.kept_memory import empty
 from ...common.sdpa import Attend, Factor, mask_and_scale, mask_fits
-from ...core.kv_cache import CachedAttention, CacheKernels
-from ...core.lengths import attention_lengths
+from ...core.backend import CachedAttention, CacheKernels
+from ...core.kernel import attention_lengths
 from ...patterns.grouped_query_attention import SharedHeads, match_grouped_queries
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import load_f32
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
+from ..threading.parallel import parallel_for, replayed, threads_for
 from ..threading.task import UNUSED, Task, each_chunk
 from ._attention import decode_task
 from ._copy import contiguous

@@ -14,15 +14,13 @@ from ....ops.matrix import MatMul
 from ... import Kernel, KernelTemplate
 from ...common.kept_weights import reserve
 from ...common.rounding import quantized_operand
-from ...core.lengths import axis_length
+from ...core.kernel import axis_length
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, scratch_memory, store_i64
 from ..codegen.vectors import LANES
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for
-from ..threading.recording import workspace
+from ..threading.parallel import parallel_for, replayed, workspace
 from ..threading.task import Task, each_unit, shared_counters
 from ._dynamic_matmul import dynamic_product
 from ._epilogue import Epilogue, FusedKernel, KernelFactory

@@ -21,8 +21,7 @@ from ...patterns.quantized_graph import LayerByLayer, Pooled, Product, Source, f
 from .._backend import backend
 from ..codegen.levels import GROUP
 from ..codegen.vectors import LANES
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, replayed, threads
 from ..threading.task import UNUSED
 from ._int8_conversion import Dequantizing, Quantizing
 from ._int8_graph import IntegerKernels, IntegerNode, IntegerSubgraph

@@ -19,13 +19,12 @@ from ....ops.movement.extend import Concat
 from ....ops.movement.slice import Slice, Split, VariadicSplit
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.kept_memory import empty
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import Emit, Load, Value
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
+from ..threading.parallel import parallel_for, replayed, threads_for
 from ._nest import (
     Addresses,
     NestJob,

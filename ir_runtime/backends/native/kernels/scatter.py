@@ -32,9 +32,7 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32, store_i64
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads_for
-from ..threading.recording import is_recording, was_refused
+from ..threading.parallel import is_recording, parallel_for, replayed, threads_for, was_refused
 from ..threading.task import UNUSED, Task, each_chunk, each_counted, shared_counters
 from ._copy import COPY, SIZES, contiguous, recorded_copy
 from ._index_grid import index_grid

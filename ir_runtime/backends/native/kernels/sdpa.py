@@ -24,9 +24,15 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, LANES, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, pays_to_share, threads
-from ..threading.recording import RECORD, uses_constant, workspace
+from ..threading.parallel import (
+    RECORD,
+    parallel_for,
+    pays_to_share,
+    replayed,
+    threads,
+    uses_constant,
+    workspace,
+)
 from ..threading.task import UNUSED, Task, each_counted, shared_counters
 from ._attention import BLOCKED, BLOCKED_BF16, DECODE, AttentionJob
 from ._copy import COPY, MAX_SIZE, contiguous, contiguous_rows

@@ -22,7 +22,7 @@ from ....ops.sort.topk import TopK1, TopK3, TopK11, TopKBase
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import i64
@@ -30,8 +30,7 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory, store_f32, store_i64
 from ..codegen.vectors import F32, I64, INTS, LANES, VECTOR, Emit, Load, splat_bits
 from ..codegen.vectors import Value as Register
-from ..threading.capture import replayed
-from ..threading.recording import was_refused
+from ..threading.parallel import replayed, was_refused
 from ..threading.task import Task, each_unit
 from ._columns import ColumnsJob, column_sizes, load_sizes, plan_axes, run_columns
 from ._copy import contiguous

@@ -29,7 +29,7 @@ from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..packed_memory import aligned_empty
-from ..threading.capture import replayed
+from ..threading.parallel import replayed
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import NO_OFFSET, Gemm, Rows

@@ -1,5 +1,7 @@
 """Recorders of runs: they divide the steps into parts to replay, and steps to run one by one.
 
+A part consists of consecutive steps that are recorded together.
+
 Imported in the second run of a model, since programs that run each model once need no recorder.
 """
 
@@ -10,14 +12,259 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ....ir.tensor import Array
-from ...core.replay import Instruction, Program, RecordedStep, Slots
-from .direct import direct_run
-from .part import Part
-from .part_replay import Replay
-from .recording import Record, recorded
-from .regions import UnknownArrayError
+from ...core.replay import Before, HostCalls, Instruction, Program, RecordedStep, Slots
+from .parallel import Record, recorded
+from .replay import HostSteps, Made, Replay, direct_run, made
+from .tape import SCRATCH_MARGIN, Region, TapeWriter, UnknownArrayError, View, tuple_word
 
-__all__ = ["Recorder"]
+__all__ = ["Part", "Recorder"]
+
+NO_PLACES: Mapping[int, int] = {}
+
+
+@dataclass(eq=False, slots=True)
+class Part:
+    """Consecutive steps that are replayed together.
+
+    Its fields record the state of slots that a replay relies on; each step adds to them.
+
+    Args:
+        start: the index of the first step.
+        constants: the slots of constants.
+        known: the current contents of slots that never change for these shapes; the recorder updates it.
+    """
+
+    start: int
+    constants: Collection[int]
+    known: Mapping[int, Array]
+    size: int = 0
+    instructions: list[Instruction] = field(default_factory=list)
+    writer: TapeWriter = field(default_factory=TapeWriter)
+    alive: dict[int, View] = field(default_factory=dict)
+    """The location of slot contents that its steps read or wrote."""
+    fixed: dict[int, Array] = field(default_factory=dict)
+    """The arrays of slots that never change between replays."""
+    cleared: set[int] = field(default_factory=set)
+    expected: dict[int, Array] = field(default_factory=dict)
+    """The required contents of slots when the part begins."""
+    shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The required shapes of further slots when the part begins."""
+    cheap: int = 0
+    """The number of steps that are as fast in NumPy."""
+    host: HostSteps = field(default_factory=HostSteps)
+    """The Python functions that replays call before the calls."""
+    after: list[tuple[Callable[..., object], View | int]] = field(default_factory=list)
+    """The functions to call after the calls, and their arguments: a view, or the place of an array computed
+    in Python."""
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether replaying is faster than running the steps."""
+        return len(self.writer.calls) > min(self.cheap, 1)
+
+    def add(
+        self, step: RecordedStep, instruction: Instruction, contents: Collection[int], given: Sequence[Array],
+        record: Record, made: Sequence[Array | None],
+    ) -> None:  # fmt: skip
+        """Add a step.
+
+        Args:
+            step: the step, with its slots.
+            instruction: the instruction that runs it.
+            contents: the slots whose contents determine its calls.
+            given: its inputs.
+            record: the record of its calls.
+            made: its outputs.
+
+        Raises:
+            UnknownArrayError: if the step cannot be replayed; the part is unchanged.
+        """
+        pairs = dict(zip(step.reads, given, strict=True))
+        fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
+        fresh = self._fresh(pairs, fixed, record.host)
+        if not set(contents).issubset(fixed):
+            raise UnknownArrayError
+        if any(slot in self.cleared or array.dtype.hasobject for slot, array in fresh):
+            raise UnknownArrayError
+        written = {slot: x for slot, x in zip(step.writes, made, strict=True) if x is not None}
+        mark = self.host.mark()
+        try:
+            for slot, array in fresh:
+                if not array.size:  # no call reads it, but its shape counts
+                    self._place(slot, array, fixed)
+            fresh = [(slot, x) for slot, x in fresh if x.size]
+            before = [(self._call_before(each, pairs, fixed), each.made) for each in record.host.before]
+            hosted = {} if record.calls else self._hosted(before, written)
+            inputs = [(~self.host.holds.get(slot, ~slot), x) for slot, x in fresh]
+            inputs += [(~place, x) for place, x in before if record.calls and x.size]
+            after = [each.array for each in record.host.after]
+            outputs = [x for slot, x in written.items() if slot not in hosted]
+            regions, views = self.writer.add(
+                inputs, [pairs[slot] for slot in fixed], record, [*outputs, *after]
+            )
+        except UnknownArrayError:
+            self.host.undo(mark)
+            raise
+        self.cheap += record.is_cheap
+        self._expect(fixed)
+        for (slot, _), region in zip(fresh, regions, strict=False):
+            self._hold(slot, region)
+        for each, view in zip(record.host.after, views[len(outputs) :], strict=True):
+            self._call_after(each.function, each.array, view)
+        slots = [slot for slot in written if slot not in hosted]
+        self._finish(step, instruction, written, dict(zip(slots, views, strict=False)), hosted)
+
+    def _fresh(
+        self, pairs: Mapping[int, Array], fixed: Collection[int], host: HostCalls
+    ) -> list[tuple[int, Array]]:
+        """Return the slots and arrays of inputs that calls may read, and that no earlier step has read or written."""
+        args = {id(array) for each in host.before for array in each.args}
+        return [
+            (slot, x)
+            for slot, x in pairs.items()
+            if slot not in fixed and slot not in self.alive and id(x) not in args
+        ]
+
+    def _hosted(self, before: Sequence[tuple[int, Array]], written: Mapping[int, Array]) -> dict[int, int]:
+        """Return the places of outputs that were computed in Python."""
+        places = {id(array): place for place, array in before}
+        return {slot: places[id(array)] for slot, array in written.items() if id(array) in places}
+
+    def _call_before(self, before: Before, pairs: Mapping[int, Array], fixed: Collection[int]) -> int:
+        """Make replays call a Python function of arrays available before the calls; return the place of its result."""
+        slots = {id(array): slot for slot, array in pairs.items()}
+        if any(id(array) not in slots for array in before.args):
+            raise UnknownArrayError
+        return self.host.call(before, [self._place(slots[id(array)], array, fixed) for array in before.args])
+
+    def _place(self, slot: int, array: Array, fixed: Collection[int]) -> int:
+        """Return the place of an array that is available before the calls."""
+        if slot in self.host.holds:
+            return self.host.holds[slot]
+        if slot in fixed:
+            return self.host.constant(array)
+        view = self.alive.get(slot)
+        if slot in self.cleared or (view is not None and (view.region.slot != slot or not view.is_whole)):
+            raise UnknownArrayError
+        return self.host.load(slot, array)
+
+    def _call_after(self, function: Callable[..., object], array: Array, view: View | None) -> None:
+        """Make replays call a function after the calls, with the array of a view; ``None`` if the array is constant."""
+        if view is None:
+            self.after.append((function, self.host.constant(array)))
+        else:
+            view.region.users += 1
+            self.after.append((function, view))
+
+    def add_of_shapes(
+        self,
+        step: RecordedStep,
+        instruction: Instruction,
+        given: Sequence[Array],
+        made: Sequence[Array | None],
+        contents: Collection[int] = (),
+    ) -> None:
+        """Add a step whose outputs are determined by the shapes of its inputs and the contents of some.
+
+        Raises:
+            UnknownArrayError: if that cannot be guaranteed; the part is unchanged.
+        """
+        pairs = dict(zip(step.reads, given, strict=True))
+        fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
+        if not set(contents).issubset(fixed):
+            raise UnknownArrayError
+        seen = {*fixed, *self.alive, *self.host.holds}
+        fresh = {slot: x.shape for slot, x in pairs.items() if slot not in seen}
+        if not self.cleared.isdisjoint(fresh):
+            raise UnknownArrayError
+        self._expect(fixed)
+        self.shapes |= fresh
+        written = {slot: x for slot, x in zip(step.writes, made, strict=True) if x is not None}
+        self._finish(step, instruction, written, dict.fromkeys(written))
+
+    def _is_known(self, slot: int) -> bool:
+        """Return whether a slot holds the same array in every replay."""
+        return slot in self.fixed or (
+            slot in self.known and slot not in self.alive and slot not in self.cleared
+        )
+
+    def _expect(self, fixed: Collection[int]) -> None:
+        """Make replays check for arrays that were written by steps before the part."""
+        self.expected |= {
+            slot: self.known[slot] for slot in fixed if slot not in self.constants and slot not in self.fixed
+        }
+
+    def _finish(
+        self,
+        step: RecordedStep,
+        instruction: Instruction,
+        written: Mapping[int, Array],
+        views: Mapping[int, View | None],
+        hosted: Mapping[int, int] = NO_PLACES,
+    ) -> None:
+        """Record the location of a step's outputs; constant outputs have no view.
+
+        Outputs in ``hosted`` are computed in Python and have these places.
+        """
+        self.instructions.append(instruction)
+        for slot, view in views.items():
+            self._hold(slot, view)
+            if view is None:
+                self.fixed[slot] = written[slot]
+        for slot, place in hosted.items():
+            self._hold(slot, None)
+            self.host.holds[slot] = place
+        self.cleared -= set(written)
+        for slot in step.frees:
+            self._hold(slot, None)
+            self.cleared.add(slot)
+        self.writer.regions.release()
+
+    def _hold(self, slot: int, view: View | None) -> None:
+        """Set the array of a slot; ``region`` is ``None`` if it is in no region."""
+        self.fixed.pop(slot, None)
+        self.host.holds.pop(slot, None)
+        if (before := self.alive.pop(slot, None)) is not None:
+            self.writer.regions.drop(before.region)
+        if view is not None:
+            view.region.users += 1
+            self.alive[slot] = view
+
+    @property
+    def results(self) -> list[Region]:
+        """The allocations of steps that later steps and functions after the calls read."""
+        views = [*self.alive.values(), *(what for _, what in self.after if isinstance(what, View))]
+        return list(dict.fromkeys(view.region for view in views if view.region.slot is None))
+
+    def replay(self) -> Replay:
+        """Return the replay of the steps."""
+        writer, results, first = self.writer, self.results, tuple_word()
+        inputs = [region for region in writer.regions.all if region.slot is not None]
+        inputs.sort(key=_is_hosted)
+        places = {region: first + 1 + index for index, region in enumerate([*results, *inputs])}
+        allocation = writer.allocation(results)
+        given = [(region.slot or 0, *region.layout) for region in inputs]
+        slots = {slot for slot, *_ in given}
+
+        def found(what: View | int) -> Made:
+            return (~what, None) if isinstance(what, int) else made(what, places[what.region] - first)
+
+        changed: dict[int, View | int] = {
+            slot: view for slot, view in self.alive.items() if view.region.slot != slot or not view.is_whole
+        }
+        return Replay(
+            writer.tape(places, allocation), SCRATCH_MARGIN + allocation.size, self.host, given, [(slot,
+            shape) for slot, shape in self.shapes.items() if slot not in slots], list(self.expected.items()),
+            [(shape, dtype) for shape, _, dtype in (region.layout for region in results)], [(function,
+            found(what)) for function, what in self.after], [(slot, found(what)) for slot, what in (changed |
+            self.host.holds).items()], [*self.fixed.items(), *((slot, None) for slot in self.cleared)],
+            any(call.threads > 1 for call in writer.calls), tuple(self.instructions),
+        )  # fmt: skip
+
+
+def _is_hosted(region: Region) -> bool:
+    return region.slot is not None and region.slot < 0
+
 
 # Bytes of the arrays of a step for each of its calls, and of an instruction: between larger ones, Python takes no time, and
 # deadlines and interrupts are not delayed. Those of an instruction are many, as Python takes 100 microseconds where layers

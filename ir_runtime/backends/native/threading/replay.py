@@ -1,123 +1,284 @@
-"""Replay in machine code: one call from Python makes all task calls of several steps."""
+"""Replays of several steps: their recorded calls, and the Python functions before and after them.
+
+The Python functions of a replay are called before and after its recorded calls: see `core.replay.HostCalls`. Those
+before the calls work on a list of arrays: the initial contents of slots, constants, and results of earlier functions.
+An array is identified by its index in that list, its place.
+
+A run that is one replay goes directly from the inputs to the outputs, without slots in between.
+"""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import device, routine, types
-from ..codegen.memory import load_i64, store_i64
-from ..machine_code.library import library
-from .denormals import float_mode, set_float_mode
-from .pool import array_data, new_call, run_call
-from .task import store_args
+from ...._util.arrays import DType
+from ...._util.scoped import inside
+from ....ir.tensor import Array
+from ...common.kept_memory import allocator
+from ...core.replay import Before, Direct, Instruction, Slots, run_steps
+from ...core.threads import set_most
+from ..codegen.descriptor import keeping
+from .parallel import pool_address, running, threads
+from .tape import Tape, View, replay, tuple_word
+from .task import NO_SCRATCH
 
-__all__ = ["FIXED", "SCRATCH", "SCRATCH_MARGIN", "TapeCall", "TapeHeader", "replay", "tuple_word"]
+__all__ = ["direct_run", "got", "HostSteps", "made", "Made", "Replay", "Values"]
 
-FIXED, SCRATCH = 0, 1
-"""The base of an address: 0, the first array, or, otherwise, the array at a word of the tuple."""
-
-
-class TapeHeader(Descriptor):
-    """The header of a tape: the numbers of calls and refusal counters, the address of the counters' addresses, and mode bits.
-
-    ``mode`` are the bits of the floating-point mode that are set during its calls.
-    """
-
-    calls: i64
-    refusals: i64
-    counters: i64
-    mode: i64
+Values: TypeAlias = list[Any]
+"""The array at each place; ``None`` before it is computed."""
 
 
-class TapeCall(Descriptor):
-    """A task call; each array is an index of an array and an offset in it."""
+class _Load(NamedTuple):
+    """The required contents of a slot when the replay begins."""
 
-    task: i64
-    threads: i64
-    job: i64
-    out: i64
-    out_offset: i64
-    a: i64
-    a_offset: i64
-    b: i64
-    b_offset: i64
-    c: i64
-    c_offset: i64
-    d: i64
-    d_offset: i64
+    place: int
+    slot: int
+    shape: tuple[int, ...]
+    dtype: DType
 
 
-@device
-def _located(arrays: int, scratch: int, record: int, index: int) -> int:
-    place, offset = load_i64(record, index), load_i64(record, index + 1)
-    found: int = offset
-    if place == 1:
-        found = offset + scratch
-    elif place != 0:
-        found = offset + array_data(load_i64(arrays, place))
-    return found
+class _Call(NamedTuple):
+    """A function, the places of its arguments, and the expected result."""
+
+    function: Callable[..., Array]
+    args: tuple[int, ...]
+    place: int
+    shape: tuple[int, ...]
+    dtype: DType
 
 
-@device
-def _refusals(tape: TapeHeader) -> int:
-    """Return the sum of all refusal counters."""
-    counters, sum = tape.counters, 0
-    for index in range(tape.refusals):
-        sum += load_i64(load_i64(counters, index), 0)
-    return sum
+@dataclass(eq=False, slots=True)
+class HostSteps:
+    """The functions to call before the calls of a part."""
+
+    constants: Values = field(default_factory=list)
+    """The initial list of arrays: constants, and ``None`` elsewhere."""
+    loads: list[_Load] = field(default_factory=list)
+    calls: list[_Call] = field(default_factory=list)
+    holds: dict[int, int] = field(default_factory=dict)
+    """The places of slot contents that a function computed and no recorded call has read."""
+
+    def constant(self, array: Array | None) -> int:
+        """Return the place of an array that never changes between replays."""
+        self.constants.append(array)
+        return len(self.constants) - 1
+
+    def load(self, slot: int, array: Array) -> int:
+        """Return the place of a slot's initial array, of this shape and dtype."""
+        for known in self.loads:
+            if known.slot == slot:
+                return known.place
+        self.loads.append(_Load(self.constant(None), slot, array.shape, array.dtype))
+        return self.loads[-1].place
+
+    def call(self, before: Before, args: Sequence[int]) -> int:
+        """Return the place of the result of a function, given the places of its arguments."""
+        place, made = self.constant(None), before.made
+        self.calls.append(_Call(before.function, tuple(args), place, made.shape, made.dtype))
+        return place
+
+    def mark(self) -> tuple[int, int, int]:
+        """Return a mark for `undo`."""
+        return len(self.constants), len(self.loads), len(self.calls)
+
+    def undo(self, mark: tuple[int, int, int]) -> None:
+        """Remove all additions since a mark."""
+        constants, loads, calls = mark
+        del self.constants[constants:], self.loads[loads:], self.calls[calls:]
+
+    def run(self, slots: Slots) -> Values | None:
+        """Return the arrays of a replay; ``None`` if a shape differs from the recording."""
+        values = [*self.constants]
+        for place, slot, shape, dtype in self.loads:
+            values[place] = array = slots[slot]
+            if array.shape != shape or array.dtype is not dtype:
+                return None
+        for function, args, place, shape, dtype in self.calls:
+            values[place] = array = function(*[values[arg] for arg in args])
+            if array.shape != shape or array.dtype is not dtype:
+                return None
+        return values
 
 
-@routine(*[types.int64] * 4, returns=types.int64)
-def replay_tape(tape: TapeHeader, pool: int, arrays: int, first: int) -> int:
-    """Make the calls of a tape until one fails; return 0 if none does.
+_Shape: TypeAlias = tuple[int, ...]
+_Given: TypeAlias = tuple[int, _Shape, _Shape, DType]
+_Layout: TypeAlias = tuple[_Shape, DType, int, _Shape, "_Shape | None"]
+Made: TypeAlias = "tuple[int, _Layout | None]"
+"""The index of an array and the parameters of a view of it, ``None`` for the array itself: shape, dtype,
+offset and strides, and the axis order in which the array is in C order, ``None`` if it already is."""
+
+
+def made(view: View, place: int) -> Made:
+    """Return a view of the array at an index."""
+    shape, strides, dtype = view.layout
+    order = view.region.order
+    moved = None if order is None or order == tuple(range(len(order))) else order
+    return place, None if view.is_whole else (shape, dtype, view.offset, strides, moved)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replay:
+    """Replays consecutive steps.
 
     Args:
-        tape: a `TapeHeader` followed by each `TapeCall`.
-        pool: the pool whose threads share calls; not read if no call is shared.
-        arrays: the tuple of arrays. The first is scratch memory, which begins with this replay's number of
-            refusals, if counted.
-        first: the index of the tuple's word with the first array.
+        tape: the recorded calls.
+        scratch: the bytes of scratch memory.
+        host: the Python functions before the calls.
+        given: for each input: the slot, or ``~place`` for a result of ``host``, and its shape, strides and
+            dtype.
+        shapes: the slots of which only the shape is read, and that shape.
+        expected: the slots that must hold a certain array, and that array.
+        results: the shape and dtype of each result.
+        after: the functions to call after the calls, and their argument: as in ``stores``, or ``~place`` for
+            a result of ``host``.
+        stores: the slots to set and the array of each; indices count from the scratch memory.
+        fixed: the slots that get the same value in every replay: an array, or ``None`` if it is not read
+            afterwards.
+        shared: whether threads share any call.
+        instructions: the instructions of the steps, which run for other inputs.
     """
-    begin = array_data(load_i64(arrays, first))
-    scratch, before = (begin + 127) // 64 * 64, _refusals(tape)
-    mode = float_mode()
-    set_float_mode(mode | tape.mode)
-    failed = 0
-    for index in range(tape.calls):
-        record = TapeCall.at(tape + 8 * (TapeHeader.words + TapeCall.words * index))
-        call = new_call()
-        store_args(
-            call, record.job, _located(arrays, scratch, record, TapeCall.out),
-            _located(arrays, scratch, record, TapeCall.a), _located(arrays, scratch, record, TapeCall.b),
-            _located(arrays, scratch, record, TapeCall.c), _located(arrays, scratch, record, TapeCall.d),
-        )  # fmt: skip
-        failed = run_call(pool, record.task, call, record.threads)
-        if failed != 0:
-            break
-    set_float_mode(mode)
-    store_i64(begin, 0, _refusals(tape) - before)
-    return failed
+
+    tape: Tape
+    scratch: int
+    host: HostSteps
+    given: Sequence[_Given]
+    shapes: Sequence[tuple[int, _Shape]]
+    expected: Sequence[tuple[int, Array]]
+    results: Sequence[tuple[_Shape, DType]]
+    after: Sequence[tuple[Callable[..., object], Made]]
+    stores: Sequence[tuple[int, Made]]
+    fixed: Sequence[tuple[int, Array | None]]
+    shared: bool
+    instructions: Sequence[Instruction]
+
+    @property
+    def run(self) -> Instruction:
+        """The instruction as a function, which Python calls faster than an object."""
+        call, address, first = replay(), self.tape.address, tuple_word()
+        scratch, results, stores, after = self.scratch, self.results, self.stores, self.after
+        shapes, expected, fixed = self.shapes, self.expected, self.fixed
+        empty = allocator([(scratch, np.uint8), *results])
+        shared, can_refuse, plain = self.shared, self.tape.can_refuse, self.instructions
+        given = [entry for entry in self.given if entry[0] >= 0]
+        hosted = [(~place, shape, strides, dtype) for place, shape, strides, dtype in self.given if place < 0]
+        run_host = self.host.run if self.host.constants else None
+
+        looks = bool(shapes or expected)
+
+        def instruction(slots: Slots) -> None:
+            inputs: list[Array] = []
+            values: Values = []
+            if (
+                not _taken(inputs, slots, given)
+                or (looks and not _suited(slots, shapes, expected))
+                or (shared and not pool_address())
+            ):
+                run_steps(plain, slots)
+                return
+            if run_host is not None:
+                if (found := run_host(slots)) is None or not _taken(inputs, found, hosted):
+                    run_steps(plain, slots)
+                    return
+                values = found
+            arrays = (empty(scratch, np.uint8), *[empty(*result) for result in results], *inputs)
+            if call(address, pool_address() if shared else 0, arrays, first):
+                raise MemoryError(NO_SCRATCH)
+            if can_refuse and arrays[0][:8].any():
+                run_steps(plain, slots)
+                return
+            for function, what in after:
+                function(got(arrays, values, what))
+            for slot, what in stores:
+                slots[slot] = got(arrays, values, what)
+            for slot, array in fixed:
+                slots[slot] = array
+
+        return keeping(instruction, self.tape)
 
 
-SCRATCH_MARGIN = 128
-"""The bytes of scratch memory before those that tasks use."""
+def _taken(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
+    """Append arrays to the inputs if all have the recorded layouts; NumPy scalars are not arrays."""
+    for place, shape, strides, dtype in given:
+        array = arrays[place]
+        if (
+            not isinstance(array, np.ndarray)
+            or array.shape != shape
+            or array.strides != strides
+            or array.dtype is not dtype
+        ):
+            return False
+        inputs.append(array)
+    return True
 
 
-@cache
-def tuple_word() -> int:
-    """Return the index of the word of a tuple object that holds its first item."""
-    probe = (object(),)
-    words = np.frombuffer(ctypes.string_at(id(probe), 64), np.int64).tolist()
-    return int(words.index(id(probe[0])))
+def _suited(
+    slots: Slots, shapes: Sequence[tuple[int, _Shape]], expected: Sequence[tuple[int, Array]]
+) -> bool:
+    """Return whether slots hold the contents that determined the recorded calls."""
+    for slot, shape in shapes:
+        if slots[slot].shape != shape:
+            return False
+    return all(slots[slot] is array for slot, array in expected)
 
 
-@cache
-def replay() -> Callable[..., int]:
-    """Return `replay_tape` for Python: it takes the tuple itself and releases the GIL."""
-    kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, ctypes.py_object, ctypes.c_int64]
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(library().address(replay_tape.name))
+def got(arrays: tuple[Array, ...], values: Values, what: Made) -> Array:
+    """Return an array, or a view of it; ``values`` are the arrays computed in Python."""
+    index, view = what
+    if view is None:
+        array: Array = arrays[index] if index >= 0 else values[~index]
+        return array
+    shape, dtype, offset, strides, order = view
+    memory = arrays[index] if order is None else arrays[index].transpose(order)
+    return np.ndarray(shape, dtype, memory, offset, strides)
+
+
+def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> Direct | None:
+    """Return a function that performs a whole run by one replay; ``None`` if some steps run in Python.
+
+    Args:
+        whole: the replay of all steps of a plan.
+        inputs: the slots of its inputs, whose shapes match the recording.
+        outputs: the slots of its outputs.
+    """
+    stores = dict(whole.stores)
+    reads = {slot for slot, *_ in (*whole.given, *whole.shapes)}
+    in_python = bool(whole.host.constants or whole.after or whole.expected)
+    if in_python or not reads.issubset(inputs) or not set(outputs).issubset(stores):
+        return None
+    given = [(inputs.index(slot), strides, dtype) for slot, _, strides, dtype in whole.given]
+    made: list[Made] = [stores[slot] for slot in outputs]
+    call, address, first = replay(), whole.tape.address, tuple_word()
+    scopes, count = (running,), threads()
+    scratch, results, shared, can_refuse = whole.scratch, whole.results, whole.shared, whole.tape.can_refuse
+    empty = allocator([(scratch, np.uint8), *results])
+
+    def direct(feeds: Sequence[Array]) -> list[Array] | None:
+        arrays: list[Array] = []
+        for index, strides, dtype in given:
+            array = feeds[index]
+            if array.strides != strides or array.dtype is not dtype:
+                return None
+            arrays.append(array)
+        if (pool := pool_address() if shared else 0) == 0 and shared:
+            return None
+        try:
+            memory = (empty(scratch, np.uint8), *[empty(*result) for result in results], *arrays)
+        except MemoryError:
+            return None
+        if call(address, pool, memory, first) or (can_refuse and memory[0][:8].any()):
+            return None
+        return [memory[what[0]] if what[1] is None else got(memory, [], what) for what in made]
+
+    def with_threads(feeds: Sequence[Array]) -> list[Array] | None:
+        set_most(count)
+        return inside(scopes, direct, feeds)
+
+    def in_context(feeds: Sequence[Array]) -> list[Array] | None:
+        return copy_context().run(with_threads, feeds)
+
+    return keeping(in_context if shared else direct, whole.tape)

@@ -1,26 +1,420 @@
 """Tapes: the recorded calls of consecutive steps, with array addresses that remain valid in other runs.
 
-The memory of a step is that of its inputs, of constants, and of its allocations. An array is identified by
-its location in one of them; a step with an array elsewhere, such as a copy made by NumPy, is not replayed.
+The memory of a step is that of its inputs, of constants, and of its allocations: its regions. An array is identified
+by its location in one of them; a step with an array elsewhere, such as a copy made by NumPy, is not replayed.
+Only regions still in use are searched, and their arrays are not kept alive: a recorded run needs no extra
+memory, a later array may reuse the memory of an earlier one, and lookups do not slow down with the number of
+steps.
+
+One call from Python makes all calls of a tape, in machine code (`replay_tape`).
+
+Once the calls that use each region are known, a memory plan places them: regions in use at the same time do not
+overlap; the largest are placed first (greedy by size, Pisarchyk and Lee 2020).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import ctypes
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...._util.arrays import DType
 from ....ir.tensor import Array
-from ..codegen.descriptor import concatenate
-from .allocation import Allocation, allocate
-from .denormals import mode_bits
-from .recording import Call, Record
-from .regions import Located, Region, Regions, UnknownArrayError, View
-from .replay import FIXED, SCRATCH, TapeCall, TapeHeader
+from ...common.kept_memory import is_kept
+from ..codegen.descriptor import Descriptor, concatenate, i64
+from ..codegen.language import device, routine, types
+from ..codegen.memory import load_i64, store_i64
+from ..machine_code import library
+from .denormals import float_mode, mode_bits, set_float_mode
+from .parallel import Call, Record, array_data, new_call, run_call
+from .task import store_args
 
-__all__ = ["Tape", "TapeWriter"]
+__all__ = [
+    "allocate",
+    "Allocation",
+    "FIXED",
+    "Located",
+    "Region",
+    "Regions",
+    "replay",
+    "SCRATCH",
+    "SCRATCH_MARGIN",
+    "Tape",
+    "TapeCall",
+    "TapeHeader",
+    "TapeWriter",
+    "tuple_word",
+    "UnknownArrayError",
+    "View",
+]
+
+FIXED, SCRATCH = 0, 1
+"""The base of an address: 0, the first array, or, otherwise, the array at a word of the tuple."""
+
+
+class TapeHeader(Descriptor):
+    """The header of a tape: the numbers of calls and refusal counters, the address of the counters' addresses, and mode bits.
+
+    ``mode`` are the bits of the floating-point mode that are set during its calls.
+    """
+
+    calls: i64
+    refusals: i64
+    counters: i64
+    mode: i64
+
+
+class TapeCall(Descriptor):
+    """A task call; each array is an index of an array and an offset in it."""
+
+    task: i64
+    threads: i64
+    job: i64
+    out: i64
+    out_offset: i64
+    a: i64
+    a_offset: i64
+    b: i64
+    b_offset: i64
+    c: i64
+    c_offset: i64
+    d: i64
+    d_offset: i64
+
+
+@device
+def _located(arrays: int, scratch: int, record: int, index: int) -> int:
+    place, offset = load_i64(record, index), load_i64(record, index + 1)
+    found: int = offset
+    if place == 1:
+        found = offset + scratch
+    elif place != 0:
+        found = offset + array_data(load_i64(arrays, place))
+    return found
+
+
+@device
+def _refusals(tape: TapeHeader) -> int:
+    """Return the sum of all refusal counters."""
+    counters, sum = tape.counters, 0
+    for index in range(tape.refusals):
+        sum += load_i64(load_i64(counters, index), 0)
+    return sum
+
+
+@routine(*[types.int64] * 4, returns=types.int64)
+def replay_tape(tape: TapeHeader, pool: int, arrays: int, first: int) -> int:
+    """Make the calls of a tape until one fails; return 0 if none does.
+
+    Args:
+        tape: a `TapeHeader` followed by each `TapeCall`.
+        pool: the pool whose threads share calls; not read if no call is shared.
+        arrays: the tuple of arrays. The first is scratch memory, which begins with this replay's number of
+            refusals, if counted.
+        first: the index of the tuple's word with the first array.
+    """
+    begin = array_data(load_i64(arrays, first))
+    scratch, before = (begin + 127) // 64 * 64, _refusals(tape)
+    mode = float_mode()
+    set_float_mode(mode | tape.mode)
+    failed = 0
+    for index in range(tape.calls):
+        record = TapeCall.at(tape + 8 * (TapeHeader.words + TapeCall.words * index))
+        call = new_call()
+        store_args(
+            call, record.job, _located(arrays, scratch, record, TapeCall.out),
+            _located(arrays, scratch, record, TapeCall.a), _located(arrays, scratch, record, TapeCall.b),
+            _located(arrays, scratch, record, TapeCall.c), _located(arrays, scratch, record, TapeCall.d),
+        )  # fmt: skip
+        failed = run_call(pool, record.task, call, record.threads)
+        if failed != 0:
+            break
+    set_float_mode(mode)
+    store_i64(begin, 0, _refusals(tape) - before)
+    return failed
+
+
+SCRATCH_MARGIN = 128
+"""The bytes of scratch memory before those that tasks use."""
+
+
+@cache
+def tuple_word() -> int:
+    """Return the index of the word of a tuple object that holds its first item."""
+    probe = (object(),)
+    words = np.frombuffer(ctypes.string_at(id(probe), 64), np.int64).tolist()
+    return int(words.index(id(probe[0])))
+
+
+@cache
+def replay() -> Callable[..., int]:
+    """Return `replay_tape` for Python: it takes the tuple itself and releases the GIL."""
+    kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, ctypes.py_object, ctypes.c_int64]
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(library().address(replay_tape.name))
+
+
+_Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], DType]
+Located: TypeAlias = "tuple[Region | None, int]"
+"""The location of an array: byte offset in a region's array, or an address that is the same in all runs."""
+
+
+class UnknownArrayError(Exception):
+    """An array is in unknown memory."""
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """The memory of an array: an input or an allocation.
+
+    The fields are the array's memory and lifetime, for planning.
+
+    Args:
+        address: the address of the array's first element.
+        start: the lowest address of its memory, which differs if strides are negative.
+        stop: the end of its memory.
+        layout: its shape, strides and dtype.
+        order: its axes in memory order, if it has no gaps and can be viewed; else ``None``.
+        first: the first call that uses it.
+        last: the last call that uses it.
+        slot: the slot of an input, or ``~place`` for a result of `HostSteps`; ``None`` for an allocation.
+        users: the number of slots that hold arrays in it.
+    """
+
+    address: int
+    start: int
+    stop: int
+    layout: _Layout
+    order: tuple[int, ...] | None
+    first: int
+    last: int
+    slot: int | None
+    users: int = 0
+
+
+class View(NamedTuple):
+    """An array in a region, by its byte offset from the region's array."""
+
+    region: Region
+    offset: int
+    layout: _Layout
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the region's array itself."""
+        return not self.offset and self.layout == self.region.layout
+
+
+@dataclass(eq=False, slots=True)
+class _Intervals:
+    """Disjoint address intervals, sorted."""
+
+    starts: list[int] = field(default_factory=list)
+    stops: list[int] = field(default_factory=list)
+
+    def holding(self, start: int, stop: int) -> int:
+        """Return the start of the interval that contains another; 0 if there is none."""
+        index = bisect_right(self.starts, start) - 1
+        return self.starts[index] if index >= 0 and stop <= self.stops[index] else 0
+
+    def overlaps(self, start: int, stop: int) -> bool:
+        """Return whether an interval overlaps any of the intervals."""
+        return bisect_right(self.stops, start) < bisect_left(self.starts, stop)
+
+    def add(self, start: int, stop: int) -> None:
+        """Add an interval, merging it with those that it overlaps."""
+        where = slice(bisect_right(self.stops, start), bisect_left(self.starts, stop))
+        start, stop = min([start, *self.starts[where]]), max([stop, *self.stops[where]])
+        self.starts[where], self.stops[where] = [start], [stop]
+
+    def remove(self, start: int) -> None:
+        """Remove the interval starting at an address."""
+        index = bisect_right(self.starts, start) - 1
+        del self.starts[index], self.stops[index]
+
+
+@dataclass(eq=False, slots=True)
+class Regions:
+    """The regions of consecutive steps."""
+
+    all: list[Region] = field(default_factory=list)
+    kept: dict[int, Array] = field(default_factory=dict)
+    """Arrays with the same address in all runs, by identity."""
+    _fixed: _Intervals = field(default_factory=_Intervals)
+    _used: _Intervals = field(default_factory=_Intervals)
+    _by_start: dict[int, Region] = field(default_factory=dict)
+    _unused: list[Region] = field(default_factory=list)
+    """The regions that may be forgotten at the end of the step."""
+    _bounds_of: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """The bounds of the step's arrays, by identity; querying NumPy takes microseconds."""
+
+    def fix(self, array: Array) -> None:
+        """Add the memory of an array with the same address in all runs; such arrays may overlap.
+
+        Raises:
+            UnknownArrayError: if it overlaps a region.
+        """
+        if array.size and id(array) not in self.kept:
+            _, start, stop = self._bounds(array)
+            if self._used.overlaps(start, stop):
+                raise UnknownArrayError
+            self._fixed.add(start, stop)
+            self.kept[id(array)] = array
+
+    def add(self, array: Array, call: int, slot: int | None = None) -> Region:
+        """Add an array's memory as a new region that a call uses.
+
+        Raises:
+            UnknownArrayError: if the array is empty, or overlaps another region, so that an address would be ambiguous.
+        """
+        address, start, stop = self._bounds(array)
+        if start == stop or self._used.overlaps(start, stop) or self._fixed.overlaps(start, stop):
+            raise UnknownArrayError
+        layout = array.shape, array.strides, array.dtype
+        region = Region(address, start, stop, layout, _memory_order(array), call, call, slot)
+        self._used.add(start, stop)
+        self._by_start[start] = region
+        self.all.append(region)
+        self._unused.append(region)
+        return region
+
+    def add_owner(self, array: Array, call: int) -> Region:
+        """Add the memory of the array that owns an array's data as a new region.
+
+        Raises:
+            UnknownArrayError: as for `add`, and if no array owns the data.
+        """
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        if array.base is not None and not is_kept(array.base):
+            raise UnknownArrayError
+        return self.add(array, call)
+
+    def located(self, array: Array) -> Located | None:
+        """Return the location of an array; ``None`` if it is in unknown memory."""
+        address, start, stop = self._bounds(array)
+        if start == stop or self._fixed.holding(start, stop):
+            return None, address
+        region = self._by_start.get(self._used.holding(start, stop))
+        return None if region is None else (region, address - region.address)
+
+    def drop(self, region: Region) -> None:
+        """Record that a slot no longer holds an array in this region."""
+        region.users -= 1
+        self._unused.append(region)
+
+    def release(self) -> None:
+        """Forget regions that no slot refers to, at the end of a step."""
+        for region in self._unused:
+            if not region.users and self._by_start.get(region.start) is region:
+                del self._by_start[region.start]
+                self._used.remove(region.start)
+        self._unused.clear()
+        self._bounds_of.clear()
+
+    def undo(self, count: int) -> None:
+        """Remove all regions except the first ``count``, those from before a step."""
+        self.release()
+        del self.all[count:]
+
+    def _bounds(self, array: Array) -> tuple[int, int, int]:
+        """Return the address of an array's first element, and the lowest and highest address of its memory."""
+        if (found := self._bounds_of.get(id(array))) is None:
+            address: int = array.__array_interface__["data"][0]
+            if array.flags.c_contiguous:
+                found = address, address, address + array.nbytes
+            else:
+                found = address, *np.lib.array_utils.byte_bounds(array)
+            self._bounds_of[id(array)] = found
+        return found
+
+
+def _memory_order(array: Array) -> tuple[int, ...] | None:
+    axes = tuple(range(array.ndim))
+    if array.flags.c_contiguous:
+        return axes
+    order = tuple(sorted(axes, key=lambda axis: -array.strides[axis]))
+    return order if array.transpose(order).flags.c_contiguous else None
+
+
+_ALIGNMENT = 64
+
+
+class Allocation(NamedTuple):
+    """The placement of a run's regions.
+
+    Args:
+        size: the bytes of scratch memory.
+        places: for each region, the result whose memory it occupies before that is written, or ``None`` for
+            scratch memory; and the byte offset there.
+    """
+
+    size: int
+    places: dict[Region, tuple[Region | None, int]]
+
+
+def allocate(regions: Collection[Region], results: Collection[Region], calls: int) -> Allocation:
+    """Place regions in scratch memory, or in results that no call has written yet.
+
+    Args:
+        regions: the regions, neither inputs nor results.
+        results: the results, which are allocated separately.
+        calls: the number of calls.
+    """
+    plan = _Plan(results, [[] for _ in range(calls + 1)])
+    for region in sorted(regions, key=_rounded, reverse=True):
+        plan.add(region)
+    return Allocation(plan.size, plan.places)
+
+
+@dataclass(eq=False, slots=True)
+class _Plan:
+    results: Collection[Region]
+    used: list[list[Region]]
+    """The regions in use during each call."""
+    size: int = 0
+    places: dict[Region, tuple[Region | None, int]] = field(default_factory=dict)
+
+    def add(self, region: Region) -> None:
+        """Place a region: in scratch memory, unless that would grow and a result has room."""
+        calls = self.used[region.first : region.last + 1]
+        others = {other for used in calls for other in used}
+        place, offset = None, self._gap(region, None, others)
+        if offset + _rounded(region) > self.size:
+            place, offset = self._in_result(region, others) or (None, offset)
+        if place is None:
+            self.size = max(self.size, offset + _rounded(region))
+        self.places[region] = place, offset
+        for used in calls:
+            used.append(region)
+
+    def _in_result(self, region: Region, others: Collection[Region]) -> tuple[Region, int] | None:
+        size = region.stop - region.start
+        for result in self.results:
+            if region.last < result.first and size <= result.stop - result.start:
+                offset = self._gap(region, result, others)
+                if offset + size <= result.stop - result.start:
+                    return result, offset
+        return None
+
+    def _gap(self, region: Region, place: Region | None, others: Iterable[Region]) -> int:
+        """Return the lowest offset with enough room between other allocations."""
+        found = [(self.places[other], _rounded(other)) for other in others]
+        end = 0
+        for offset, size in sorted((offset, size) for (where, offset), size in found if where is place):
+            if offset - end >= _rounded(region):
+                break
+            end = max(end, offset + size)
+        return end
+
+
+def _rounded(region: Region) -> int:
+    return -(-(region.stop - region.start) // _ALIGNMENT) * _ALIGNMENT
+
 
 _NAMES = [(name, f"{name}_offset") for name in ("out", "a", "b", "c", "d")]
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..codegen.language import Chunks, Routine, Units, device, routine, types
 from ..codegen.memory import fetch_add, load_atomic, load_i64, store_atomic, store_i64
-from ..machine_code.library import library
+from ..machine_code import library
 
 __all__ = [
     "CALL_WORDS",

@@ -22,7 +22,7 @@ from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import as_rows, channels_first, channels_last, is_f32, pad_spatial
 from ...common.window_fit import window_fit
-from ...core.lengths import Accepts, filter_lengths
+from ...core.kernel import Accepts, filter_lengths
 from .._backend import backend
 from ..math.gemm import EPILOGUE_COST, block_count, gemm, own_matrix, split_range
 from ..math.windows import windows

@@ -24,7 +24,7 @@ from ...common.epilogue import BINARY_UFUNCS, MINMAX_UFUNCS, binary_ufunc
 from ...common.fake_quantize import fake_quantize_passes, limit_rows
 from ...common.layout import flat_view, is_f32, moveaxis, repeat_row
 from ...common.post_op import PostOp, constant_row, match_post_op
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..math.gemm import is_finite
 

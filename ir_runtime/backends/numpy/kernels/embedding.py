@@ -11,7 +11,7 @@ from ....ir.tensor import Array, Value
 from ....ops.conversion import convert
 from ....ops.movement.gather import Gather, Gather1, Gather7
 from ... import Kernel
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 
 __all__: list[str] = []

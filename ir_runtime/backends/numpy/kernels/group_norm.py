@@ -13,7 +13,7 @@ from ....ops.normalization import MVN, GroupNormalization
 from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import channels_first, channels_last, is_f32
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..math.gemm import for_row_blocks, ones_column
 

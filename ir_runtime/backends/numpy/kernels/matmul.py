@@ -14,7 +14,7 @@ from ....ops.matrix import MatMul
 from ... import Kernel, KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32
-from ...core.lengths import Accepts, axis_length
+from ...core.kernel import Accepts, axis_length
 from .._backend import backend
 from ..math.gemm import gemm, own_matrix
 from ..parallel import multithreaded_blas, thread_count

@@ -11,7 +11,7 @@ from ....ops.normalization import MVN
 from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32, moveaxis
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 from ..math.gemm import for_row_blocks, ones_column
 

@@ -24,7 +24,7 @@ from ...common.dynamic_quantization import ActivationGroups, asked_integers, rou
 from ...common.epilogue import RowKernel
 from ...common.kept_weights import reserve
 from ...common.rounding import ROUNDINGS, Rounding, dequantized_table, is_exact, quantized_operand
-from ...core.lengths import Accepts, axis_length
+from ...core.kernel import Accepts, axis_length
 from .._backend import backend
 from ..math.dequantize import (
     Int4Format,

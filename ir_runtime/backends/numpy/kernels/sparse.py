@@ -20,7 +20,7 @@ from ....ops.sparse import (
 from ... import Kernel
 from ...common.layout import is_f32
 from ...common.scatter import replacement_axis, scattered_lengths, sum_axis
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 
 __all__: list[str] = []

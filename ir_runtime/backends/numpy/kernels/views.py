@@ -23,7 +23,7 @@ from ....ops.movement.reorder import Transpose
 from ....ops.movement.slice import Slice, StridedSlice
 from ....ops.shape import Reshape, Squeeze, Squeeze1, Unsqueeze
 from ... import Kernel
-from ...core.lengths import any_lengths
+from ...core.kernel import any_lengths
 from .._backend import backend
 
 __all__ = ["MAX_SHARED", "Index", "Shape", "region_bounds", "shape_only", "take_regions", "unary_kernel"]

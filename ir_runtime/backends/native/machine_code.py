@@ -2,7 +2,8 @@
 
 The package's folder `FOLDER` holds one library per target, from a wheel or built by ``make kernels``. The
 best one that the processor can run is loaded once, when a model or the command ``ir-runtime kernels`` first
-needs it. Loading executes only `processor.IDENTIFY`, which every processor of the family can run.
+needs it. Loading executes only `IDENTIFY`, which every processor of the family can run. The host table holds the
+words that a library needs from its process.
 
 A library holds the fingerprint of its sources. In a source tree, a library that is older than the package's
 sources is not used, since both must agree about the layout of descriptors.
@@ -11,8 +12,11 @@ sources is not used, since both must agree about the layout of descriptors.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
+import platform
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,20 +24,154 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from ...._util.nearest import did_you_mean
-from ....codes import Code
-from ....errors import InputError
-from ..codegen.targets import TARGETS, Target, target_named
-from .processor import Processor, family, identify
-from .sources import fingerprint, is_source_tree
-from .table import TABLE, WORDS
+from ..._util.nearest import did_you_mean
+from ...codes import Code
+from ...errors import InputError
+from .codegen.targets import TARGETS, Target, target_named
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
 
-__all__ = ["FOLDER", "Library", "NoLibraryError", "file_of", "library", "named_target"]
+__all__ = [
+    "family",
+    "file_of",
+    "fingerprint",
+    "FOLDER",
+    "identify",
+    "IDENTIFY",
+    "is_source_tree",
+    "Library",
+    "library",
+    "named_target",
+    "NoLibraryError",
+    "Processor",
+    "TABLE",
+    "WORDS",
+]
 
-FOLDER = Path(__file__).parents[1] / "libraries"
+TABLE = "ir_runtime_host"
+"""The symbol of the table."""
+
+WORDS = "allocate", "release", "yield", "log", "array_data"
+"""Its words: the addresses of four C functions, and the offset of the data pointer in NumPy array objects."""
+
+
+_PACKAGE = os.path.dirname(__file__)
+
+
+@cache
+def is_source_tree() -> bool:
+    """Return whether kernels can be built here: wheels lack the compiler and contain libraries built from their sources."""
+    return os.path.isdir(os.path.join(_PACKAGE, "build"))
+
+
+@cache
+def fingerprint() -> bytes:
+    """Return a cryptographic hash of the names and contents of all Python files of this package."""
+    return _hash(_PACKAGE)
+
+
+def _hash(folder: str) -> bytes:
+    digest = hashlib.sha256()
+    for name, path in _files(folder):
+        with open(path, "rb", buffering=0) as file:
+            code = file.readall()
+        digest.update(f"{name} {len(code)}\n".encode() + code)
+    return digest.digest()
+
+
+def _files(folder: str, inside: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the Python files in and below a folder, sorted by name: their relative paths, and their locations."""
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            name = f"{inside}/{entry.name}"
+            if entry.name.endswith(".py"):
+                yield name, entry.path
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _files(entry.path, name)
+
+
+IDENTIFY = "ir_runtime_identification_identify"
+"""The symbol of the function that identifies an x86 processor; it uses only baseline instructions."""
+
+# It fills four words for each of these leaves and subleaves of ``cpuid`` that there are: 0, 1, 7, 7.1 and 0x80000001; then
+# one with the register XCR0.
+_LEAVES = 5
+
+_EAX, _EBX, _ECX, _EDX = range(4)
+# Features by LLVM's names: the place of the leaf, the register and the bit.
+_X86_FEATURES = {
+    "sse2": (1, _EDX, 26), "fma": (1, _ECX, 12), "movbe": (1, _ECX, 22), "avx": (1, _ECX, 28), "f16c": (1, _ECX, 29),
+    "lzcnt": (4, _ECX, 5), "bmi": (2, _EBX, 3), "avx2": (2, _EBX, 5), "bmi2": (2, _EBX, 8),
+    "avx512f": (2, _EBX, 16), "avx512dq": (2, _EBX, 17), "avx512ifma": (2, _EBX, 21), "avx512cd": (2, _EBX, 28),
+    "avx512bw": (2, _EBX, 30), "avx512vl": (2, _EBX, 31), "avx512vbmi": (2, _ECX, 1), "avx512vbmi2": (2, _ECX, 6),
+    "avx512vnni": (2, _ECX, 11), "avx512bitalg": (2, _ECX, 12), "avx512vpopcntdq": (2, _ECX, 14),
+    "avxvnni": (3, _EAX, 4), "avx512bf16": (3, _EAX, 5),
+}  # fmt: skip
+# Registers that the system must save for these to be used, by bits of XCR0: those of SSE and AVX, and of AVX-512.
+_AVX_STATE, _AVX512_STATE = 0x06, 0xE6
+_OF_AVX = frozenset({"avx", "avx2", "fma", "f16c", "avxvnni"})
+# Bits of AT_HWCAP on Linux.
+_ARM_FEATURES = {"neon": 1, "lse": 8, "dotprod": 20}
+_AT_HWCAP = 16
+
+
+@dataclass(frozen=True)
+class Processor:
+    """A processor.
+
+    Args:
+        family: the processor family: ``x86_64``, ``aarch64``, or the system's name of another.
+        vendor: the vendor string of an x86 processor.
+        features: the available features that targets may require, by LLVM's names.
+    """
+
+    family: str
+    vendor: str
+    features: frozenset[str]
+
+
+def family() -> str:
+    """Return the processor family that this interpreter was built for."""
+    name = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
+
+
+def identify(code: ctypes.CDLL) -> Processor:
+    """Return the processor of this machine, identified by any library for its family."""
+    known = family()
+    if known == "x86_64":
+        words = (ctypes.c_int64 * (4 * _LEAVES + 1))()
+        ask = code[IDENTIFY]
+        ask.argtypes, ask.restype = [ctypes.c_void_p], None
+        ask(words)
+        return _x86(words)
+    features: Iterable[str] = ()
+    if known == "aarch64":
+        features = ("neon", "dotprod", "lse") if sys.platform == "darwin" else _arm_features()
+    return Processor(known, "", frozenset(features))
+
+
+def _x86(words: ctypes.Array[ctypes.c_int64]) -> Processor:
+    leaves = [words[4 * place : 4 * place + 4] for place in range(_LEAVES)]
+    state = words[4 * _LEAVES]
+    vendor = b"".join(leaves[0][word].to_bytes(4, "little") for word in (_EBX, _EDX, _ECX))
+    features = {name for name, (leaf, word, bit) in _X86_FEATURES.items() if leaves[leaf][word] >> bit & 1}
+    if state & _AVX_STATE != _AVX_STATE:
+        features -= _OF_AVX
+    if state & _AVX512_STATE != _AVX512_STATE:
+        features -= {name for name in features if name.startswith("avx512")}
+    return Processor("x86_64", vendor.decode("ascii", "replace"), frozenset(features))
+
+
+def _arm_features() -> list[str]:
+    ask = ctypes.CDLL(None).getauxval
+    ask.argtypes, ask.restype = [ctypes.c_ulong], ctypes.c_ulong
+    bits = ask(_AT_HWCAP)
+    return [name for name, bit in _ARM_FEATURES.items() if bits >> bit & 1]
+
+
+FOLDER = Path(__file__).parent / "libraries"
 """The folder of libraries."""
 
 _SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -185,8 +323,7 @@ def _data_offset() -> int:
 
 
 def _build_hint(wanted: str | None) -> str:
-    package = __package__.rpartition(".")[0]
-    return f"run python -m {package}.build {wanted}" if wanted else "run make kernels"
+    return f"run python -m {__package__}.build {wanted}" if wanted else "run make kernels"
 
 
 def _refuse_missing(wanted: str | None) -> NoReturn:
