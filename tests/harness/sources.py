@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,9 +35,15 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 @cache
 def trees(folder: Path = PACKAGE) -> Mapping[Path, ast.Module]:
-    """The syntax tree of each file, read once; look at them, but do not change them."""
+    """The syntax tree of each file, read once; look at them, but do not change them.
+
+    They are more than a million objects, which no collection of garbage visits afterwards.
+    """
+    gc.collect()
     with no_collection():
-        return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py"))}
+        files = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py"))}
+    gc.freeze()
+    return files
 
 
 @dataclass(eq=False)
