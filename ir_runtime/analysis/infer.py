@@ -378,10 +378,11 @@ def infer_shapes(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | N
 
 def _infer_simple(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
     """Return the outputs of a layer without bodies that accepts its inputs, the common case."""
-    if layer.op is None or layer.bodies():
+    op = layer.op
+    if op is None or op.needs("visit"):
         return None
     try:
-        values = layer.op.infer_values(*inputs)
+        values = op.infer_values(*inputs)
     except LimitError:
         raise
     except Exception:  # inference as a graph reports the error
@@ -434,10 +435,12 @@ def is_same(one: Value | None, other: Value | None) -> bool:
         return True
     if one is None or other is None or one.element is not other.element:
         return False
-    is_known = any(
-        v.data is not None or v.bounds is not None or v.quantized is not None for v in (one, other)
-    )
-    return not is_known and _is_same_shape(one.shape, other.shape)
+    return _is_type_only(one) and _is_type_only(other) and _is_same_shape(one.shape, other.shape)
+
+
+def _is_type_only(value: Value) -> bool:
+    """Return whether nothing is known of a tensor but its type."""
+    return value.data is None and value.bounds is None and value.quantized is None
 
 
 def _is_same_shape(one: PartialShape, other: PartialShape) -> bool:

@@ -76,6 +76,10 @@ class PortSpec:
     line: int | None = None
     rt_info: RtInfo = field(default_factory=_nothing, repr=False)
 
+    def renamed(self, names: Iterable[str]) -> PortSpec:
+        """Return the same port with other names of its tensor."""
+        return PortSpec(self.id, self.type, tuple(names), self.line, self.rt_info)
+
     def converted(self, elements: Collection[ElementType], to: ElementType) -> PortSpec:
         """Return the same port of another element type, if its type is one of some."""
         if self.type is None or self.type.element not in elements:
@@ -117,6 +121,22 @@ class Layer:
         """Return a layer that is not in the file; messages give it the location of another layer."""
         where = replace(beside, layer=name, operation=op.versioned_name())
         return cls(id, name, op.name, f"opset{op.since}", op, where, inputs, outputs)
+
+    def with_ports(self, inputs: tuple[PortSpec, ...], outputs: tuple[PortSpec, ...]) -> Layer:
+        """Return the same layer with other ports."""
+        return Layer(
+            self.id,
+            self.name,
+            self.type,
+            self.version,
+            self.op,
+            self.where,
+            inputs,
+            outputs,
+            self.attributes,
+            self.rt_info,
+            self.is_implied,
+        )
 
     @property
     def operation(self) -> str:
@@ -229,6 +249,10 @@ class Graph:
         """Return the outputs that feed the connected inputs of ``layer``."""
         return tuple([source for source in self._sources[layer.id] if source is not None])
 
+    def producers(self, layer: int) -> list[int]:
+        """Return the layers that feed the connected inputs of a layer, in their order."""
+        return [source.layer for source in self._sources[layer] if source is not None]
+
     def readers(self, port: Port) -> tuple[Port, ...]:
         """Return the inputs that read an output."""
         layer, output = port
@@ -238,7 +262,8 @@ class Graph:
             for number, edge in edges.items()
             if edge["output"] == output
         ]
-        return tuple(sorted(inputs))
+        inputs.sort()
+        return tuple(inputs)
 
     def ancestors(self, layers: Iterable[int]) -> set[int]:
         """Return the ids of layers, and of all layers that they depend on."""
@@ -246,7 +271,7 @@ class Graph:
         while waiting:
             if (layer := waiting.pop()) not in found:
                 found.add(layer)
-                waiting += [source.layer for source in self.reads(self.layers[layer])]
+                waiting += self.producers(layer)
         return found
 
     def cycles(self) -> list[list[Layer]]:

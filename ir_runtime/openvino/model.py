@@ -388,7 +388,13 @@ class Model(HasRTInfo, ExplainsAbsent):
         """Return the needed layers in OpenVINO's topological order."""
         return self._list_nodes(topological)
 
-    def _list_nodes(self, order: Order) -> list[Node]:
+    def _list_nodes(self, order: Order, types: Collection[type | None] | None = None) -> list[Node]:
+        """Return the needed layers in an order.
+
+        Args:
+            order: the order.
+            types: the operations that matter; layers of others without bodies are left out where nothing was changed.
+        """
         table = self._table
         if table.is_edited:
             members = self._settled()
@@ -399,7 +405,14 @@ class Model(HasRTInfo, ExplainsAbsent):
         graph = table.graph
         sinks = [layer.id for layer in _sinks(graph)]
         ends = [*_ids(graph, "Result"), *sinks, *_ids(graph, "Parameter")]
-        layers = order(ends, lambda layer: [port.layer for port in graph.reads(graph[layer])])
+        layers = order(ends, graph.producers)
+        if types is not None:
+            ops = [graph[layer].op for layer in layers]
+            layers = [
+                layer
+                for layer, op in zip(layers, ops, strict=True)
+                if type(op) in types or (op is not None and op.needs("visit"))
+            ]
         return list(map(table.node, layers))
 
     def _release_others(self, nodes: Iterable[Node]) -> None:

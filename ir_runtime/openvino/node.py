@@ -33,6 +33,7 @@ from .build.layer import (
     incomplete,
     new_layer,
     operation,
+    plain_ports,
     rename_port,
     set_port_info,
     type_name,
@@ -231,9 +232,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
 
     def add_names(self, names: Iterable[str]) -> None:
         """Add names to those of the tensor."""
-        before = self._names
-        if added := tuple(name for name in dict.fromkeys(check_names(names)) if name not in before):
-            self._node._rename(self._index, (*before, *added))
+        self._node._add_names(self._index, check_names(names))
 
     def replace(self, replacement: Output) -> None:
         """Connect all consumers of this tensor to another output, which also gets its names.
@@ -246,8 +245,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
             raise ArgumentTypeError(f"expected an output of a node, got {type_name}", code=Code.BAD_REQUEST)
         for target in list(self._node._targets(self._index)):
             target._node._connect(target._index, replacement)
-        if names := self._names:
-            replacement.add_names(names)
+        replacement._node._add_names(replacement._index, self._names)
 
     def remove_target_input(self, target_input: Input) -> None:
         """Disconnect an input that reads this tensor."""
@@ -469,11 +467,11 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     @staticmethod
     def _of(home: GraphNodes, layer: Layer) -> Node:
         """Create the node of a layer that was read."""
-        cls = Node._classes.get(layer.type)
-        if cls is None and layer.bodies():  # whose classes are used by few models
+        cls, op = Node._classes.get(layer.type), layer.op
+        if cls is None and op is not None and op.needs("visit"):  # those with bodies, which few models have
             import_module(".build.control", __package__)
             cls = Node._classes.get(layer.type)
-        defined = layer.op.node if isinstance(layer.op, CustomOperation) else None
+        defined = op.node if isinstance(op, CustomOperation) else None
         if isinstance(defined, Node):  # with the attributes that programs have set
             node = type(defined).__new__(type(defined))
             vars(node).update(vars(defined))
@@ -543,7 +541,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         """Initialize a new node whose outputs are inferred later."""
         sources = [_before_result(source) for source in sources]
         if len(layer.inputs) != len(sources):
-            layer = replace(layer, inputs=tuple(map(PortSpec, range(len(sources)))))
+            layer = layer.with_ports(plain_ports(0, len(sources)), layer.outputs)
         self.layer = layer
         self._home, self._weights, self._given_name = None, None, layer.name
         self._own_sources, self._own_values = list(sources), ()
@@ -927,12 +925,13 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         """Replace the operands, and with them the number of inputs."""
         self._own_sources = list(sources)
         specs = [*self.layer.inputs, *map(PortSpec, range(len(self.layer.inputs), len(sources)))]
-        self.layer = replace(self.layer, inputs=tuple(specs[: len(sources)]))
+        self.layer = self.layer.with_ports(tuple(specs[: len(sources)]), self.layer.outputs)
 
     def _connect(self, index: int, source: Node | Output | None) -> None:
         self._edit()
-        operand = None if source is None else _before_result(as_output(source))
-        if operand is not None:
+        operand = None
+        if source is not None:
+            operand = _before_result(source if isinstance(source, Output) else as_output(source))
             operand._node._edit()
             operand._node._add_consumer(self)
         self._sources[index] = operand
@@ -955,6 +954,12 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         is_named = self.layer.type == "Result" and self.layer.inputs
         return self.layer.inputs[0].names if is_named else ()
 
+    def _add_names(self, index: int, names: Iterable[str]) -> None:
+        """Add those names to the tensor of an output that it does not have."""
+        before = self._names_of(index)
+        if added := [name for name in dict.fromkeys(names) if name not in before]:
+            self._rename(index, (*before, *added))
+
     def _rename(self, index: int, names: tuple[str, ...]) -> None:
         """Rename the tensor of an output. A Result's own names are also names of the tensor that it reads."""
         self._edit()
@@ -970,10 +975,12 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
                 source._node._rename(source._index, (*remaining, *names))
 
     def _set_names(self, index: int, names: tuple[str, ...]) -> None:
+        inputs, outputs = self.layer.inputs, self.layer.outputs
         if self.layer.type == "Result":
-            self.layer = replace(self.layer, inputs=rename_port(self.layer.inputs, index, names))
+            inputs = rename_port(inputs, index, names)
         else:
-            self.layer = replace(self.layer, outputs=rename_port(self.layer.outputs, index, names))
+            outputs = rename_port(outputs, index, names)
+        self.layer = self.layer.with_ports(inputs, outputs)
 
     # Inference.
 
@@ -1035,7 +1042,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
             first = len(self.layer.inputs)
             former = self.layer.outputs[: len(values)]
             added = [PortSpec(first + i) for i in range(len(former), len(values))]
-            self.layer = replace(self.layer, outputs=(*former, *added))
+            self.layer = self.layer.with_ports(self.layer.inputs, (*former, *added))
 
     def validate_and_infer_types(self) -> None:
         """Infer the outputs from the operands.
@@ -1064,7 +1071,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         self._edit()
         first, values = len(self.layer.inputs), self._values
         specs = [*self.layer.outputs, *(PortSpec(first + i) for i in range(len(self.layer.outputs), size))]
-        self.layer = replace(self.layer, outputs=tuple(specs[:size]))
+        self.layer = self.layer.with_ports(self.layer.inputs, tuple(specs[:size]))
         added = [UNKNOWN] * (size - len(values))
         self._own_values, self._basis = (*values, *added)[:size], None
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from ..errors import InferenceError
 from ..ir.dimension import Dimension, Interval
-from ..ir.shape import PartialShape
+from ..ir.shape import PartialShape, have_same_lengths
 from ..ir.tensor import Array, Value
 
 __all__ = [
@@ -271,6 +271,8 @@ def broadcast_shapes(
     Raises:
         InferenceError: if the shapes cannot be broadcast.
     """
+    if have_same_lengths(a, b):
+        return a
     if rule == "none":
         return _equal(a, b, names)
     if rule == "pdpd":

@@ -261,12 +261,13 @@ def _is_out_of_order(
             place = None if source is None else _place(source._node, places, table)
             if place is None:
                 return True
-            last = max(last, place)
+            if place > last:
+                last = place
         place = places[id(node)] = own.get(id(node), last)
         layer = node.layer
         if layer.type == "Result":
             continue
-        if node._is_attached or not infers_alone(layer) or (id(node) in own and last >= place):
+        if node._is_attached or (place <= last and id(node) in own) or not infers_alone(layer):
             return True
         if layer.type == "Parameter" and id(node) not in declared:
             return True
@@ -367,6 +368,8 @@ def _operands(node: Node, changes: Changes) -> list[Value] | None:
 
 
 def _is_same_basis(one: Sequence[object], other: Sequence[object]) -> bool:
+    if one == other:  # of which operations and values are equal if they are the same object
+        return True
     if len(one) != len(other) or one[0] is not other[0] or one[1] != other[1]:
         return False
     return all(a is b or is_same(a, b) for a, b in zip(one[2:], other[2:], strict=True))  # type: ignore[arg-type]

@@ -177,7 +177,7 @@ def array_of(value: object) -> Array:
 
 def rename_port(specs: Sequence[PortSpec], index: int, names: Sequence[str]) -> tuple[PortSpec, ...]:
     """Return the ports with one renamed."""
-    return tuple(replace(s, names=tuple(names)) if i == index else s for i, s in enumerate(specs))
+    return (*specs[:index], *[spec.renamed(names) for spec in specs[index : index + 1]], *specs[index + 1 :])
 
 
 def set_port_info(

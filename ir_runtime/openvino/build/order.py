@@ -43,13 +43,9 @@ def topological(ends: Iterable[_Node], sources: Callable[[_Node], Sequence[_Node
     stack, opened, order = list(ends), set[_Node](), dict[_Node, None]()
     while stack:
         node = stack[-1]
-        if node in order:
-            stack.pop()
-            continue
         if node not in opened:
             opened.add(node)
-            waiting = [s for s in reversed(sources(node)) if s not in order and s not in opened]
-            if waiting:
+            if waiting := [source for source in reversed(sources(node)) if source not in opened]:
                 stack += waiting
                 continue
         order[stack.pop()] = None

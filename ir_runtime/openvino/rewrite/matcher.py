@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import repeat
 
 from ..._util.wrong_arguments import checked
 from ...errors import InputError
+from ...ops import Op
 from ..node import Node, Output, as_output
 from .patterns import AnyInput, Optional, Or, Pattern, WrapType
 from .predicates import Predicate
@@ -67,6 +68,12 @@ class Matcher:
     def get_name(self) -> str:
         """Return the name."""
         return self._name
+
+    @property
+    def root_types(self) -> Collection[type[Op]] | None:
+        """The only operations at which the pattern may match; None if there may be others."""
+        pattern = self._pattern._node
+        return pattern.types if type(pattern) is WrapType else None
 
     def match(self, node: Node | Output) -> bool:
         """Return whether the pattern matches at a node."""

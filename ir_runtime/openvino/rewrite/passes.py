@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 from typing import TypeVar
 
 from ..._util.wrong_arguments import checked
 from ...codes import Code
 from ...errors import InputError
 from ..build.bodies import HasBodies
+from ..build.order import topological
 from ..callbacks import call_back
 from ..model import Model
 from ..node import Node
@@ -196,7 +198,7 @@ class BackwardGraphRewrite(GraphRewrite):
 
 def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
     """Try patterns at each node in topological order, including bodies and newly created nodes."""
-    nodes = model.get_ordered_ops()
+    nodes = model._list_nodes(topological, _root_types(passes))
     queue = nodes if backward else nodes[::-1]
     changed = False
     while queue:
@@ -213,6 +215,14 @@ def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
                 changed = True
                 break
     return changed
+
+
+def _root_types(passes: Iterable[MatcherPass]) -> Collection[type] | None:
+    """Return the operations at which some pattern may match; None if that is not known of all."""
+    matchers = [matcher_pass._matcher for matcher_pass in passes]
+    types = [None if matcher is None else matcher.root_types for matcher in matchers]
+    known = [several for several in types if several is not None]
+    return set(chain(*known)) if len(known) == len(types) else None
 
 
 def bodies_of(node: object) -> Iterator[Model]:
