@@ -435,7 +435,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     """
 
     layer: Layer
-    _home: GraphNodes | None
+    _home: GraphNodes | None = None
     """The graph that it was read with; None if it was built."""
     _is_attached = False
     """Whether it is as its layer in that graph."""
@@ -450,7 +450,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     _edited = 0
     """The number of its last change."""
     _given_name: str
-    _weights: Weights | None
+    _weights: Weights | None = None
     """Those of the model that it was read with: its contents may be a view of them."""
     _classes: ClassVar[dict[str, type[Node]]] = {}
     _shown_class: ClassVar[str] = ""
@@ -539,12 +539,10 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     def _build_incomplete(self, layer: Layer, sources: Sequence[Output]) -> None:
         """Initialize a new node whose outputs are inferred later."""
-        sources = [_before_result(source) for source in sources]
         if len(layer.inputs) != len(sources):
             layer = layer.with_ports(plain_ports(0, len(sources)), layer.outputs)
-        self.layer = layer
-        self._home, self._weights, self._given_name = None, None, layer.name
-        self._own_sources, self._own_values = list(sources), ()
+        self.layer, self._given_name = layer, layer.name
+        self._own_sources, self._own_values = [_before_result(source) for source in sources], ()
         self._register()
 
     @property
@@ -897,8 +895,8 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
                 if node._is_attached or node._is_connected(port.number, self, index):
                     yield Input(node, port.number)
         for node in connected:
-            for number in range(len(node._sources)):
-                if node._is_connected(number, self, index):
+            for number, source in enumerate(node._sources):
+                if source is not None and source._node is self and source._index == index:
                     yield Input(node, number)
 
     def _is_connected(self, number: int, node: Node, index: int) -> bool:
@@ -1006,17 +1004,16 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         op = self._operation(self.layer.name)
         if op is not self.layer.op:
             self.layer = replace(self.layer, op=op)
-        operands = [source._node._value(source._index) for source in self._sources if source is not None]
-        if len(operands) != len(self._sources):
+        sources = self._sources
+        operands = [source._node._value(source._index) for source in sources if source is not None]
+        if len(operands) != len(sources):
             self.input_values()  # raises, and says which input is not connected
         try:
             self._set_values(infer_layer(self.layer, operands), self._basis_of(operands))
         except ValidationError:
             if (values := infer_shapes(self.layer, operands)) is None:
                 raise
-            self._set_values(
-                values, None
-            )  # inference of the whole graph says why the layer cannot be computed
+            self._set_values(values, None)  # inference of the whole graph says why it cannot be computed
 
     def _basis_of(self, operands: Sequence[Value]) -> Sequence[object]:
         """Return the inputs of inference: operation, operands, and the name in a Parameter's symbols."""

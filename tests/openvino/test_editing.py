@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from harness.dropin import assert_same, run
 
 import ir_runtime as ir
+from ir_runtime import passes
 from ir_runtime.ops import Op
 
 START = """
@@ -429,3 +432,110 @@ def test_nodes_that_were_cut_out_consume_nothing(package: str, copied: bool) -> 
     del node, target
     assert "fq" not in [node.get_friendly_name() for node in model.get_ops()]
     assert [target.get_node().get_friendly_name() for target in weights.get_target_inputs()] == ["product"]
+
+
+class _Swap(passes.MatcherPass):
+    """Replace each Add by another one of the same operands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_matcher(passes.Matcher(passes.WrapType("opset13.Add"), "Swap"), self.swap)
+
+    def swap(self, matcher: passes.Matcher) -> bool:
+        root = matcher.get_match_root()
+        replacement = ir.opset13.add(*root.input_values(), name=f"{root.friendly_name}/new")
+        ir.utils.replace_node(root, replacement)
+        return True
+
+
+def _read_chain(length: int, folder: Path) -> ir.Model:
+    """Read a model of Adds whose tensors have names, with as many layers between them."""
+    ops = ir.opset13
+    x = ops.parameter([2, 8192], np.float32, name="x")
+    y: ir.Node = x
+    for index in range(length):
+        y = ops.relu(ops.add(y, x, name=f"add{index}"), name=f"relu{index}")
+        y.input_value(0).set_names({f"t{index}"})
+    ir.save_model(ir.Model([y], [x]), folder / f"{length}.xml", compress_to_fp16=False)
+    return ir.read_model(folder / f"{length}.xml")
+
+
+def _count_calls(work: Callable[[], object]) -> int:
+    """Return how many Python functions are called, which no load of the processor changes."""
+    count = 0
+
+    def see(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_a_change_of_a_graph_takes_few_calls(tmp_path: Path) -> None:
+    """Of matching, creating, inferring, connecting and validating a node; the same for each, however many there are."""
+    counts = {}
+    for length in (5, 20, 40, 80):  # the first imports what the others need
+        model, manager = _read_chain(length, tmp_path), passes.Manager()
+        manager.register_pass(_Swap())
+        counts[length] = _count_calls(lambda model=model, manager=manager: manager.run_passes(model))  # type: ignore[misc]
+        assert sum(node.friendly_name.endswith("/new") for node in model.get_ops()) == length
+    assert (counts[80] - counts[40]) / 40 < 300
+    assert counts[80] - counts[40] <= 2.1 * (counts[40] - counts[20])
+
+
+def test_a_pass_creates_the_nodes_at_which_it_may_match(tmp_path: Path) -> None:
+    ops = ir.opset13
+    x = ops.parameter([2], np.float32, name="x")
+    ir.save_model(ir.Model([ops.exp(ops.abs(ops.relu(x)))], [x]), tmp_path / "m.xml")
+    model, types = ir.read_model(tmp_path / "m.xml"), []
+    for pattern in ("opset13.Relu", "opset13.Exp"):
+        matcher = passes.Matcher(passes.WrapType(pattern), pattern)
+        passes.MatcherPass(matcher, lambda at: types.append(at.get_match_root().type))._run(model)
+    assert types == ["ReLU", "Exp"]
+    assert {node.type for node in model._table.made.values()} == {"ReLU", "Exp"}
+    passes.MatcherPass(passes.Matcher(passes.AnyInput(), "any"), lambda at: False)._run(model)
+    assert len(model._table.made) == 5
+
+
+def test_equal_layers_share_their_operation() -> None:
+    ops = ir.opset13
+    x = ops.parameter([2, 3], np.float32, name="x")
+    one, other = ops.reduce_sum(x, np.int64([0])), ops.reduce_sum(x, np.int64([1]))
+    kept = ops.reduce_sum(x, np.int64([1]), keep_dims=True)
+    assert one.layer.op is other.layer.op
+    assert kept.layer.op is not one.layer.op
+    one.set_attribute("keep_dims", True)
+    assert [node.get_attributes()["keep_dims"] for node in (one, other, kept)] == [True, False, True]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_outputs_know_their_readers_whatever_is_connected(tmp_path: Path, seed: int) -> None:
+    """Those of nodes as read, of changed and of new ones, and of those that have left the model."""
+    draw, model = np.random.default_rng(seed), _read_chain(8, tmp_path)
+    nodes: list[ir.Node] = model.get_ops()
+    for turn in range(40):
+        producers = [node for node in nodes if node.type in ("Parameter", "ReLU", "Add")]
+        source = producers[draw.integers(len(producers))].output(0)
+        readers = [node for node in nodes if node.get_input_size()]
+        reader = readers[draw.integers(len(readers))]
+        if turn % 4 == 3:
+            nodes.append(ir.opset13.add(source, producers[draw.integers(len(producers))].output(0)))
+        else:
+            reader.input(int(draw.integers(reader.get_input_size()))).replace_source_output(source)
+        if turn % 10 == 9:
+            model.get_ops()
+        for node in producers:
+            expected = {
+                port
+                for other in nodes
+                for port in other.inputs()
+                if port.get_source_output() == node.output(0)
+            }
+            assert node.output(0).target_inputs == expected
+            assert len(list(node._targets(0))) == len(expected)

@@ -372,7 +372,10 @@ def _is_same_basis(one: Sequence[object], other: Sequence[object]) -> bool:
         return True
     if len(one) != len(other) or one[0] is not other[0] or one[1] != other[1]:
         return False
-    return all(a is b or is_same(a, b) for a, b in zip(one[2:], other[2:], strict=True))  # type: ignore[arg-type]
+    for former, value in zip(one[2:], other[2:], strict=True):
+        if former is not value and not is_same(former, value):  # type: ignore[arg-type]
+            return False
+    return True
 
 
 def _infer_simple(node: Node, read: Sequence[Value]) -> Sequence[Value] | None:

@@ -75,13 +75,14 @@ def make(
     Raises:
         ValidationError: if inputs or attributes do not fit.
     """
-    cls, operands = operation_class(type, opset), _fill_inputs(type, list(inputs))
-    if not all(isinstance(value, _TENSOR) for value in operands):
-        operands = [_name_constant(value, name) for value in with_types(cls, operands)]
+    operands: Sequence[object] = inputs
+    if not all(isinstance(value, _TENSOR) for value in inputs):
+        operands = with_types(operation_class(type, opset), _fill_inputs(type, list(inputs)))
+        operands = [_name_constant(value, name) for value in operands]
     return Node.create(type, opset, operands, _per_axis(attributes), name)
 
 
-def _fill_inputs(type: str, inputs: list[NodeInput | None]) -> Sequence[object]:
+def _fill_inputs(type: str, inputs: list[NodeInput | None]) -> list[NodeInput]:
     """Drop omitted inputs at the end; replace the others by placeholders."""
     if type == "NonMaxSuppression":
         inputs = [_NO_LIMITS.get(i) if value is None else value for i, value in enumerate(inputs)]

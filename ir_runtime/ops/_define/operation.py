@@ -385,7 +385,7 @@ class Op:
         """Infer types as `infer_types` does, and propagate the contents of small outputs."""
         types = self.infer_types(*inputs, **context)
         if any(map(is_large, types)):
-            return tuple(map(Value, types))
+            return tuple([Value(type) for type in types])
         follows = self.pure and inputs and all(v.data is not None for v in inputs)
         if follows and (empty := empty_results(types)) is not None:
             return tuple(map(Value, types, empty))
