@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from ._util.escaping import one_line, quoted, visible
-from ._util.widths import display_width
+from ._util.text import display_width
 
 __all__ = [
     "Cause",

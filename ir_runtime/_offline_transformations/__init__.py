@@ -44,8 +44,7 @@ def compress_model_transformation(model: Model) -> None:
 
     The nodes of the model are others afterwards.
     """
-    from ..io.writer.compress import compress
-    from ..io.writer.document import write
+    from ..io.writer import compress, write
     from ..openvino.reading import read_model
 
     xml, weights = BytesIO(), BytesIO()

@@ -8,6 +8,7 @@ is started here, in an environment that says where modules are: where this proce
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from .deadline import current_deadline, deadline_error
 from .forks import PACKAGES
@@ -29,13 +30,17 @@ if TYPE_CHECKING:
 __all__ = [
     "Process",
     "can_import",
+    "close_pipes",
+    "disown",
     "ending",
+    "next_job",
     "process_pool",
     "run_command",
     "run_module",
     "run_program",
     "safe_environment",
     "search_path",
+    "send",
     "start_worker",
     "terminate",
 ]
@@ -215,3 +220,34 @@ def _is_working_directory(path: str) -> bool:
         return os.path.samefile(path, os.curdir)
     except OSError:  # one of them does not exist
         return False
+
+
+# Pickled messages in the pipes of worker processes, which `child_process.start_worker` starts, and the end of these pipes.
+
+
+def send(stream: Any, message: object) -> None:
+    """Write a message at once."""
+    pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.flush()
+
+
+def next_job(stream: BinaryIO) -> Any:
+    """Return the next message of the process that started this one; ``None`` at the end of the stream."""
+    try:
+        return pickle.load(stream)  # noqa: S301 - of the process that started this one
+    except EOFError:
+        return None
+
+
+def disown(process: Process) -> None:
+    """Leave a process to the one that started it: a forked process cannot wait for it."""
+    process.returncode = 0
+
+
+def close_pipes(process: Process) -> int:
+    """Close the pipes of a process, wait for its end, and return its exit code."""
+    for stream in (process.stdin, process.stdout):
+        assert stream is not None
+        with suppress(OSError):  # for messages that cannot be written
+            stream.close()
+    return process.wait()

@@ -11,10 +11,9 @@ from ..ir.blocks import filled
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, TensorType, Value
-from .constraints.dynamic_layers import DynamicLayers
+from .constraints.constraint import BudgetExceededError, Dim
 from .constraints.feasible_point import find_feasible_point
-from .constraints.oracle import BudgetExceededError, Dim
-from .constraints.probing import Budget, Probe
+from .constraints.probing import Budget, DynamicLayers, Probe
 from .constraints.symbols import label, role
 
 __all__ = ["RandomInputs", "random_array", "random_inputs"]

@@ -10,8 +10,7 @@ from .._util.deadline import check
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
-from .constraints.constraint import Constraints
-from .constraints.oracle import Dim
+from .constraints.constraint import Constraints, Dim
 from .constraints.symbols import label
 from .infer import Inferred
 from .named_dims import NamedDims

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._util.child_process import close_pipes, disown, next_job, send
 from .._util.forks import register
-from .._util.worker_pipes import close_pipes, disown, next_job, send
 
 if TYPE_CHECKING:
     from .._util.child_process import Process

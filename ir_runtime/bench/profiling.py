@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..analysis.cost.counted import Cost, LayerCount
+from ..analysis.cost import Cost, LayerCount
 from ..backends import chosen as chosen_backend
 from ..errors import InputError
 from ..executor.step import Profile, Step, TimedStep

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import one_line, shown
-from .._util.quantities import prefixed
+from .._util.text import prefixed
 from ..ir.formula import Formula
 from .helping import GroupedCommand
 from .limited import limited
@@ -19,7 +19,7 @@ from .shaping import hinting_at_shapes, shaped, shapes_of
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..analysis.cost.counted import Cost, LayerCount, RunLength
+    from ..analysis.cost import Cost, LayerCount, RunLength
     from ..ir.formula import Count
     from ..limits import Limits
     from ..openvino.node import Output

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from .._util.widths import display_width, shortened
+from .._util.text import display_width, shortened
 
 __all__ = ["Fitted", "fitted"]
 

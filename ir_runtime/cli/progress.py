@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import visible
-from .._util.widths import shortened
+from .._util.text import shortened
 from .terminal import columns
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import shown, visible
-from .._util.widths import shortened
+from .._util.text import shortened
 from .exits import Exit
 from .helping import GroupedCommand
 from .limited import limited

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .._util.child_process import close_pipes, disown, next_job, send
 from .._util.forks import register
-from .._util.worker_pipes import close_pipes, disown, next_job, send
 from ..errors import InputError, IRError, LimitError, UnsupportedError
 from .results import Status
 

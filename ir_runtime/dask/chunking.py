@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..analysis.constraints.lengths import Pattern, explore
-from ..analysis.constraints.phrasing import in_plural, residue_text
+from ..analysis.constraints.lengths import Pattern, explore, in_plural, residue_text
 
 __all__ = ["Chunking", "find_chunking"]
 

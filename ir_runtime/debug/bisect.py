@@ -10,8 +10,8 @@ import numpy as np
 from .._util.arrays import DType
 from .._util.escaping import quoted
 from .._util.markup import Shown
-from .._util.quantities import bytes_text
 from .._util.records import Json, Record
+from .._util.text import bytes_text
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..openvino.model import Model

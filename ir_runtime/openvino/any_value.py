@@ -62,7 +62,7 @@ class OVAny:
         if dtype is dict and isinstance(value, dict):
             return wrap_values(value)
         if dtype is str:
-            from ..io.writer.document import format_value  # most programs write no files
+            from ..io.writer import format_value  # most programs write no files
 
             return format_value(value)
         if dtype not in (bool, int, float) or isinstance(value, dict | list | tuple):

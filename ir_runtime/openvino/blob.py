@@ -16,7 +16,7 @@ import numpy as np
 from .._util.wrong_arguments import ArgumentTypeError
 from ..codes import Code
 from ..errors import ParseError
-from ..io.writer.document import write
+from ..io.writer import write
 from ..limits import DEFAULT, Limits
 from .model import Model
 from .reading import read_model

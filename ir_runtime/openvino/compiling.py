@@ -5,8 +5,7 @@ from __future__ import annotations
 from ..backends import Precision, load
 from ..compiler.compile import PASSES, After, check_pass, compile_plan
 from ..compiler.fusion_report import FusionReport, fusion_report
-from ..compiler.listing import listing
-from ..compiler.program import Program
+from ..compiler.program import Program, listing
 from .model import Model
 
 __all__ = ["NARROW", "PASS_NAMES", "fusions_of", "program_after"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.cost.counted import Cost
-from ..analysis.cost.counting import count
+from ..analysis.cost import Cost, count
 from ..codes import Code
 from ..io.reader.source import SourceLike
 from ..limits import within

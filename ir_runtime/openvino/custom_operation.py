@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from ..errors import ExecutionError
-from ..io.writer.document import attribute_text
+from ..io.writer import attribute_text
 from ..ir.array import as_booleans
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape

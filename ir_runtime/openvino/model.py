@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from ..analysis.constraints.confirming import Run
     from ..analysis.constraints.constraint import Constraints
-    from ..io.writer.document import Content
+    from ..io.writer import Content
     from ..report import Measures, OldModel, Page, Source
 
 __all__ = ["Model", "ModelReport", "PortShapes", "model_html", "source_of"]
@@ -941,7 +941,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self.clone()
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes, bytes, Limits]]:
-        from ..io.writer.document import write
+        from ..io.writer import write
 
         xml, weights = BytesIO(), BytesIO()
         write(self._content(), xml, weights)
@@ -956,7 +956,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         Raises:
             ValidationError: if the model is not valid.
         """
-        from ..io.writer.document import Content, with_results
+        from ..io.writer import Content, with_results
 
         model = self.raise_if_invalid(allowed).clone()
         model._correct()

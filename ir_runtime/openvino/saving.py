@@ -13,8 +13,7 @@ from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostics
 from ..errors import InputError, ValidationError
 from ..io.reader.layers import FORMER_IR, NEWEST_IR
-from ..io.writer.compress import compress
-from ..io.writer.document import Content, write
+from ..io.writer import Content, compress, write
 from ..ir.element import ElementType
 from ..ir.graph import Graph
 from .model import Model

@@ -16,9 +16,8 @@ from ..analysis.validate import validate as find_defects
 from ..diagnostics import Diagnostic, Diagnostics, Excerpt, Mark, More, Severity
 from ..errors import InputError, IRError, ValidationError
 from ..io.reader.document import Document, parse
-from ..io.reader.layers import FORMER_IR
+from ..io.reader.layers import FORMER_IR, may_be_unneeded
 from ..io.reader.model import load, read_net
-from ..io.reader.needed import may_be_unneeded
 from ..io.reader.source import Source, SourceLike, WeightsLike, open_source
 from ..limits import DEFAULT, Limits, within
 from .model import Model, PortShapes

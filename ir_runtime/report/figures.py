@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .._util.escaping import shown
 from .._util.markup import element
-from .._util.quantities import bytes_text
+from .._util.text import bytes_text
 from .charts import Bar, Block, bars, flame, histogram_svg, staircase
 from .images import pictures
 from .memory import memory_of

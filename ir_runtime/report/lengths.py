@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..analysis.constraints.oracle import Dim
+from ..analysis.constraints.constraint import Dim
 from ..analysis.constraints.symbols import label
 from ..analysis.shapes import Shapes
 from ..ir.formula import Count

@@ -17,7 +17,7 @@ from typing import Any
 from .._util.escaping import json_text, markup_text, shown
 from .._util.files import save_text
 from .._version import __version__
-from ..analysis.cost.counting import count
+from ..analysis.cost import count
 from ..analysis.shapes import Shapes, shapes_in
 from ..diagnostics import Severity
 from .changes import mark_changes

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from .._util.deadline import check
 from .._util.escaping import shown
-from ..analysis.cost.counted import Cost
+from ..analysis.cost import Cost
 from ..analysis.shapes import Shapes
 from ..diagnostics import Diagnostics
 from ..ir.formula import Count

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from .._util.escaping import quoted, shown
 from .._util.markup import element
-from .._util.quantities import bytes_text, prefixed
+from .._util.text import bytes_text, prefixed
 from ..analysis.shapes import Shapes
 from ..diagnostics import Severity, fold
 from ..io.reader.model import version_text

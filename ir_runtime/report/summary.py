@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._util.markup import element, table
-from .._util.quantities import bytes_text
+from .._util.text import bytes_text
 from ..analysis.shapes import PortShape, Shapes
 from ..diagnostics import Diagnostic, Diagnostics, Severity, fold
 from ..io.reader.model import version_text

@@ -11,8 +11,7 @@ from analysis.test_constraints import decoder
 from models.collection import COLLECTION, saved, zoo
 
 import ir_runtime as ir
-from ir_runtime.analysis.constraints.constraint import Constraint, Constraints
-from ir_runtime.analysis.constraints.oracle import Dim
+from ir_runtime.analysis.constraints.constraint import Constraint, Constraints, Dim
 from ir_runtime.analysis.random_inputs import random_array
 from ir_runtime.ir.graph import Port
 

@@ -12,7 +12,7 @@ from harness.nets import Net
 from models.collection import zoo
 
 import ir_runtime
-from ir_runtime.analysis.cost.counted import Cost
+from ir_runtime.analysis.cost import Cost
 from ir_runtime.ir.tensor import Array
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

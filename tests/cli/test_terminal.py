@@ -13,7 +13,7 @@ from click.testing import Result
 from harness.nets import Net
 from harness.tiny import total, write, write_chain
 
-from ir_runtime._util.widths import display_width, shortened
+from ir_runtime._util.text import display_width, shortened
 from ir_runtime.bench import profiling, report
 from ir_runtime.bench.peaks import Peaks
 from ir_runtime.bench.start import Start

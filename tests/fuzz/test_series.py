@@ -17,7 +17,7 @@ import click
 import pytest
 
 import ir_runtime as ir
-from ir_runtime.analysis.constraints.oracle import Dim
+from ir_runtime.analysis.constraints.constraint import Dim
 from ir_runtime.analysis.constraints.probing import EVALUATIONS, LOOKUPS, Budget
 from ir_runtime.analysis.constraints.solver import find_constraints
 from ir_runtime.analysis.constraints.symbols import names

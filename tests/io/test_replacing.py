@@ -15,7 +15,7 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime._util import files
-from ir_runtime.io.writer import document
+from ir_runtime.io import writer
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
@@ -115,9 +115,9 @@ def test_stopped_while_files_change_places(
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("where", ["place", "element"])
 def test_stopped_while_writing(path: Path, where: str, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = {"place": document.WeightsWriter, "element": document.Printer}[where]
-    stop = Interrupting(getattr(writer, where), 1, True, ERRORS[error])
-    monkeypatch.setattr(writer, where, lambda *args: stop(*args))
+    part = {"place": writer.WeightsWriter, "element": writer.Printer}[where]
+    stop = Interrupting(getattr(part, where), 1, True, ERRORS[error])
+    monkeypatch.setattr(part, where, lambda *args: stop(*args))
     with pytest.raises(KeyboardInterrupt if error == "stopped" else ir.InputError) as caught:
         ir.save_model(adding(2), path)
     if error == "full":

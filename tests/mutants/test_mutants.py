@@ -65,7 +65,7 @@ def test_a_mutant_is_a_program_that_differs_in_its_line() -> None:
     [
         ("ops/movement/extend.py", ("PadBase", "_length"), "ops/test_movement_rest.py"),
         ("ops/_define/operation.py", ("Registry", "add"), "ops/test_contract.py"),
-        ("analysis/cost/counting.py", ("_Walk",), "analysis/test_cost.py"),
+        ("analysis/cost.py", ("_Walk",), "analysis/test_cost.py"),
         ("compiler/match.py", ("ShapeCache",), "compiler/test_shape_cache.py"),
         ("compiler/narrow.py", ("_Narrowing",), "compiler/test_narrow.py"),
     ],

@@ -20,7 +20,7 @@ from harness.sample import Sample, all_samples
 import ir_runtime as ir
 from ir_runtime import opset1
 from ir_runtime.io.reader.layers import NEWEST
-from ir_runtime.io.writer.document import write
+from ir_runtime.io.writer import write
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.signature import port_at

@@ -13,8 +13,7 @@ from ...errors import IRError, LimitError
 from ...ir.graph import Graph, Port
 from ...ir.tensor import Array, TensorType
 from ..random_inputs import random_array
-from .constraint import Constraint, Constraints, Trial
-from .oracle import Dim
+from .constraint import Constraint, Constraints, Dim, Trial
 from .symbols import label
 
 __all__ = ["Run", "confirmed"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from ...ir.dimension import Dimension
-from .oracle import Answer, Dim
+from .constraint import Answer, Dim
 from .probing import Probe
 
 __all__ = ["FeasiblePoint", "find_feasible_point"]

@@ -1,24 +1,235 @@
-"""Samples of the lengths that a graph accepts: names, patterns and feasible points."""
+"""Samples of the lengths that a graph accepts: which dims depend on each other, patterns and feasible points."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
+from ..._util.deadline import check
 from ..._util.forks import cached_property
 from ...ir.dimension import Dimension
-from .dependent_dims import DependentDims, Direction
-from .lengths import Pattern, explore
-from .oracle import BudgetExceededError, Dim
-from .phrasing import sum_text
+from .constraint import BudgetExceededError, Dim
+from .lengths import Pattern, explore, sum_text
 from .probing import Probe
 from .symbols import names
 
-__all__ = ["Point", "Samples"]
+__all__ = [
+    "DependentDims",
+    "Direction",
+    "Point",
+    "Samples",
+    "find_dependent_dims",
+]
+
+
+# Find which dynamic dims vary independently, which only together, and which are fixed.
+
+
+# Differences to try: products of common strides and windows, and small ones.
+_UP = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 5, 7, 14, 28, 112, 96, 224, 256)
+_DELTAS = (*_UP, *(-d for d in _UP))
+
+# The shortest length that others are changed to: 1 broadcasts.
+_SHORTEST = 2
+
+# Differences to try before asking whether all are refused.
+_TRIED = 4
+
+# Differences that move a dim away from those that it equals.
+_AWAY = (14, 6, 4, 32, 224, -6, -4, -2)
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """Dims that grow by the same number while all others stay.
+
+    ``own`` grow in this direction only; ``sums`` grow in several directions, as sums of dims do.
+    """
+
+    own: tuple[Dim, ...]
+    sums: tuple[Dim, ...] = ()
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """All dims that grow."""
+        return (*self.own, *self.sums)
+
+
+@dataclass(frozen=True, slots=True)
+class DependentDims:
+    """The directions in which lengths can vary around a feasible point."""
+
+    base: Mapping[Dim, int]
+    directions: tuple[Direction, ...]
+    fixed: tuple[Dim, ...]
+    """Dims that no direction changes."""
+
+    def at(self, lengths: Mapping[Direction, int]) -> dict[Dim, int]:
+        """Return all lengths for given lengths along some directions; the others are those of ``base``."""
+        check()
+        point = dict(self.base)
+        for direction, length in lengths.items():
+            grown = length - self.base[direction.own[0]]
+            for dim in direction.dims:
+                point[dim] += grown
+        return point
+
+    def length(self, direction: Direction, lengths: Mapping[Dim, int]) -> int:
+        """Return the length along a direction. Dims of length 1 broadcast and are skipped."""
+        first = self.base[direction.own[0]]
+        candidates = (lengths[dim] - self.base[dim] + first for dim in direction.own if lengths[dim] != 1)
+        return next(candidates, lengths[direction.own[0]])
+
+    def offset(self, dim: Dim) -> int:
+        """Return the offset of a dim from the first dim of its direction, or from the sum of its directions."""
+        firsts = [d.own[0] for d in self.directions if dim in d.dims]
+        return self.base[dim] - sum(self.base[first] for first in firsts)
+
+
+def find_dependent_dims(probe: Probe, base: Mapping[Dim, int], roles: Mapping[Dim, str]) -> DependentDims:
+    """Change accepted lengths one by one, then in groups, and see which changes are accepted.
+
+    A length that merely bounds others, such as that of a table or a mask, stops them where it equals them.
+    Dims that seem fixed are therefore tried again with the varying ones moved away.
+    """
+    dims = _Search(probe, base, roles).dependent_dims()
+    moved = _separate(probe, dims) if dims.fixed else base
+    if moved == base:
+        return dims
+    other = _Search(probe, moved, roles).dependent_dims()
+    return other if len(other.fixed) < len(dims.fixed) else dims
+
+
+def _separate(probe: Probe, dims: DependentDims) -> Mapping[Dim, int]:
+    """Return accepted lengths where no direction equals a fixed dim, if possible."""
+    lengths = dict(dims.base)
+    for direction in dims.directions:
+        if any(dims.base[dim] == dims.base[direction.own[0]] for dim in dims.fixed):
+            tried = ({**lengths, **{dim: lengths[dim] + d for dim in direction.dims}} for d in _AWAY)
+            lengths = next((point for point in tried if _is_accepted(probe, point)), lengths)
+    return lengths
+
+
+def _is_accepted(probe: Probe, point: Mapping[Dim, int]) -> bool:
+    fits = all(n > 0 and probe.bounds(dim).contains(n) for dim, n in point.items())
+    return fits and probe.accepts(point) is True
+
+
+@dataclass(slots=True)
+class _Search:
+    probe: Probe
+    base: Mapping[Dim, int]
+    roles: Mapping[Dim, str]
+
+    def dependent_dims(self) -> DependentDims:
+        alone = [dim for dim in self.base if self._delta([dim]) is not None]
+        stuck = [dim for dim in self.base if dim not in alone]
+        groups: list[tuple[Dim, ...]] = []
+        for candidates in (self._of_one_role, self._candidates):
+            for dim in stuck:
+                grouped = [other for group in groups for other in group]
+                if dim not in grouped:
+                    groups += self._smallest_group(dim, candidates(dim, stuck, grouped))
+        shared = {dim for dim in stuck if sum(dim in group for group in groups) > 1}
+        directions = [Direction((dim,)) for dim in alone]
+        for group in groups:
+            own = tuple(dim for dim in group if dim not in shared)
+            if own:
+                directions.append(Direction(own, tuple(dim for dim in group if dim in shared)))
+        moved = {dim for direction in directions for dim in direction.dims}
+        order = sorted(directions, key=lambda d: list(self.base).index(d.own[0]))
+        return DependentDims(self.base, tuple(order), tuple(dim for dim in stuck if dim not in moved))
+
+    def _smallest_group(self, dim: Dim, candidates: Iterable[Sequence[Dim]]) -> Iterator[tuple[Dim, ...]]:
+        """Yield the smallest group with a dim that can change together, if there is one."""
+        for group in candidates:
+            delta = self._delta(group)
+            if delta is not None:
+                yield self._smallest(dim, group, delta)
+                return
+
+    def _of_one_role(self, dim: Dim, stuck: Sequence[Dim], grouped: Sequence[Dim]) -> Iterator[list[Dim]]:
+        """Yield the equal dims of the same role, if others are equal by chance."""
+        alike = [other for other in stuck if self.base[other] == self.base[dim] and other not in grouped]
+        same = [other for other in alike if other != dim and self.roles[other] == self.roles[dim]]
+        if 0 < len(same) < len(alike) - 1:
+            yield [dim, *same]
+
+    def _candidates(self, dim: Dim, stuck: Sequence[Dim], grouped: Sequence[Dim]) -> Iterator[list[Dim]]:
+        others = [other for other in stuck if other != dim]
+        alike = [other for other in others if self.base[other] == self.base[dim]]
+        single = [other for other in alike if other not in grouped]
+        if single and len(single) < len(alike):
+            yield [dim, *single]
+        if alike:
+            yield [dim, *alike]
+        lengths = dict.fromkeys(self.base[other] for other in others if other not in alike)
+        for length in lengths:
+            yield [dim, *alike, *(other for other in others if self.base[other] == length)]
+        yield from ([dim, other] for other in others)
+        for length in lengths:
+            yield [dim, *(other for other in others if self.base[other] == length)]
+        if others:
+            yield [dim, *others]
+
+    def _smallest(self, dim: Dim, candidates: Sequence[Dim], delta: int) -> tuple[Dim, ...]:
+        """Remove, by bisection, the dims of a group that need not change."""
+        remaining = list(candidates)
+        size = max(len(remaining) // 2, 1)
+        while size:
+            for start in range(0, len(remaining), size):
+                part = [d for d in remaining[start : start + size] if d != dim]
+                fewer = [d for d in remaining if d not in part]
+                if part and self._accepts(fewer, delta):
+                    remaining = fewer
+                    break
+            else:
+                size //= 2
+        return tuple(d for d in self.base if d in remaining)
+
+    def _delta(self, dims: Sequence[Dim]) -> int | None:
+        """Return a difference by which these dims can change together."""
+        first = next((delta for delta in _DELTAS[:_TRIED] if self._accepts(dims, delta)), None)
+        if first is not None or (self._refuses(dims, longer=True) and self._refuses(dims, longer=False)):
+            return first
+        return next((delta for delta in _DELTAS[_TRIED:] if self._accepts(dims, delta)), None)
+
+    def _refuses(self, dims: Sequence[Dim], longer: bool) -> bool:
+        """Return whether inference refuses all longer, or all shorter, lengths of these dims at once."""
+        box = dict[Dim, int | Dimension](self.base)
+        alike: dict[int, Dim] = {}
+        for dim in dims:
+            length = self.base[dim]
+            symbol = self.probe.layers.symbols[alike.setdefault(length, dim)]
+            if not longer and length <= _SHORTEST:
+                return True  # no shorter ones are tried
+            lengths = Dimension.between(length + 1) if longer else Dimension.between(_SHORTEST, length - 1)
+            part = lengths.merge(self.probe.bounds(dim))
+            if part is None:
+                return True
+            box[dim] = Dimension.between(part.min, part.max, symbol)
+        return self.probe.accepts(box) is False
+
+    def _accepts(self, dims: Iterable[Dim], delta: int) -> bool:
+        moved = {dim: self.base[dim] + delta for dim in dims}
+        # a length of 1 broadcasts to others, and so is accepted for another reason
+        if any(n < 1 or (n == 1 and self.base[dim] != 1) for dim, n in moved.items()):
+            return False
+        if not all(_fits(self.probe.bounds(dim), n) for dim, n in moved.items()):
+            return False
+        return self.probe.accepts({**self.base, **moved}) is True
+
+
+def _fits(bounds: Dimension, length: int) -> bool:
+    return bounds.contains(length)
+
+
+# Samples of the lengths that a graph accepts: names, patterns and feasible points.
+
 
 # Points at which a candidate is checked.
 MAX_POINTS = 5

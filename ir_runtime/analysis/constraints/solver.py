@@ -7,25 +7,463 @@ boundary are refused, at every sample point. Otherwise, or if the budget runs ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ..._util.forks import cached_property
 from ...codes import Code
-from ...diagnostics import Diagnostic, Diagnostics
+from ...diagnostics import Diagnostic, Diagnostics, Severity
+from ...ir.dimension import Dimension
 from ...ir.graph import Graph, Port
 from ...ir.tensor import TensorType, Value
-from .checking import accepted, check_candidates
-from .constraint import Constraint, Constraints, Trial
-from .dependent_dims import find_dependent_dims
-from .dynamic_layers import DynamicLayers
+from .constraint import BudgetExceededError, Constraint, Constraints, Dim, Trial
 from .feasible_point import find_feasible_point
-from .oracle import BudgetExceededError, Dim
-from .probing import Budget, Probe
-from .samples import Samples
+from .lengths import Pattern, in_plural, join_words, offset_text, residue_text
+from .probing import Budget, DynamicLayers, Probe
+from .samples import Direction, Point, Samples, find_dependent_dims
 from .symbols import label, names, role
 
-__all__ = ["check_lengths", "find_constraints"]
+__all__ = [
+    "Candidate",
+    "accepted",
+    "check_candidates",
+    "check_lengths",
+    "find_candidates",
+    "find_constraints",
+]
+
+
+# Propose constraint candidates from samples, each with the lengths that would violate it.
+
+
+# Lengths tried in place of a fixed one, beside its neighbors.
+_ELSEWHERE = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 224, 256, 512, 1024)
+
+# How one length is traded for another, to see whether their product or sum is constrained.
+_FACTORS, _SHIFTS = (2, 3, 4, 5, 7, 8), (1, -1, 32, -32)
+
+# The largest number of dims that are traded for each other.
+MAX_TRADED = 8
+
+# With more equal lengths than this, not all of them are named.
+NAMED = 4
+
+Violation = Callable[[Point], dict[Dim, int]]
+"""Makes lengths that violate a candidate from a feasible point."""
+
+Predicate = Callable[[Mapping[Dim, int]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A constraint to check; ``text`` starts with ``symbol`` where several symbols may share it."""
+
+    kind: str
+    symbol: str
+    text: str
+    number: int | None
+    violations: tuple[Violation, ...]
+    holds: Predicate
+    """Whether lengths satisfy it; a length of 1 that broadcasts is no violation."""
+    boundary: Point
+    """The feasible point that is closest to violating it."""
+    boxes: tuple[Mapping[Dim, Dimension], ...] = ()
+    """Ranges of lengths; if all of them are refused, the candidate is proved."""
+
+
+def find_candidates(samples: Samples) -> Iterator[Candidate]:
+    """Yield the constraint candidates; dims that can be traded against each other have none."""
+    traded = _interdependent(samples)
+    directions = samples.dependent_dims.directions
+    yield from (_fixed_candidate(samples, dim) for dim in samples.dependent_dims.fixed if dim not in traded)
+    yield from (_equal(samples, direction) for direction in directions if len(direction.own) > 1)
+    yield from (_sum(samples, dim) for dim in dict.fromkeys(dim for d in directions for dim in d.sums))
+    for direction, pattern in samples.patterns.items():
+        if direction.own[0] not in traded:
+            yield from _from_pattern(samples, direction, pattern)
+
+
+def _fixed_candidate(samples: Samples, dim: Dim) -> Candidate:
+    length, name = samples.dependent_dims.base[dim], samples.symbols[dim]
+    others = (length - 1, length + 1, length * 2, length + 2, length // 2, *_ELSEWHERE)
+    violations = tuple(_set(samples, dim, n) for n in dict.fromkeys(others) if n != length)
+    below = [Dimension.between(1, length - 1)] if length > 1 else []
+    boxes = tuple({dim: part} for part in (*below, Dimension.between(length + 1)))
+    text = f"{name} = {length}"
+    return Candidate("fixed", name, text, length, violations, lambda at: at[dim] == length, {}, boxes)
+
+
+def _set(samples: Samples, dim: Dim, length: int) -> Violation:
+    return lambda point: {**samples.dependent_dims.at(point), dim: length}
+
+
+def _shift(samples: Samples, dim: Dim, difference: int) -> Violation:
+    def shifted(point: Point) -> dict[Dim, int]:
+        lengths = samples.dependent_dims.at(point)
+        return {**lengths, dim: lengths[dim] + difference}
+
+    return shifted
+
+
+def _equal(samples: Samples, direction: Direction) -> Candidate:
+    pattern, name = samples.patterns.get(direction), samples.name(direction)
+    step = pattern.step if pattern else 1
+    violations = tuple(_shift(samples, dim, d) for dim in direction.own for d in (step, 2 * step, -step))
+    shown = [samples.inputs[dim] + offset_text(-samples.dependent_dims.offset(dim)) for dim in direction.own]
+    count = ""
+    if len(shown) > NAMED:
+        shown, count = [*shown[:2], "…", shown[-1]], f" ({len(shown)} lengths)"
+    text = f"{' = '.join([*shown, name])}{count}{_or_one(samples, direction.own)}"
+    return Candidate("equal", name, text, None, violations, _are_equal(samples, direction), {})
+
+
+def _are_equal(samples: Samples, direction: Direction) -> Predicate:
+    offsets = {dim: samples.dependent_dims.offset(dim) for dim in direction.own}
+    return lambda at: len({at[dim] - offset for dim, offset in offsets.items() if at[dim] != 1}) <= 1
+
+
+def _or_one(samples: Samples, dims: Sequence[Dim]) -> str:
+    """Return a note on which of some lengths may be 1 instead, because 1 broadcasts."""
+    try:
+        ones = [samples.inputs[dim] for dim in dims if _may_be_one(samples, dim)]
+    except BudgetExceededError:
+        return ""
+    if not ones:
+        return ""
+    return f"; {'each' if len(ones) == len(dims) > 1 else join_words(ones)} may be 1 instead"
+
+
+def _may_be_one(samples: Samples, dim: Dim) -> bool:
+    base = samples.dependent_dims.base
+    return base[dim] != 1 and samples.fits({dim: 1}) and samples.probe.accepts({**base, dim: 1}) is True
+
+
+def _sum(samples: Samples, dim: Dim) -> Candidate:
+    violations = tuple(_shift(samples, dim, d) for d in (1, -1, 2, 8))
+    text = f"{samples.inputs[dim]} = {samples.symbols[dim]}{_or_one(samples, [dim])}"
+    return Candidate("sum", samples.symbols[dim], text, None, violations, _is_sum(samples, dim), {})
+
+
+def _is_sum(samples: Samples, dim: Dim) -> Predicate:
+    addends = [direction for direction in samples.dependent_dims.directions if dim in direction.sums]
+    offset = samples.dependent_dims.offset(dim)
+
+    def is_sum(at: Mapping[Dim, int]) -> bool:
+        return at[dim] in (
+            1,
+            offset + sum(samples.dependent_dims.length(direction, at) for direction in addends),
+        )
+
+    return is_sum
+
+
+def _from_pattern(samples: Samples, direction: Direction, pattern: Pattern) -> Iterator[Candidate]:
+    name = samples.name(direction)
+    if pattern.step > 1:
+        start = samples.dependent_dims.base[direction.own[0]]
+        about = sorted(range(start - pattern.step + 1, start + pattern.step), key=lambda n: (n < start, n))
+        between = (n for n in about if n % pattern.step not in pattern.residues)
+        violations, text = _at(samples, direction, between), f"{name} {residue_text(pattern)}"
+        holds = _within(samples, direction, lambda n: n % pattern.step in pattern.residues)
+        yield Candidate("multiple", name, text, pattern.step, violations, holds, {})
+    if pattern.refused_below is not None and pattern.low > 1:
+        shorter = (pattern.low - d * pattern.step for d in (1, 2, 3))
+        violations = _at(samples, direction, (pattern.refused_below, *shorter))
+        boxes = _as_one_symbol(samples, direction, Dimension.between(1, pattern.low - 1))
+        text, edge = f"{name} ≥ {pattern.low}", {direction: pattern.low}
+        holds = _within(samples, direction, lambda n: n >= pattern.low)
+        yield Candidate("at least", name, text, pattern.low, violations, holds, edge, boxes)
+    if pattern.refused_above is not None and pattern.high is not None:
+        high = pattern.high
+        longer = (high + d * pattern.step for d in (1, 2, 3, high // pattern.step))
+        violations = _at(samples, direction, (pattern.refused_above, *longer))
+        boxes = _as_one_symbol(samples, direction, Dimension.between(high + 1))
+        text, edge = f"{name} ≤ {high}", {direction: high}
+        holds = _within(samples, direction, lambda n: n <= high)
+        yield Candidate("at most", name, text, high, violations, holds, edge, boxes)
+
+
+def _within(samples: Samples, direction: Direction, fits: Callable[[int], bool]) -> Predicate:
+    return lambda at: fits(samples.dependent_dims.length(direction, at))
+
+
+def _at(samples: Samples, direction: Direction, lengths: Iterable[int]) -> tuple[Violation, ...]:
+    def at(length: int) -> Violation:
+        return lambda point: samples.dependent_dims.at({**point, direction: length})
+
+    return tuple(at(length) for length in dict.fromkeys(lengths) if length > 0)
+
+
+def _as_one_symbol(
+    samples: Samples, direction: Direction, part: Dimension
+) -> tuple[Mapping[Dim, Dimension], ...]:
+    box = samples.as_one_symbol(direction, part)
+    return () if box is None else (box,)
+
+
+def _interdependent(samples: Samples) -> set[Dim]:
+    """Return the dims that may grow only if another shrinks, so that neither has a bound of its own."""
+    tight = [direction.own[0] for direction, p in samples.patterns.items() if p.refused_above is not None]
+    pairs = itertools.combinations([*samples.dependent_dims.fixed, *tight][:MAX_TRADED], 2)
+    groups: list[list[Dim]] = []
+    examples: dict[Dim, dict[Dim, int]] = {}
+    for pair in pairs:
+        try:
+            trade = next((t for t in _tradeoffs(samples, *pair) if samples.probe.accepts(t)), None)
+        except BudgetExceededError:
+            break
+        if trade is not None:
+            examples |= dict.fromkeys(pair, trade)
+            groups = _merge_overlapping(groups, pair)
+    for group in groups:
+        samples.undecided.append(_dependence(samples, group, examples[group[0]]))
+    return set(examples)
+
+
+def _merge_overlapping(groups: list[list[Dim]], pair: tuple[Dim, Dim]) -> list[list[Dim]]:
+    """Merge the groups that contain either dim of a pair."""
+    touched = [group for group in groups if set(pair) & set(group)]
+    merged = sorted({*pair, *(dim for group in touched for dim in group)})
+    return [*(group for group in groups if group not in touched), merged]
+
+
+def _dependence(samples: Samples, group: list[Dim], trade: Mapping[Dim, int]) -> str:
+    def text(lengths: Mapping[Dim, int]) -> str:
+        return " x ".join(str(lengths[dim]) for dim in group)
+
+    names = join_words([samples.symbols[dim] for dim in group])
+    return f"{names} depend on each other: {text(samples.dependent_dims.base)} is accepted, and {text(trade)}, but not all between"
+
+
+def _tradeoffs(samples: Samples, one: Dim, other: Dim) -> Iterator[dict[Dim, int]]:
+    a, b = samples.dependent_dims.base[one], samples.dependent_dims.base[other]
+    products = ((a * k, b // k) for k in _FACTORS), ((a // k, b * k) for k in _FACTORS)
+    for x, y in (*itertools.chain(*products), *((a + d, b - d) for d in _SHIFTS)):
+        lengths = {**samples.dependent_dims.base, one: x, other: y}
+        if (
+            samples.fits(lengths)
+            and _is_refused_alone(samples, one, x)
+            and _is_refused_alone(samples, other, y)
+        ):
+            yield lengths
+
+
+def _is_refused_alone(samples: Samples, dim: Dim, length: int) -> bool:
+    pattern = next((p for direction, p in samples.patterns.items() if direction.own[0] == dim), None)
+    return length != samples.dependent_dims.base[dim] if pattern is None else not pattern.contains(length)
+
+
+# Check constraint candidates against inference, and keep those without a counterexample.
+
+
+# Lengths at which one is tried as the bound of another.
+_ORDERED = (3, 5, 10, 17)
+
+
+def check_candidates(samples: Samples) -> list[Constraint]:
+    """Return the candidates that hold at every sample point; report the others as undecided."""
+    confirmed: list[tuple[Candidate, Constraint]] = []
+    with suppress(BudgetExceededError):
+        samples.try_joint_points()
+    for candidate in find_candidates(samples):
+        try:
+            checked = _relation(samples, candidate) or _check(samples, candidate)
+        except BudgetExceededError:
+            samples.undecided.append(f"{candidate.text}: not checked, as the search ended before")
+        else:
+            confirmed += [] if checked is None else [checked]
+    return _merge_equivalent([pair for pair in confirmed if _holds_where_accepted(samples, pair[0])])
+
+
+def _holds_where_accepted(samples: Samples, candidate: Candidate) -> bool:
+    """Return whether a candidate holds at all lengths that inference accepted; report it as undecided otherwise."""
+    broken = next((at for at in samples.probe.accepted_points if not candidate.holds(at)), None)
+    if broken is not None:
+        samples.undecided.append(_counterexample(samples, candidate, {}, broken))
+    return broken is None
+
+
+def accepted(samples: Samples) -> tuple[Trial, ...]:
+    """Return feasible lengths, small ones first; some differ from another in only one dim."""
+    try:
+        return tuple(_trial(samples, lengths, True) for lengths in _feasible_points(samples))
+    except BudgetExceededError:
+        return ()
+
+
+def _feasible_points(samples: Samples) -> list[dict[Dim, int]]:
+    points = list(samples.sample_points)
+    for direction, pattern in samples.patterns.items() if points else ():
+        for more in (pattern.step, 3 * pattern.step, 8 * pattern.step):
+            length = pattern.nearest(points[0][direction] + more)
+            points.append({**points[0], direction: length})
+    for small, large in samples.ordered if points else ():
+        points += [{**points[0], small: n, large: n + more} for more, n in enumerate(_ORDERED)]
+    distinct = {tuple(lengths.values()): lengths for lengths in map(samples.dependent_dims.at, points)}
+    return [lengths for lengths in distinct.values() if samples.probe.accepts(lengths) is not False]
+
+
+def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
+    """Return the constraint if inference refuses every violation of the candidate, at every sample point."""
+    refused: tuple[Diagnostic, dict[Dim, int]] | None = None
+    for point in samples.sample_points:
+        for broken in _violations(samples, candidate, point):
+            answer = samples.probe(broken)
+            if answer.accepted:
+                samples.undecided.append(_counterexample(samples, candidate, point, broken))
+                return None
+            if answer.refusal is not None and refused is None:
+                refused = answer.refusal, broken
+    if refused is None:
+        samples.undecided.append(f"{candidate.text}: nothing that breaks it could be tried")
+        return None
+    # suspicious values are a warning only, and may run
+    fails = [_trial(samples, refused[1], False)] if refused[0].severity is Severity.ERROR else []
+    trials = (*fails, *_at_boundary(samples, candidate))
+    proved = _is_proved(samples, candidate)
+    constraint = Constraint(
+        candidate.kind,
+        (candidate.symbol,),
+        candidate.text,
+        candidate.number,
+        refused[0],
+        proved,
+        trials=trials,
+    )
+    return candidate, constraint
+
+
+def _relation(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
+    """Return a constraint between two dims where the bound of one is the length of another."""
+    if candidate.kind not in ("at least", "at most"):
+        return None
+    direction = next(iter(candidate.boundary))
+    others = (
+        d
+        for d in samples.patterns
+        if d != direction and samples.dependent_dims.base[d.own[0]] == candidate.number
+    )
+    for other in others:
+        pair = (direction, other) if candidate.kind == "at most" else (other, direction)
+        if (refusal := _is_ordered(samples, *pair)) is not None:
+            samples.ordered.append(pair)
+            return _order_constraint(samples, candidate, *pair, refusal)
+    return None
+
+
+def _order_constraint(
+    samples: Samples, candidate: Candidate, small: Direction, large: Direction, refusal: Diagnostic
+) -> tuple[Candidate, Constraint]:
+    names = samples.name(small), samples.name(large)
+    length = samples.dependent_dims.length
+    broadcasts = samples.accepts({small: _ORDERED[0], large: 1}) is True
+    note = f"; {names[1]} may be 1 instead" if broadcasts else ""
+
+    def is_ordered(at: Mapping[Dim, int]) -> bool:
+        return length(small, at) <= length(large, at) or (broadcasts and length(large, at) == 1)
+
+    relation = replace(candidate, text=f"{names[0]} ≤ {names[1]}{note}", holds=is_ordered)
+    first, more = _ORDERED[0], _ORDERED[0] + 1
+    equal, broken = ({small: n, large: first} for n in (first, more))
+    trials = [_trial(samples, samples.dependent_dims.at(equal), True)]
+    if refusal.severity is Severity.ERROR:
+        trials.append(_trial(samples, samples.dependent_dims.at(broken), False))
+    return relation, Constraint("at most", names, relation.text, None, refusal, trials=tuple(trials))
+
+
+def _is_ordered(samples: Samples, small: Direction, large: Direction) -> Diagnostic | None:
+    """Return the refusal of ``small > large`` if it is always refused, and ``small <= large`` never is."""
+    refusal: Diagnostic | None = None
+    answers: set[bool | None] = set()
+    for length in _ORDERED:
+        answers |= {samples.accepts({small: length, large: length + more}) for more in (0, 3)}
+        if False in answers or True not in answers:  # beyond some length, values are too large to follow
+            return None
+        refusal = samples.probe(samples.dependent_dims.at({small: length + 1, large: length})).refusal
+        if refusal is None:
+            return None
+    return refusal
+
+
+def _violations(samples: Samples, candidate: Candidate, point: Point) -> Iterator[dict[Dim, int]]:
+    """Yield lengths that violate a candidate and that the Parameters allow."""
+    usual = samples.dependent_dims.at(point)
+    for make in candidate.violations:
+        broken = make(point)
+        moved = [dim for dim, n in broken.items() if n != usual[dim]]
+        # a length of 1 broadcasts, which the text of the constraint mentions
+        ones = candidate.kind == "equal" and any(1 in (broken[dim], usual[dim]) for dim in moved)
+        if moved and samples.fits(broken) and not ones:
+            yield broken
+
+
+def _counterexample(samples: Samples, candidate: Candidate, point: Point, broken: Mapping[Dim, int]) -> str:
+    usual = samples.dependent_dims.at(point)
+    moved = [f"{samples.inputs[dim]} = {n}" for dim, n in broken.items() if n != usual[dim]]
+    others = {d: n for d, n in point.items() if all(broken[dim] == usual[dim] for dim in d.own)}
+    where = f" where {samples.text(others)}" if others else ""
+    return f"{candidate.text} does not hold everywhere: {join_words(moved)} is accepted{where}"
+
+
+def _at_boundary(samples: Samples, candidate: Candidate) -> Iterator[Trial]:
+    """Yield feasible lengths at the boundary of the candidate, the others as small as possible."""
+    smallest = {direction: pattern.low for direction, pattern in samples.patterns.items()}
+    for point in (smallest, *samples.sample_points[:1]):
+        lengths = samples.dependent_dims.at({**point, **candidate.boundary})
+        if samples.fits(lengths) and samples.probe.accepts(lengths) is not False:
+            yield _trial(samples, lengths, True)
+            return
+
+
+def _is_proved(samples: Samples, candidate: Candidate) -> bool:
+    """Return whether inference refuses all boxes that violate the candidate."""
+    parts = [_clip_box(samples, box) for box in candidate.boxes]
+    return bool(parts) and all(part is None or samples.probe(part).accepted is False for part in parts)
+
+
+def _clip_box(samples: Samples, box: Mapping[Dim, Dimension]) -> dict[Dim, Dimension] | None:
+    """Intersect a box with the lengths that the Parameters allow; ``None`` if nothing is left."""
+    clipped = {}
+    for dim, part in box.items():
+        merged = part.merge(samples.probe.bounds(dim))
+        if merged is None:
+            return None
+        clipped[dim] = Dimension.between(merged.min, merged.max, part.symbol)
+    return clipped
+
+
+def _trial(samples: Samples, lengths: Mapping[Dim, int], is_accepted: bool) -> Trial:
+    size = sum(map(_size, samples.probe.values(lengths).values()))
+    return Trial(dict(lengths), is_accepted, size)
+
+
+def _size(value: Value) -> int:
+    return math.prod(value.shape.static) if value.shape.is_static else 0
+
+
+def _merge_equivalent(checked: Sequence[tuple[Candidate, Constraint]]) -> list[Constraint]:
+    """Merge constraints that differ only in their symbols, and relations reached from either end."""
+    groups: dict[object, list[tuple[Candidate, Constraint]]] = {}
+    for candidate, constraint in checked:
+        text = constraint.text
+        if constraint.kind in ("multiple", "at least", "at most") and len(constraint.symbols) == 1:
+            text = text.removeprefix(f"{candidate.symbol} ")
+        groups.setdefault((constraint.kind, text), []).append((candidate, constraint))
+    return [_merge_group(group) for group in groups.values()]
+
+
+def _merge_group(group: Sequence[tuple[Candidate, Constraint]]) -> Constraint:
+    candidate, first = group[0]
+    if len(group) == 1 or len(first.symbols) > 1:
+        return first
+    subjects = tuple(constraint.symbols[0] for _, constraint in group)
+    text = f"{join_words(subjects)} {in_plural(first.text.removeprefix(f'{candidate.symbol} '))}"
+    trials = tuple(trial for _, constraint in group for trial in constraint.trials)
+    return replace(first, symbols=subjects, text=text, proved=all(f.proved for _, f in group), trials=trials)
+
 
 # Budget to decide whether any lengths are feasible, which mostly takes one query.
 _MAX_QUESTIONS, _MAX_EVALUATIONS = 200, 5000

@@ -9,7 +9,7 @@ from functools import partial
 
 from ...ir.graph import Graph, Layer
 from ...ir.shape import PartialShape
-from .oracle import Dim
+from .constraint import Dim
 
 __all__ = ["label", "names", "role"]
 

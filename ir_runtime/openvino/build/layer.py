@@ -15,7 +15,7 @@ from ..._util.wrong_arguments import ArgumentTypeError
 from ...codes import Code
 from ...diagnostics import Location
 from ...errors import UnsupportedError, ValidationError
-from ...io.writer.document import attribute_text
+from ...io.writer import attribute_text
 from ...ir.array import as_booleans
 from ...ir.element import ElementType
 from ...ir.graph import Layer, PortSpec

@@ -12,7 +12,7 @@ import pytest
 from harness.legacy import LegacyNet, loop, ramp
 
 import ir_runtime as ir
-from ir_runtime.io.reader.legacy.building import Building
+from ir_runtime.io.reader.legacy.site import Building
 
 
 def means(channels: str, head: str = "", precision: str = "") -> LegacyNet:

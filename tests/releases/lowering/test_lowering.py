@@ -21,7 +21,7 @@ from harness.sample import Sample, all_samples
 from releases.ask import FOLDER, ask, is_installed
 
 import ir_runtime as ir
-from ir_runtime.io.writer.document import write
+from ir_runtime.io.writer import write
 from ir_runtime.ir.tensor import Array
 from ir_runtime.openvino.saving import lower_for_release
 from ir_runtime.releases.lowering import lower

@@ -1,33 +1,5 @@
 """The declarations of legacy layers, grouped by the operations that replace them."""
 
-from . import (
-    activation,
-    arithmetic,
-    convolution,
-    detection,
-    ends,
-    image,
-    movement,
-    normalization,
-    recurrent,
-    reduction,
-    shape,
-    sparse,
-    uncertain,
-)
+from . import convolution, detection, elementwise, movement, recurrent
 
-__all__ = [
-    "activation",
-    "arithmetic",
-    "convolution",
-    "detection",
-    "ends",
-    "image",
-    "movement",
-    "normalization",
-    "recurrent",
-    "reduction",
-    "shape",
-    "sparse",
-    "uncertain",
-]
+__all__ = ["convolution", "detection", "elementwise", "movement", "recurrent"]

@@ -1,16 +1,17 @@
-"""Move, slice and repeat parts of tensors."""
+"""Layers that rearrange, select or describe elements, and the ends of a model."""
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Literal, NoReturn
 
 from .....codes import Code
 from .....ir.element import ElementType
-from ..declaration import LegacyLayer, attr, layer
-from ..site import Site, Tensor
+from .....ir.shape import PartialShape
+from ..declaration import PAGE, LegacyLayer, attr, layer
+from ..site import END, Blob, Site, Tensor
 
-_END = 2**31 - 1
-"""The end of an axis of any length."""
+# Move, slice and repeat parts of tensors.
 
 
 @layer("Concat")
@@ -93,7 +94,7 @@ class Crop(LegacyLayer):
             return site.op("Add-1", starts, site.lengths(site.inputs[1], axes))
         if self.crop_end:
             ends = self._fitting(site, self.crop_end, "crop_end")
-            return site.constant([-end if end else _END for end in ends])
+            return site.constant([-end if end else END for end in ends])
         lengths = self._fitting(site, self.dim, "dim") if self.dim else self._declared_lengths(site, axes)
         return site.constant([start + length for start, length in zip(begin, lengths, strict=True)])
 
@@ -277,3 +278,274 @@ class ArgMax(LegacyLayer):
         rows = [site.convert(indices, ElementType.f32), *([values] if self.out_max_val else [])]
         dims = (0, len(rows), self.top_k, *(1,) * (len(site.output_dims()) - 3))
         return site.reshape(site.op("Concat-1", *rows, axis=1) if len(rows) > 1 else rows[0], dims)
+
+
+# Reshape tensors, and read their lengths.
+
+
+@layer("Reshape")
+class Reshape(LegacyLayer):
+    """Reshape to input 2, to a matching ``dim``, or to the declared dims; an equal first dim is copied."""
+
+    inputs = (1, 2)
+    dim: tuple[int, ...] = attr((), ge=-1)
+    axis: int = attr(0)
+    num_axes: int = attr(-1)
+    leftovers = frozenset({"special_zero"})
+
+    def build(self, site: Site) -> Tensor:
+        if len(site.inputs) == 2:
+            return site.op("Reshape-1", site.inputs[0], site.indices(site.inputs[1]), special_zero=True)
+        dims, declared = site.dims(), list(site.output_dims())
+        pattern = self._pattern(dims)
+        if pattern and _reshape(dims, pattern) == tuple(declared):
+            return site.reshape(site.inputs[0], pattern)
+        if dims and declared and dims[0] == declared[0]:
+            declared[0] = 0
+        return site.reshape(site.inputs[0], declared)
+
+    def _pattern(self, dims: tuple[int, ...]) -> tuple[int, ...]:
+        """Return ``dim`` in place of the axes that it replaces, with the other axes kept around it."""
+        start = self.axis if self.axis >= 0 else len(dims) + self.axis + 1
+        end = len(dims) if self.num_axes < 0 else start + self.num_axes
+        rest = dims[end:] if len(self.dim) != end - start else (0,) * (len(dims) - end)
+        return (*(0,) * start, *self.dim, *rest) if self.dim and 0 <= start <= end <= len(dims) else ()
+
+
+def _reshape(dims: tuple[int, ...], pattern: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the dims that a pattern gives: 0 copies one, -1 is inferred."""
+    if any(number == 0 and axis >= len(dims) for axis, number in enumerate(pattern)):
+        return None
+    lengths = [number or dims[axis] for axis, number in enumerate(pattern)]
+    rest = math.prod(number for number in lengths if number != -1)
+    if -1 in lengths:
+        lengths[lengths.index(-1)] = math.prod(dims) // rest if rest else 0
+    return tuple(lengths)
+
+
+@layer("Flatten")
+class Flatten(LegacyLayer):
+    """Reshape that merges the dims from ``axis`` to ``end_axis``."""
+
+    axis: int = attr(0)
+    end_axis: int = attr(-1)
+
+    def build(self, site: Site) -> Tensor:
+        dims = site.dims()
+        if not dims:
+            return site.reshape(site.inputs[0], (-1,))
+        first, last = site.axis(self.axis, len(dims)), site.axis(self.end_axis, len(dims), "end_axis")
+        if last < first:
+            site.refuse(
+                f"attribute 'end_axis' is {self.end_axis}, which is before 'axis'", Code.BAD_ATTRIBUTE
+            )
+        return site.reshape(site.inputs[0], (*(0,) * first, -1, *dims[last + 1 :]))
+
+
+@layer("Squeeze")
+class Squeeze(LegacyLayer):
+    """Squeeze of the axes in input 2, or of all dims of 1."""
+
+    inputs = (1, 2)
+
+    def build(self, site: Site) -> Tensor:
+        data, *axes = site.inputs
+        return site.op("Squeeze-1", data, *map(site.indices, axes))
+
+
+@layer("Unsqueeze")
+class Unsqueeze(LegacyLayer):
+    """Unsqueeze."""
+
+    inputs = (2, 2)
+
+    def build(self, site: Site) -> Tensor:
+        data, axes = site.inputs
+        return site.op("Unsqueeze-1", data, site.indices(axes))
+
+
+@layer("Shape", "ShapeOf")
+class Shape(LegacyLayer):
+    """ShapeOf."""
+
+    def build(self, site: Site) -> Tensor:
+        declared = site.declared()
+        if declared is ElementType.i32:
+            return site.op("ShapeOf-3", site.inputs[0], output_type=declared)
+        return site.op("ShapeOf-3", site.inputs[0], output_type=ElementType.i64)
+
+
+@layer("Broadcast")
+class Broadcast(LegacyLayer):
+    """Broadcast."""
+
+    inputs = (2, 2)
+
+    def build(self, site: Site) -> Tensor:
+        data, shape = site.inputs
+        return site.op("Broadcast-1", data, site.indices(shape))
+
+
+@layer("Fill")
+class Fill(LegacyLayer):
+    """Broadcast of a scalar."""
+
+    inputs = (2, 2)
+
+    def build(self, site: Site) -> Tensor:
+        shape, value = site.inputs
+        return site.op("Broadcast-1", site.scalar(value), site.indices(shape))
+
+
+@layer("Range")
+class Range(LegacyLayer):
+    """Range, of tensors of one element."""
+
+    inputs = (3, 3)
+
+    def build(self, site: Site) -> Tensor:
+        element = site.declared() or site.precision
+        ends = (site.convert(site.scalar(tensor), element) for tensor in site.inputs)
+        return site.op("Range-4", *ends, output_type=element)
+
+
+# Sparse tensors, and buckets.
+
+
+@layer("SparseToDense")
+class SparseToDense(LegacyLayer):
+    """Broadcast of the default value, ScatterNDUpdate."""
+
+    inputs = (3, 4)
+
+    def build(self, site: Site) -> Tensor:
+        indices, shape, values, *default = site.inputs
+        rest = site.scalar(default[0]) if default else site.number(0, values)
+        dense = site.op("Broadcast-1", rest, site.indices(shape))
+        return site.op("ScatterNDUpdate-4", dense, site.indices(indices), values)
+
+
+@layer("Bucketize")
+class Bucketize(LegacyLayer):
+    """Bucketize."""
+
+    inputs = (2, 2)
+    with_right_bound: bool = attr(doc="whether buckets include their right ends")
+
+    def build(self, site: Site) -> Tensor:
+        result = site.op(
+            "Bucketize-3", *site.inputs, output_type=ElementType.i32, with_right_bound=self.with_right_bound
+        )
+        return site.convert(result, site.declared() or ElementType.i32)
+
+
+# Inputs, constants and variables.
+
+
+@layer("Input")
+class Input(LegacyLayer):
+    """Parameter; and Subtract if ``<pre-process>`` has means."""
+
+    inputs = (0, 0)
+
+    def build(self, site: Site) -> Tensor:
+        element = site.declared() or site.precision
+        shape = PartialShape(site.output_dims())
+        input = site.op("Parameter-1", element_type=element, shape=shape)
+        site.main = input
+        means = site.net.means.get(site.layer.id)
+        if means is None:
+            return input
+        channels = means.channels
+        numbers = [mean for mean in channels if isinstance(mean, float)]
+        if len(numbers) == len(channels):
+            subtracted = site.constant(numbers, ElementType.f32, "mean")
+            subtracted = site.reshape(subtracted, (len(channels), *(1,) * 2))
+        else:
+            subtracted = site.op("Concat-1", *(self._image(site, mean) for mean in channels), axis=0)
+        return site.op("Subtract-1", site.convert(input, ElementType.f32), subtracted)
+
+    def _image(self, site: Site, mean: float | Blob) -> Tensor:
+        """Return the mean of a channel with a leading dim of 1."""
+        height, width = site.output_dims()[-2:]
+        if isinstance(mean, float):
+            return site.op(
+                "Broadcast-1", site.constant(mean, ElementType.f32), site.constant([1, height, width])
+            )
+        stored = site.net.stored(mean, mean.element, (1, height, width), site.layer.where)
+        return site.convert(site.add(stored, name="mean")[0], ElementType.f32)
+
+
+@layer("Const")
+class Const(LegacyLayer):
+    """Constant; and Convert if it is stored in f16."""
+
+    inputs = (0, 0)
+    blobs = ("custom",)
+
+    def build(self, site: Site) -> Tensor:
+        blob = site.blobs.get("custom")
+        value = site.blob("custom", site.output_dims(), raw=None if blob is None else blob.element)
+        return site.convert(value, ElementType.f32) if value.element is ElementType.f16 else value
+
+
+@layer("Memory")
+class Memory(LegacyLayer):
+    """ReadValue, initially zeros, or Assign."""
+
+    inputs = (0, 1)
+    id: str = attr(doc="the name that both layers of a pair have")
+    index: int = attr(1)
+    size: int = attr(2)
+
+    def build(self, site: Site) -> Tensor | tuple[Tensor, ...]:
+        if self.size != 2:
+            site.refuse(
+                f"attribute 'size' is {self.size}; only pairs of layers are defined", Code.BAD_ATTRIBUTE
+            )
+        if site.inputs:
+            site.op("Assign-6", site.inputs[0], variable_id=self.id)
+            return ()
+        zeros = site.op(
+            "Broadcast-1", site.constant(0, ElementType.f32), site.constant(list(site.output_dims()))
+        )
+        shape = PartialShape(site.output_dims())
+        return site.op(
+            "ReadValue-6", zeros, variable_id=self.id, variable_type=ElementType.f32, variable_shape=shape
+        )
+
+
+# Layers that are refused because their meaning is uncertain.
+
+
+def _uncertain(type: str, anchor: str, why: str) -> type[LegacyLayer]:
+    """Declare a layer that is refused, with its page and the reason."""
+
+    class Uncertain(LegacyLayer):
+        inputs = (0, None)
+        is_certain = False
+
+        def build(self, site: Site) -> NoReturn:
+            site.refuse(
+                f"what {type} computes is not certain: {why}",
+                Code.UNKNOWN_OPERATION,
+                f"convert the original model again; the layer is described at {PAGE}#{anchor}",
+            )
+
+    Uncertain.__doc__ = f"Refused: {why}."
+    Uncertain.__name__ = Uncertain.__qualname__ = type
+    return layer(type)(Uncertain)
+
+
+for _type, _why in (
+    ("ExperimentalSparseWeightedSum", "its page does not say what padding and weights of empty rows are"),
+    ("SimplerNMS", "its page does not give the widths and heights that anchors have by default"),
+    ("SparseFillEmptyRows", "its page does not say what fills the rest of outputs of fixed lengths"),
+    ("SparseSegmentMean", "its page does not say what fills the rest of an output as long as the indices"),
+    ("SparseSegmentSqrtN", "its page does not say what fills the rest of an output as long as the indices"),
+    ("SparseSegmentSum", "its page does not say what fills the rest of an output as long as the indices"),
+    ("Unique", "outputs as long as the input are filled in another way than by any operation of today"),
+):
+    _uncertain(_type, _type, _why)
+
+_uncertain("RNN", "toc", "the catalogue has no page of it")

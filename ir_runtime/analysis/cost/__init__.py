@@ -1,1 +1,0 @@
-"""The cost of running a model: arithmetic, parameters and memory."""

@@ -1,1 +1,0 @@
-"""Write graphs as XML and weights: the inverse of ``reader``."""
