@@ -11,6 +11,7 @@ from ..ir.blocks import filled
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, TensorType, Value
+from ..ops._define.describe import group
 from .constraints.constraint import BudgetExceededError, Dim
 from .constraints.feasible_point import find_feasible_point
 from .constraints.probing import Budget, DynamicLayers, Probe
@@ -25,7 +26,7 @@ _AXES = ("axes", "order")
 _QUESTIONS, _EVALUATIONS = 400, 40_000
 
 # Operations that pass their first input through: a consumer of their output reads its numbers.
-_HANDING_ON = (".movement.", ".shape.", ".type")
+_HANDING_ON = ("movement", "shape", "type")
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def _bounds(graph: Graph, values: Mapping[Port, Value], port: Port) -> Iterator[
                 axis = int(vars(layer.op).get("seq_axis", 1))
                 if (length := _length(inputs[0], axis)) is not None:
                     yield length, True
-            elif reader.number == 0 and any(part in type(layer.op).__module__ for part in _HANDING_ON):
+            elif reader.number == 0 and group(type(layer.op)) in _HANDING_ON:
                 further = [output for output in layer.output_ports if output not in seen]
                 seen.update(further)
                 waiting += further

@@ -12,6 +12,7 @@ from ..ir.blocks import blocks, by_blocks
 from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
+from ..ops._define.describe import group
 from .functions import of_input, of_result
 from .reference import Change
 from .terms import PRODUCTS, RECURRENT, SAMPLERS
@@ -44,7 +45,7 @@ _TYPES = {
     "bf16": (np.dtype(ml_dtypes.bfloat16), 8),
 }
 """The types, and the bits of their significands."""
-_MOVES = (".movement.", ".shape.")
+_MOVES = ("movement", "shape")
 
 Prepare: TypeAlias = "Callable[[Layer, Sequence[Array]], Sequence[Array]]"
 """A function from a layer and its inputs to the inputs for computation, possibly the same sequence."""
@@ -52,7 +53,7 @@ Prepare: TypeAlias = "Callable[[Layer, Sequence[Array]], Sequence[Array]]"
 
 def is_move(layer: Layer) -> bool:
     """Return whether a layer only moves numbers."""
-    return any(package in type(layer.op).__module__ for package in _MOVES)
+    return group(type(layer.op)) in _MOVES
 
 
 def perturbed(precision: str, seed: int) -> Change:

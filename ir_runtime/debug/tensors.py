@@ -9,6 +9,7 @@ from ..analysis.infer import Inferred
 from ..compiler.widen import WIDENED
 from ..ir.element import ElementType
 from ..ir.graph import IO_TYPES, Graph, Layer, Port
+from ..ops._define.describe import group
 from ..ops.elementwise import Binary, Unary
 
 __all__ = [
@@ -116,4 +117,4 @@ def _is_pointwise(layer: Layer) -> bool:
     """Return whether each result element depends on one element of each operand, unlike SoftMax."""
     if isinstance(layer.op, Unary | Binary):
         return layer.op.flops_per_element == 1
-    return ".activation." in type(layer.op).__module__
+    return group(type(layer.op)) == "activation"

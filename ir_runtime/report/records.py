@@ -12,6 +12,7 @@ from ..analysis.shapes import Shapes
 from ..diagnostics import Diagnostics
 from ..ir.formula import Count
 from ..ir.graph import IO_TYPES, PortSpec
+from ..ops._define.describe import group
 from .constants import Constants
 from .items import Edge, Item, body_path
 from .names import module_of
@@ -259,8 +260,7 @@ def _group(item: Item) -> str:
         return "input or output"
     if layer.op is None:
         return "unknown"
-    module = type(layer.op).__module__.split(".ops.")
-    return module[-1].split(".")[0] if len(module) > 1 else "custom"
+    return group(type(layer.op)) or "custom"
 
 
 def _finding(finding: Any) -> Record:

@@ -22,8 +22,9 @@ from ir_runtime.debug.reference import Recorder, Reference
 from ir_runtime.debug.tensors import computed_layers, is_float
 from ir_runtime.ir.graph import Layer
 from ir_runtime.ir.tensor import Array
+from ir_runtime.ops._define.describe import group
 
-_MOVES = (".movement.", ".shape.")
+_MOVES = ("movement", "shape")
 
 
 def _faults(model: ir.Model, inputs: list[Array], count: int) -> list[WrongLayer]:
@@ -36,7 +37,7 @@ def _faults(model: ir.Model, inputs: list[Array], count: int) -> list[WrongLayer
 
 
 def _computes(reference: Reference, layer: Layer) -> bool:
-    moves = any(package in type(layer.op).__module__ for package in _MOVES)
+    moves = group(type(layer.op)) in _MOVES
     return is_float(reference.types, layer.output_ports[0]) and not moves
 
 

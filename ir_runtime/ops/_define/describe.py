@@ -102,7 +102,7 @@ SPECIFICATION = (
 _GROUPS = __package__.rpartition(".")[0]
 
 
-def group(cls: type[Op]) -> str:
+def group(cls: type) -> str:
     """Return the specification's group, the module name; empty for third-party operations."""
     package, _, path = cls.__module__.partition(f"{_GROUPS}.")
     return "" if package else path.partition(".")[0]
