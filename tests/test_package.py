@@ -103,7 +103,7 @@ def test_the_first_answer_takes_no_module_that_it_does_not_need() -> None:
     """Kernels are for those who have such layers, recorders for second runs."""
     modules = modules_of(RUN_DIGITS)
     assert {"ir_runtime.ir.graph", "ir_runtime.backends.numpy"} <= modules
-    unneeded = ("quantized_matmul", "sdpa", "gathered_matmul", "rotary", "recorder", "part_replay")
+    unneeded = ("quantized_matmul", "sdpa", "gathered_matmul", "rotary", "recorder", "tape")
     assert [name for name in modules if name.rpartition(".")[2] in unneeded] == []
 
 

@@ -26,7 +26,7 @@ from ir_runtime.backends.common.dynamic_quantization import (
 from ir_runtime.backends.core.precision import Precision, within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend as native
-from ir_runtime.backends.native.kernels._quantized_product import QuantizedProduct
+from ir_runtime.backends.native.kernels._quantized import QuantizedProduct
 from ir_runtime.backends.numpy import backend as numpy
 from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType as E

@@ -28,9 +28,8 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.bf16 import IS_FASTER
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _gemm_kernel, _products
-from ir_runtime.backends.native.kernels._gemm_kernel import Bf16Rows
-from ir_runtime.backends.native.kernels._products import BF16_PRODUCTS, F32_PRODUCTS
+from ir_runtime.backends.native.kernels import _gemm_kernel
+from ir_runtime.backends.native.kernels._gemm_kernel import BF16_PRODUCTS, F32_PRODUCTS, Bf16Rows
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -50,7 +49,7 @@ BF16 = Precision("bf16")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
-        patch.setattr(_products, "BF16_PRODUCTS", replace(_products.BF16_PRODUCTS, min_work=0))
+        patch.setattr(_gemm_kernel, "BF16_PRODUCTS", replace(_gemm_kernel.BF16_PRODUCTS, min_work=0))
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(_gemm_kernel, "CHUNK", 64)
         yield
@@ -251,7 +250,7 @@ def test_without_the_precision_products_are_f32() -> None:
 
 def test_small_products_stay_f32(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounding their data would take longer than they gain; of unknown rows, some are assumed."""
-    monkeypatch.setattr(_products, "BF16_PRODUCTS", BF16_PRODUCTS)
+    monkeypatch.setattr(_gemm_kernel, "BF16_PRODUCTS", BF16_PRODUCTS)
     op, w = layer("MatMul-1"), numbers(64, 64)
 
     def name(rows: int) -> str:

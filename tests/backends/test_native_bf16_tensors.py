@@ -28,7 +28,7 @@ from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _products
+from ir_runtime.backends.native.kernels import _gemm_kernel
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.ir.element import ElementType
@@ -52,7 +52,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer; as if bf16 were faster everywhere."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
         patch.setattr(
-            _products, "BF16_PRODUCTS", replace(_products.BF16_PRODUCTS, is_faster=True, min_work=0)
+            _gemm_kernel, "BF16_PRODUCTS", replace(_gemm_kernel.BF16_PRODUCTS, is_faster=True, min_work=0)
         )
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield

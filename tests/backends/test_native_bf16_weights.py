@@ -22,7 +22,7 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.bf16 import HAS_BF16, IS_FASTER
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _products
+from ir_runtime.backends.native.kernels import _gemm_kernel
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -41,7 +41,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer; the smallest weights are worth it."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
-        patch.setattr(_products, "MIN_WIDENED_NUMBERS", 0)
+        patch.setattr(_gemm_kernel, "MIN_WIDENED_NUMBERS", 0)
         yield
 
 
@@ -94,7 +94,7 @@ def test_others_stay_f32(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [name(rows, 64) for rows in (1, 8, 9, -1)] == [NAME, NAME, "", ""]
     assert name(1, 63) == ""
     assert name(1, 64, Precision()) == ""
-    monkeypatch.setattr(_products, "MIN_WIDENED_NUMBERS", 64 * 64)
+    monkeypatch.setattr(_gemm_kernel, "MIN_WIDENED_NUMBERS", 64 * 64)
     assert [name(1, depth) for depth in (62, 64)] == ["", NAME]
 
 

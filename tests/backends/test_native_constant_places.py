@@ -8,7 +8,7 @@ from harness.replayed import numbers, program_of, same_as_the_reference
 import ir_runtime as ov
 from ir_runtime import opset7, opset15
 from ir_runtime.backends import available
-from ir_runtime.backends.native.kernels._index_grid import index_grid
+from ir_runtime.backends.native.kernels._indices import index_grid
 
 pytestmark = pytest.mark.skipif("native" not in available(), reason="native is not installed")
 

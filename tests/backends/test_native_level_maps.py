@@ -13,10 +13,9 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.levels import GROUP, LEVEL_DTYPE
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _int8_layers
-from ir_runtime.backends.native.kernels._int8_conversion import Dequantizing, Quantizing
-from ir_runtime.backends.native.kernels._int8_maps import LevelMap
-from ir_runtime.backends.native.kernels._int8_weights import IntegerWeights
+from ir_runtime.backends.native.kernels import quantized_network
+from ir_runtime.backends.native.kernels._int8_maps import IntegerWeights, LevelMap
+from ir_runtime.backends.native.kernels.quantized_network import Dequantizing, Quantizing
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.backends.native.threading.parallel import parallel_for, threads
 from ir_runtime.backends.native.threading.task import UNUSED
@@ -119,7 +118,7 @@ def test_every_layer_writes_the_border(
     lines: int, count: int, border: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Products and windows, whether threads share them by lines or by channels."""
-    monkeypatch.setattr(_int8_layers, "threads", lambda: count)
+    monkeypatch.setattr(quantized_network, "threads", lambda: count)
     shape = (2, 70, lines, 6)
     data, of = level_map(shape), level_map(shape, border)
     source, rule = Source(Port(0, 0), shape, quantizer(-1, 1)), quantizer(-1, 1)
@@ -133,7 +132,7 @@ def test_every_layer_writes_the_border(
     levels = Quantizing(data, rule)(np.zeros(shape, np.float32))
     assert levels is not None
     for node in nodes:
-        task, out = _int8_layers.bind(node, data, of, of), of.empty()
+        task, out = quantized_network.bind(node, data, of, of), of.empty()
         out[...] = 1
         parallel_for(task.address, task.job, out, levels, UNUSED, UNUSED, threads())
         top, _, left, _ = border

@@ -19,13 +19,11 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.levels import LEVEL_SIZE
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _int8_layers, _int8_winograd, quantized_network
-from ir_runtime.backends.native.kernels._int8_gemm import AheadRecord, pack_levels
-from ir_runtime.backends.native.kernels._int8_layers import requantization
-from ir_runtime.backends.native.kernels._int8_maps import LevelMap, share_starts
-from ir_runtime.backends.native.kernels._int8_tile import LevelBounds
-from ir_runtime.backends.native.kernels._int8_weights import IntegerWeights
+from ir_runtime.backends.native.kernels import quantized_network
+from ir_runtime.backends.native.kernels._int8_gemm import AheadRecord, LevelBounds, pack_levels
+from ir_runtime.backends.native.kernels._int8_maps import IntegerWeights, LevelMap, share_starts
 from ir_runtime.backends.native.kernels._panels import Panel
+from ir_runtime.backends.native.kernels.quantized_network import requantization
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.backends.patterns.quantized_graph import Node, Pooled, Product, Quantizer, Source, Subgraph
 from ir_runtime.ir.graph import Port
@@ -272,13 +270,13 @@ def test_convolutions(shape: Sequence[int], filters: Sequence[int], how: dict[st
 def winograd(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
     """The products that Winograd computes."""
     found: list[Node] = []
-    original = _int8_layers._winograd
+    original = quantized_network._winograd
 
     def noted(node: Product, *maps: LevelMap) -> Any:
         found.append(node)
         return original(node, *maps)
 
-    monkeypatch.setattr(_int8_layers, "_winograd", noted)
+    monkeypatch.setattr(quantized_network, "_winograd", noted)
     return found
 
 
@@ -303,9 +301,9 @@ def test_winograd_of_any_number_of_threads(
     pads: str, count: int, winograd: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shares of different lengths, of several blocks each, or of no tile."""
-    monkeypatch.setattr(_int8_layers, "threads", lambda: count)
-    monkeypatch.setattr(_int8_winograd, "MIN_TILES", 0)
-    monkeypatch.setattr(_int8_winograd, "BLOCK_BYTES", 1 << 17)
+    monkeypatch.setattr(quantized_network, "threads", lambda: count)
+    monkeypatch.setattr(quantized_network, "MIN_TILES", 0)
+    monkeypatch.setattr(quantized_network, "BLOCK_BYTES", 1 << 17)
     op = convolution(pads_begin=pads, pads_end="1,0" if pads == "1,2" else "0,0")
     shape = (1, 64, 20, 20) if pads == "1,2" else (1, 64, 22, 18)
     check(*product(op, shape, random_weights(64, 64, 3, 3), 128))
@@ -381,7 +379,7 @@ def test_maximum(rounding: str) -> None:
 @pytest.mark.parametrize("lines", [1, 7, 20])
 def test_shares(count: int, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every unit is computed by however many threads, also by fewer than there are shares, or more than units."""
-    monkeypatch.setattr(_int8_layers, "threads", lambda: count)
+    monkeypatch.setattr(quantized_network, "threads", lambda: count)
     same, shape = {"pads_begin": "1,1", "pads_end": "1,1"}, (2, 67, lines, 3)
     for filters in ((65, 67, 3, 3), (9, 67, 1, 1)):  # shared by panel, and by row where there are enough
         how = same if filters[2] == 3 else {}
@@ -415,11 +413,11 @@ def test_weights_of_the_next_product_are_prefetched(
     lines: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each share names the panel that it reads first: its own if panels are shared, the first one if rows are."""
-    monkeypatch.setattr(_int8_layers, "threads", lambda: count)
+    monkeypatch.setattr(quantized_network, "threads", lambda: count)
     nodes = [product(convolution(), (1, 200, lines, 8), random_weights(200, 200, 1, 1), 0)[0] for _ in "ab"]
     levels = LevelMap(1, lines, 8, 200, -(-200 // LANES) * LANES, 0)
-    first, second = (_int8_layers.bind(node, levels, levels, levels) for node in nodes)
-    _int8_layers.prefetch_weights([first, second])
+    first, second = (quantized_network.bind(node, levels, levels, levels) for node in nodes)
+    quantized_network.prefetch_weights([first, second])
     assert first.job["ahead"] == second.weights.ctypes.data
     assert second.weights.shape == (count, AheadRecord.words)
     begin = second.weights[:, AheadRecord.start] - second.job["weights"]

@@ -38,7 +38,7 @@ from ir_runtime.backends.native.codegen.memory import SPIN_LIMIT, barrier, fetch
 from ir_runtime.backends.native.codegen.target import TARGET
 from ir_runtime.backends.native.codegen.targets import TARGETS
 from ir_runtime.backends.native.codegen.vectors import F32, Emit
-from ir_runtime.backends.native.kernels._int8_winograd import levels_winograd
+from ir_runtime.backends.native.kernels.quantized_network import levels_winograd
 from ir_runtime.backends.native.machine_code import Processor
 from ir_runtime.backends.native.threading.parallel import parallel_for, running, threads
 from ir_runtime.backends.native.threading.task import UNUSED, Task, shared_counters

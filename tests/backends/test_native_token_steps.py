@@ -12,7 +12,7 @@ import ir_runtime as ir
 from ir_runtime import opset1, opset4, opset8, opset11
 from ir_runtime.backends import UNREAD, available
 from ir_runtime.backends.native import backend
-from ir_runtime.backends.native.kernels._quantized_product import QuantizedProduct
+from ir_runtime.backends.native.kernels._quantized import QuantizedProduct
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.quantized_weights import QuantizedWeights

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from ir_runtime.backends.numpy import backend
 from ir_runtime.backends.numpy.kernels import convolution
-from ir_runtime.backends.numpy.kernels._winograd import suits_winograd
-from ir_runtime.backends.numpy.kernels.convolution import shifted_products
+from ir_runtime.backends.numpy.kernels.convolution import shifted_products, suits_winograd
 
 pytestmark = pytest.mark.usefixtures("one_and_three_threads")
 

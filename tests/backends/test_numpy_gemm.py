@@ -7,8 +7,8 @@ import pytest
 from harness.numpy_kernels import numbers
 
 from ir_runtime.backends.numpy import parallel
-from ir_runtime.backends.numpy.math import gemm as gemm_module
-from ir_runtime.backends.numpy.math.gemm import gemm, own_matrix
+from ir_runtime.backends.numpy.kernels import _gemm as gemm_module
+from ir_runtime.backends.numpy.kernels._gemm import gemm, own_matrix
 from ir_runtime.ir.tensor import Array
 
 pytestmark = pytest.mark.usefixtures("one_and_three_threads")

@@ -12,8 +12,7 @@ from harness.numpy_kernels import SPECIAL, agree, layouts, numbers, same, unknow
 from ir_runtime.backends.common import activations
 from ir_runtime.backends.common.layout import flat_view
 from ir_runtime.backends.numpy import backend, parallel
-from ir_runtime.backends.numpy.kernels import matmul, sdpa
-from ir_runtime.backends.numpy.math import gemm
+from ir_runtime.backends.numpy.kernels import _gemm, matmul, sdpa
 from ir_runtime.backends.numpy.parallel import multithreaded_blas
 from ir_runtime.ir.tensor import Value
 from ir_runtime.ops.activation import Sigmoid, Swish
@@ -199,9 +198,9 @@ def test_split_range_covers_everything_once() -> None:
     for count in range(40):
         for most in (1, 2, 7):
             for grain in (1, 4):
-                found = [i for part in gemm.split_range(count, most, grain) for i in range(count)[part]]
+                found = [i for part in _gemm.split_range(count, most, grain) for i in range(count)[part]]
                 assert found == list(range(count))
-                assert len(gemm.split_range(count, most, grain)) <= most
+                assert len(_gemm.split_range(count, most, grain)) <= most
 
 
 def test_flat_view_of_any_memory_order() -> None:

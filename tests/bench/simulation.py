@@ -225,7 +225,7 @@ def _by_shares() -> set[int]:
     from ir_runtime.backends.native.codegen.levels import IS_FAST
     from ir_runtime.backends.native.kernels._int8_gemm import levels_gemm
     from ir_runtime.backends.native.kernels._int8_windows import levels_windows
-    from ir_runtime.backends.native.kernels._int8_winograd import levels_winograd
+    from ir_runtime.backends.native.kernels.quantized_network import levels_winograd
 
     return {task.address for task in (levels_gemm, levels_windows, levels_winograd)} if IS_FAST else set()
 
@@ -233,9 +233,9 @@ def _by_shares() -> set[int]:
 @cache
 def _by_phases() -> set[int]:
     """Return the addresses of tasks with barriers between phases."""
-    from ir_runtime.backends.native.kernels._dynamic_matmul import dynamic_matmul
     from ir_runtime.backends.native.kernels._winograd import winograd
     from ir_runtime.backends.native.kernels.pooling import spatial_mean_task
+    from ir_runtime.backends.native.kernels.quantized_matmul import dynamic_matmul
     from ir_runtime.backends.native.kernels.recurrence import run_cell
 
     return {task.address for task in (winograd, dynamic_matmul, spatial_mean_task, run_cell)}

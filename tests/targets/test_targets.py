@@ -73,7 +73,7 @@ def test_integers_are_multiplied_and_added_by_one_instruction_of_aarch64(target:
     code = """
 from ir_runtime.backends.native.build.compiler import optimised, target_machine, text_of
 from ir_runtime.backends.native.codegen.target import TARGET
-from ir_runtime.backends.native.kernels._int8_tile import levels_panel
+from ir_runtime.backends.native.kernels._int8_gemm import levels_panel
 machine = target_machine(TARGET, "aarch64-linux-gnu")
 assembly = machine.emit_assembly(optimised(text_of(levels_panel, TARGET), machine))
 assert "smlal" in assembly and "\tmul\tv" not in assembly

@@ -52,7 +52,7 @@ MODULES = {
     "GreaterEqual": "masks",
     "GridSample": "grid_sample",
     "GroupConvolution": "convolution depthwise",
-    "GroupConvolutionBackpropData": "depthwise_transposed",
+    "GroupConvolutionBackpropData": "transposed_convolution",
     "GroupNormalization": "group_norm",
     "HSigmoid": "elementwise",
     "HSwish": "elementwise",

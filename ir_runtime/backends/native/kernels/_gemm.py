@@ -14,19 +14,16 @@ from ....ir.tensor import Array
 from ....ops.convolution import ForwardConvolution
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, moveaxis
-from ...common.window_fit import window_fit
+from ...common.windows import window_fit
 from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
 from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.task import Task
 from ._copy import contiguous
-from ._epilogue import Epilogue
-from ._gemm_job import GemmJob, StoredTypes
-from ._gemm_kernel import GEMM
-from ._packed_epilogue import PackedEpilogue
+from ._epilogue import Epilogue, PackedEpilogue
+from ._gemm_kernel import GEMM, CopyPlan, Layout, Products, Windows, are_better_copied, tap_offsets
+from ._gemm_tile import GemmJob, StoredTypes
 from ._panels import CachedBytes, PackedPanels, chunk_rows
-from ._products import Products
-from ._window_geometry import CopyPlan, Layout, Windows, are_better_copied, tap_offsets
 
 __all__ = ["NO_OFFSET", "Gemm", "Rows", "WindowProduct", "flat"]
 

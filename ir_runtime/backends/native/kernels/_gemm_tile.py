@@ -6,13 +6,18 @@ Both are read in 32-bit words: one f32 or two bf16. Sums are f32; residual and r
 
 For few rows, whose speed is limited by reading the columns, f32 rows are multiplied by bf16 columns, two per
 word: widening takes as long as the products of one row.
+
+The descriptors of GEMM kernels hold the numbers that tiles read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import IntFlag
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
 
 from ..codegen import ir
 from ..codegen.bf16 import (
@@ -25,26 +30,110 @@ from ..codegen.bf16 import (
     low_of_pairs,
     store_bf16,
 )
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, device, instruction, routine, types
 from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Load, Store, Value
-from ._gemm_job import StoredTypes
+from ._epilogue import EpilogueField
 
 __all__ = [
+    "bf16_panel",
+    "emit_tiles",
+    "gemm_panel",
+    "GemmJob",
+    "load_lanes",
+    "OutputLines",
+    "round_row",
+    "round_rows",
     "ROW_MULTIPLE",
     "SINGLE",
+    "StoredTypes",
     "TALL",
     "WIDE",
     "WIDE_ROWS",
-    "emit_tiles",
-    "gemm_panel",
-    "bf16_panel",
-    "load_lanes",
-    "round_row",
-    "round_rows",
     "widen_row",
     "widened_panel",
+    "WindowRecord",
 ]
+
+
+class GemmJob(Descriptor):
+    """The job of `GEMM`: sizes, then addresses; ``depth`` counts the 32-bit words of a tap.
+
+    ``residual_stride`` (the bytes between rows of the residual) and ``types`` (a `StoredTypes`) are used if
+    the result or the residual is bf16. ``lines`` is the address of `OutputLines`, 0 if result rows are
+    equally spaced, and ``copied`` the address of `CopiedLines`, if windows are copied. A panel is processed
+    in parts of ``part_taps`` taps.
+    """
+
+    rows: i64
+    chunk: i64
+    panels: i64
+    by_panel: i64
+    taps: i64
+    depth: i64
+    layout: i64
+    row_stride: i64
+    table: i64
+    weights: i64
+    bias: i64
+    tap_offsets: i64
+    out_stride: i64
+    epilogue: EpilogueField
+    zeros: i64
+    skips_zeros: i64
+    windows: i64
+    residual_stride: i64
+    types: i64
+    lines: i64
+    copied: i64
+    part_taps: i64
+
+
+class OutputLines(Descriptor):
+    """A result with several lines for each line of rows: one for each group of columns.
+
+    Args:
+        width: the number of rows in a line.
+        height: the number of lines in a plane.
+        columns: the number of columns in a group.
+        pitch: the columns from one result row to the next.
+        planes: the number of result planes per data plane.
+        lines: the number of result lines per data line.
+        group_lines: the number of these lines with a group; groups are ``[planes, lines]``.
+    """
+
+    width: i64
+    height: i64
+    columns: i64
+    pitch: i64
+    planes: i64
+    lines: i64
+    group_lines: i64
+
+
+class StoredTypes(IntFlag):
+    """Flags for the tensors stored in bf16; the others are f32."""
+
+    RESULT = 1
+    RESIDUAL = 2
+
+
+Axes = Annotated[int, (np.int64, (3,))]
+
+
+class WindowRecord(Descriptor):
+    """The windows in the kernels' layout: three numbers, one for each spatial axis."""
+
+    lengths: Axes
+    out: Axes
+    strides: Axes
+    pads: Axes
+    kernel: Axes
+    dilations: Axes
+    element: i64
+    image: i64
+
 
 WIDE, TALL, SINGLE = TARGET.vectors.wide[1], TARGET.vectors.tall[1], 1
 """The vectors of the three kinds of panels; on some targets, tall and single panels are the same."""

@@ -1,26 +1,326 @@
-"""Tasks that multiply levels by integer weights: convolutions as implicit GEMMs over maps with borders."""
+"""GEMM micro-kernels for levels and integer weights: i32 sums, and an epilogue that requantizes them.
+
+Tables of addresses locate the rows of data, result and residual, so the windows of a convolution are rows,
+and maps may have borders. All columns of a panel are stored: channels are padded to whole vectors.
+
+With AVX-512, two levels of packing instructions narrow the vectors of a row to bytes, interleaving them in
+parts of 128 bits. So weights and per-column data are stored in `column_order`, and the stored levels are in
+the usual order.
+
+Their tasks are convolutions as implicit GEMMs over maps with borders.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from ....ir.tensor import Array
-from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import device
-from ..codegen.levels import LEVEL_SIZE, WEIGHT_DTYPE
+from ..codegen import ir
+from ..codegen.descriptor import Descriptor, f32, i64
+from ..codegen.language import Instruction, device, instruction, routine, types
+from ..codegen.levels import (
+    GROUP,
+    LEVEL_SIZE,
+    WEIGHT_DTYPE,
+    at_most,
+    dot,
+    load_levels,
+    store_levels,
+    to_levels,
+)
 from ..codegen.memory import load_i64, scratch_memory, store_i64
-from ..codegen.vectors import LANES
+from ..codegen.target import TARGET
+from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
 from ..packed_memory import aligned_empty
 from ..threading.task import Task, shared_counters
+from ._gemm_tile import SINGLE, TALL, WIDE, emit_tiles
 from ._int8_maps import MapJob, fill_borders, first_share, share_of_lines, take_units
-from ._int8_tile import column_order, levels_panel
 from ._panels import Panel, split
 
-__all__ = ["levels_gemm", "AheadRecord", "LevelsGemmJob", "LevelsPanels", "pack_levels"]
+__all__ = [
+    "AheadRecord",
+    "bounds_at",
+    "CAN_PACK",
+    "column_order",
+    "emit_even_tiles",
+    "LevelBounds",
+    "levels_gemm",
+    "levels_panel",
+    "LevelsGemmJob",
+    "LevelsPanels",
+    "pack_levels",
+    "requantized",
+    "store_rows",
+]
+
+CAN_PACK = GROUP == 4 and LANES == 16 and TARGET.has("avx512bw")
+"""Whether vectors are narrowed to bytes by packing."""
+
+# Parts of 128 bits of a vector, words of each, and bytes of a vector.
+_PARTS, _WORDS, _BYTES = 4, 4, 64
+_LEVELS, _SHORTS, _LONGS = (
+    ir.VectorType(ir.I8, _BYTES),
+    ir.VectorType(ir.IntType(16), _BYTES // 2),
+    ir.VectorType(I64, _BYTES // 8),
+)
+
+
+def column_order(vectors: int) -> Array:
+    """Return the panel column of each lane of a panel's vectors."""
+    count = vectors * LANES
+    if not CAN_PACK:
+        return np.arange(count)
+    return np.arange(count).reshape(_PARTS, vectors, _WORDS).swapaxes(0, 1).reshape(-1)
+
+
+def load_row(emit: Emit, address: Value, vectors: int) -> list[Value]:
+    """Load the levels of a row as f32, in `column_order`."""
+    if not CAN_PACK or vectors == 1:
+        return [load_levels(emit, emit.at(address, LEVEL_SIZE * LANES * j)) for j in range(vectors)]
+    builder = emit.builder
+    if vectors == _WORDS:
+        row = emit.load(address, _LEVELS)
+    else:  # half of each part is used
+        half = emit.load(address, ir.VectorType(I64, _PARTS))
+        row = builder.bitcast(_shuffled(emit, half, [n // 2 for n in range(2 * _PARTS)]), _LEVELS)
+    return [builder.uitofp(_spread(emit, row, j), VECTOR) for j in range(vectors)]
+
+
+def _spread(emit: Emit, row: Value, j: int) -> Value:
+    """Return word ``j`` of each 128-bit part, one byte per lane."""
+    order = [
+        16 * part + 4 * j + i if byte == 0 else _BYTES
+        for part in range(_PARTS)
+        for i in range(_WORDS)
+        for byte in range(4)
+    ]
+    mask = ir.Constant(ir.VectorType(I32, _BYTES), order)
+    return emit.builder.bitcast(emit.builder.shuffle_vector(row, ir.Constant(_LEVELS, None), mask), INTS)
+
+
+def _shuffled(emit: Emit, value: Value, order: Sequence[int]) -> Value:
+    mask = ir.Constant(ir.VectorType(I32, len(order)), list(order))
+    return emit.builder.shuffle_vector(value, ir.Constant(value.type, ir.UNDEFINED), mask)
+
+
+def store_rows(emit: Emit, values: Sequence[Value], places: Sequence[Value], low: Value, high: Value) -> None:
+    """Round numbers to levels within bounds given in all lanes, and store a row of vectors at each place."""
+    vectors = len(values) // len(places)
+    if CAN_PACK:
+        _store_packed(emit, values, places, vectors, low, high)
+        return
+    for i, place in enumerate(places):
+        for j in range(vectors):
+            level = to_levels(emit, values[i * vectors + j], low, high)
+            store_levels(emit, level, emit.at(place, LEVEL_SIZE * LANES * j))
+
+
+def _store_packed(
+    emit: Emit, values: Sequence[Value], places: Sequence[Value], vectors: int, low: Value, high: Value
+) -> None:
+    """Store the number of rows that together fill a vector of bytes."""
+    beside, builder = _WORDS // vectors, emit.builder
+    whole = builder.fptoui(low, ir.VectorType(ir.I32, LANES))
+    lowest = builder.bitcast(builder.mul(whole, splat_bits(0x01010101)), _LEVELS)
+    kind = ir.VectorType(I64, 2 * vectors)
+    for first in range(0, len(places), beside):
+        rows = [min(first + n, len(places) - 1) for n in range(beside)]
+        given = [values[row * vectors + j] for row in rows for j in range(vectors)]
+        levels = _packed(emit, [_rounded(emit, at_most(emit, value, high)) for value in given])
+        levels = builder.select(builder.icmp_unsigned(">", levels, lowest), levels, lowest)
+        words = builder.bitcast(levels, INTS)
+        order = np.arange(LANES).reshape(_PARTS, beside, vectors).swapaxes(0, 1).reshape(beside, -1)
+        for n, lanes in enumerate(order[: len(places) - first].tolist()):
+            row = words if beside == 1 else _shuffled(emit, words, lanes)
+            emit.store(builder.bitcast(row, kind), places[first + n])
+
+
+def _rounded(emit: Emit, value: Value) -> Value:
+    """Round to the nearest integer, ties to even; numbers outside i32 become its lowest."""
+    kinds = VECTOR, INTS, ir.IntType(16), I32
+    function = emit.function("llvm.x86.avx512.mask.cvtps2dq.512", INTS, *kinds)
+    current = ir.Constant(I32, 4)  # the rounding mode of the processor
+    return emit.builder.call(
+        function, [value, ir.Constant(INTS, None), ir.Constant(ir.IntType(16), -1), current]
+    )
+
+
+def _packed(emit: Emit, vectors: Sequence[Value]) -> Value:
+    """Narrow four vectors to bytes with saturation."""
+    shorts = emit.function("llvm.x86.avx512.packssdw.512", _SHORTS, INTS, INTS)
+    levels = emit.function("llvm.x86.avx512.packuswb.512", _LEVELS, _SHORTS, _SHORTS)
+    pairs = [emit.builder.call(shorts, vectors[i : i + 2]) for i in (0, 2)]
+    return emit.builder.call(levels, pairs)
+
+
+# Bytes of a cache line.
+_LINE = 64
+# Rows of the longest tile for the rows that remain after full tiles.
+_SHORTEST = 4
+_WIDE_ROWS, _TALL_ROWS = TARGET.vectors.wide[0], TARGET.vectors.tall[0]
+
+
+class LevelBounds(Descriptor):
+    """Requantization parameters: bounds of the first level; factors of both levels, and the shift and bounds of their sum."""
+
+    low: f32
+    high: f32
+    factor: f32
+    other_factor: f32
+    shift: f32
+    sum_low: f32
+    sum_high: f32
+    unused: f32
+
+
+def requantized(emit: Emit, x: Value, scale: Value, bias: Value, bounds: Sequence[Value]) -> Value:
+    """Requantize f32 sums to levels."""
+    return to_levels(emit, emit.fma(x, scale, bias), bounds[0], bounds[1])
+
+
+def bounds_at(emit: Emit, address: Value) -> list[Value]:
+    """Load `LevelBounds`, each broadcast to all lanes."""
+    return [emit.splat(emit.load(emit.at(address, 4 * i), F32)) for i in range(7)]
+
+
+def _micro_kernel(  # noqa: PLR0913 (values in registers)
+    emit: Emit, rows: int, vectors: int, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
+    panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value, end: Value,
+) -> Value:  # fmt: skip
+    """Emit one tile with the arguments of `levels_panel`; return the next address to prefetch."""
+    builder = emit.builder
+    has_other = builder.icmp_signed("!=", others, emit.i64(0))
+    with builder.if_then(has_other):
+        for i in range(rows):
+            emit.prefetch(emit.at(emit.load(emit.at(others, 8 * i), I64), column))
+    start = [ir.Constant(INTS, None)] * (rows * vectors)
+    ahead, *sums = _accumulate(emit, rows, vectors, start, xs, taps, count, depth, panel, ahead, end)
+    held = bounds_at(emit, bounds)
+    columns = [[emit.load(emit.at(place, 4 * LANES * j)) for place in (scale, bias)] for j in range(vectors)]
+    found = [emit.fma(builder.sitofp(sums[n], VECTOR), *columns[n % vectors]) for n in range(rows * vectors)]
+
+    def added() -> list[Value]:
+        values = []
+        for i in range(rows):
+            levels = load_row(emit, emit.at(emit.load(emit.at(others, 8 * i), I64), column), vectors)
+            for value, other in zip(found[i * vectors :], levels, strict=False):
+                first = to_levels(emit, value, held[0], held[1])
+                values.append(emit.fma(first, held[2], emit.fma(other, held[3], held[4])))
+        return [*values, held[5], held[6]]
+
+    *values, low, high = emit.if_else(has_other, added, lambda: [*found, held[0], held[1]])
+    places = [emit.at(emit.load(emit.at(ys, 8 * i), I64), column) for i in range(rows)]
+    store_rows(emit, values, places, low, high)
+    return ahead
+
+
+def _accumulate(  # noqa: PLR0913 (values in registers)
+    emit: Emit, rows: int, vectors: int, start: Sequence[Value], xs: Value, taps: Value, count: Value, depth: Value,
+    panel: Value, ahead: Value, end: Value,
+) -> list[Value]:  # fmt: skip
+    """Accumulate products, prefetching one line per iteration; return the next address to prefetch, and the sums."""
+    builder = emit.builder
+    step = builder.select(builder.icmp_signed("<", ahead, end), emit.i64(_LINE), emit.i64(0))
+    bases = [emit.load(emit.at(xs, 8 * i), I64) for i in range(rows)]
+    with emit.loop(count, [panel, ahead, *start]) as (tap, (weights, *before), following):
+        offset = emit.load(emit.at(taps, builder.mul(tap, emit.i64(8))), I64)
+        lines = [emit.at(base, offset) for base in bases]
+        with emit.loop(depth, [weights, *before]) as (k, (place, line, *sums), after):
+            emit.prefetch(line)
+            columns = [emit.load(emit.at(place, 4 * LANES * j), INTS) for j in range(vectors)]
+            along = builder.mul(k, emit.i64(4))
+            for i in range(rows):
+                levels = emit.splat(emit.load(emit.at(lines[i], along), I32))
+                for j in range(vectors):
+                    n = i * vectors + j
+                    sums[n] = dot(emit, sums[n], levels, columns[j])
+            after += [emit.at(place, 4 * LANES * vectors), emit.at(line, step), *sums]
+        following += after
+    return following[1:]
+
+
+def emit_even_tiles(
+    emit: Emit, longest: int, rows: Value, state: list[Value], tile: Callable[[int, list[Value]], list[Value]]
+) -> None:
+    """Emit loops over all rows like `emit_tiles`, with tiles that differ by at most one row."""
+    builder, shorter = emit.builder, longest - 1
+    count = builder.sdiv(builder.add(rows, emit.i64(shorter)), emit.i64(longest))
+    missing = builder.sub(builder.mul(count, emit.i64(longest)), rows)
+    even = builder.icmp_signed("<=", missing, count)
+    whole = builder.select(even, builder.sub(count, missing), builder.sdiv(rows, emit.i64(longest)))
+    for size, times in ((longest, whole), (shorter, builder.select(even, missing, emit.i64(0)))):
+        with emit.loop(times, state) as (_, addresses, following):
+            following += tile(size, addresses)
+        state = following
+        rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
+    emit_tiles(emit, _SHORTEST, rows, state, tile)
+
+
+def _panel_instruction(longest: int, vectors: int) -> Instruction:
+    """Return the instruction that multiplies all rows by one panel, the longest tiles first."""
+
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, rows: Value, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
+        panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value, end: Value,
+    ) -> None:  # fmt: skip
+        has_other = emit.builder.icmp_signed("!=", others, emit.i64(0))
+
+        def tile(size: int, addresses: list[Value]) -> list[Value]:
+            x, y, other, line = addresses
+            line = _micro_kernel(
+                emit, size, vectors, x, y, other, taps, count, depth, panel, scale, bias, bounds, column, line, end
+            )  # fmt: skip
+            step = emit.builder.select(has_other, emit.i64(8 * size), emit.i64(0))
+            return [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step), line]
+
+        emit_all = emit_even_tiles if vectors == WIDE else emit_tiles
+        emit_all(emit, longest, rows, [xs, ys, others, ahead], tile)
+
+    write.__name__ = f"levels_panel_{vectors}"
+    return instruction(*[types.int64] * 14)(write)
+
+
+_wide, _tall, _single = (
+    _panel_instruction(_WIDE_ROWS, WIDE),
+    _panel_instruction(_TALL_ROWS, TALL),
+    _panel_instruction(_TALL_ROWS, SINGLE),
+)
+
+
+@routine(*[types.int64] * 15)
+def levels_panel(  # noqa: PLR0913 (values in registers)
+    vectors: int, rows: int, xs: int, ys: int, others: int, taps: int, count: int, depth: int, panel: int,
+    scale: int, bias: int, bounds: int, column: int, ahead: int, end: int,
+) -> None:  # fmt: skip
+    """Multiply rows by a panel of ``vectors`` vectors, and store levels.
+
+    Args:
+        vectors: the number of vectors of the panel.
+        rows: the number of rows.
+        xs: a table of the addresses of rows of the data.
+        ys: a table of the addresses of rows of the result.
+        others: a table of the addresses of rows of the residual, or 0.
+        taps: byte offsets of the taps.
+        count: the number of taps.
+        depth: 32-bit words of a tap.
+        panel: the packed weights.
+        scale: a factor for each column.
+        bias: a summand for each column.
+        bounds: `LevelBounds`.
+        column: the byte offset of the panel in a result row.
+        ahead: the start of the weights to prefetch for the next product.
+        end: the end of those weights.
+    """
+    if vectors == WIDE:
+        _wide(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)
+    elif vectors == TALL and TALL != SINGLE:  # machine code for both is the same where both are one vector
+        _tall(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)
+    else:
+        _single(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)
 
 
 class LevelsGemmJob(MapJob):

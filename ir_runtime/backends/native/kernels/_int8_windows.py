@@ -21,8 +21,8 @@ from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, dot, load_levels, max_levels, no_levels, store_levels
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value
 from ..threading.task import Task, shared_counters
+from ._int8_gemm import CAN_PACK, bounds_at, column_order, requantized, store_rows
 from ._int8_maps import MapJob, fill_borders, first_share, line_address, share_of_lines, take_units
-from ._int8_tile import CAN_PACK, bounds_at, column_order, requantized, store_rows
 
 __all__ = [
     "BLOCK",

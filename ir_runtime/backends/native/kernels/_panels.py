@@ -2,6 +2,8 @@
 
 Panels hold f32, or bf16 with two rows in each 32-bit word. They are packed from matrices of any strides, and
 from filters, constant or computed in the run, in squares transposed in registers.
+
+Keys and values of attention are packed by one thread, inside a kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from ....ir.tensor import Array, Value
 from ..codegen import ir
 from ..codegen.bf16 import as_bf16
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import device, instruction, types
+from ..codegen.language import Device, Routine, device, instruction, routine, types
 from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import INTS, LANES, Emit, splat_bits
 from ..codegen.vectors import Value as Register
@@ -27,22 +29,29 @@ from ..packed_memory import aligned_empty
 from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, shared_counters
 from ._epilogue import FusedKernel
-from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE, WIDE_ROWS
+from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE, WIDE_ROWS, gemm_panel
+from ._rows import copy_padded, copy_row, transpose_part, transpose_square
 
 __all__ = [
-    "CachedBytes",
-    "PackedPanels",
-    "Panel",
     "allocate_panels",
+    "CachedBytes",
     "chunk_rows",
-    "split",
-    "unit_place",
-    "pack_square",
     "FilterPacking",
     "FusedOfRun",
-    "pack_panels",
+    "multiply_panels",
+    "next_panel",
     "pack_bf16_panels",
+    "pack_panels",
+    "pack_rows",
+    "pack_square",
+    "pack_transposed",
+    "PackedPanels",
     "pair_rows",
+    "Panel",
+    "panels_product",
+    "split",
+    "unit_place",
+    "zero_tail",
 ]
 
 # Units per thread, so that other threads can take over from one that is interrupted.
@@ -500,3 +509,85 @@ def pack_bf16_panels(
     """Pack matrices, one per group; see `pack_panels`. Columns are scaled, then rounded."""
     found = packed_by(_PACK_PAIRS, filters, -(-filters.shape[3] // 2), scale, bias, across)
     return Bf16Panels(found.numbers, found.bias, found.table)
+
+
+@device
+def next_panel(columns: int) -> tuple[int, int]:
+    """Return the number of vectors of the next panel, and of its columns, given the number of remaining columns."""
+    count = (columns + LANES - 1) // LANES
+    vectors = WIDE if count >= WIDE else TALL if count >= TALL else SINGLE
+    return vectors, min(columns, vectors * LANES)
+
+
+@routine(*[types.int64] * 5)
+def pack_transposed(x: int, stride: int, rows: int, width: int, out: int) -> None:
+    """Pack rows of ``width`` numbers as the columns of panels."""
+    done = 0
+    while done < rows:
+        vectors, columns = next_panel(rows - done)
+        apart = 4 * LANES * vectors
+        for first in range(0, columns, LANES):
+            some = min(LANES, columns - first)
+            source, target = x + (done + first) * stride, out + 4 * first
+            for k in range(0, width, LANES):
+                count = min(LANES, width - k)
+                if some == LANES and count == LANES:
+                    transpose_square(source + 4 * k, stride, target + k * apart, apart)
+                else:
+                    transpose_part(source + 4 * k, stride, some, count, target + k * apart, apart)
+        out += apart * width
+        done += columns
+
+
+@device
+def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
+    """Pack ``rows`` rows of ``width`` columns in panels.
+
+    Unused columns are filled with zeros: arbitrary memory contents, such as addresses, may be subnormal
+    numbers, whose products take more than ten times as long.
+    """
+    done = 0
+    while done < width:
+        vectors, columns = next_panel(width - done)
+        for row in range(rows):
+            copy_padded(x + row * stride + 4 * done, columns, out + 4 * LANES * vectors * row)
+        out += 4 * LANES * vectors * rows
+        done += columns
+
+
+def panels_product(multiply_panel: Routine | Device[..., None]) -> Device[..., None]:
+    """Return a function that multiplies rows by panels of ``length`` words, using ``depth`` of them, up to a column.
+
+    Args:
+        multiply_panel: multiplies rows by one panel, like `gemm_panel`.
+    """
+
+    def multiply(  # noqa: PLR0913 (values in registers)
+        places: int, rows: int, panels: int, length: int, depth: int, columns: int, until: int, offset: int,
+        none: int, out: int, stride: int,
+    ) -> None:  # fmt: skip
+        done = 0
+        while done < until:
+            vectors, some = next_panel(columns - done)
+            last = some - (vectors - 1) * LANES
+            multiply_panel(
+                vectors, rows, places, 0, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, 0, last, -np.inf,
+                np.inf,
+            )  # fmt: skip
+            panels += 4 * LANES * vectors * length
+            done += some
+
+    return device(multiply)
+
+
+multiply_panels = panels_product(gemm_panel)
+"""Multiply rows of f32 by panels."""
+
+
+@device
+def zero_tail(row: int, first: int, count: int, none: int) -> None:
+    """Zero the elements of a row from ``first`` to ``count``."""
+    while first < count:
+        some = min(count - first, WIDE * LANES)
+        copy_row(none, some, row + 4 * first)
+        first += some

@@ -35,10 +35,9 @@ from ..threading.parallel import (
 )
 from ..threading.task import UNUSED, Task, each_chunk
 from ._copy import COPY, MAX_SIZE, SIZES, contiguous, copy
-from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
+from ._epilogue import Bf16Tensors, Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue
+from ._gemm_kernel import asked_products
 from ._gemm_tile import round_row
-from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue
-from ._products import asked_products
 from ._rows import copy_bytes
 
 __all__: list[str] = []

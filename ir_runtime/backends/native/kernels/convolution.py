@@ -26,7 +26,7 @@ from ....ops.convolution import Convolution, ForwardConvolution, GroupConvolutio
 from ... import Compute, Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, is_f32, moveaxis
-from ...common.window_fit import window_fit
+from ...common.windows import window_fit
 from ...core.kernel import Accepts, filter_lengths
 from .._backend import backend
 from ..codegen import ir
@@ -49,11 +49,9 @@ from ._epilogue import (
     TilePostOp,
 )
 from ._gemm import Gemm, Rows, WindowProduct, flat
-from ._gemm_kernel import GEMM_OF_RUN
+from ._gemm_kernel import F32_PRODUCTS, GEMM_OF_RUN, Layout, Products, Windows, asked_products, tap_offsets
 from ._panels import FilterPacking, FusedOfRun, pack_panels
-from ._products import F32_PRODUCTS, Products, asked_products
 from ._rows import clear_row
-from ._window_geometry import Layout, Windows, tap_offsets
 from ._winograd import Winograd, is_profitable
 from .depthwise import is_by_windows
 from .padding import pad_images

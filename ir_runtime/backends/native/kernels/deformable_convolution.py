@@ -17,10 +17,9 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.convolution import DeformableConvolution1, DeformableConvolution8, DeformableConvolutionBase
 from ... import Kernel, KernelTemplate
-from ...common.deformed_windows import filters_of
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last
-from ...common.window_fit import WindowFit, window_fit
+from ...common.windows import WindowFit, filters_of, window_fit
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64

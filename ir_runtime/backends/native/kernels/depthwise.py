@@ -30,10 +30,17 @@ from ..codegen.vectors import Value as Register
 from ..threading.parallel import parallel_for, pays_to_share, replayed, threads, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
-from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
+from ._epilogue import (
+    Bf16Tensors,
+    Epilogue,
+    EpilogueField,
+    FusedKernel,
+    PackedEpilogue,
+    apply_epilogue,
+    apply_post_ops,
+)
+from ._gemm_kernel import F32_PRODUCTS, asked_products
 from ._gemm_tile import round_row
-from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue, apply_post_ops
-from ._products import F32_PRODUCTS, asked_products
 from ._windows import (
     F32_SIZE,
     FEW_WINDOWS,

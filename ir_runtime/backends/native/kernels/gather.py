@@ -27,8 +27,7 @@ from ..codegen.vectors import I32, I64, Emit, store_typed
 from ..threading.parallel import is_recording, parallel_for, replayed, threads_for, was_refused
 from ..threading.task import UNUSED, Task, each_chunk, each_unit
 from ._copy import COPY, SIZES, contiguous
-from ._index_grid import IndexGrid, index_grid
-from ._indices import load_index
+from ._indices import IndexGrid, index_grid, load_index
 from ._rows import copy_bytes
 
 __all__ = ["gather_elements_task", "GatherElementsJob", "gather_job"]

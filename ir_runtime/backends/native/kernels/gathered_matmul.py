@@ -26,9 +26,8 @@ from ..codegen.memory import fetch_add, load_i64
 from ..threading.parallel import parallel_for, replayed, threads_for, was_refused
 from ..threading.task import Task, each_unit
 from ._copy import contiguous
-from ._epilogue import Epilogue, FusedKernel
+from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue
 from ._indices import load_index
-from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue
 from ._rows import add_weighted_rows, clear_row, dot_rows
 
 __all__: list[str] = []

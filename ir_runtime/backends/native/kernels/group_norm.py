@@ -23,8 +23,7 @@ from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, replayed, threads_for
 from ..threading.task import Task, each_unit
 from ._copy import contiguous
-from ._epilogue import Epilogue, FusedKernel
-from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue
+from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue
 from .normalization import GROW, NEGLIGIBLE, SHRINK, Mode, overflows, reciprocal_deviation
 
 __all__: list[str] = []

@@ -27,13 +27,12 @@ from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, replayed, threads_for
 from ..threading.task import UNUSED, Task, each_unit
-from ._attention_panels import next_panel, pack_rows, pack_transposed
 from ._copy import contiguous, contiguous_rows, reshaped
-from ._epilogue import Epilogue, FusedKernel
+from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, add_rows, apply_epilogue
 from ._gemm import Gemm
+from ._gemm_kernel import Products, asked_products, few_row_products
 from ._gemm_tile import ROW_MULTIPLE, WIDE, gemm_panel
-from ._packed_epilogue import EpilogueField, PackedEpilogue, add_rows, apply_epilogue
-from ._products import Products, asked_products, few_row_products
+from ._panels import next_panel, pack_rows, pack_transposed
 from ._rows import add_weighted_rows, clear_row, dot_rows
 
 __all__ = ["constant_product"]

@@ -28,8 +28,7 @@ from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, replayed, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_chunk, shared_counters
 from ._copy import contiguous
-from ._epilogue import Epilogue, FusedKernel
-from ._packed_epilogue import EpilogueField, PackedEpilogue, apply_epilogue
+from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue
 from ._reductions import (
     SOFTMAX_COLUMNS,
     log,

@@ -45,7 +45,7 @@ from ..threading.parallel import parallel_for, replayed, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, shared_counters
 from ._copy import contiguous
 from ._epilogue import BF16, F32
-from ._products import asked_products
+from ._gemm_kernel import asked_products
 from ._reductions import REDUCE, Reduction, reduce_columns, scale_row
 from ._windows import (
     F32_SIZE,

@@ -15,10 +15,16 @@ from ....ir.tensor import Array
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Compute, Fusion, Kernel, MatchContext, Offer
 from ...common.kept_memory import empty
-from ...common.sdpa import Attend, Factor, mask_and_scale, mask_fits
 from ...core.backend import CachedAttention, CacheKernels
 from ...core.kernel import attention_lengths
-from ...patterns.grouped_query_attention import SharedHeads, match_grouped_queries
+from ...patterns.attention import (
+    Attend,
+    Factor,
+    SharedHeads,
+    mask_and_scale,
+    mask_fits,
+    match_grouped_queries,
+)
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, device, instruction, types
@@ -26,10 +32,18 @@ from ..codegen.memory import load_f32
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value
 from ..threading.parallel import parallel_for, replayed, threads_for
 from ..threading.task import UNUSED, Task, each_chunk
-from ._attention import decode_task
 from ._copy import contiguous
 from ._reductions import sum_row
-from .sdpa import MAX_DECODE_ROWS, SCALE, attention, decode, followed, grouped_attention, shared_contents
+from .sdpa import (
+    MAX_DECODE_ROWS,
+    SCALE,
+    attention,
+    decode,
+    decode_task,
+    followed,
+    grouped_attention,
+    shared_contents,
+)
 
 __all__ = ["pack", "packed_attention", "unpack"]
 

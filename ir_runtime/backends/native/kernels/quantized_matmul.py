@@ -1,44 +1,550 @@
-"""Matrix products with quantized weights, dequantized in registers or in the cache."""
+"""Matrix products with quantized weights, dequantized in registers or in the cache.
+
+Activations that are quantized dynamically, to 8 bits, are multiplied by integer weights.
+Sums are i32 within a group and f32 across groups. In `dot`, weights are the unsigned operand and activations
+the signed one. The sum of a group starts with minus the product of its zero point and the sum of its
+activations, so it is exact.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ....ir.array import Packed
 from ....ir.pages import let_go
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ....ops.matrix import MatMul
 from ... import Kernel, KernelTemplate
+from ...common.dynamic_quantization import MIN_PEAK, IntegerMatrix, asked_integers
 from ...common.kept_weights import reserve
 from ...common.rounding import quantized_operand
 from ...core.kernel import axis_length
 from .._backend import backend
-from ..codegen.descriptor import i64
-from ..codegen.language import device
-from ..codegen.memory import fetch_add, scratch_memory, store_i64
-from ..codegen.vectors import LANES
+from ..codegen import ir
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import Instruction, device, instruction, routine, types
+from ..codegen.levels import GROUP, LEVEL_SIZE, dot
+from ..codegen.memory import barrier, fetch_add, scratch_memory, store_i64
+from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, splat_bits
+from ..codegen.vectors import Value as Register
+from ..packed_memory import aligned_empty
 from ..threading.parallel import parallel_for, replayed, workspace
-from ..threading.task import Task, each_unit, shared_counters
-from ._dynamic_matmul import dynamic_product
-from ._epilogue import Epilogue, FusedKernel, KernelFactory
-from ._gemm_tile import gemm_panel
-from ._packed_epilogue import EpilogueField, add_rows, apply_epilogue
-from ._products import F32_PRODUCTS
-from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, MatrixRecord, PackedMatrix, pack
-from ._quantized_product import (
+from ..threading.task import Task, each_counted, each_unit, failure_word, shared_counters
+from ._copy import contiguous
+from ._epilogue import Epilogue, EpilogueField, FusedKernel, KernelFactory, add_rows, apply_epilogue
+from ._gemm_kernel import F32_PRODUCTS
+from ._gemm_tile import emit_tiles, gemm_panel
+from ._quantized import (
+    PANEL_COLUMNS,
+    PANEL_VECTORS,
+    MatrixRecord,
+    PackedMatrix,
     QuantizedProduct,
     copy_columns,
     dequantize_columns,
     dot_column,
+    load_word,
+    pack,
+    panel_count,
     permute_row,
     permuted_size,
 )
 from .matmul import constant_product
 
-__all__: list[str] = []
+__all__ = ["dynamic_product"]
+
+UNIT = 32
+"""The multiple that activation groups are padded to."""
+
+# In 16 bits, activations are stored as the pairs that one instruction multiplies: those of even and of odd bytes.
+_ORDER = [lane - lane % 4 + (0, 2, 1, 3)[lane % 4] if GROUP == 2 else lane for lane in range(LANES)]
+_NUMBERS = ir.VectorType(ir.IntType(8 * LEVEL_SIZE), LANES)
+_NONE = ir.Constant(INTS, None)
+
+
+@instruction(*[types.int64] * 7)
+def quantize_group(
+    emit: Emit, x: Register, count: Register, units: Register, out: Register, scale: Register, total: Register, factor: Register
+) -> None:  # fmt: skip
+    """Quantize a group of activations, like `common.dynamic_quantization.quantize_activations`.
+
+    Args:
+        emit: the code emitter.
+        x: the activations.
+        count: the number of activations.
+        units: the stored size in multiples of `UNIT`; the rest is filled with zeros.
+        out: the address of the quantized numbers.
+        scale: the address of the scale.
+        total: the address of the sum of the quantized numbers.
+        factor: multiplies that sum.
+    """
+    builder = emit.builder
+    whole = builder.sdiv(count, emit.i64(LANES))
+    with emit.loop(whole, [x, _NONE]) as (_, (at, top), following):
+        following += [emit.at(at, 4 * LANES), _larger(emit, top, _magnitude(emit, emit.load(at, INTS)))]
+    at, top = following
+    rest = emit.lane_mask(builder.sub(count, builder.mul(whole, emit.i64(LANES))))
+    last = builder.bitcast(emit.masked_load(at, rest), INTS)
+    top = _larger(emit, top, _magnitude(emit, last))
+    peak = builder.bitcast(emit.reduce(top, lambda a, b: _larger(emit, a, b)), F32)
+    factors = _store_scale(emit, peak, scale)
+    with emit.loop(whole, [x, out, _NONE]) as (_, (at, place, sums), following):
+        numbers = _quantized(emit, emit.load(at, INTS), factors)
+        _store_numbers(emit, numbers, place)
+        following += [emit.at(at, 4 * LANES), emit.at(place, LEVEL_SIZE * LANES), builder.add(sums, numbers)]
+    left = builder.sub(builder.mul(units, emit.i64(UNIT // LANES)), whole)
+    state = [_quantized(emit, last, factors), *following[1:]]
+    with emit.loop(left, state) as (_, (numbers, place, sums), following):
+        _store_numbers(emit, numbers, place)
+        following += [_NONE, emit.at(place, LEVEL_SIZE * LANES), builder.add(sums, numbers)]
+    found = emit.reduce(following[2], builder.add)
+    emit.store(builder.mul(found, builder.trunc(factor, I32)), total)
+
+
+def _magnitude(emit: Emit, bits: Register) -> Register:
+    """Return magnitudes as bits; compared as integers they are ordered, with infinity and NaN last."""
+    return emit.builder.and_(bits, splat_bits(0x7FFFFFFF))
+
+
+def _larger(emit: Emit, a: Register, b: Register) -> Register:
+    return emit.builder.select(emit.builder.icmp_signed(">", a, b), a, b)
+
+
+def _store_scale(emit: Emit, peak: Register, scale: Register) -> tuple[Register, Register]:
+    """Store the scale; return the factor of activations, and a mask that is 0 if they count as zeros."""
+    builder, zero, full = emit.builder, ir.Constant(F32, 0.0), ir.Constant(F32, 127.0)
+    is_finite = builder.fcmp_ordered("<", peak, ir.Constant(F32, float("inf")))
+    usable = builder.and_(is_finite, builder.fcmp_ordered(">=", peak, ir.Constant(F32, MIN_PEAK)))
+    otherwise = builder.select(is_finite, zero, ir.Constant(F32, float("nan")))
+    emit.store(builder.select(usable, builder.fdiv(peak, full), otherwise), scale)
+    inverse = builder.select(usable, builder.fdiv(full, peak), zero)
+    return emit.splat(inverse), emit.splat(builder.sext(usable, I32))
+
+
+def _quantized(emit: Emit, bits: Register, factors: tuple[Register, Register]) -> Register:
+    """Quantize numbers to i32."""
+    builder, (inverse, mask) = emit.builder, factors
+    values = builder.bitcast(builder.and_(bits, mask), VECTOR)
+    return builder.fptosi(emit.round(emit.multiply(values, inverse)), INTS)
+
+
+def _store_numbers(emit: Emit, numbers: Register, place: Register) -> None:
+    builder = emit.builder
+    if GROUP == 2:
+        numbers = builder.shuffle_vector(numbers, ir.Constant(INTS, ir.UNDEFINED), ir.Constant(INTS, _ORDER))
+    emit.store(builder.trunc(numbers, _NUMBERS), place)
+
+
+# Columns that are packed at a time.
+_BLOCK_COLUMNS = 8 * PANEL_COLUMNS
+
+
+class DynamicJob(Descriptor):
+    """The job of `dynamic_matmul`.
+
+    A weight group has ``length`` rows in ``parts`` groups of ``part_length`` activations, each stored as
+    ``units`` times `UNIT` numbers. Scales and zero points are ``[panels, groups, columns]``; the address of
+    zero points is 0 if all are equal. The sum of an activation group is multiplied by ``sum_factor``. The
+    epilogue is 0 for none.
+    """
+
+    bits: i64
+    rows: i64
+    panels: i64
+    columns: i64
+    groups: i64
+    length: i64
+    parts: i64
+    part_length: i64
+    units: i64
+    weights: i64
+    scales: i64
+    zeros: i64
+    sum_factor: i64
+    column_scale: i64
+    bias: i64
+    epilogue: EpilogueField
+
+
+@dataclass(frozen=True)
+class DynamicMatrix:
+    """An integer matrix in the kernels' layout.
+
+    Args:
+        record: the fields of `DynamicJob` that describe the matrix.
+        columns: the number of columns of the product.
+        depth: the number of rows of the matrix.
+        stored: the number of stored rows.
+        groups: the number of activation groups in a row.
+        kept: the arrays that ``record`` points to.
+    """
+
+    record: dict[str, int]
+    columns: int
+    depth: int
+    stored: int
+    groups: int
+    kept: tuple[Array, ...]
+
+    @property
+    def panels(self) -> int:
+        """The number of panels of the product."""
+        return panel_count(self.columns)
+
+
+def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
+    """Pack a matrix with outputs as rows or as columns. The file's data is not needed afterwards."""
+    weights, groups = matrix.weights, matrix.groups
+    outputs, depth = weights.shape if rows else weights.shape[::-1]
+    units = -(-groups.size // UNIT)
+    stored = groups.groups * groups.parts * units * UNIT
+    panels = panel_count(outputs)
+    bits = weights.element.bits
+    packed = aligned_empty(panels * PANEL_COLUMNS * stored * bits // 32).view(np.uint32).reshape(panels, -1)
+    for first, codes in weights.blocks(rows, _BLOCK_COLUMNS):
+        unsigned = (codes.view(np.uint8) + np.uint8(matrix.offset)) & np.uint8(2**bits - 1)
+        words = _words(unsigned, matrix, units, bits)
+        full = np.zeros((panel_count(len(words)) * PANEL_COLUMNS, words.shape[1]), np.uint32)
+        full[: len(words)] = words
+        place = first // PANEL_COLUMNS
+        some = full.reshape(-1, PANEL_COLUMNS, words.shape[1]).transpose(0, 2, 1)
+        packed[place : place + len(some)].reshape(some.shape)[...] = some
+    let_go(weights.codes.raw if isinstance(weights.codes, Packed) else weights.codes)
+    scales, zeros = _panels(matrix.scale), _panels(matrix.zero)
+    zero = int(matrix.zero[0, 0])
+    is_uniform = bool((matrix.zero == zero).all())
+    record = {
+        "bits": bits, "panels": panels, "groups": groups.groups, "length": groups.length, "parts": groups.parts,
+        "part_length": groups.size, "units": units, "weights": packed.ctypes.data, "scales": scales.ctypes.data,
+        "zeros": 0 if is_uniform else zeros.ctypes.data, "sum_factor": -zero if is_uniform else -1,
+    }  # fmt: skip
+    return DynamicMatrix(
+        record, outputs, depth, stored, groups.groups * groups.parts, (packed, scales, zeros)
+    )
+
+
+def _words(codes: Array, matrix: IntegerMatrix, units: int, bits: int) -> Array:
+    """Return columns ``[columns, words]`` with four rows per word; two words of 4-bit weights share one."""
+    groups = matrix.groups
+    wide = np.zeros((len(codes), groups.groups, groups.parts, units * UNIT), np.uint8)
+    for part in range(groups.parts):
+        start = part * groups.size
+        stop = min(start + groups.size, groups.length)
+        wide[:, :, part, : stop - start] = codes.reshape(len(codes), groups.groups, -1)[:, :, start:stop]
+    words = wide.reshape(len(codes), -1).view("<u4")
+    return words if bits == 8 else words[:, ::2] | (words[:, 1::2] << np.uint32(4))
+
+
+def _panels(rows: Array) -> Array:
+    """Rearrange ``[columns, groups]`` to ``[panels, groups, panel columns]``."""
+    columns, groups = rows.shape
+    panels = panel_count(columns)
+    full = np.zeros((panels * PANEL_COLUMNS, groups), rows.dtype)
+    full[:columns] = rows
+    return np.ascontiguousarray(full.reshape(panels, PANEL_COLUMNS, groups).transpose(0, 2, 1))
+
+
+# Rows of a tile.
+_ROWS = 4
+# Sums of one row that do not wait for each other, which hides the latency of an instruction.
+_CHAINS = 2
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Emits a tile: several rows of activations by one panel.
+
+    Args:
+        emit: the code emitter.
+        bits: the size of a quantized weight in bits.
+        several: whether a weight group spans several activation groups.
+        job: the `DynamicJob`.
+        lines: the addresses of the activation rows.
+        sides: the addresses of the rows' scales.
+        apart: the bytes from a scale to the sum of the same group.
+    """
+
+    emit: Emit
+    bits: int
+    several: bool
+    job: Register
+    lines: Sequence[Register]
+    sides: Sequence[Register]
+    apart: Register
+
+    def totals(self, panel: Register) -> list[Register]:
+        """Return the products: for each row, one vector per vector of the panel."""
+        emit, builder = self.emit, self.emit.builder
+        groups, parts, units = (
+            load_word(emit, self.job, i) for i in (DynamicJob.groups, DynamicJob.parts, DynamicJob.units)
+        )
+        columns = builder.mul(builder.mul(panel, groups), emit.i64(PANEL_COLUMNS))
+        rows = builder.mul(builder.mul(columns, parts), units)
+        weights = self._address(DynamicJob.weights, rows, UNIT * self.bits // 8)
+        scales = self._address(DynamicJob.scales, columns, 4)
+        zeros = self._address(DynamicJob.zeros, columns, 1)
+        start = [emit.constant(0)] * (len(self.lines) * PANEL_VECTORS)
+        state = [scales, zeros, weights, emit.i64(0), emit.i64(0), *start]
+        with emit.loop(groups, state) as (_, (scales, zeros, *state), following):
+            factors = [emit.load(emit.at(scales, 4 * LANES * j)) for j in range(PANEL_VECTORS)]
+            after = (self._several if self.several else self._one)(state, zeros, factors)
+            following += [emit.at(scales, 4 * PANEL_COLUMNS), emit.at(zeros, PANEL_COLUMNS), *after]
+        return following[5:]
+
+    def _one(self, state: Sequence[Register], zeros: Register, factors: Sequence[Register]) -> list[Register]:
+        """Add the products of a weight group that is one activation group; ``state`` holds addresses and totals."""
+        emit, (weights, along, aside, *totals) = self.emit, state
+        weights, along, sums = self._sums(weights, along, self._first_sums(zeros, aside))
+        found = []
+        for n, scale in enumerate(self._scales(aside)):
+            factor = emit.multiply(scale, factors[n % PANEL_VECTORS])
+            found.append(emit.fma(emit.builder.sitofp(sums[n], VECTOR), factor, totals[n]))
+        return [weights, along, emit.at(aside, 4), *found]
+
+    def _several(
+        self, state: Sequence[Register], zeros: Register, factors: Sequence[Register]
+    ) -> list[Register]:
+        """Add the products of a weight group that spans several activation groups, scaling them once."""
+        emit, (*places, totals) = self.emit, (*state[:3], state[3:])
+        parts = load_word(emit, self.job, DynamicJob.parts)
+        start = [emit.constant(0)] * len(totals)
+        with emit.loop(parts, [*places, *start]) as (_, (weights, along, aside, *within), following):
+            weights, along, sums = self._sums(weights, along, self._first_sums(zeros, aside))
+            following += [weights, along, emit.at(aside, 4)]
+            for number, scale, total in zip(sums, self._scales(aside), within, strict=True):
+                following.append(emit.fma(emit.builder.sitofp(number, VECTOR), scale, total))
+        *places, within = (*following[:3], following[3:])
+        found = [emit.fma(x, factors[n % PANEL_VECTORS], totals[n]) for n, x in enumerate(within)]
+        return [*places, *found]
+
+    def _scales(self, aside: Register) -> list[Register]:
+        """Return the scale of an activation group for each sum."""
+        emit = self.emit
+        scales = [emit.splat(emit.load(emit.at(side, aside), F32)) for side in self.sides]
+        return [scale for scale in scales for _ in range(PANEL_VECTORS)]
+
+    def _address(self, field: int, count: Register, size: int) -> Register:
+        emit = self.emit
+        return emit.at(load_word(emit, self.job, field), emit.builder.mul(count, emit.i64(size)))
+
+    def _first_sums(self, zeros: Register, aside: Register) -> list[Register]:
+        """Return the initial sums of a group: the sum of its activations times the zero points."""
+        emit, builder = self.emit, self.emit.builder
+        places = [emit.at(emit.at(side, aside), self.apart) for side in self.sides]
+        found = [emit.splat(emit.load(place, I32)) for place in places]
+
+        def by_column() -> list[Register]:
+            kind = ir.VectorType(ir.I8, LANES)
+            points = [
+                builder.zext(emit.load(emit.at(zeros, LANES * j), kind), INTS) for j in range(PANEL_VECTORS)
+            ]
+            return [builder.mul(one, point) for one in found for point in points]
+
+        is_uniform = builder.icmp_signed("==", load_word(emit, self.job, DynamicJob.zeros), emit.i64(0))
+        return emit.if_else(
+            is_uniform, lambda: [one for one in found for _ in range(PANEL_VECTORS)], by_column
+        )
+
+    def _sums(
+        self, weights: Register, along: Register, sums: list[Register]
+    ) -> tuple[Register, Register, list[Register]]:
+        """Add the products of a group; also return the advanced addresses."""
+        emit = self.emit
+        units = load_word(emit, self.job, DynamicJob.units)
+        chains = _CHAINS if len(self.lines) == 1 else 1
+        more = [ir.Constant(INTS, None)] * (len(sums) * (chains - 1))
+        with emit.loop(units, [weights, along, *sums, *more]) as (_, (weights, along, *found), following):
+            following += [
+                emit.at(weights, UNIT * self.bits // 8 * PANEL_COLUMNS),
+                emit.at(along, UNIT * LEVEL_SIZE),
+                *self._multiplied(weights, [emit.at(line, along) for line in self.lines], found),
+            ]
+        weights, along, *found = following
+        for first in range(len(sums), len(found), len(sums)):
+            found[: len(sums)] = map(emit.builder.add, found, found[first : first + len(sums)])
+        return weights, along, found[: len(sums)]
+
+    def _multiplied(
+        self, weights: Register, lines: Sequence[Register], sums: list[Register]
+    ) -> list[Register]:
+        """Add the products of one unit of activations and weights to the sums, in several independent chains."""
+        emit, builder, size = self.emit, self.emit.builder, len(lines) * PANEL_VECTORS
+        shifts, mask = _pieces(self.bits)
+        for word in range(UNIT * self.bits // 32):
+            place = emit.at(weights, 4 * PANEL_COLUMNS * word)
+            stored = [emit.load(emit.at(place, 4 * LANES * j), INTS) for j in range(PANEL_VECTORS)]
+            for piece, shift in enumerate(shifts):
+                step = word * len(shifts) + piece
+                columns = [builder.lshr(each, splat_bits(shift)) if shift else each for each in stored]
+                columns = [builder.and_(each, splat_bits(mask)) for each in columns]
+                numbers = [emit.splat(emit.load(emit.at(line, 4 * step), I32)) for line in lines]
+                pairs = [(number, column) for number in numbers for column in columns]
+                for n, (number, column) in enumerate(pairs, step * size % len(sums)):
+                    sums[n] = dot(emit, sums[n], column, number)
+        return sums
+
+
+def _pieces(bits: int) -> tuple[list[int], int]:
+    """Return the shift of a word of weights for each word of activations, and the mask of the used bits."""
+    mask = sum((2**bits - 1) << (32 // GROUP * place) for place in range(GROUP))
+    return [nibble + byte for nibble in range(0, 8, bits) for byte in range(0, 32 // GROUP, 8)], mask
+
+
+def _panel_instruction(bits: int, several: bool) -> Instruction:
+    """Return the instruction that multiplies all rows by one panel; see `dynamic_panel`."""
+
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, job: Register, rows: Register, x: Register, side: Register, apart: Register, panel: Register, out: Register, stride: Register
+    ) -> None:  # fmt: skip
+        builder = emit.builder
+        groups = builder.mul(*(load_word(emit, job, i) for i in (DynamicJob.groups, DynamicJob.parts)))
+        numbers = builder.mul(groups, load_word(emit, job, DynamicJob.units))
+        strides = [
+            builder.mul(numbers, emit.i64(UNIT * LEVEL_SIZE)),
+            builder.mul(groups, emit.i64(4)),
+            stride,
+        ]
+        column = builder.mul(panel, emit.i64(4 * PANEL_COLUMNS))
+        rows_of_columns = [
+            emit.at(load_word(emit, job, i), column) for i in (DynamicJob.column_scale, DynamicJob.bias)
+        ]
+
+        def tile(size: int, addresses: list[Register]) -> list[Register]:
+            lines, sides, targets = (
+                [emit.at(address, builder.mul(stride, emit.i64(i))) for i in range(size + 1)]
+                for address, stride in zip(addresses, strides, strict=True)
+            )
+            totals = _Tile(emit, bits, several, job, lines[:-1], sides[:-1], apart).totals(panel)
+            for n, total in enumerate(totals):
+                i, j = divmod(n, PANEL_VECTORS)
+                gain, shift = (emit.load(emit.at(row, 4 * LANES * j)) for row in rows_of_columns)
+                emit.store(emit.fma(total, gain, shift), emit.at(targets[i], 4 * LANES * j))
+            return [lines[-1], sides[-1], targets[-1]]
+
+        emit_tiles(emit, _ROWS, rows, [x, side, out], tile)
+
+    write.__name__ = f"dynamic_panel_{bits}{'_several' if several else ''}"
+    return instruction(*[types.int64] * 8)(write)
+
+
+_panel_4, _panel_8 = _panel_instruction(4, False), _panel_instruction(8, False)
+_panel_4_several, _panel_8_several = _panel_instruction(4, True), _panel_instruction(8, True)
+
+
+@routine(*[types.int64] * 8)
+def dynamic_panel(
+    job: DynamicJob, rows: int, x: int, side: int, apart: int, panel: int, out: int, stride: int
+) -> None:  # fmt: skip
+    """Multiply rows of activations by a panel.
+
+    Args:
+        job: the `DynamicJob`.
+        rows: the number of rows.
+        x: the 8-bit activations.
+        side: the scales of the activation groups.
+        apart: the bytes from a scale to the sum of the same group.
+        panel: the panel's index.
+        out: the address of the result in the first row.
+        stride: the bytes between result rows.
+    """
+    several = job.parts > 1
+    if job.bits == 4:
+        if several:
+            _panel_4_several(job, rows, x, side, apart, panel, out, stride)
+        else:
+            _panel_4(job, rows, x, side, apart, panel, out, stride)
+    elif several:
+        _panel_8_several(job, rows, x, side, apart, panel, out, stride)
+    else:
+        _panel_8(job, rows, x, side, apart, panel, out, stride)
+
+
+# Groups of activations of a unit.
+GROUPS_PER_UNIT = 32
+
+
+@Task
+def dynamic_matmul(
+    call: int, job: DynamicJob, out: int, x: int, first_extra: int, second_extra: int, numbers: int
+) -> None:
+    """Quantize all rows, then multiply them; a unit is several activation groups, then a panel."""
+    counter = shared_counters(call)
+    rows, panels = job.rows, job.panels
+    parts, units = job.parts, job.units
+    length, size = job.length, job.part_length
+    factor = job.sum_factor
+    groups = rows * job.groups * parts
+    stored = units * UNIT * LEVEL_SIZE
+    side, apart = numbers + groups * stored, 4 * groups
+    blocks = (groups + GROUPS_PER_UNIT - 1) // GROUPS_PER_UNIT
+    for block in each_counted(counter, blocks):
+        first = block * GROUPS_PER_UNIT
+        whole = first // parts
+        part = first - whole * parts
+        for group in range(first, min(first + GROUPS_PER_UNIT, groups)):
+            start = part * size
+            at = side + 4 * group
+            quantize_group(
+                x + 4 * (whole * length + start), min(size, length - start), units, numbers + group * stored, at,
+                at + apart, factor,
+            )  # fmt: skip
+            part += 1
+            if part == parts:
+                whole, part = whole + 1, 0
+        fetch_add(counter + 8)
+    barrier(counter + 8, blocks, failure_word(call))
+    block, columns = side + 2 * apart, job.columns
+    for panel in each_unit(call, panels):
+        at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)
+        if count == PANEL_COLUMNS:
+            dynamic_panel(job, rows, numbers, side, apart, panel, out + at, 4 * columns)
+        else:
+            dynamic_panel(job, rows, numbers, side, apart, panel, block, 4 * PANEL_COLUMNS)
+            copy_columns(block, rows, count, out + at, 4 * columns)
+        if job.epilogue != 0:
+            apply_epilogue(job.epilogue, first_extra, second_extra, out, at, at, rows, count, 4 * columns)
+
+
+def dynamic_product(weights: QuantizedWeights, rows: bool) -> KernelFactory | None:
+    """Return the factory of the kernel that quantizes activations; ``None`` if that is not wanted or weights are not integers.
+
+    Args:
+        weights: the matrix.
+        rows: whether outputs are the rows of the matrix.
+    """
+    if (integers := asked_integers(weights, rows)) is None:
+        return None
+    matrix = pack_integers(integers, rows)
+    return lambda epilogue: _DynamicMatmul(matrix, epilogue).kernel
+
+
+class _DynamicMatmul(QuantizedProduct):
+    """A product of dynamically quantized activations with an integer matrix, and its epilogue."""
+
+    name = "gemm_i8"
+
+    def __init__(self, matrix: DynamicMatrix, epilogue: Epilogue) -> None:
+        super().__init__(matrix.columns, epilogue)
+        self._matrix = matrix
+        self._job = DynamicJob.fill(**matrix.record, **self.fields, rows=1).view(np.int64)
+
+    def multiply(self, x: Array, y: Array, first: Array, second: Array) -> None:
+        """Multiply rows by the matrix."""
+        matrix, rows, job = self._matrix, len(x), self._job
+        if rows > 1:
+            job = job.copy()
+            job[DynamicJob.rows] = rows
+        size = matrix.stored * LEVEL_SIZE + 8 * matrix.groups + 4 * self.block
+        count = self.threads(y.size * matrix.depth, matrix.panels)
+        numbers = workspace(-(-rows * size // 4))
+        parallel_for(dynamic_matmul.address, job, y, contiguous(x), first, second, count, numbers)
+
 
 # Rows of a panel that are dequantized at a time: they stay in the L2 cache.
 DEPTH_BLOCK = 256

@@ -44,9 +44,9 @@ from ._activation_code import ActivationKind, apply_activation
 from ._copy import COPY, contiguous, recorded_copy
 from ._epilogue import Epilogue
 from ._gemm import NO_OFFSET, Gemm
+from ._gemm_kernel import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
 from ._gemm_tile import ROW_MULTIPLE, WIDE, bf16_panel, gemm_panel, round_row, widened_panel
 from ._panels import PackedPanels, Panel
-from ._products import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
 
 __all__ = ["StepsJob", "run_cell", "run_steps"]
 

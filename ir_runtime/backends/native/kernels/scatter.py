@@ -35,9 +35,8 @@ from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32, store_i64
 from ..threading.parallel import is_recording, parallel_for, replayed, threads_for, was_refused
 from ..threading.task import UNUSED, Task, each_chunk, each_counted, shared_counters
 from ._copy import COPY, SIZES, contiguous, recorded_copy
-from ._index_grid import index_grid
-from ._indices import load_index
-from ._packed_epilogue import add_rows
+from ._epilogue import add_rows
+from ._indices import index_grid, load_index
 from ._rows import copy_row
 from .gather import GatherElementsJob, gather_elements_task, gather_job
 

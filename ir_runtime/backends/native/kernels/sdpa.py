@@ -1,4 +1,10 @@
-"""Scaled dot-product attention (SDPA) without materialising all scores (as in FlashAttention, Dao et al. 2022)."""
+"""Scaled dot-product attention (SDPA) without materialising all scores (as in FlashAttention, Dao et al. 2022).
+
+Each head is computed by itself: scores of a block of queries, softmax, and the product with the values.
+A block of scores stays in the cache. Keys are transposed and packed in panels for GEMM tiles; the last packed
+head is reused by the next queries. Few queries (decoding) read keys and values once, without packing.
+Products are f32, or bf16 with f32 sums.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +20,21 @@ from ....ops.matrix import Einsum, MatMul
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.kept_memory import empty
-from ...common.sdpa import Attend, Factor, sdpa_kernel
 from ...core import precision
-from ...patterns.attention import AttentionKernel, HeadsLayout, match_attention
-from ...patterns.grouped_query_attention import match_grouped_queries
+from ...patterns.attention import (
+    Attend,
+    AttentionKernel,
+    Factor,
+    HeadsLayout,
+    match_attention,
+    match_grouped_queries,
+    sdpa_kernel,
+)
 from .._backend import backend
 from ..codegen import ir
-from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
+from ..codegen.descriptor import Descriptor, f32, i64
+from ..codegen.language import Device, Instruction, device, instruction, types
+from ..codegen.memory import load_f32, scratch_memory, store_i64
 from ..codegen.vectors import F32, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.parallel import (
@@ -33,21 +46,335 @@ from ..threading.parallel import (
     uses_constant,
     workspace,
 )
-from ..threading.task import UNUSED, Task, each_counted, shared_counters
-from ._attention import BLOCKED, BLOCKED_BF16, DECODE, AttentionJob
+from ..threading.task import UNUSED, Task, each_counted, each_unit, shared_counters
 from ._copy import COPY, MAX_SIZE, contiguous, contiguous_rows
-from ._gemm_tile import WIDE
+from ._gemm_tile import WIDE, bf16_panel, round_row
+from ._panels import (
+    multiply_panels,
+    next_panel,
+    pack_rows,
+    pack_transposed,
+    pair_rows,
+    panels_product,
+    zero_tail,
+)
+from ._reductions import scale_row, softmax_terms
+from ._rows import add_weighted_rows, copy_row, dot_rows
 
 __all__ = [
-    "MAX_DECODE_ROWS",
-    "SCALE",
     "attention",
+    "AttentionJob",
     "bf16_attention",
+    "BLOCKED",
+    "BLOCKED_BF16",
     "decode",
+    "DECODE",
+    "decode_task",
     "followed",
     "grouped_attention",
+    "MAX_DECODE_ROWS",
+    "SCALE",
     "shared_contents",
 ]
+
+
+class Strides(Descriptor):
+    """The strides of a tensor in bytes."""
+
+    batch: i64
+    head: i64
+    row: i64
+
+
+class AttentionJob(Descriptor):
+    """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share one key head.
+
+    ``masked`` says whether the fourth input is a mask; ``zeros`` is the address of a row of zeros. Scores are
+    multiplied by ``factor``, or, if ``factors`` is not 0, by the number for their head at that address.
+    """
+
+    batch: i64
+    heads: i64
+    shared_heads: i64
+    queries: i64
+    keys: i64
+    key_width: i64
+    value_width: i64
+    query: Strides
+    key: Strides
+    value: Strides
+    out: Strides
+    masked: i64
+    mask_strides: Strides
+    causal: i64
+    block: i64
+    scratch_bytes: i64
+    zeros: i64
+    factors: i64
+    factor: f32
+
+
+# Keys that several queries of a head read while they are in the L1 cache.
+KEY_BLOCK = 32
+
+
+@device
+def _head(base: int, strides: Strides, batch: int, head: int) -> int:
+    """Return the address of the first row of a head."""
+    place: int = base + batch * strides.batch
+    place += head * strides.head
+    return place
+
+
+@device
+def _mask_row(job: AttentionJob, mask: int, batch: int, head: int, row: int) -> int:
+    """Return the address of a mask row, 0 without a mask."""
+    place: int = _head(mask, job.mask_strides, batch, head) + row * job.mask_strides.row
+    return place if job.masked != 0 else 0
+
+
+@device
+def _factor(job: AttentionJob, head: int) -> np.float32:
+    """Return the score factor of a head."""
+    by_head = job.factors
+    found: np.float32 = job.factor
+    if by_head != 0:
+        found = load_f32(by_head, head)
+    return found
+
+
+def blocked_task(
+    name: str, words: Device[..., int], multiply: Device[..., None], pack_keys: Device[..., None],
+    pack_values: Device[..., None], convert: Device[..., int],
+) -> Task:  # fmt: skip
+    """Return the attention task for many queries; a unit is a block of queries of one head.
+
+    Args:
+        name: the name of the task.
+        words: returns the number of 32-bit words that hold a count of numbers in products.
+        multiply: multiplies rows by panels like `multiply_panels`; depths are in words.
+        pack_keys: packs keys; takes the rows, their stride in bytes, their count, the width, the address of
+            the panels, and spare memory.
+        pack_values: packs values; takes the same arguments and a row of zeros.
+        convert: converts a row; takes the f32 row, its length, and memory, and returns the address of the row
+            in the products' type.
+    """
+
+    def blocked(call: int, job: AttentionJob, out: int, q: int, k: int, v: int, mask: int) -> None:
+        heads, shared = job.heads, job.shared_heads
+        queries, keys = job.queries, job.keys
+        width, values = job.key_width, job.value_width
+        q_strides, k_strides, v_strides, out_strides = job.query, job.key, job.value, job.out
+        causal, block = job.causal, job.block
+        zero_row = job.zeros
+        k_row, v_row = k_strides.row, v_strides.row
+        q_row, out_row = q_strides.row, out_strides.row
+        padded_keys = (keys + LANES - 1) // LANES * LANES
+        padded_values = (values + LANES - 1) // LANES * LANES
+        depth = words(width)
+        scores = scratch_memory(job.scratch_bytes)
+        transposed_keys = scores + 4 * block * padded_keys
+        packed = transposed_keys + 4 * padded_keys * depth
+        statistics = packed + 4 * padded_values * words(keys)
+        places = statistics + 8 * block
+        offset = places + 8 * block
+        converted = offset + 8
+        spare = converted + 4 * depth * block
+        store_i64(offset, 0, 0)
+        blocks = (queries + block - 1) // block
+        units = job.batch * heads * blocks
+        before = -1
+        for unit in each_unit(call, units):
+            index, first = unit // blocks, unit % blocks * block
+            batch, head = index // heads, index % heads
+            rows, factor = min(block, queries - first), _factor(job, head)
+            seen = min(keys, first + rows) if causal != 0 else keys
+            held = batch * heads + head // shared
+            if held != before:
+                pack_keys(
+                    _head(k, k_strides, batch, head // shared), k_row, keys, width, transposed_keys, spare
+                )
+                pack_values(
+                    _head(v, v_strides, batch, head // shared), v_row, keys, values, packed, spare, zero_row
+                )
+                before = held
+            start = _head(q, q_strides, batch, head) + first * q_row
+            for row in range(rows):
+                store_i64(places, row, convert(start + row * q_row, width, converted + 4 * depth * row))
+            multiply(
+                places, rows, transposed_keys, depth, depth, keys, seen, offset, zero_row, scores, 4 *
+                padded_keys,
+            )  # fmt: skip
+            for row in range(rows):
+                line, adding = scores + 4 * padded_keys * row, _mask_row(job, mask, batch, head, first + row)
+                count = min(keys, first + row + 1) if causal != 0 else keys
+                softmax_terms(line, adding, count, line, statistics + 8 * row, factor)
+                zero_tail(line, count, seen, zero_row)
+                store_i64(places, row, convert(line, seen, line))
+            target = _head(out, out_strides, batch, head) + first * out_row
+            multiply(
+                places, rows, packed, words(keys), words(seen), values, values, offset, zero_row, target,
+                out_row,
+            )  # fmt: skip
+            for row in range(rows):
+                scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
+
+    return Task(blocked, name)
+
+
+def decode_task(
+    name: str, prepare: Device[..., None], dot: Device[..., None], add_weighted: Instruction
+) -> Task:
+    """Return the attention task for few queries; a unit is all queries of the heads that share keys.
+
+    Args:
+        name: the name of the task.
+        prepare: precomputes a number for a query; takes the query, its width, and the address of that number.
+        dot: computes dot products; takes the query, the address of its number, the keys, their stride in
+            bytes, their count, the width, and the address of the products.
+        add_weighted: adds weighted values like `add_weighted_rows`.
+    """
+
+    def decode(call: int, job: AttentionJob, out: int, q: int, k: int, v: int, mask: int) -> None:
+        heads, shared = job.heads, job.shared_heads
+        queries, keys = job.queries, job.keys
+        width, values = job.key_width, job.value_width
+        q_strides, k_strides, v_strides, out_strides = job.query, job.key, job.value, job.out
+        causal, zero_row = job.causal, job.zeros
+        k_row, v_row = k_strides.row, v_strides.row
+        out_row = out_strides.row
+        scores = scratch_memory(job.scratch_bytes)
+        padded_keys = (keys + LANES - 1) // LANES * LANES
+        statistics = scores + 4 * padded_keys * shared * queries
+        kept = statistics + 8
+        groups = heads // shared
+        units = job.batch * groups
+        for unit in each_unit(call, units):
+            batch, group = unit // groups, unit % groups
+            key, value = _head(k, k_strides, batch, group), _head(v, v_strides, batch, group)
+            for line in range(shared * queries):
+                prepare(_query(q, q_strides, batch, group * shared, line, queries), width, kept + 4 * line)
+            for first in range(0, keys, KEY_BLOCK):
+                some = min(KEY_BLOCK, keys - first)
+                for line in range(shared * queries):
+                    source = _query(q, q_strides, batch, group * shared, line, queries)
+                    place = scores + 4 * (padded_keys * line + first)
+                    dot(source, kept + 4 * line, key + first * k_row, k_row, some, width, place)
+            for line in range(shared * queries):
+                head, row = group * shared + line // queries, line % queries
+                place, adding = scores + 4 * padded_keys * line, _mask_row(job, mask, batch, head, row)
+                count = min(keys, row + 1) if causal != 0 else keys
+                softmax_terms(place, adding, count, place, statistics, _factor(job, head))
+                scale_row(place, count, np.float32(1) / load_f32(statistics, 0))
+                zero_tail(place, count, keys, zero_row)
+                zero_tail(_head(out, out_strides, batch, head) + row * out_row, 0, values, zero_row)
+            for first in range(0, keys, KEY_BLOCK):
+                some = min(KEY_BLOCK, keys - first)
+                for line in range(shared * queries):
+                    target = _query(out, out_strides, batch, group * shared, line, queries)
+                    place = scores + 4 * (padded_keys * line + first)
+                    add_weighted(place, value + first * v_row, v_row, some, values, target)
+
+    return Task(decode, name)
+
+
+@device
+def _query(base: int, strides: Strides, batch: int, head: int, line: int, queries: int) -> int:
+    """Return the address of a query row of one of the adjacent heads that share keys."""
+    place: int = _head(base, strides, batch, head + line // queries)
+    place += line % queries * strides.row
+    return place
+
+
+@device
+def _keep_nothing(query: int, width: int, place: int) -> None:
+    """Precompute nothing: products with f32 rows need only the query."""
+
+
+@device
+def _dot(query: int, kept: int, keys: int, stride: int, count: int, width: int, out: int) -> None:
+    dot_rows(query, keys, stride, count, width, out)
+
+
+@device
+def _count(count: int) -> int:
+    return count
+
+
+@device
+def _pack_keys(x: int, stride: int, rows: int, width: int, out: int, spare: int) -> None:
+    pack_transposed(x, stride, rows, width, out)
+
+
+@device
+def _pack_values(x: int, stride: int, rows: int, width: int, out: int, spare: int, zeros: int) -> None:
+    pack_rows(x, stride, rows, width, out)
+
+
+@device
+def _as_it_is(row: int, count: int, out: int) -> int:
+    return row
+
+
+BLOCKED = blocked_task("_blocked", _count, multiply_panels, _pack_keys, _pack_values, _as_it_is)
+DECODE = decode_task("_decode", _keep_nothing, _dot, add_weighted_rows)
+
+
+@device
+def _bf16_panel(  # noqa: PLR0913 (values in registers)
+    vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
+    stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float,
+) -> None:  # fmt: skip
+    """Multiply rows by a panel; the result is f32."""
+    bf16_panel(
+        vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low,
+        high, 0, 0,
+    )  # fmt: skip
+
+
+@device
+def _words(count: int) -> int:
+    return (count + 1) // 2
+
+
+@device
+def _round(row: int, count: int, out: int) -> int:
+    """Round a row to bf16, possibly in place; an odd length is padded with a zero."""
+    round_row(row, count, out, 2 * _words(count))
+    return out
+
+
+@device
+def _pack_bf16_keys(x: int, stride: int, rows: int, width: int, out: int, spare: int) -> None:
+    """Pack keys as the columns of panels; a column is the words of a rounded row."""
+    words = _words(width)
+    for row in range(rows):
+        _round(x + row * stride, width, spare + 4 * words * row)
+    pack_transposed(spare, 4 * words, rows, words, out)
+
+
+@device
+def _pack_bf16_values(x: int, stride: int, rows: int, width: int, out: int, spare: int, zeros: int) -> None:
+    """Pack values as panel rows; the words of a row hold two rows of values."""
+    done, second_spare = 0, spare + 4 * WIDE * LANES
+    while done < width:
+        vectors, columns = next_panel(width - done)
+        for row in range(0, rows, 2):
+            first = x + row * stride + 4 * done
+            second = first + stride if row + 1 < rows else zeros
+            if columns < vectors * LANES:  # vectors would reach beyond the row
+                copy_row(first, columns, spare)
+                copy_row(second, columns, second_spare)
+                first, second = spare, second_spare
+            pair_rows(out, first, second, vectors * LANES)
+            out += 4 * LANES * vectors
+        done += columns
+
+
+BLOCKED_BF16 = blocked_task(
+    "_blocked_bf16", _words, panels_product(_bf16_panel), _pack_bf16_keys, _pack_bf16_values, _round
+)  # fmt: skip
+
 
 _I8 = ir.I8
 
@@ -251,8 +578,6 @@ def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
 
 def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayout) -> Kernel:
     """Return the kernel for the precision of the current compilation."""
-    from .sdpa import followed  # most matrix products are not those of attention
-
     attend, name = followed()
     run = _AttentionKernel(factor, added, given, layout, attend)
     return Kernel(run, name=name, replay=replayed())

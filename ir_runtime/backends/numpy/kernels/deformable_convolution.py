@@ -11,12 +11,11 @@ from ...._util import deadline
 from ....ir.tensor import Array, Value
 from ....ops.convolution import DeformableConvolution1, DeformableConvolution8, DeformableConvolutionBase
 from ... import KernelTemplate
-from ...common.deformed_windows import filters_of
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import channels_first, channels_last
-from ...common.window_fit import WindowFit, window_fit
+from ...common.windows import WindowFit, filters_of, window_fit
 from .._backend import backend
-from ..math.gemm import is_finite, own_matrix
+from ._gemm import is_finite, own_matrix
 
 __all__: list[str] = []
 

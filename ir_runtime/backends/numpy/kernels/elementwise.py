@@ -1,4 +1,7 @@
-"""Element-wise binary operations and activations, and post-ops applied in place to whole results of any layout."""
+"""Element-wise binary operations and activations, and post-ops applied in place to whole results of any layout.
+
+Conversions are those that NumPy does as specified: to f32 and f64, and between integers.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
 from ...._util.arrays import DType
+from ....ir.element import ElementType
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops import Op
@@ -18,6 +23,7 @@ from ....ops.activation import PReLU, ReLU, known_slopes
 from ....ops.arithmetic import Divide, Maximum, Minimum
 from ....ops.elementwise import Binary
 from ....ops.quantization import FakeQuantize
+from ....ops.type import Convert
 from ... import Kernel, KernelTemplate
 from ...common.activations import ACTIVATIONS, UFUNCS, Activation, activation_of, broadcast_binary
 from ...common.epilogue import BINARY_UFUNCS, MINMAX_UFUNCS, binary_ufunc
@@ -26,9 +32,9 @@ from ...common.layout import flat_view, is_f32, moveaxis, repeat_row
 from ...common.post_op import PostOp, constant_row, match_post_op
 from ...core.kernel import any_lengths
 from .._backend import backend
-from ..math.gemm import is_finite
+from ._gemm import is_finite
 
-__all__ = ["Chain", "apply_activation"]
+__all__ = ["apply_activation", "Chain"]
 
 # Constants are broadcast to the shape of tensors that are no larger: NumPy adds equal shapes in a third of the time.
 SMALL = 1 << 10
@@ -301,3 +307,19 @@ def slopes(op: PReLU, data: Value, slope: Value) -> Kernel | None:
         return np.add(y, np.maximum(x, _ZERO), out=y)
 
     return Kernel.unary(of_small_slopes if ((known > 0) & (known <= 1)).all() else of_any_slopes)
+
+
+_REAL = (ElementType.f16, ElementType.f32, ElementType.f64)
+_INTEGERS = tuple(ElementType.parse(f"{sign}{bits}") for sign in "iu" for bits in (8, 16, 32, 64))
+
+
+@backend.accelerates(Convert)
+def convert(op: Convert, data: Value) -> Kernel | None:
+    """Return a single NumPy call, without the checks of the reference."""
+    source, target = data.element, op.destination_type
+    if source not in (*_REAL, *_INTEGERS, ElementType.boolean):
+        return None
+    whole = target in _INTEGERS and source not in _REAL  # modulo their size
+    if not whole and target not in _REAL[1:]:
+        return None
+    return Kernel.unary(methodcaller("astype", target.dtype, copy=False))

@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Matrix products: of two inputs, and of Einsum where it is one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ import numpy as np
 
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ....ops.matrix import MatMul
+from ....ops.matrix import Einsum, MatMul
 from ... import Kernel, KernelTemplate
+from ...common.einsum import constant_einsum, einsum_product
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32
 from ...core.kernel import Accepts, axis_length
 from .._backend import backend
-from ..math.gemm import gemm, own_matrix
 from ..parallel import multithreaded_blas, thread_count
+from ._gemm import gemm, own_matrix
 from .elementwise import Chain
-
-__all__: list[str] = []
 
 # Numbers of a matrix of which an unpacked copy is kept, and multiplications up to which it is used: packed panels,
 # threads and blocks of rows then take longer to set up than to use.
@@ -131,5 +130,30 @@ def matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
         left = x.swapaxes(-1, -2) if op.transpose_a else x
         right = y.swapaxes(-1, -2) if op.transpose_b else y
         return np.asarray(np.matmul(left, right))
+
+    return Chain(Kernel(compute), 2)
+
+
+@backend.accelerates(Einsum)
+def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
+    """Return a kernel for f32 by one constant matrix, which is packed."""
+    return constant_einsum(backend, op, operands)
+
+
+@backend.accelerates(Einsum)
+def products(op: Einsum, *operands: Value) -> KernelTemplate | None:
+    """Return a kernel for f32 matrices in batches; the axes of inputs and result are put in order by views."""
+    if len(operands) != 2 or not is_f32(*operands) or None in (value.shape.rank for value in operands):
+        return None
+    found = einsum_product(op.equation, tuple(len(value.shape) for value in operands))
+    if found is None:
+        return None
+    product = found
+
+    def compute(a: Array, b: Array) -> Array:
+        left, right = product.ordered(a, b)
+        if not product.fits(left, right):  # lengths of 1 are broadcast
+            return op.evaluate(a, b)
+        return product.result(np.matmul(*product.matrices(left, right)), left, right)
 
     return Chain(Kernel(compute), 2)

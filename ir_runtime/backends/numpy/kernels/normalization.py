@@ -1,21 +1,206 @@
-"""MVN over one axis (layer normalization), block by block of rows."""
+"""MVN, and group and instance normalization, of f32.
+
+MVN over one axis (layer normalization) goes block by block of rows. Group and instance normalization of maps that are
+stored channels last are sums over the columns of rows.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.normalization import MVN
+from ....ops.normalization import MVN, GroupNormalization
 from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.layout import is_f32, moveaxis
+from ...common.layout import channels_first, channels_last, is_f32, moveaxis
 from ...core.kernel import any_lengths
 from .._backend import backend
-from ..math.gemm import for_row_blocks, ones_column
+from ._gemm import for_row_blocks, ones_column
 
-__all__: list[str] = []
+# Numbers of an inner loop: shorter rows are joined until they have as many.
+INNER_LOOP = 1 << 11
+# Joined rows that are added in f32; the sums of such blocks are added in f64.
+BLOCK = 64
+# Numbers of an image for which the reference takes less time.
+FEW_OF_IMAGE = 1 << 13
+
+Reduce: TypeAlias = Callable[[Array], Array]
+"""Takes ``[block, row, column]``, returns the sums of something over the rows of each block."""
+
+
+@backend.accelerates(GroupNormalization)
+def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> KernelTemplate | None:
+    """Return a kernel for f32 of this many channels."""
+    if not is_f32(data, scale, bias) or not data.shape.rank or not data.shape[1].is_static:
+        return None
+    groups, eps, channels = op.num_groups, op.epsilon, data.shape[1].min
+
+    def accepts(x: Array, scale: Array, bias: Array) -> bool:
+        return x.shape[1] == channels and scale.shape == bias.shape == (channels,)
+
+    def compute(x: Array, scale: Array, bias: Array, epilogue: RowEpilogue) -> Array:
+        if x.size <= len(x) * FEW_OF_IMAGE:
+            return _as_rows(op.evaluate(x, scale, bias), epilogue)
+
+        def factors(variances: Array) -> Array:
+            return np.asarray(scale / np.repeat(np.sqrt(variances + eps), len(scale) // groups))
+
+        return _normalized(x, groups, factors, bias, epilogue)
+
+    return RowKernel(compute, 3, 1, accepts=accepts)
+
+
+@backend.accelerates(MVN)
+def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
+    """Return a kernel for f32 over all axes after the channels, with the channels or without them."""
+    rank, found = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or rank < 4 or found is None:
+        return None
+    over = {axis % rank for axis in found}
+    if over not in (set(range(1, rank)), set(range(2, rank))):
+        return None
+    across, inside = 1 in over, op.eps_mode == "inside_sqrt"
+
+    def factors(variances: Array) -> Array:
+        return 1 / (np.sqrt(variances + op.eps) if inside else np.sqrt(variances) + op.eps)
+
+    def compute(x: Array, axes: Array, epilogue: RowEpilogue) -> Array:
+        if x.size <= len(x) * FEW_OF_IMAGE:
+            return _as_rows(op.evaluate(x, axes), epilogue)
+        groups = 1 if across else x.shape[1]
+        return _normalized(x, groups, factors if op.normalize_variance else None, None, epilogue)
+
+    return RowKernel(compute, 2, 1, accepts=any_lengths)
+
+
+def _as_rows(y: Array, epilogue: RowEpilogue) -> Array:
+    """Apply an epilogue to a result of any memory layout."""
+    last = np.ascontiguousarray(channels_last(y))
+    if last.size:
+        epilogue(last.reshape(-1, last.shape[-1]), 0)
+    return channels_first(last)
+
+
+def _normalized(
+    x: Array,
+    groups: int,
+    factors: Callable[[Array], Array] | None,
+    shifts: Array | None,
+    epilogue: RowEpilogue,
+) -> Array:
+    """Normalize groups of channels of each image.
+
+    Args:
+        x: maps ``[N, C, spatial...]``.
+        groups: the number of groups.
+        factors: returns what to multiply by, for each group or channel, given the variance of each group in f64.
+        shifts: what to add to each channel.
+        epilogue: applied to the rows of the result, stored channels last.
+    """
+    source = np.ascontiguousarray(channels_last(x))
+    y = np.empty(source.shape, np.float32)
+    size, channels = math.prod(x.shape[2:]), x.shape[1]
+    flat, out = source.reshape(-1, channels), y.reshape(-1, channels)
+    for first in range(0, len(out), size):
+
+        def of_image(block: Array, at: int, first: int = first) -> None:
+            epilogue(block, first + at)
+
+        rows = slice(first, first + size)
+        _normalize_image(flat[rows], out[rows], groups, factors, shifts, of_image)
+    return channels_first(y)
+
+
+def _normalize_image(
+    rows: Array,
+    out: Array,
+    groups: int,
+    factors: Callable[[Array], Array] | None,
+    shifts: Array | None,
+    epilogue: RowEpilogue,
+) -> None:
+    """Normalize the rows of one image; twice through the cache, after their means."""
+    count, channels = rows.shape
+    each = channels // groups
+    means = _over_groups(_in_blocks(rows, lambda block: _sums(rows[block], _add)), groups, count * each)
+    mean_row = np.repeat(means, each).astype(np.float32)
+
+    def centre(block: slice) -> Array | None:
+        _with_row(np.subtract, rows[block], mean_row, out[block])
+        return None if factors is None else _sums(out[block], _add_squares)
+
+    squares = _in_blocks(rows, centre)
+    factor_row = None
+    if factors is not None:
+        found = factors(_over_groups(squares, groups, count * each))
+        factor_row = np.broadcast_to(np.repeat(found, channels // len(found)), channels).astype(np.float32)
+
+    def complete(block: slice) -> None:
+        part = out[block]
+        if factor_row is not None:
+            _with_row(np.multiply, part, factor_row, part)
+        if shifts is not None:
+            _with_row(np.add, part, shifts, part)
+        epilogue(part, block.start)
+
+    for_row_blocks(complete, count, channels)
+
+
+def _in_blocks(rows: Array, sums: Callable[[slice], Array | None]) -> Array:
+    """Sum the results of ``sums`` over blocks of rows that fit in the cache."""
+    parts: dict[int, Array | None] = {}
+
+    def work(block: slice) -> None:
+        parts[block.start] = sums(block)
+
+    for_row_blocks(work, *rows.shape)
+    found = [parts[start] for start in sorted(parts)]  # in the same order, whichever thread came first
+    return np.asarray(np.sum([part for part in found if part is not None], axis=0))
+
+
+def _over_groups(sums: Array, groups: int, count: int) -> Array:
+    """Return the mean of each group of channels."""
+    return np.asarray(sums.reshape(groups, -1).sum(1) / count)
+
+
+def _joined(rows: Array) -> tuple[Array, Array, int]:
+    """Return contiguous rows as fewer and longer ones, those left over, and how many are joined."""
+    many = max(INNER_LOOP // rows.shape[1], 1)
+    whole = len(rows) // many * many
+    return rows[:whole].reshape(-1, many * rows.shape[1]), rows[whole:], many
+
+
+def _with_row(ufunc: np.ufunc, rows: Array, row: Array, out: Array) -> None:
+    """Apply a binary ufunc to all rows and one row."""
+    long, rest, many = _joined(rows)
+    long_out, rest_out, _ = _joined(out)
+    if len(long):
+        ufunc(long, np.tile(row, many), out=long_out)
+    if len(rest):
+        ufunc(rest, row, out=rest_out)
+
+
+def _sums(rows: Array, reduce: Reduce) -> Array:
+    """Return the f64 sums of something over the rows."""
+    long, rest, _ = _joined(rows)
+    whole = len(long) // BLOCK * BLOCK
+    parts = (long[:whole].reshape(-1, BLOCK, long.shape[1]), long[whole:][None])
+    totals = sum(reduce(part).sum(0, dtype=np.float64) for part in parts if part.size)
+    sums = np.sum(np.reshape(totals, (-1, rows.shape[1])), axis=0) if len(long) else 0.0
+    return np.asarray(sums + reduce(rest[None])[0].astype(np.float64)) if len(rest) else np.asarray(sums)
+
+
+def _add(blocks: Array) -> Array:
+    return np.asarray(np.matmul(ones_column(blocks.shape[1]).T, blocks))[:, 0]
+
+
+def _add_squares(blocks: Array) -> Array:
+    return np.asarray(np.einsum("brc,brc->bc", blocks, blocks))
+
 
 # Numbers for which every call counts.
 FEW = 1 << 10

@@ -17,8 +17,8 @@ from ....ops.window import Pads
 from ... import UNREAD, Kernel
 from ...common.layout import channels_first, channels_last, is_f32, pad_spatial
 from .._backend import backend
-from ..math.gemm import block_count, is_finite, split_range
 from ..parallel import parallel_for, thread_count
+from ._gemm import block_count, is_finite, split_range
 
 __all__: list[str] = []
 # An element of a window takes as long as this many multiplications of a GEMM.

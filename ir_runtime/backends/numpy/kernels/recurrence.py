@@ -20,8 +20,8 @@ from ... import Kernel
 from ...common.layout import is_f32
 from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
-from ..math.gemm import gemm, own_matrix
 from ..parallel import multithreaded_blas
+from ._gemm import gemm, own_matrix
 
 __all__: list[str] = []
 

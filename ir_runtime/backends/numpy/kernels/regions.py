@@ -18,7 +18,7 @@ from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from ...common.pooled_regions import largest_bins, mean_bins
 from .._backend import backend
-from ..math.gemm import is_finite
+from ._gemm import is_finite
 
 __all__: list[str] = []
 

@@ -15,12 +15,17 @@ from ....ir.tensor import Array, Value
 from ....ops.matrix import Einsum, MatMul
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
-from ...common.sdpa import Factor, sdpa_kernel
-from ...patterns.attention import AttentionKernel, HeadsLayout, match_attention
-from ...patterns.grouped_query_attention import match_grouped_queries
+from ...patterns.attention import (
+    AttentionKernel,
+    Factor,
+    HeadsLayout,
+    match_attention,
+    match_grouped_queries,
+    sdpa_kernel,
+)
 from .._backend import backend
-from ..math.gemm import ones_column, split_range
 from ..parallel import parallel_for, thread_count
+from ._gemm import ones_column, split_range
 
 __all__: list[str] = []
 

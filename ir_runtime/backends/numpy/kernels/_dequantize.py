@@ -22,17 +22,17 @@ from ....ir.tensor import Array
 from ...common.layout import INNER_LOOP
 
 __all__ = [
+    "apply_rows",
     "BLOCK_SIZE",
     "DequantizeScratch",
     "Int4Format",
     "Int8Format",
     "LookupFormat",
+    "panel_columns",
+    "quantized_blocks",
     "RowBlocks",
     "Step",
     "StorageFormat",
-    "apply_rows",
-    "panel_columns",
-    "quantized_blocks",
 ]
 
 # The most rows of a block, and columns of a panel: together as many numbers as are dequantized at a time.

@@ -14,15 +14,15 @@ from ...common.epilogue import RowEpilogue
 from ..parallel import parallel_for, thread_count
 
 __all__ = [
-    "EPILOGUE_COST",
     "apply_epilogue",
     "block_count",
+    "EPILOGUE_COST",
     "for_row_blocks",
     "gemm",
+    "is_finite",
+    "ones_column",
     "own_matrix",
     "split_range",
-    "ones_column",
-    "is_finite",
 ]
 
 # The epilogue of an element takes as long as this many multiplications.

@@ -1,1 +1,0 @@
-"""Linear algebra that kernels share: GEMM with packed matrices, windows, quantized matrices."""
