@@ -56,7 +56,7 @@ class _Program(click.Group):
         command: click.Command = getattr(import_module(f".{module}", __name__), module)
         command.context_class = Context
         if ctx.resilient_parsing:  # for a shell that completes a command line
-            from .completing import attach
+            from .completion import attach
 
             attach(name, command)
         return command
@@ -85,7 +85,7 @@ class _Program(click.Group):
         if hasattr(sys.stdout, "reconfigure"):  # names in a model may not fit the terminal's encoding
             sys.stdout.reconfigure(errors="backslashreplace")
         if any(name.endswith("_COMPLETE") for name in os.environ):
-            from .shells import register
+            from .completion import register
 
             register()
         return super().main(*args, **extra)

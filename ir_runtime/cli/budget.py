@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import click
 
+from .._util.child_process import search_path
+from .._util.nearest import did_you_mean
+from ..errors import InputError
 from .helping import GroupedCommand
 from .long import Debugging, debugs
 from .models import as_json, read
@@ -16,6 +27,8 @@ from .terminal import columns
 if TYPE_CHECKING:
     from .._util.records import Record
     from ..debug import Budget
+    from ..debug.budget import Metric
+    from ..ir.tensor import Array
 
 __all__ = ["budget"]
 
@@ -81,9 +94,8 @@ def budget(
 ) -> None:
     """Say which layers of MODEL cost accuracy in a lower precision, and what keeping the worst in f32 gains."""
     from ..debug import budget as compute
-    from .metric import load_metric
 
-    rate = None if metric is None else load_metric(metric)
+    rate = None if metric is None else _load_metric(metric)
     before = None if original is None else read(original, None, limits=debugging.limits)
     with debugging.working_on_sets("computing") as (model, sets):
         inputs = [dict(enumerate(feeds)) for feeds in sets]
@@ -116,3 +128,78 @@ def _fitting(found: Budget) -> str:
     right = ("error", "metric")
     costs = table(title, headings, rows, right=right, least=("operation",), rest="a pipe gets all")
     return f"{costs}\n{found.summary}"
+
+
+_FORM = "--metric FILE.py:FUNCTION, or --metric MODULE:FUNCTION for a module that is installed"
+
+
+def _load_metric(text: str) -> Metric:
+    """Load a function that rates outputs; its exceptions become errors with file and line.
+
+    A file is run only if it is named as a file. Modules are found on the search path of this program without the working
+    directory, so that files there are not run by accident.
+
+    Args:
+        text: ``FILE.py:FUNCTION`` or ``MODULE:FUNCTION``.
+
+    Raises:
+        InputError: if there is no such file, module or function, or it cannot be loaded.
+    """
+    where, colon, name = text.rpartition(":")
+    if not colon or not where or not name:
+        raise InputError(f"{text!r} does not name a function", hint=_FORM)
+    with _explained(text, "cannot be loaded"):
+        module = _file(where) if where.endswith(".py") else _module(where)
+    metric = getattr(module, name, None)
+    if not callable(metric):
+        functions = [each for each, found in vars(module).items() if callable(found)]
+        raise InputError(f"{where} has no function {name!r}", hint=did_you_mean(name, functions) or _FORM)
+    return _called(text, metric)
+
+
+def _called(text: str, metric: Callable[..., float]) -> Metric:
+    def rate(outputs: list[dict[str, Array]]) -> float:
+        with _explained(text, "failed"):
+            return metric(outputs)
+
+    return rate
+
+
+@contextmanager
+def _explained(text: str, what: str) -> Iterator[None]:
+    """Turn exceptions of the user's code into errors with file and line."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except (Exception, SystemExit) as problem:
+        frames = [each for each in traceback.extract_tb(problem.__traceback__) if each.filename != __file__]
+        place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+        raise InputError(f"--metric {text} {what}: {type(problem).__name__}: {problem}{place}") from None
+
+
+def _file(path: str) -> ModuleType:
+    if not os.path.isfile(path):
+        raise InputError(f"{path!r} is not a file", hint=_FORM)
+    spec = spec_from_file_location("ir_runtime_metric", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _module(name: str) -> ModuleType:
+    before = sys.path
+    sys.path = search_path()
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not name.startswith(problem.name):
+            raise
+        file = Path(*name.split(".")).with_suffix(".py")
+        here = f"./{file.as_posix()}"
+        hint = f"--metric {here}:FUNCTION runs the file in the working directory" if file.is_file() else _FORM
+        raise InputError(f"unknown module {name!r}", hint=hint) from None
+    finally:
+        sys.path = before

@@ -5,21 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._util.escaping import visible
+from ..dask.datasets import Dataset
+from ..dask.model_source import ModelSource
+from ..ir.tensor import Array
+from ..openvino.model import Model
 from .exits import Exit
+from .pictures import SUFFIXES, ImageOptions, Pictures, picture_files
 from .render import Record, plural, result
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..dask.datasets import Dataset
     from ..dask.job import Job, Summary
     from ..dask.manifest import Manifest
-    from ..dask.model_source import ModelSource
-    from ..openvino.model import Model
     from .streaming import Streaming
 
 __all__ = ["run_streaming"]
@@ -139,13 +142,12 @@ def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str
     from ..dask.datasets import open_dataset
     from ..errors import InputError
     from .feeding import assigned, split_input
-    from .image_options import image_options_given
-    from .image_rows import open_images
+    from .options import image_options_given
 
     options = image_options_given()
     paths = assigned(net.inputs, ((*split_input(text), False) for text in files), str)
     datasets = {
-        port.label: open_images(paths[port], port.label, source, options)
+        port.label: _open_images(paths[port], port.label, source, options)
         or open_dataset(paths[port], port.label)
         for port in net.inputs
         if port in paths
@@ -245,3 +247,46 @@ def _tell(model: str, job: Job, manifest: Manifest, summary: Summary, output: st
         show(f"{row_range(start, stop)} failed: {visible(message)}", err=True)
     if failed:
         raise SystemExit(Exit.FAILED)
+
+
+@dataclass(frozen=True)
+class _Images(Dataset):
+    files: tuple[Path, ...]
+    model: ModelSource
+    label: str
+    options: ImageOptions
+
+    def read(self, start: int, stop: int) -> Array:
+        return _rows(self.path, self.files[start:stop], self.model, self.label, self.options)
+
+
+def _open_images(path: str, label: str, model: ModelSource, options: ImageOptions) -> Dataset | None:
+    """Return the data set of a folder or pattern of images; ``None`` if it is something else.
+
+    Args:
+        path: the folder or pattern.
+        label: the name of the input.
+        model: whose input it is.
+        options: how images become inputs.
+
+    Raises:
+        InputError: if the first image cannot be read, or does not fit the input.
+    """
+    place = Path(path)
+    if place.is_dir() and not any(file.suffix.lower() in SUFFIXES for file in place.iterdir()):
+        return None
+    files = tuple(file.absolute() for file in picture_files(path) or ())
+    if not files:
+        return None
+    first = _rows(path, files[:1], model, label, options)
+    return _Images(path, (len(files), *first.shape[1:]), first.dtype, files, model, label, options)
+
+
+def _rows(path: str, files: tuple[Path, ...], model: ModelSource, label: str, options: ImageOptions) -> Array:
+    net = _model(model)
+    return Pictures(path, files).laid_out(net, net.input(label), options)[0]
+
+
+@lru_cache(maxsize=4)
+def _model(source: ModelSource) -> Model:
+    return source.read()

@@ -12,8 +12,8 @@ from .._util.escaping import one_line, shown
 from .._util.text import prefixed
 from ..ir.formula import Formula
 from .helping import GroupedCommand
-from .limited import limited
 from .models import as_json, note_missing, read, selects, weights
+from .options import limited
 from .render import concluded, plain, plural, result, table
 from .shaping import hinting_at_shapes, shaped, shapes_of
 from .terminal import show

@@ -8,8 +8,8 @@ import click
 
 from .exits import Exit
 from .helping import GroupedCommand
-from .limited import limited
 from .models import as_json, read
+from .options import limited
 from .render import plural, result, table
 from .terminal import columns
 

@@ -8,8 +8,8 @@ import click
 
 from .._util.escaping import visible
 from .helping import GroupedCommand
-from .limited import limited
 from .models import read, selects, weights
+from .options import limited
 from .render import Record, dump
 from .terminal import show
 

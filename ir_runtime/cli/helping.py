@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import click
 
 __all__ = [
+    "Command",
     "Context",
     "GroupedCommand",
     "SectionOption",
@@ -144,3 +145,6 @@ def unknown_option(problem: click.NoSuchOption) -> str:
     begun = sorted(option for option in options if option.startswith(name) and name != "--")
     near = suggestion(begun[0], before="; ") if begun else did_you_mean(name, options, before="; ")
     return f"no such option {name!r}{near}"
+
+
+Command: TypeAlias = Callable[..., object]

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import quoted, shown, visible
-from .compiling import show_after, show_fusions
 from .helping import GroupedCommand
-from .limited import limited
 from .models import as_json, port_record, read, selects, weights
+from .options import limited
 from .render import Record, concluded, plain, plural, result, table
 from .terminal import show
 
 if TYPE_CHECKING:
+    from ..compiler.fusion_report import FusionReport
+    from ..ir.graph import Layer
     from ..limits import Limits
     from ..openvino.model import Model
     from ..openvino.node import Node, Output
@@ -63,9 +64,9 @@ def inspect(
         raise click.UsageError("--backend needs --fusion or --print-after")
     net = read(model, weights, example, values, checked=bool(fusion or after), limits=limits)
     if after:
-        show_after(net, after, backend, as_json)
+        _show_after(net, after, backend, as_json)
     elif fusion:
-        show_fusions(net, backend, as_json)
+        _show_fusions(net, backend, as_json)
     else:
         record = _record(model, net)
         result(as_json, lambda: record, lambda: _text(record))
@@ -251,3 +252,78 @@ def _remark(record: Record) -> None:
         show(f"not supported: {names}, in {layers}", err=True)
     if record["errors"]:
         show(f"the model has {plural(record['errors'], 'error')}; ir-runtime validate shows them", err=True)
+
+
+def _show_after(model: Model, name: str, backend: str | None, as_json: bool) -> None:
+    """Print the text of a model after a pass."""
+    from ..openvino.compiling import program_after
+
+    text = program_after(model, name, backend)
+    result(as_json, lambda: {"pass": name, "program": text.splitlines()}, lambda: text, pager=True)
+
+
+def _show_fusions(model: Model, backend: str | None, as_json: bool) -> None:
+    """Print which layers were fused, and which were not, with the reason."""
+    from ..openvino.compiling import fusions_of
+
+    report = fusions_of(model, backend)
+    result(as_json, lambda: _fusion_record(report), lambda: _fusion_text(report))
+
+
+def _fusion_record(report: FusionReport) -> Record:
+    return {
+        "fused": [
+            {"layers": [_layer(layer) for layer in group.layers], "pattern": group.pattern or None}
+            for group in report.fused
+        ],
+        "unfused": [
+            {
+                **_layer(group.layer),
+                "producer": None if group.producer is None else group.producer.name,
+                "reason": group.reason,
+            }
+            for group in report.unfused
+        ],
+        "single": report.single,
+    }
+
+
+def _layer(layer: Layer) -> dict[str, str]:
+    return {"layer": layer.name, "operation": layer.where.operation}
+
+
+def _fusion_text(report: FusionReport) -> str:
+    rows = [
+        [
+            group.layers[0].name,
+            " + ".join(_operation_of_layer(layer) for layer in group.layers),
+            group.pattern,
+        ]
+        for group in report.fused
+    ]
+    header = ["first layer", "layers of one kernel", "pattern"]
+    details = [table("Fused", header, rows, sentences=header[1:2], least=header[2:])] if rows else []
+    rows = [
+        [
+            group.layer.name,
+            _operation_of_layer(group.layer),
+            ""
+            if group.producer is None
+            else f"{shown(group.producer.name)} ({_operation_of_layer(group.producer)})",
+            group.reason,
+        ]
+        for group in report.unfused
+    ]
+    if rows:
+        header = ["layer", "operation", "reads", "not fused, because"]
+        details.append(table("Not fused", header, rows, sentences=header[3:], least=("operation", "reads")))
+    inside = sum(len(group.layers) for group in report.fused)
+    conclusion = (
+        f"{plural(len(report.fused), 'kernel')} for {plural(inside, 'layer')}, "
+        f"and {plural(report.single, 'kernel')} for one layer each"
+    )
+    return "\n\n".join([*details, conclusion])
+
+
+def _operation_of_layer(layer: Layer) -> str:
+    return shown(layer.where.operation)

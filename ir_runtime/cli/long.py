@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from .command_types import Command
 from .exits import Exit, explain
-from .fed import Feeding, fed
-from .limited import limited
+from .helping import Command
 from .models import read, weights
+from .options import Feeding, fed, limited
 from .progress import Bar, bar
 from .render import failure, result
 from .terminal import show

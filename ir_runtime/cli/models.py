@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 import click
 
 from .._util.escaping import visible
-from .command_types import Command
+from .helping import Command
 from .render import failure, finding, rest
 from .terminal import show
 

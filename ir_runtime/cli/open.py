@@ -12,8 +12,8 @@ import click
 from .._util.escaping import visible
 from .exits import Exit
 from .helping import GroupedCommand
-from .limited import limited
 from .models import read, weights
+from .options import limited
 from .terminal import show
 
 if TYPE_CHECKING:

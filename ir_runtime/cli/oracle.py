@@ -15,7 +15,7 @@ from .render import number, plural, result, table
 from .terminal import show
 
 if TYPE_CHECKING:
-    from .summary import Summary
+    from .outputs import Summary
 
 __all__ = ["oracle"]
 
@@ -40,8 +40,7 @@ def oracle(debugging: Debugging, output: str | None, layers: Sequence[str], type
     """Compute MODEL in f64: numbers that it has in f32, f16 or bf16 are never rounded to these."""
     from ..debug import oracle as compute
     from ..ir.element import ElementType
-    from .saving import STDOUT, check_count, check_target, save
-    from .summary import summarize
+    from .outputs import STDOUT, check_count, check_target, save, summarize
 
     target = None if output is None else check_target(output)
     if target == STDOUT and debugging.as_json:

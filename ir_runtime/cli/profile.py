@@ -10,14 +10,12 @@ import click
 
 from .._util.escaping import json_text, visible
 from .cost import short
-from .fed import data_options
 from .helping import GroupedCommand
-from .limited import limited
 from .models import as_json, count_option, read, weights
+from .options import data_options, limit_threads, limited
 from .render import concluded, result, table
 from .shaping import reshape
 from .terminal import show
-from .threads import limit_threads
 
 if TYPE_CHECKING:
     from ..bench.chrome import Trace

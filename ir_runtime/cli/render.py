@@ -1,15 +1,17 @@
-"""Text for people, JSON for programs."""
+"""Text for people, with tables that fit the terminal; JSON for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+import os
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
 from .._util.escaping import json_text, shown, visible
 from .._util.records import Json, encodable
-from .._util.text import display_width
+from .._util.widths import display_width, shortened
 from .terminal import columns, is_on_one_screen, show
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ __all__ = [
     "dump",
     "failure",
     "finding",
+    "fitted",
     "number",
     "plain",
     "plural",
@@ -102,8 +105,6 @@ def table(
     if width is None:
         heading, lines = _align(header, cells, right)
     else:
-        from .fitting import fitted
-
         heading, lines, dropped = fitted(header, cells, right, sentences, width, least)
     if heading:
         lines.insert(0, click.style(heading, dim=True))
@@ -180,3 +181,235 @@ def shape_record(shape: PartialShape) -> list[int | str] | None:
     if shape.rank is None:
         return None
     return [dim.min if dim.is_static else str(dim) for dim in shape]
+
+
+# Columns between two columns of a table, and before the first.
+_GAP = 2
+
+
+class _Floors(NamedTuple):
+    """The least widths of columns."""
+
+    name: int
+    sentence: int
+
+
+# Words of a sentence that are no longer than this are not broken.
+_WORD = 28
+_COMFORTABLE = _Floors(16, 24)
+_TIGHT = _Floors(12, 12)
+
+
+class _Fitted(NamedTuple):
+    """A table that fits a terminal."""
+
+    heading: str
+    """The names of the columns; empty if each row is a block of lines."""
+    lines: list[str]
+    dropped: Sequence[str] = ()
+    """The columns that found no room."""
+
+
+class _Grid(NamedTuple):
+    """The cells of a table, and the kinds of its columns."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Collection[str]
+    sentences: Collection[str]
+
+    def without(self, dropped: Collection[str]) -> _Grid:
+        """Return the grid without some columns."""
+        kept = [index for index, name in enumerate(self.header) if name not in dropped]
+        rows = [[row[index] for index in kept] for row in self.rows]
+        return self._replace(header=[self.header[index] for index in kept], rows=rows)
+
+
+def fitted(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Collection[str],
+    sentences: Collection[str],
+    columns: int,
+    least: Sequence[str] = (),
+) -> _Fitted:
+    """Fit the header and rows of a table to a terminal.
+
+    Long names lose their middle, and the scopes that they share where they would not differ any more; sentences are
+    wrapped, and numbers stay whole. Where that does not fit, columns of ``least`` are dropped, one after the
+    other; then names and sentences get less room; and at last each row becomes a block of lines with all its cells.
+
+    Args:
+        header: the names of the columns.
+        rows: the cells.
+        right: the names of columns of numbers, which are aligned to the right.
+        sentences: the names of columns whose cells may be broken between words.
+        columns: the width of the terminal.
+        least: the columns that matter least, the least first.
+    """
+    empty = {
+        name for name, *cells in zip(header[1:], *(row[1:] for row in rows), strict=True) if not any(cells)
+    }
+    whole = _Grid(header, rows, right, sentences).without(empty if rows else ())
+    optional = [name for name in least if name in whole.header]
+    tries = [(_COMFORTABLE, optional[:count]) for count in range(len(optional) + 1)]
+    for floors, dropped in (*tries, (_TIGHT, optional)):
+        if (lines := _fit(whole.without(dropped), floors, columns)) is not None:
+            return _Fitted(lines[0], lines[1:], dropped)
+    return _Fitted("", _blocks(whole, columns))
+
+
+def _fit(grid: _Grid, floors: _Floors, columns: int) -> list[str] | None:
+    """Return the lines of a table, the header first; ``None`` if it does not fit."""
+    header, rows, right, sentences = grid
+    natural = [max(map(display_width, column)) for column in zip(header, *rows, strict=True)]
+    least = [
+        _least_width(name, cells, width, right, sentences, floors)
+        for name, width, *cells in zip(header, natural, *rows, strict=True)
+    ]
+    widths = _narrow(natural, least, columns - _GAP * len(natural))
+    names = [index for index, name in enumerate(header) if name not in right and name not in sentences]
+    short = None if widths is None else _shorten(rows, names, widths)
+    return None if widths is None or short is None else _render(header, short, right, sentences, widths)
+
+
+def _least_width(
+    name: str,
+    cells: Sequence[str],
+    natural: int,
+    right: Collection[str],
+    sentences: Collection[str],
+    floors: _Floors,
+) -> int:
+    """Return how narrow a column may become: numbers stay whole, and so do words that are not too long."""
+    if name in right:
+        return natural
+    if name not in sentences:
+        return min(natural, floors.name)
+    words = (display_width(word) for cell in (name, *cells) for word in cell.split())
+    longest = max((width for width in words if width <= _WORD), default=0)
+    return min(natural, max(floors.sentence, longest))
+
+
+def _blocks(grid: _Grid, columns: int) -> list[str]:
+    """Return a block of lines for each row, headed by its first cell that is no number."""
+    header, rows, right, sentences = grid
+    head = next((i for i, name in enumerate(header) if name not in right), 0)
+    titles = _titles([row[head] for row in rows], columns - _GAP, header[head] in sentences)
+    blocks = (_block(header, row, head, columns, sentences) for row in rows)
+    return [line for title, block in zip(titles, blocks, strict=True) for line in (*title, *block)]
+
+
+def _narrow(natural: Sequence[int], floors: Sequence[int], room: int) -> list[int] | None:
+    """Narrow the widest columns until all fit; ``None`` if they cannot."""
+    widths = list(natural)
+    while sum(widths) > room:
+        left = [index for index, width in enumerate(widths) if width > floors[index]]
+        if not left:
+            return None
+        widths[max(left, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _shorten(
+    rows: Sequence[Sequence[str]], names: Sequence[int], widths: Sequence[int]
+) -> list[list[str]] | None:
+    """Shorten the cells of columns of names; ``None`` if different names would look the same."""
+    shortened_rows = [list(row) for row in rows]
+    for index in names:
+        cells = [row[index] for row in rows]
+        ways = (cells, _without_scopes(cells, widths[index]), _without_prefix(cells, widths[index]))
+        short = next((each for way in ways if _differ(cells, each := _truncate(way, widths[index]))), None)
+        if short is None:
+            return None
+        for row, cell in zip(shortened_rows, short, strict=True):
+            row[index] = cell
+    return shortened_rows
+
+
+def _truncate(cells: Sequence[str], width: int) -> list[str]:
+    return [shortened(cell, width) for cell in cells]
+
+
+def _differ(cells: Sequence[str], short: Sequence[str]) -> bool:
+    return len(set(zip(cells, short, strict=True))) == len(set(short))
+
+
+def _without_scopes(cells: Sequence[str], width: int) -> list[str]:
+    """Remove the scopes common to all long names."""
+    prefix = _common_prefix(cells, width)
+    return _without(prefix[: max(prefix.rfind("."), prefix.rfind("/")) + 1], cells, width)
+
+
+def _without_prefix(cells: Sequence[str], width: int) -> list[str]:
+    """Remove the prefix common to all long names."""
+    return _without(_common_prefix(cells, width), cells, width)
+
+
+def _common_prefix(cells: Sequence[str], width: int) -> str:
+    return os.path.commonprefix([cell for cell in cells if display_width(cell) > width])  # noqa: RUF071  not paths
+
+
+def _without(prefix: str, cells: Sequence[str], width: int) -> list[str]:
+    return [f"…{cell[len(prefix) :]}" if prefix and display_width(cell) > width else cell for cell in cells]
+
+
+def _render(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Collection[str],
+    sentences: Collection[str],
+    widths: Sequence[int],
+) -> list[str]:
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, show_header=False, padding=(0, 0, 0, _GAP))
+    for name, width in zip(header, widths, strict=True):
+        is_sentence = name in sentences
+        grid.add_column(
+            width=width,
+            justify="right" if name in right else "left",
+            no_wrap=not is_sentence,
+            overflow="fold" if is_sentence else "ellipsis",
+        )
+    for row in (header, *rows):
+        grid.add_row(*map(Text, row))
+    console = Console(
+        file=StringIO(), width=sum(widths) + _GAP * len(widths), color_system=None, legacy_windows=False
+    )
+    with console.capture() as captured:
+        console.print(grid)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def _titles(cells: Sequence[str], width: int, is_sentence: bool) -> list[list[str]]:
+    """Return the titles of blocks: shortened names if they stay distinct, or else whole names."""
+    ways = (cells, _without_scopes(cells, width), _without_prefix(cells, width))
+    for way in () if is_sentence else ways:
+        if _differ(cells, short := _truncate(way, width)):
+            return [[f"  {cell}"] for cell in short]
+    return [[f"  {line}" for line in textwrap.wrap(cell, width) or [cell]] for cell in cells]
+
+
+def _block(
+    header: Sequence[str], row: Sequence[str], head: int, columns: int, sentences: Collection[str]
+) -> Iterator[str]:
+    """Yield the lines of one row below the cell that names it: the others with the names of their columns."""
+    line = ""
+    for index, (name, cell) in enumerate(zip(header, row, strict=True)):
+        if not cell or index == head:
+            continue
+        item = f"{name} {cell}".strip()
+        if line and display_width(line) + _GAP + display_width(item) > columns - 4:
+            yield f"    {line}"
+            line = ""
+        parts = textwrap.wrap(item, columns - 4, break_long_words=name in sentences, break_on_hyphens=False)
+        *full, item = parts or [item]
+        yield from (f"    {shortened(each, columns - 4)}" for each in full)
+        line = f"{line}  {item}" if line else shortened(item, columns - 4)
+    if line:
+        yield f"    {line}"

@@ -10,10 +10,9 @@ import click
 
 from .._util.escaping import visible
 from .exits import Exit
-from .fed import data_options, feeds_of
 from .helping import GroupedCommand
-from .limited import limited, parse_size
 from .models import read, weights
+from .options import data_options, feeds_of, limited, parse_size
 from .render import plain
 from .shaping import reshape
 from .terminal import show

@@ -11,11 +11,9 @@ import click
 
 from .._util.escaping import shown, unique, visible
 from .exits import Exit
-from .fed import data_options
 from .helping import GroupedCommand
-from .limited import limited
 from .models import as_json, read, selects, strictly, weights
-from .precision import PRECISION
+from .options import PRECISION, data_options, limited
 from .render import Record, concluded, number, plural, result, table
 from .shaping import reshape
 from .streaming import Streaming, check_by_rows, is_store, streams
@@ -30,8 +28,7 @@ if TYPE_CHECKING:
     from ..openvino.model import Model
     from ..openvino.node import Output
     from .feeding import Feed
-    from .nan_check import NanCheck
-    from .summary import Summary
+    from .outputs import NanCheck, Summary
 
 __all__ = ["run"]
 
@@ -102,7 +99,7 @@ def run(
     """Run MODEL, an .xml or a page of the specification, and show its outputs."""
     from ..openvino.core import compile_model
     from .feeding import collect
-    from .labels import labels_of
+    from .outputs import labels_of
 
     by_rows = streaming.is_asked or is_store(output, files)
     if by_rows:
@@ -156,7 +153,7 @@ def _has_nan(feed: Feed) -> bool:
 
 
 def _target(output: str, as_json: bool) -> Path:
-    from .saving import STDOUT, check_target
+    from .outputs import STDOUT, check_target
 
     target = check_target(output)
     if as_json and target == STDOUT:
@@ -165,7 +162,7 @@ def _target(output: str, as_json: bool) -> Path:
 
 
 def _nan_check() -> NanCheck:
-    from .nan_check import NanCheck
+    from .outputs import NanCheck
 
     return NanCheck()
 
@@ -182,7 +179,7 @@ class _Tensor:
     def record(self) -> Record:
         record = {"name": self.name, **self.summary.record(), "file": self.file}
         if self.labels and record["top"]:
-            from .labels import label
+            from .outputs import label
 
             record["top"] = [
                 {**entry, "label": label(self.labels, entry["index"])} for entry in record["top"]
@@ -198,9 +195,8 @@ def _results(
     check: NanCheck | None,
 ) -> list[_Tensor]:
     from .feeding import tracing_shapes
+    from .outputs import check_count, summarize
     from .progress import progress
-    from .saving import check_count
-    from .summary import summarize
 
     own = len(net.outputs)
     ports = compiled.outputs
@@ -222,7 +218,7 @@ def _layer_name(port: Output) -> str:
 
 
 def _save_tensors(tensors: Sequence[_Tensor], target: Path) -> list[_Tensor]:
-    from .saving import save
+    from .outputs import save
 
     files = save(target, {tensor.name: tensor.array for tensor in tensors})
     where = "stdout" if str(target) == "-" else visible(str(target))
@@ -280,7 +276,7 @@ def _row(name: str, summary: Summary, odd: Sequence[str]) -> list[str]:
 
 
 def _top(tensor: _Tensor) -> str:
-    from .labels import label
+    from .outputs import label
 
     rows = [[str(index), number(value)] for index, value in tensor.summary.top or ()]
     header = ["index", "value"]
@@ -292,7 +288,7 @@ def _top(tensor: _Tensor) -> str:
 
 def _best(tensor: _Tensor) -> Iterator[str]:
     """Yield a table of the best class of each row of a batch, if classes have names."""
-    from .labels import best_rows, label
+    from .outputs import best_rows, label
 
     if not tensor.labels or not (found := best_rows(tensor.array)):
         return

@@ -13,8 +13,8 @@ from .._util.escaping import shown, visible
 from .._util.text import shortened
 from .exits import Exit
 from .helping import GroupedCommand
-from .limited import limited
 from .models import as_json, note_missing, read, selects, weights
+from .options import limited
 from .progress import status
 from .render import Record, concluded, finding, plural, result, table
 from .shaping import shaped, shapes_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .command_types import Command
+from .helping import Command
 
 if TYPE_CHECKING:
     from ..ir.shape import PartialShape

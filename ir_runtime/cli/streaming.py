@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .command_types import Command
-from .helping import SectionOption
+from .helping import Command, SectionOption
 from .models import count_option
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""``ir-runtime validate``: find errors in models."""
+"""``ir-runtime validate``: find errors in models; show them as text, JSON, a SARIF log or GitHub annotations."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
 
 import click
 
+from .._util.escaping import github_data, github_property, sarif_text
+from .._version import __version__
 from .exits import Exit
 from .helping import GroupedCommand
-from .limited import limited
 from .models import count_option, weights
+from .options import limited
 from .progress import Bar, bar
 from .render import Record, dump, finding, plural, rest, result
 from .shaping import shaped, shapes_of
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..diagnostics import Diagnostics
+    from ..diagnostics import Diagnostic, Diagnostics, Location, More
     from ..ir.shape import PartialShape
     from ..limits import Limits
 
@@ -209,13 +213,9 @@ def _whole(form: str, reports: Sequence[tuple[str, Diagnostics]]) -> None:
     if form == "json":
         result(True, lambda: {"files": [_record(file, report) for file, report in reports]}, str)
     elif form == "sarif":
-        from .reports.sarif import sarif
-
-        click.echo(dump(sarif(reports)))
+        click.echo(dump(_sarif(reports)))
     elif form == "github":
-        from .reports.github import commands
-
-        for line in commands(reports):
+        for line in _github_commands(reports):
             click.echo(line)
 
 
@@ -230,3 +230,148 @@ def _summary(reports: Sequence[Diagnostics]) -> str:
     errors = sum(report.count(Severity.ERROR) for report in reports)
     warnings = sum(report.count(Severity.WARNING) for report in reports)
     return f"{plural(len(reports), 'file')}, {plural(errors, 'error')}, {plural(warnings, 'warning')}"
+
+
+# Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+_SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def _sarif(reports: Sequence[tuple[str, Diagnostics]]) -> Record:
+    """Return a SARIF log, which code scanning tools read: one run over files with their reports, with a rule for each code that was found.
+
+    Findings beyond the limit are counted in notifications without location.
+    """
+    findings = [finding for _, report in reports for finding in report]
+    codes = sorted({finding.code for finding in findings})
+    notifications = [_sarif_notification(file, more) for file, report in reports for more in report.more]
+    invocation = {"executionSuccessful": True, "toolExecutionNotifications": notifications}
+    return {
+        "$schema": _SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "ir-runtime",
+                        "version": __version__,
+                        "semanticVersion": __version__,
+                        "rules": [_sarif_rule(code) for code in codes],
+                    }
+                },
+                **({"invocations": [invocation]} if notifications else {}),
+                "columnKind": "unicodeCodePoints",
+                "results": [_sarif_result(finding, codes) for finding in findings],
+            }
+        ],
+    }
+
+
+def _sarif_rule(code: str) -> Record:
+    from ..codes import Code
+    from ..explanations import explanation
+
+    page = explanation(code)
+    return {
+        "id": code,
+        "name": Code.of(code).name.title().replace("_", ""),
+        "shortDescription": {"text": Code.of(code).summary},
+        "fullDescription": {"text": page.meaning},
+        "help": {"text": page.text(), "markdown": page.markdown},
+    }
+
+
+def _sarif_notification(file: str, more: More) -> Record:
+    return {
+        "associatedRule": {"id": more.code},
+        "level": str(more.severity),
+        "message": {"text": more.text},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(file)}}}],
+    }
+
+
+def _sarif_result(found: Diagnostic, codes: Sequence[str]) -> Record:
+    result: Record = {
+        "ruleId": found.code,
+        "ruleIndex": codes.index(found.code),
+        "level": str(found.severity),
+        "message": {"text": sarif_text(found.message, *([found.hint] if found.hint else []))},
+    }
+    if found.where is not None and found.where.file:
+        result["locations"] = [_sarif_location(found.where, _sarif_region(found))]
+    if related := [_related_location(number, c.message, c.where) for number, c in enumerate(found.causes)]:
+        result["relatedLocations"] = related
+    return result
+
+
+def _sarif_region(finding: Diagnostic) -> Record:
+    excerpt, line = finding.excerpt, finding.line
+    if excerpt is None:
+        return {"startLine": line} if line else {}
+    region: Record = {"startLine": excerpt.line, "snippet": {"text": excerpt.text}}
+    if excerpt.width:
+        start = excerpt.skipped + excerpt.column
+        region |= {"startColumn": start, "endColumn": start + excerpt.width}
+    return region
+
+
+def _related_location(number: int, message: str, where: Location) -> Record:
+    region = {"startLine": where.line} if where.line else {}
+    return {"id": number, "message": {"text": sarif_text(message)}, **_sarif_location(where, region)}
+
+
+def _sarif_location(where: Location, region: Record) -> Record:
+    location: Record = {"physicalLocation": {"artifactLocation": {"uri": _uri(where.file)}}}
+    if region:
+        location["physicalLocation"]["region"] = region
+    if where.layer is not None:
+        logical = {"name": where.layer, "kind": "element"}
+        location["logicalLocations"] = [{**logical, "fullyQualifiedName": where.layer}]
+    return location
+
+
+def _uri(file: str) -> str:
+    """Return a path as an address: relative to where the command ran, where that is possible."""
+    path = Path(file)
+    if path.is_absolute():
+        return path.as_uri()
+    return quote(path.as_posix())
+
+
+# Source: GitHub's documentation, "Workflow commands for GitHub Actions".
+_GITHUB_LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def _github_commands(reports: Iterable[tuple[str, Diagnostics]]) -> Iterator[str]:
+    """Return a workflow command for each finding, and one for each kind with more findings than are kept."""
+    for file, report in reports:
+        yield from map(_github_finding, report)
+        yield from (_github_more(file, more) for more in report.more)
+
+
+def _github_finding(finding: Diagnostic) -> str:
+    where, place = finding.where, {"title": f"{finding.code}"}
+    if where is not None and where.file:
+        place |= {"file": where.file, **_github_region(finding)}
+    if finding.layer is not None:
+        place["title"] = f"{finding.code}: {finding.layer}"
+    lines = [finding.message, *map(str, finding.causes), *([finding.hint] if finding.hint else [])]
+    return _github_command(finding.severity, place, *lines)
+
+
+def _github_region(finding: Diagnostic) -> dict[str, str]:
+    """Return the line, and the columns where a part of it is marked."""
+    excerpt, line = finding.excerpt, finding.line
+    if excerpt is None or not excerpt.width:
+        return {"line": str(line)} if line else {}
+    start = excerpt.skipped + excerpt.column
+    region = {"line": excerpt.line, "col": start, "endColumn": start + excerpt.width}
+    return {name: str(number) for name, number in region.items()}
+
+
+def _github_more(file: str, more: More) -> str:
+    return _github_command(more.severity, {"title": more.code, "file": file}, more.text)
+
+
+def _github_command(severity: str, place: dict[str, str], *lines: str) -> str:
+    properties = ",".join(f"{key}={github_property(value)}" for key, value in place.items())
+    return f"::{_GITHUB_LEVELS[severity]} {properties}::{github_data(*lines)}"

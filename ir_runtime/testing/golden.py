@@ -14,7 +14,7 @@ import numpy as np
 from .._util.files import making_folders
 from .._util.records import Record
 from .._version import __version__
-from ..cli.saving import save
+from ..cli.outputs import save
 from ..codes import Code
 from ..debug import Comparison, compare
 from ..debug.recorded_side import read_arrays

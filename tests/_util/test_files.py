@@ -26,7 +26,7 @@ from ir_runtime._util.files import (
     write_npy,
     write_raw,
 )
-from ir_runtime.cli.saving import save
+from ir_runtime.cli.outputs import save
 
 posix = pytest.mark.skipif(os.name != "posix", reason="it needs signals that cannot be caught")
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.cli import main
-from ir_runtime.cli.shells import in_bash, split
+from ir_runtime.cli.completion import in_bash, split
 
 Invoke = Callable[[str], Result]
 

@@ -21,7 +21,7 @@ from harness.tiny import passing, write, write_chain
 
 import ir_runtime
 from ir_runtime.cli import main as program
-from ir_runtime.cli.limited import parse_size
+from ir_runtime.cli.options import parse_size
 
 Invoke = Callable[[str], Result]
 

@@ -22,8 +22,7 @@ import ir_runtime
 from ir_runtime.bench import report
 from ir_runtime.bench.start import Start
 from ir_runtime.cli.feeding import collect
-from ir_runtime.cli.picture_files import picture_files
-from ir_runtime.cli.pictures import ImageOptions, Pictures
+from ir_runtime.cli.pictures import ImageOptions, Pictures, picture_files
 from ir_runtime.errors import InputError, IRError
 from ir_runtime.ir.tensor import Array
 

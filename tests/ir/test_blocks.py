@@ -13,7 +13,7 @@ import ir_runtime as ir
 from ir_runtime import opset13 as op
 from ir_runtime._util.deadline import deadline
 from ir_runtime.analysis.random_inputs import random_array
-from ir_runtime.cli.summary import summarize
+from ir_runtime.cli.outputs import summarize
 from ir_runtime.ir import blocks as module
 from ir_runtime.ir.blocks import blocks, by_blocks, filled
 from ir_runtime.ir.element import ElementType

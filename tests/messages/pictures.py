@@ -16,9 +16,8 @@ from harness.refusals import Call
 
 import ir_runtime as ir
 from ir_runtime.cli import main
-from ir_runtime.cli.labels import labels_of
-from ir_runtime.cli.picture_files import picture_files
-from ir_runtime.cli.pictures import ImageOptions, Pictures
+from ir_runtime.cli.outputs import labels_of
+from ir_runtime.cli.pictures import ImageOptions, Pictures, picture_files
 
 FOLDER = "messages"
 

@@ -1,0 +1,306 @@
+"""Options that several commands share: inputs of a run, images as inputs, limits, threads, precision.
+
+Image options are kept in the context of the command, where inputs are read.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from .helping import Command, SectionOption
+from .shaping import reshape, shaped
+
+if TYPE_CHECKING:
+    from ..ir.tensor import Array
+    from ..openvino.model import Model
+    from .pictures import ImageOptions
+
+__all__ = [
+    "PRECISION",
+    "Feeding",
+    "data_options",
+    "fed",
+    "feeds_of",
+    "image_options_given",
+    "input_files",
+    "limit_threads",
+    "limited",
+    "parse_size",
+]
+
+
+@dataclass(frozen=True)
+class Feeding:
+    """Reshapes a model, and returns an array for each input.
+
+    Args:
+        files: the values of ``--input``.
+        shapes: the values of ``--shape``.
+        seed: of random data; ``None`` for no random data.
+    """
+
+    files: Sequence[str]
+    shapes: Sequence[str]
+    seed: int | None
+
+    def __call__(self, model: Model) -> list[Array]:
+        return feeds_of(model, self.files, self.shapes, self.seed)
+
+    def sets(self, model: Model) -> list[list[Array]]:
+        """Return one or several sets of inputs."""
+        from .feeding import collect_sets
+
+        reshape(model, self.shapes)
+        return [
+            [found[port].array for port in model.inputs]
+            for found in collect_sets(model, self.files, self.seed)
+        ]
+
+
+_files = click.option(
+    "-i",
+    "--input",
+    "files",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help=".npy, .npz, image, folder of images; - for stdin.",
+)
+
+
+def input_files(command: Command) -> Command:
+    """Add ``--input`` to a command, and image options except ``--layout``."""
+    return _files(_image_options(command))
+
+
+def data_options(command: Command) -> Command:
+    """Add ``--input``, ``--random``, ``--seed``, ``--shape`` and image options to a command."""
+    random = click.option("--random", is_flag=True, help="Random data for inputs without a file.")
+    seed = click.option(
+        "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="For --random."
+    )
+    return input_files(_image_layout(random(seed(shaped(command)))))
+
+
+def fed(command: Command) -> Command:
+    """Add the `data_options` to a command, which receives a `Feeding`."""
+
+    @functools.wraps(command)
+    def with_feeding(
+        *args: object,
+        files: Sequence[str],
+        random: bool,
+        seed: int,
+        shapes: Sequence[str],
+        **options: object,
+    ) -> object:
+        return command(*args, feeding=Feeding(files, shapes, seed if random else None), **options)
+
+    return data_options(with_feeding)
+
+
+def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: int | None) -> list[Array]:
+    """Reshape a model and return an array for each input; random ones only with a seed."""
+    from .feeding import collect
+
+    reshape(model, shapes)
+    found = collect(model, files, seed)
+    return [found[port].array for port in model.inputs]
+
+
+_KEY = "ir_runtime.images"
+_SECTION = "Images"
+
+
+def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
+    if value is not None and option.name is not None:
+        ctx.meta.setdefault(_KEY, {})[option.name] = value
+
+
+def _numbers(ctx: click.Context, option: click.Parameter, text: str | None) -> None:
+    if text is None:
+        return
+    try:
+        _keep(ctx, option, tuple(float(part) for part in text.split(",")))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not numbers such as 123.7,116.3,103.5") from None
+
+
+def _image_options(command: Command) -> Command:
+    """Add ``--mean``, ``--scale``, ``--resize`` and ``--color`` to a command, for image inputs."""
+    stored_option = partial(
+        click.option, cls=SectionOption, section=_SECTION, expose_value=False, callback=_keep
+    )
+    numbers = partial(
+        click.option,
+        cls=SectionOption,
+        section=_SECTION,
+        expose_value=False,
+        callback=_numbers,
+        metavar="NUMBERS",
+    )
+    for option in (
+        stored_option("--color", type=click.Choice(["rgb", "bgr", "gray"]), help="The order of channels."),
+        stored_option(
+            "--resize",
+            type=click.Choice(["stretch", "letterbox", "crop", "none"]),
+            metavar="HOW",
+            help="stretch, letterbox, crop or none.",
+        ),
+        numbers("--scale", help="Then divide by this: one number or one a channel."),
+        numbers("--mean", help="Subtract this: one number or one a channel."),
+    ):
+        command = option(command)
+    return command
+
+
+def _image_layout(command: Command) -> Command:
+    """Add ``--layout`` to a command."""
+    return click.option(
+        "--layout",
+        cls=SectionOption,
+        section=_SECTION,
+        metavar="LAYOUT",
+        expose_value=False,
+        callback=_keep,
+        help="The axes of the input, such as NCHW.",
+    )(command)
+
+
+def image_options_given() -> ImageOptions:
+    """Return the image options of the running command."""
+    from .pictures import ImageOptions
+
+    ctx = click.get_current_context(silent=True)
+    return ImageOptions(**(ctx.meta.get(_KEY, {}) if ctx else {}))
+
+
+_UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_size(text)
+
+
+def parse_size(text: str) -> int:
+    """Return a number of bytes: ``512M``, ``4G``, ``1.5GiB``, ``65536``.
+
+    Raises:
+        click.BadParameter: if the text is something else.
+    """
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
+    size = int(float(match[1]) * (1 << 10 * _UNITS[match[2]])) if match else 0
+    if size < 1:
+        raise click.BadParameter(f"{text!r} is not a size such as 512M, 4G or 65536")
+    return size
+
+
+def limited(command: Command) -> Command:
+    """Add ``--max-memory`` and ``--timeout`` to a command, which receives ``limits`` and runs on a timer."""
+
+    @click.option(
+        "--max-memory",
+        callback=_size,
+        metavar="SIZE",
+        help="Memory limit of the data of a run: 512M, 4G.",
+    )
+    @click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Time limit; an hour by default.",
+    )
+    @functools.wraps(command)
+    def with_limits(
+        *args: object, max_memory: int | None, timeout: float | None, **options: object
+    ) -> object:
+        from .._util.command_line import start_of_program
+        from .._util.deadline import deadline
+        from ..limits import Limits, within
+        from ..openvino import core  # noqa: F401  what is interrupted while it is imported cannot be used again
+
+        limits = Limits()
+        limits = limits if max_memory is None else replace(limits, memory=max_memory)
+        limits = limits if timeout is None else replace(limits, seconds=timeout)
+        with within(limits), deadline(limits.seconds, start_of_program()), _timer(timeout is not None):
+            return command(*args, limits=limits, **options)
+
+    return with_limits
+
+
+# Seconds by which the timer is late: checks of the time between layers come first, and name the layer.
+_GRACE = 0.1
+# Seconds until it rings again, where code in between took its error for another one, and went on.
+_AGAIN = 1.0
+
+
+@contextmanager
+def _timer(is_asked_for: bool) -> Iterator[None]:
+    """Interrupt the block at the deadline, even within a layer if the system supports it."""
+    from .._util.deadline import current_deadline, deadline_error
+    from ..errors import IRError
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_asked_for or not hasattr(signal, "setitimer") or not is_main:
+        yield
+        return
+
+    rung = False
+
+    def ring(*_: object) -> None:
+        nonlocal rung
+        if time.monotonic() < current_deadline():  # what was found by then is told
+            return
+        rung = True
+        raise deadline_error()
+
+    left = current_deadline() - time.monotonic()
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0) + _GRACE, _AGAIN)
+        yield
+    except (IRError, click.ClickException, click.exceptions.Exit):
+        raise
+    except Exception as reason:
+        if rung:
+            raise deadline_error() from reason  # code in between turned it into another error
+        raise
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def limit_threads(_: click.Context, __: click.Parameter, count: int | None) -> int | None:
+    """Set the number of threads of BLAS, as the callback of an option: before a command imports NumPy.
+
+    BLAS reads the variables once, while NumPy is imported, and processes that are started inherit them. Runs of the
+    backends limit BLAS themselves (`ir_runtime.backends.common.blas`), so where NumPy is imported already, as when a
+    program calls the command line, the property INFERENCE_NUM_THREADS is enough.
+    """
+    if count is not None and "numpy" not in sys.modules:
+        for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+            os.environ[name] = str(count)
+    return count
+
+
+class _Precision(click.Choice[str]):
+    """A type that kernels compute in, also as the ports of files have it (``FP16``)."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name of the type."""
+        return super().convert(value.lower().replace("fp", "f"), param, ctx)
+
+
+PRECISION = _Precision(["f32", "f16", "bf16"], case_sensitive=False)

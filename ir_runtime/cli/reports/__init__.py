@@ -1,1 +1,0 @@
-"""Output formats of findings: SARIF, and GitHub annotations."""
