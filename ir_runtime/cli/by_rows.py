@@ -142,7 +142,7 @@ def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str
     from ..dask.datasets import open_dataset
     from ..errors import InputError
     from .feeding import assigned, split_input
-    from .options import image_options_given
+    from .image_options import image_options_given
 
     options = image_options_given()
     paths = assigned(net.inputs, ((*split_input(text), False) for text in files), str)

@@ -28,7 +28,7 @@ from ..openvino.model import Model
 from ..openvino.names import find_port
 from ..openvino.node import Output
 from ..openvino.random_feeds import random_feeds
-from .options import image_options_given
+from .image_options import image_options_given
 from .pictures import Pictures, picture_files
 from .shaping import FITTING
 from .terminal import show

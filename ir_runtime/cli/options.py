@@ -1,7 +1,4 @@
-"""Options that several commands share: inputs of a run, images as inputs, limits, threads, precision.
-
-Image options are kept in the context of the command, where inputs are read.
-"""
+"""Options that several commands share: inputs of a run, limits, threads, precision."""
 
 from __future__ import annotations
 
@@ -15,18 +12,17 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from .helping import Command, SectionOption
+from .helping import Command
+from .image_options import image_layout, image_options
 from .shaping import reshape, shaped
 
 if TYPE_CHECKING:
     from ..ir.tensor import Array
     from ..openvino.model import Model
-    from .pictures import ImageOptions
 
 __all__ = [
     "PRECISION",
@@ -34,7 +30,6 @@ __all__ = [
     "data_options",
     "fed",
     "feeds_of",
-    "image_options_given",
     "input_files",
     "limit_threads",
     "limited",
@@ -82,7 +77,7 @@ _files = click.option(
 
 def input_files(command: Command) -> Command:
     """Add ``--input`` to a command, and image options except ``--layout``."""
-    return _files(_image_options(command))
+    return _files(image_options(command))
 
 
 def data_options(command: Command) -> Command:
@@ -91,7 +86,7 @@ def data_options(command: Command) -> Command:
     seed = click.option(
         "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="For --random."
     )
-    return input_files(_image_layout(random(seed(shaped(command)))))
+    return input_files(image_layout(random(seed(shaped(command)))))
 
 
 def fed(command: Command) -> Command:
@@ -118,73 +113,6 @@ def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: in
     reshape(model, shapes)
     found = collect(model, files, seed)
     return [found[port].array for port in model.inputs]
-
-
-_KEY = "ir_runtime.images"
-_SECTION = "Images"
-
-
-def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
-    if value is not None and option.name is not None:
-        ctx.meta.setdefault(_KEY, {})[option.name] = value
-
-
-def _numbers(ctx: click.Context, option: click.Parameter, text: str | None) -> None:
-    if text is None:
-        return
-    try:
-        _keep(ctx, option, tuple(float(part) for part in text.split(",")))
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not numbers such as 123.7,116.3,103.5") from None
-
-
-def _image_options(command: Command) -> Command:
-    """Add ``--mean``, ``--scale``, ``--resize`` and ``--color`` to a command, for image inputs."""
-    stored_option = partial(
-        click.option, cls=SectionOption, section=_SECTION, expose_value=False, callback=_keep
-    )
-    numbers = partial(
-        click.option,
-        cls=SectionOption,
-        section=_SECTION,
-        expose_value=False,
-        callback=_numbers,
-        metavar="NUMBERS",
-    )
-    for option in (
-        stored_option("--color", type=click.Choice(["rgb", "bgr", "gray"]), help="The order of channels."),
-        stored_option(
-            "--resize",
-            type=click.Choice(["stretch", "letterbox", "crop", "none"]),
-            metavar="HOW",
-            help="stretch, letterbox, crop or none.",
-        ),
-        numbers("--scale", help="Then divide by this: one number or one a channel."),
-        numbers("--mean", help="Subtract this: one number or one a channel."),
-    ):
-        command = option(command)
-    return command
-
-
-def _image_layout(command: Command) -> Command:
-    """Add ``--layout`` to a command."""
-    return click.option(
-        "--layout",
-        cls=SectionOption,
-        section=_SECTION,
-        metavar="LAYOUT",
-        expose_value=False,
-        callback=_keep,
-        help="The axes of the input, such as NCHW.",
-    )(command)
-
-
-def image_options_given() -> ImageOptions:
-    """Return the image options of the running command."""
-    from .pictures import ImageOptions
-
-    ctx = click.get_current_context(silent=True)
-    return ImageOptions(**(ctx.meta.get(_KEY, {}) if ctx else {}))
 
 
 _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}

@@ -13,10 +13,8 @@ from .measure import measure, old_model
 from .observation import Observation, Repeated, Side
 from .oracle import Truth, oracle
 from .progress import Interrupted, TimedOut
-from .reduce import reduce
-from .report import Comparison
-from .reproducer import Reduced
-from .results import DecisionResult, Likeness, OutputResult, UnitResult
+from .reduce import Reduced, reduce
+from .results import Comparison, DecisionResult, Likeness, OutputResult, UnitResult
 from .step import Stepping, Stop, step
 from .trace_nan import NanTrace, Origin, Peak, trace_nan
 

@@ -17,14 +17,13 @@ from ..ir.tensor import Array
 from ..openvino.model import Model
 from .caching import Entry, entry_for, remembered
 from .compare import judge
-from .extract import cut
+from .extract import cut, step_of
 from .observation import SideLike
 from .progress import STOPS, reached, stage, stopped
 from .reference import Reference
-from .report import Comparison, restore_report
+from .results import Comparison, restore_report
 from .sides import parts_side
 from .spilling import tensors, within_budget
-from .stateless import step_of
 from .tensors import computed_layers
 
 __all__ = ["Bisection", "bisect", "search", "Cuts"]

@@ -19,13 +19,11 @@ from ..ir.blocks import blocks
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..openvino.model import Model
-from .body_decisions import BodyDecisions
 from .caching import entry_for, remembered
-from .decisions import decides, pinned
+from .decisions import BodyDecisions, decides, pinned
 from .progress import STOPS, reached, stage, stopped
-from .quantized_model import STORED, StoredModel
 from .reference import Change, Reference, chained
-from .schemes import BITS, PER_CHANNEL, PRECISIONS, Scheme, scheme_of
+from .schemes import BITS, PER_CHANNEL, PRECISIONS, STORED, Scheme, StoredModel, scheme_of
 from .spilling import Kept, keep_copy, tensors, within_budget
 from .tensors import is_float
 

@@ -24,21 +24,20 @@ from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..openvino.model import Model
-from .body_decisions import Alternative, Choices
 from .caching import Entry, entry_for
 from .case import Case
-from .layer_errors import LayerErrors
+from .decisions import Alternative, Choices
+from .extract import step_of
+from .judging import LayerErrors, OutputErrors
 from .mistakes import likeness_of
 from .observation import Observation, Repeated, SideLike, same_bits
-from .output_errors import OutputErrors
 from .precision import ROUNDING
 from .progress import STOPS, skipped, stage, stopped
 from .recorded_side import Recorded, first_rows
 from .reference import Reference, check_types
-from .report import Comparison, combine
+from .results import Comparison, combine
 from .sides import recorded_of, side_of
 from .spilling import within_budget
-from .stateless import step_of
 from .tensors import name_of, read_ports
 
 __all__ = ["compare", "judge"]

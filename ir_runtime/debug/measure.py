@@ -27,7 +27,7 @@ from .diff import diff_with_pairs
 from .observation import Observation, Repeated, Side, SideLike
 from .recorded_side import Recorded
 from .reference import Reference
-from .report import Comparison
+from .results import Comparison
 from .sides import recorded_of, side_of
 from .trace_nan import NanTrace, trace_nan
 

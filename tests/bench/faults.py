@@ -29,7 +29,7 @@ import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime.debug.observation import same_bits
 from ir_runtime.debug.openvino_side import OpenVINO
-from ir_runtime.debug.report import Comparison
+from ir_runtime.debug.results import Comparison
 
 HONEST = ("openvino:f32", "numpy", "native")
 

@@ -1,4 +1,4 @@
-"""How far runtimes are from f64 in single operations, in units in the last place: `ir_runtime.debug.functions` has the figures.
+"""How far runtimes are from f64 in single operations, in units in the last place: `ir_runtime.debug.precision` has the figures.
 
     python tests/bench/functions.py [--samples N] [OPERATION...]
 

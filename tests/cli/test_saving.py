@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from harness.tiny import chain, net, parameter, passing, result, write, write_chain
 
 from ir_runtime._util.escaping import name_of_member
-from ir_runtime.cli import main, saving
+from ir_runtime.cli import main, outputs
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
@@ -161,7 +161,7 @@ def test_nothing_is_left_behind_when_saving_fails(
         file.write(b"half")  # type: ignore[attr-defined]
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(saving, "write_npy", full)
+    monkeypatch.setattr(outputs, "write_npy", full)
     found = invoke(f"run chain.xml -i x.npy -o {path}")
     assert found.exit_code == 5
     assert found.stderr == "error: No space left on device\n"

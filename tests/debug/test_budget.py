@@ -24,8 +24,7 @@ from ir_runtime import debug
 from ir_runtime import opset13 as op
 from ir_runtime.cli import main
 from ir_runtime.debug.budget import choose, difference
-from ir_runtime.debug.quantized_model import _before_rounding
-from ir_runtime.debug.schemes import PRECISIONS
+from ir_runtime.debug.schemes import PRECISIONS, _before_rounding
 from ir_runtime.ir.element import ElementType as Type
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops import convolution as op_forward

@@ -20,7 +20,7 @@ from ir_runtime import debug
 from ir_runtime import opset13 as op
 from ir_runtime._version import __version__ as version
 from ir_runtime.cli import main
-from ir_runtime.debug.stateless import step_of
+from ir_runtime.debug.extract import step_of
 
 X = np.float32([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
 

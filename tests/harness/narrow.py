@@ -16,11 +16,10 @@ import ir_runtime as ir
 from ir_runtime import opset13 as op
 from ir_runtime.debug.case import Case
 from ir_runtime.debug.compare import _report
-from ir_runtime.debug.layer_errors import LayerErrors
+from ir_runtime.debug.judging import LayerErrors, OutputErrors
 from ir_runtime.debug.openvino_side import OpenVINO, _Probing
-from ir_runtime.debug.output_errors import OutputErrors
 from ir_runtime.debug.reference import Reference
-from ir_runtime.debug.report import Comparison
+from ir_runtime.debug.results import Comparison
 from ir_runtime.debug.tensors import computed_layers, is_float, name_of
 from ir_runtime.ir.tensor import Array
 
