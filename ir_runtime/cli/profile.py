@@ -18,9 +18,7 @@ from .shaping import reshape
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..bench.chrome import Trace
-    from ..bench.profiled import ProfileReport
-    from ..bench.timed import StepTime
+    from ..bench.profiled import ProfileReport, StepTime, Trace
     from ..limits import Limits
 
 __all__ = ["profile"]

@@ -134,7 +134,7 @@ def report(
         )
         if profile:
             from ..bench.profiling import profile as profiled
-            from ..bench.reported import with_profile
+            from ..bench.profiling import with_profile
 
             measures = with_profile(measures, profiled(net, feeds, runs=runs, backend=backend))
     elif shapes or histograms:

@@ -1,4 +1,7 @@
-"""Infer a model's outputs for chunks of inputs without running it, and refuse unsuitable chunks."""
+"""Infer a model's outputs for chunks of inputs without running it, and refuse unsuitable chunks.
+
+The hint names a number of rows per chunk that the model accepts (`_find_chunking`).
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,16 @@ import numpy as np
 
 from .._util.command_line import on_command_line
 from .._util.forks import cached_property
+from ..analysis.constraints.lengths import Pattern, explore
+from ..analysis.constraints.phrasing import in_plural, residue_text
 from ..errors import InputError, IRError
 from ..openvino.model import Model
 from ..openvino.names import find_port
-from .chunking import find_chunking
-from .runner import Runner
-from .sequences import joined_shape, step_shape
+from .runner import Runner, joined_shape, step_shape
 
-__all__ = ["Advise", "ArrayType", "Planner"]
+__all__ = ["ArrayType", "Planner"]
 
-
-Advise = Callable[[int, int], str]
+_Advise = Callable[[int, int], str]
 """A function that words the advice to use a batch size, and chunks of a number of rows."""
 
 
@@ -39,7 +41,7 @@ class Planner:
 
     runner: Runner
     model: Model
-    advise: Advise
+    advise: _Advise
     total: int | None
     """The rows of all chunks, if that is known."""
     _known: dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[ArrayType, ...]] = field(default_factory=dict)
@@ -52,7 +54,7 @@ class Planner:
         runner: Runner,
         model: Model,
         batched: Mapping[str, tuple[int, ...]],
-        advise: Advise,
+        advise: _Advise,
         total: int | None = None,
     ) -> Planner:
         """Return the planner of a model with chunked inputs.
@@ -129,7 +131,7 @@ class Planner:
             return False
 
         count = next(iter(shapes.values()))[0]
-        chunking = find_chunking(accepts, (low, high), rows, count, self.total)
+        chunking = _find_chunking(accepts, (low, high), rows, count, self.total)
         if chunking is None:
             return ""
         text = f"the model accepts {chunking} rows at a time"
@@ -261,3 +263,87 @@ def _batch_size(runner: Runner, model: Model, batched: Mapping[str, tuple[int, .
 
 def _show(shapes: Mapping[str, tuple[int, ...]]) -> str:
     return ", ".join(f"{list(shape)} for {name!r}" for name, shape in shapes.items())
+
+
+# Numbers of rows to try until the model accepts one.
+_GUESSES = (*range(1, 65), *range(72, 257, 8))
+
+# How far from the requested number of rows the search goes.
+_NEAR = 1024
+
+
+@dataclass(frozen=True)
+class _Chunking:
+    """The numbers of rows that a model accepts, and a chunk size derived from them.
+
+    Args:
+        pattern: the numbers.
+        batch: a number that splits all rows with an acceptable remainder; ``None`` if there is none.
+        chunk: a multiple of the batch, near the requested chunk.
+        most: the largest accepted number, if bounded.
+    """
+
+    pattern: Pattern
+    batch: int | None = None
+    chunk: int = 0
+    most: int | None = None
+
+    def __str__(self) -> str:
+        """Return the numbers as text.
+
+        >>> print(Chunking(Pattern(2, 8), most=8), Chunking(Pattern(step=4)), Chunking(Pattern(3, 3)), sep="; ")
+        2 to 8; multiples of 4; 3
+        """
+        pattern = self.pattern
+        if pattern.single is not None:
+            return str(pattern.single)
+        if not pattern.regular:
+            return "only some numbers of"
+        if pattern.step == 1:
+            return f"at least {pattern.low}" if self.most is None else f"{pattern.low} to {self.most}"
+        least = f"at least {pattern.low}" if pattern.low > pattern.step else ""
+        most = "" if self.most is None else f"at most {self.most}"
+        numbers = in_plural(residue_text(pattern)).removeprefix("are ")
+        return ", ".join(filter(None, (numbers, least, most)))
+
+
+def _find_chunking(
+    accepts: Callable[[int], bool],
+    bounds: tuple[int, int | None],
+    rows: int,
+    chunk: int,
+    total: int | None,
+) -> _Chunking | None:
+    """Return the chunking nearest to a requested one; ``None`` if no number of rows is accepted.
+
+    Args:
+        accepts: whether the model accepts a number of rows at once.
+        bounds: the declared minimum and maximum.
+        rows: the refused number.
+        chunk: the requested rows of a chunk.
+        total: the total number of rows, if known.
+    """
+    low, high = max(bounds[0], 1), bounds[1] or max(4 * rows, _GUESSES[-1])
+    guesses = (n for n in dict.fromkeys((low, *_GUESSES, high)) if low <= n <= high)
+    start = next(filter(accepts, guesses), None)
+    if start is None:
+        return None
+    pattern = explore(accepts, start, low, high)
+    most = high if bounds[1] is not None else None
+    if pattern.refused_above is not None:
+        most = pattern.high
+    near = range(max(low, rows - _NEAR), min(high, rows + _NEAR) + 1)
+    for batch in sorted({*near, start, pattern.nearest(rows)}, key=lambda n: abs(n - rows)):
+        if (
+            pattern.contains(batch)
+            and (total is None or _covers(accepts, pattern, batch, total))
+            and accepts(batch)
+        ):
+            return _Chunking(pattern, batch, max(batch, chunk // batch * batch), most)
+    return _Chunking(pattern, most=most)
+
+
+def _covers(accepts: Callable[[int], bool], pattern: Pattern, batch: int, total: int) -> bool:
+    """Return whether all rows can be split into batches, and a remainder that the model accepts."""
+    rest = total % batch
+    return batch <= total and (not rest or (pattern.contains(rest) and accepts(rest)))

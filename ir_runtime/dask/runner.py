@@ -1,8 +1,14 @@
-"""A model as a picklable function, which compiles it once in each process."""
+"""A model as a picklable function, which compiles it once in each process.
+
+Models with states run on whole sequences (`_run_sequence`).
+"""
 
 from __future__ import annotations
 
+import ctypes
 import operator
+import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,18 +18,19 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from .._util.forks import register
+from ..backends.common.kept_memory import MAX_KEPT
 from ..errors import ExecutionError, InputError
 from ..ir.tensor import Array
 from ..openvino.compiled import CompiledModel
 from ..openvino.config import check_config
 from ..openvino.core import compile_model
 from ..openvino.model import Model
+from ..openvino.node import Output
 from ..openvino.shapes import PartialShape
-from .allocator import keep_freed_memory
 from .lengths import common_length
 from .model_source import ModelLike, ModelSource, opened
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "joined_shape", "step_shape"]
 
 KEPT_MODELS = 4
 """The number of compiled models that a process keeps."""
@@ -185,9 +192,7 @@ class Runner:
 
     def _run(self, compiled: CompiledModel, feeds: Mapping[str, Array]) -> tuple[Array, ...]:
         if self.sequence_axis is not None:
-            from .sequences import run_sequence
-
-            return run_sequence(compiled, feeds, self.shared, self.outputs, self.sequence_axis)
+            return _run_sequence(compiled, feeds, self.shared, self.outputs, self.sequence_axis)
         results = compiled.infer_new_request({**self.shared, **feeds})
         return tuple(results[name] for name in self.outputs)
 
@@ -216,7 +221,7 @@ class Runner:
         Raises:
             InputError: if the model cannot be read, or a property or the backend is unknown.
         """
-        keep_freed_memory()
+        _keep_freed_memory()
         return compile_model(self.source.read(), backend=self.backend, config=dict(self.config))
 
 
@@ -262,3 +267,85 @@ class _ModelCache:
 
 
 _MODELS = _ModelCache()
+
+
+def _run_sequence(
+    compiled: CompiledModel,
+    feeds: Mapping[str, Array],
+    shared: Mapping[str, Array],
+    outputs: Sequence[str],
+    axis: int,
+) -> tuple[Array, ...]:
+    """Run the steps of sequences in order, from the initial state; return the outputs of all steps, concatenated.
+
+    Args:
+        compiled: a model with states.
+        feeds: inputs with all their steps along ``axis``. The model takes one step, with this axis of length 1, or
+            without it.
+        shared: inputs that are the same in every step.
+        outputs: the names of the outputs to return.
+        axis: the axis of the steps, counted from 0.
+    """
+    ports = {name: compiled.input(name) for name in feeds}
+    lengths = {name: array.shape[axis] if axis < array.ndim else 0 for name, array in feeds.items()}
+    request = compiled.create_infer_request()
+    parts = []
+    for step in range(common_length(lengths, f"steps along axis {axis}", 1)):
+        now = {name: _step(array, ports[name], axis, step) for name, array in feeds.items()}
+        results = request.infer({**shared, **now})
+        parts.append([results[name] for name in outputs])
+    return tuple(_join(column, axis) for column in zip(*parts, strict=True))
+
+
+def _keeps_axis(rank: int, port: Output) -> bool:
+    """Return whether the input keeps the axis of the steps, with length 1."""
+    shape = port.partial_shape
+    return shape.rank.is_dynamic or len(shape) == rank
+
+
+def _step(array: Array, port: Output, axis: int, step: int) -> Array:
+    part = array[(slice(None),) * axis + (slice(step, step + 1),)]
+    return part if _keeps_axis(array.ndim, port) else part.squeeze(axis)
+
+
+def step_shape(shape: Sequence[int], port: Output, axis: int) -> tuple[int, ...]:
+    """Return the shape of one step of an input."""
+    if _keeps_axis(len(shape), port):
+        return (*shape[:axis], 1, *shape[axis + 1 :])
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+def joined_shape(shape: Sequence[int], axis: int, steps: int) -> tuple[int, ...]:
+    """Return the shape of an output with all steps."""
+    if len(shape) > axis and shape[axis] == 1:
+        return (*shape[:axis], steps, *shape[axis + 1 :])
+    return (*shape[:axis], steps, *shape[axis:])
+
+
+def _join(parts: Sequence[Array], axis: int) -> Array:
+    first = parts[0]
+    if first.ndim > axis and first.shape[axis] == 1:
+        return np.concatenate(parts, axis)
+    return np.stack(parts, min(axis, first.ndim))
+
+
+_DASK_DEFAULT = "65536"
+"""The value that Dask's nanny gives the variable, unless a user configures ``distributed.nanny.pre-spawn-environ``."""
+
+# Parameters of mallopt(3), in <malloc.h>.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+def _keep_freed_memory() -> None:
+    """Set glibc's allocation thresholds to the values that they reach outside of Dask.
+
+    ``MALLOC_TRIM_THRESHOLD_`` turns off dynamic thresholds (see mallopt(3)): each array above 128 KiB is then mapped
+    and zeroed again in every run, which takes models with large arrays up to three times as long. Memory beyond the
+    thresholds is still returned to the system. A value that a user chose is not changed.
+    """
+    if os.environ.get("MALLOC_TRIM_THRESHOLD_") != _DASK_DEFAULT or sys.platform != "linux":
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries lack it
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, MAX_KEPT)
+        mallopt(_M_TRIM_THRESHOLD, 2 * MAX_KEPT)

@@ -20,8 +20,8 @@ from ..openvino.feeding import bind
 from ..openvino.model import Model, source_of
 from ..openvino.profiling import Status
 from ..report import Conclusion, Measures, OldModel
+from ..report.constants import histogram, sampled
 from ..report.feature_maps import FeatureMaps, feature_maps
-from ..report.weights import histogram, sampled
 from .compare import compare
 from .diff import diff_with_pairs
 from .observation import Observation, Repeated, Side, SideLike

@@ -166,7 +166,7 @@ def _save(
 def lower_for_release(model: Model, content: Content, for_release: str) -> Content:
     """Return the content for a release of OpenVINO."""
     from ..analysis.infer import Inferred, infer
-    from ..releases.lowering.lower import lower
+    from ..releases.lowering import lower
     from ..releases.release import Release
 
     def again(graph: Graph) -> Inferred:

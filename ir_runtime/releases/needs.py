@@ -1,21 +1,51 @@
-"""The oldest release that reads a model, and the layers that require it."""
+"""The oldest release that reads a model, and the layers and features that require it.
+
+A feature is a short text; `_table` has the first release that reads it.
+
+======================  ==================================================================
+``version:11``          the version of the IR
+``TopK-11``             a version of an operation
+``TopK-11@13``          that version, where a layer names a later operation set
+``opset:13``            an operation set that a layer names, if it is later than that of its version
+``TopK-11/stable``      an attribute that is not at its default; with ``=value`` an enumeration
+``TopK-11:data=i16``    the element type of an input
+``type:nf4``            an element type, wherever it is
+``shape:?``             a dynamic dimension; ``shape:0`` no elements, ``shape:...`` a dynamic rank
+======================  ==================================================================
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .._util.command_line import on_command_line
-from ..analysis.infer import Inferred
+from .._util.deadline import check_periodically
+from ..analysis.infer import Inferred, infer
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location, Mark
 from ..io.reader.document import Document
-from ..ir.graph import Graph
-from .features import features_of
+from ..io.reader.layers import opset_of
+from ..ir.element import ElementType
+from ..ir.graph import Body, Graph, Layer, Port, PortSpec
+from ..ir.shape import PartialShape
+from ..ir.signature import port_at
+from ..ir.tensor import TensorType, Value
+from ..ops import Op, registry
+from ..ops._define.attributes import Attribute, attribute_text
 from .release import Release, first_to_read, releases
 
-__all__ = ["Need", "check_release", "needs_of", "needs_of_file", "oldest_release"]
+__all__ = [
+    "LayerFeatures",
+    "Need",
+    "check_release",
+    "features_of",
+    "known_of_body",
+    "needs_of",
+    "needs_of_file",
+    "oldest_release",
+]
 
 
 class Need(NamedTuple):
@@ -124,3 +154,115 @@ def _hint(release: Release) -> str:
         if on_command_line()
         else f"save_model(..., for_release='{release}') writes a file that it reads, if there is one of equal results"
     )
+
+
+_UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
+
+
+class LayerFeatures(NamedTuple):
+    """A layer and its features."""
+
+    layer: Layer
+    names: tuple[str, ...]
+    own: tuple[str, ...]
+    """Features that it introduces, rather than inherits from its inputs or, in a body, from the owner of the body."""
+
+
+def features_of(graph: Graph, known: Inferred) -> Iterator[LayerFeatures]:
+    """Yield the layers of a graph and of its bodies with their features, in the order of the file.
+
+    Unknown operations, and those from other packages, only have the features of their outputs.
+    """
+    yield from _walk(graph, known, frozenset(), {})
+
+
+def _walk(
+    graph: Graph,
+    known: Inferred,
+    outside: frozenset[str],
+    cache: dict[tuple[object, ...], tuple[str, ...]],
+) -> Iterator[LayerFeatures]:
+    """Yield the layers of a graph and of its bodies with their features.
+
+    Args:
+        graph: the layers.
+        known: their inferred types.
+        outside: features of the tensors that enter a body.
+        cache: features by operation and element types, as many layers of a model are alike.
+    """
+    types = {
+        Port(layer.id, number): _type(spec, known.get(Port(layer.id, number)))
+        for layer in graph.layers.values()
+        for number, spec in enumerate(layer.outputs)
+    }
+    for layer in check_periodically(graph.layers.values()):
+        inputs = [types[source] if source else _UNKNOWN for source in graph.sources(layer)]
+        elements = tuple(type.element for type in inputs)
+        key = (layer.op, layer.version, elements)
+        if (operation := cache.get(key)) is None:
+            operation = cache[key] = tuple(_operation_features(layer, elements))
+        arriving = frozenset(_type_features(inputs)) or (
+            outside if layer.type == "Parameter" else frozenset()
+        )
+        tensors = dict.fromkeys(_type_features(types[port] for port in layer.output_ports))
+        if layer.type == "Constant":
+            tensors.pop("shape:0", None)  # all releases read empty constants
+        own = (*operation, *(name for name in tensors if name not in arriving))
+        yield LayerFeatures(layer, (*operation, *tensors), own)
+        for body in layer.bodies():
+            yield from _walk(body.graph, known_of_body(known, layer, body), arriving, cache)
+
+
+def known_of_body(known: Inferred, layer: Layer, body: Body) -> Inferred:
+    """Return the inferred types of a body; if it never runs, those that follow from its Parameters."""
+    found = known.bodies.get((layer.id, body.name))
+    return infer(body.graph, Diagnostics()) if found is None else found
+
+
+def _operation_features(layer: Layer, elements: Sequence[ElementType]) -> Iterator[str]:
+    op = layer.op
+    if not isinstance(op, Op) or not registry.is_own(type(op)):
+        return
+    name, opset = op.versioned_name(), opset_of(layer.version) or op.since
+    yield name
+    if opset > op.since:
+        yield f"opset:{opset}"
+        yield f"{name}@{opset}"
+    for field, attribute in op.schema().items():
+        if not attribute.external:
+            yield from (f"{name}/{said}" for said in _attribute_features(attribute, vars(op)[field]))
+    for index, element in enumerate(elements):
+        port = port_at(op.inputs, index)
+        if port is not None and element is not ElementType.dynamic:
+            yield f"{name}:{port.name}={element.label}"
+
+
+def _attribute_features(attribute: Attribute, value: object) -> Iterator[str]:
+    """Yield an attribute that is not at its default: its name, with the value for enumerations."""
+    if value == attribute.default or value is None or isinstance(value, PartialShape):
+        return
+    items = value if isinstance(value, tuple) else (value,)
+    if attribute.choices or all(isinstance(item, bool | ElementType) for item in items):
+        yield from (f"{attribute.xml}={attribute_text(item)}" for item in items)
+    elif not attribute.required:
+        yield attribute.xml
+
+
+def _type(spec: PortSpec, value: Value | None) -> TensorType:
+    """Return the type of an output as written to a file: inferred, completed by the declared one."""
+    if value is None or spec.type is None:
+        return (spec.type or _UNKNOWN) if value is None else value.type
+    both = value.shape.merge(spec.type.shape)
+    return TensorType(value.element, value.shape if both is None else both)
+
+
+def _type_features(types: Iterable[TensorType]) -> Iterator[str]:
+    for type in types:
+        if type.element is not ElementType.dynamic:
+            yield f"type:{type.element.label}"
+        if type.shape.rank is None:
+            yield "shape:..."
+        elif not type.shape.is_static:
+            yield "shape:?"
+        elif 0 in type.shape.static:  # releases that refuse it look at shapes without dynamic dims only
+            yield "shape:0"

@@ -74,7 +74,7 @@ class Release(NamedTuple):
         )
 
     def reads(self, feature: str) -> bool:
-        """Return whether it reads models with a feature, which ``ir_runtime.releases.features`` describes."""
+        """Return whether it reads models with a feature, which ``ir_runtime.releases.needs`` describes."""
         first = first_to_read(feature)
         return first is not None and first <= self
 

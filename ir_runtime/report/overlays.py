@@ -1,31 +1,36 @@
-"""Overlays: a number for each layer, which colours the graph and sorts the table."""
+"""Overlays: a number for each layer, which colours the graph and sorts the table; and marks of changed layers.
+
+Formulas of dynamic lengths are evaluated at the `_Lengths` of a report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from .._util.escaping import shown
-from ..ir.formula import Formula
+from ..analysis.constraints.oracle import Dim
+from ..analysis.constraints.symbols import label
+from ..analysis.shapes import Shapes
+from ..ir.formula import Count, Formula
 from .items import Item
-from .lengths import Lengths
 from .memory import output_bytes
 from .records import Record, Records
-from .source import Measures
+from .source import Measures, OldModel, Source
 
-__all__ = ["MANY", "notes", "overlays"]
+__all__ = ["lengths_of", "mark_changes", "notes", "overlays"]
 
 Number: TypeAlias = "float | int | None"
 
 _EXPLAINED = 8
 """The largest R at which rounding explains the error of a layer."""
-MANY = 3
+_MANY = 3
 """Findings, or changes, that have the darkest colour."""
 _ERROR = f"the error over the largest that rounding causes; up to {_EXPLAINED}, rounding explains it"
 _REACHED = "the largest magnitude over the largest number of the type; 1 is where Inf or NaN begins"
 
 
-def overlays(records: Records, measures: Measures, lengths: Lengths) -> list[Record]:
+def overlays(records: Records, measures: Measures, lengths: _Lengths) -> list[Record]:
     """Return the overlays that have numbers; formulas are evaluated at given lengths."""
     return [
         overlay
@@ -34,7 +39,7 @@ def overlays(records: Records, measures: Measures, lengths: Lengths) -> list[Rec
     ]
 
 
-def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Record]:
+def _all(records: Records, measures: Measures, lengths: _Lengths) -> Iterator[Record]:
     def by_name(
         key: str, label: str, unit: str, kind: str, known: Mapping[str, Number], **more: float | str
     ) -> Record:
@@ -73,10 +78,10 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
     findings = _overlay(
         records, "findings", "findings", "findings", "sum", lambda i: records.count_findings(i)
     )
-    yield findings | {"full": MANY}
+    yield findings | {"full": _MANY}
 
 
-def _times(records: Records, measures: Measures, lengths: Lengths) -> Mapping[str, float]:
+def _times(records: Records, measures: Measures, lengths: _Lengths) -> Mapping[str, float]:
     """Return the time of each layer; that of layers which one step computes is divided by their FLOPs."""
     shown_layers = {item.layer.name: item for item in records.items if not item.base}
     members: dict[str, list[str]] = {name: [name] for name in measures.times}
@@ -121,3 +126,73 @@ def notes(records: Records, measures: Measures) -> dict[int, list[str]]:
         if name in measures.broken:
             sentences.setdefault(number, []).append(shown(measures.broken[name]))
     return sentences
+
+
+class _Lengths(NamedTuple):
+    """A number for each dynamic length, by name, and the source of the numbers."""
+
+    values: Mapping[str, int]
+    origin: str
+
+    def at(self, count: Count | None) -> int | None:
+        """Return the value of a count; ``None`` if it also depends on numbers known only at run time."""
+        if count is None or isinstance(count, int):
+            return count
+        return count.at(self.values) if count.symbols <= self.values.keys() else None
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={length}" for name, length in self.values.items())
+        return f"{shown} ({self.origin})" if shown else ""
+
+
+def lengths_of(source: Source, shapes: Shapes, measures: Measures) -> _Lengths:
+    """Return the lengths of the inputs that ran; else lengths that satisfy the constraints; else the smallest ones."""
+    names = {(each.input, each.axis): each.name for each in shapes.inputs}
+    ran = dict(reversed(measures.tensors))  # the inputs come first, and may have the name of an output
+    accepted = source.constraints.accepted[:1] if source.constraints else ()
+    fitting = accepted[0].lengths if accepted else {}
+    numbers: dict[str, int] = {}
+    for layer, type in source.types.items():
+        name = label(source.graph[layer])
+        for axis, dim in enumerate(type.shape if type.shape.rank is not None else ()):
+            if (name, axis) not in names:
+                continue
+            smallest = fitting.get(Dim(layer, axis), max(dim.min, 1))
+            numbers[names[name, axis]] = ran[name].shape[axis] if name in ran else smallest
+    return _Lengths(
+        numbers, "as in the run" if ran else "which the model accepts" if fitting else "the smallest"
+    )
+
+
+def mark_changes(new: Record, records: Records, old: Record, older: Records, beside: OldModel) -> None:
+    """Record for the layers of both models their counterparts and differences, and add an overlay of these."""
+    ours, theirs = records.layers_by_id(), older.layers_by_id()
+    for a, b in beside.pairs.items():
+        if a in theirs and b in ours:
+            old["nodes"][theirs[a]]["m"] = ours[b]
+            new["nodes"][ours[b]]["m"] = theirs[a]
+    _mark(new, records, ours, beside.changed)
+    _mark(old, older, theirs, beside.removed)
+    new["start"] = "change"
+
+
+def _mark(
+    data: Record, records: Records, numbers: Mapping[int, int], changes: Mapping[int, Sequence[str]]
+) -> None:
+    told: dict[int, list[str]] = {}
+    for id, texts in changes.items():
+        for number in [numbers[id]] if id in numbers else records.readers_of_constant(id):
+            told.setdefault(number, []).extend(shown(text) for text in texts)
+    for number, texts in told.items():
+        data["nodes"][number]["x"] = texts
+    values = [len(told[number]) if number in told else None for number in range(len(records.items))]
+    data["overlays"].append(
+        {
+            "key": "change",
+            "label": "changes",
+            "unit": "changes",
+            "kind": "sum",
+            "values": values,
+            "full": _MANY,
+        }
+    )

@@ -20,10 +20,8 @@ from .._version import __version__
 from ..analysis.cost import count
 from ..analysis.shapes import Shapes, shapes_in
 from ..diagnostics import Severity
-from .changes import mark_changes
 from .figures import figures
-from .lengths import lengths_of
-from .overlays import notes, overlays
+from .overlays import lengths_of, mark_changes, notes, overlays
 from .records import Record, Records
 from .scopes import fold
 from .source import Measures, OldModel, Source

@@ -15,8 +15,7 @@ from harness.loops import looping
 import ir_runtime
 from ir_runtime.bench import profiling
 from ir_runtime.bench.peaks import Peaks
-from ir_runtime.bench.profiled import ProfileReport
-from ir_runtime.bench.timed import StepTime
+from ir_runtime.bench.profiled import ProfileReport, StepTime
 from ir_runtime.cli import main
 
 DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"

@@ -25,7 +25,7 @@ from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.signature import port_at
 from ir_runtime.ops import Op, registry
-from ir_runtime.releases.features import features_of
+from ir_runtime.releases.needs import features_of
 
 __all__ = ["Probe", "probe_of", "probe_lines", "probes"]
 

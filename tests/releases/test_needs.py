@@ -15,8 +15,7 @@ from harness.refusals import said_by
 
 import ir_runtime as ir
 from ir_runtime.cli import main
-from ir_runtime.releases.features import features_of
-from ir_runtime.releases.needs import needs_of_file, oldest_release
+from ir_runtime.releases.needs import features_of, needs_of_file, oldest_release
 from ir_runtime.releases.release import Release, releases
 
 Invoke = Callable[..., Result]

@@ -23,14 +23,12 @@ from lxml import etree
 import ir_runtime as ov
 from ir_runtime import opset13 as ops
 from ir_runtime._util.markup import table
-from ir_runtime.bench.profiling import profile
-from ir_runtime.bench.reported import with_profile
+from ir_runtime.bench.profiling import profile, with_profile
 from ir_runtime.cli import main
 from ir_runtime.debug import compare, diff, measure, old_model, trace_nan
-from ir_runtime.report.charts import Bar, Block, bars, flame, histogram_svg, staircase
+from ir_runtime.report.constants import histogram, statistics
 from ir_runtime.report.feature_maps import feature_maps
-from ir_runtime.report.images import as_picture, png
-from ir_runtime.report.weights import histogram, statistics
+from ir_runtime.report.figures import Bar, Block, as_picture, bars, flame, histogram_svg, png, staircase
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits" / "digits.xml"

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import ml_dtypes
@@ -18,18 +17,14 @@ import numpy as np
 import pytest
 from harness.files import model_of
 from harness.sample import Sample, all_samples
-from releases.ask import FOLDER, ask, is_installed
 
 import ir_runtime as ir
 from ir_runtime.io.writer import write
 from ir_runtime.ir.tensor import Array
 from ir_runtime.openvino.saving import lower_for_release
-from ir_runtime.releases.lowering import lower
-from ir_runtime.releases.lowering.place import rules
+from ir_runtime.releases.lowering import rules
 from ir_runtime.releases.release import WHEELS, releases
-
-for name in lower.MODULES:
-    import_module(f"ir_runtime.releases.lowering.{name}")
+from releases.ask import FOLDER, ask, is_installed
 
 OFTEN = 8
 """How many samples of each operation are tried."""

@@ -12,13 +12,13 @@ from harness.loops import body_of
 from harness.nets import Net
 from harness.tiny import write_chain
 from lxml import etree
-from releases.ask import FOLDER
 
 import ir_runtime as ir
 from ir_runtime import opset1, opset8, opset9, opset11, opset13, opset14, opset15
 from ir_runtime.ir.element import ElementType
+from releases.ask import FOLDER
 
-DIGITS = Path(__file__).parents[3] / "examples" / "digits"
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
 RUN = """
 import sys

@@ -1,1 +1,0 @@
-"""Replace layers by older operations that give exactly the same results; one module for each group of operations."""
