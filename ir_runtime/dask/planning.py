@@ -21,7 +21,7 @@ from ..openvino.model import Model
 from ..openvino.names import find_port
 from .runner import Runner, joined_shape, step_shape
 
-__all__ = ["ArrayType", "Planner"]
+__all__ = ["ArrayType", "Chunking", "Planner"]
 
 _Advise = Callable[[int, int], str]
 """A function that words the advice to use a batch size, and chunks of a number of rows."""
@@ -273,7 +273,7 @@ _NEAR = 1024
 
 
 @dataclass(frozen=True)
-class _Chunking:
+class Chunking:
     """The numbers of rows that a model accepts, and a chunk size derived from them.
 
     Args:
@@ -313,7 +313,7 @@ def _find_chunking(
     rows: int,
     chunk: int,
     total: int | None,
-) -> _Chunking | None:
+) -> Chunking | None:
     """Return the chunking nearest to a requested one; ``None`` if no number of rows is accepted.
 
     Args:
@@ -339,8 +339,8 @@ def _find_chunking(
             and (total is None or _covers(accepts, pattern, batch, total))
             and accepts(batch)
         ):
-            return _Chunking(pattern, batch, max(batch, chunk // batch * batch), most)
-    return _Chunking(pattern, most=most)
+            return Chunking(pattern, batch, max(batch, chunk // batch * batch), most)
+    return Chunking(pattern, most=most)
 
 
 def _covers(accepts: Callable[[int], bool], pattern: Pattern, batch: int, total: int) -> bool:
