@@ -136,7 +136,7 @@ _STORED = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1
 def _embeddable(value: Array | Packed) -> list[Any] | None:
     r"""Return the type, the shape and the bytes of an array, as an ``.npy`` has them; ``None`` for text.
 
-    >>> embeddable(np.int16([[1, 2]]))
+    >>> _embeddable(np.int16([[1, 2]]))
     ['<i2', [1, 2], b'\x01\x00\x02\x00']
     """
     array = value.unpack() if isinstance(value, Packed) else value
