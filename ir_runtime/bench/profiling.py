@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.escaping import visible
-from ..analysis.cost.counted import Cost, LayerCount
+from ..analysis.cost import Cost, LayerCount
 from ..backends import chosen as chosen_backend
 from ..errors import InputError
 from ..executor.step import Profile, Step, TimedStep

@@ -11,7 +11,7 @@ import click
 
 from .._util.escaping import json_text, shown, visible
 from .._util.records import Json, encodable
-from .._util.widths import display_width, shortened
+from .._util.text import display_width, shortened
 from .terminal import columns, is_on_one_screen, show
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import numpy as np
 
 from .._util.command_line import on_command_line
 from .._util.forks import cached_property
-from ..analysis.constraints.lengths import Pattern, explore
-from ..analysis.constraints.phrasing import in_plural, residue_text
+from ..analysis.constraints.lengths import Pattern, explore, in_plural, residue_text
 from ..errors import InputError, IRError
 from ..openvino.model import Model
 from ..openvino.names import find_port

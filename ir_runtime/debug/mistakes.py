@@ -22,6 +22,7 @@ from ..ir.evaluation import evaluate_layer, stands_alone
 from ..ir.graph import IO_TYPES, Graph, Layer, Port
 from ..ir.tensor import Array
 from ..ops import registry
+from ..ops._define.describe import group
 from ..ops.elementwise import Binary, Unary
 from .case import Case
 from .extract import cut
@@ -669,9 +670,7 @@ def _valid(op: Any, kind: str, what: str, changes: Mapping[str, object]) -> Iter
 def _activations() -> tuple[Any, ...]:
     """Return unary activation functions with default attributes."""
     functions: list[Any] = []
-    names = dict.fromkeys(
-        cls.name for cls in registry if ".activation." in cls.__module__ and registry.is_own(cls)
-    )
+    names = dict.fromkeys(cls.name for cls in registry if group(cls) == "activation")
     for name in (*names, "Tanh", "Erf", "Abs"):
         cls = registry.require(name, 16)
         if sum(not port.optional for port in cls.inputs) == 1 and cls.name not in ("Clamp", "Identity"):
@@ -691,7 +690,7 @@ def _describe_operation(op: Any) -> str:
 def _is_function(layer: Layer, inputs: Sequence[Array], output: Array) -> bool:
     """Return whether a layer is a function of one variable."""
     return isinstance(layer.op, Unary) or (
-        ".activation." in type(layer.op).__module__ and inputs[0].shape == output.shape
+        group(type(layer.op)) == "activation" and inputs[0].shape == output.shape
     )
 
 

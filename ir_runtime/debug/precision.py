@@ -19,6 +19,7 @@ from ..ir.blocks import blocks, by_blocks
 from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
+from ..ops._define.describe import group
 from .reference import Change
 from .terms import PRODUCTS, RECURRENT, SAMPLERS
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._util.escaping import shown
 from .._util.markup import element
-from .._util.quantities import bytes_text
+from .._util.text import bytes_text
 from ..ir.array import Array
 from .constants import BINS, histogram
 from .memory import memory_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from .._util.escaping import shown
-from ..analysis.constraints.oracle import Dim
+from ..analysis.constraints.constraint import Dim
 from ..analysis.constraints.symbols import label
 from ..analysis.shapes import Shapes
 from ..ir.formula import Count, Formula
