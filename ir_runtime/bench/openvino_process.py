@@ -128,7 +128,11 @@ def run(job: Job) -> Answer:
 
 
 class _Worker:
-    """The process, started on demand and again after its end."""
+    """The process, started on demand and again after its end.
+
+    Threads share it, so the lock is held during a job. `conformance.worker.Worker` is not the same: it runs the jobs of one
+    thread and is killed by others meanwhile, for which its lock guards the start and the end only.
+    """
 
     def __init__(self) -> None:
         self._process: Process | None = None

@@ -6,9 +6,8 @@ quantization that it does not ask for.
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._util.child_process import ending, run_command
+from .._util.command_folder import Entry, list_entries
 from .._util.files import create
-from .._util.records import Record
 from .._version import __version__
 from ..backends import available
 from ..codes import Code
@@ -257,40 +256,27 @@ class _Command:
             if code:
                 raise RuntimeError(f"the command fails: {last}")
             count = len(list((folder / "outputs").glob("*.npy")))
-            files = {f"{index}.npy": (folder / _FILE.format("outputs", index)) for index in range(count)}
+            files = {f"{index}.npy": (folder / f"outputs/{index}.npy") for index in range(count)}
             contents = {name: path.read_bytes() for name, path in files.items() if path.exists()}
             return load_arrays(contents, "", case.output_types[:count])
 
 
-_FILE = "{}/{}.npy"
-
-
 def _write(folder: Path, case: Case) -> None:
     """Write the folder of a command."""
-    sides = {"inputs": (case.inputs, case.input_types), "outputs": (case.expected, case.output_types)}
-    names = {
-        "schema": 1,
-        **{side: list(_entries(side, *arrays)) for side, arrays in sides.items()},
-        "tensors": [],
-    }
-    files = {
-        "model.xml": case.xml,
-        "model.bin": case.weights,
-        "names.json": json.dumps(names, indent=2).encode(),
-    }
-    for index, (array, element) in enumerate(zip(case.inputs, case.input_types, strict=True)):
-        files[_FILE.format("inputs", index)] = npy(encode(array, element))
-    for side in sides:
-        (folder / side).mkdir()
+    inputs = _entries("inputs", case.inputs, case.input_types)
+    outputs = _entries("outputs", case.expected, case.output_types)
+    list_entries(folder, {"inputs": inputs, "outputs": outputs, "tensors": []})
+    files = {"model.xml": case.xml, "model.bin": case.weights}
+    for entry, array, element in zip(inputs, case.inputs, case.input_types, strict=True):
+        files[entry.file] = npy(encode(array, element))
     for name, contents in files.items():
         if contents:  # models without constants have no .bin
             with create(folder / name) as file:
                 file.write(contents)
 
 
-def _entries(side: str, arrays: Sequence[Array], types: Sequence[ElementType]) -> Iterator[Record]:
-    for index, (array, element) in enumerate(zip(arrays, types, strict=True)):
-        name = f"{side.removesuffix('s')} {index}"
-        yield {
-            "file": _FILE.format(side, index), "name": name, "names": [], "type": element.label, "shape": list(array.shape),
-        }  # fmt: skip
+def _entries(kind: str, arrays: Sequence[Array], types: Sequence[ElementType]) -> list[Entry]:
+    return [
+        Entry.of(kind, index, f"{kind.removesuffix('s')} {index}", (), element.label, array.shape)
+        for index, (array, element) in enumerate(zip(arrays, types, strict=True))
+    ]

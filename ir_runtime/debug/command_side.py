@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._util.child_process import ending, run_command
+from .._util.command_folder import Entry, list_entries
 from .._util.escaping import one_line, quoted, shown
-from .._util.files import create, save_text, write_npy
+from .._util.files import create, write_npy
 from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Port
-from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType
 from ..openvino.saving import save_model
 from .observation import Observation
@@ -90,13 +89,13 @@ class Command:
         """
         with TemporaryDirectory() as path:
             folder = Path(path)
-            names = _names(reference, feeds, ports)
-            _write(folder, model, feeds, names)
+            entries = _entries(reference, feeds, ports)
+            _write(folder, model, feeds, entries)
             last_line = self._run(folder)
             arrays: dict[int | str, Array] = {}
-            for index, output in enumerate(names["outputs"]):
+            for index, output in enumerate(entries["outputs"]):
                 arrays |= _results(folder, output, index, last_line, self.name)
-            for tensor in names["tensors"]:
+            for tensor in entries["tensors"]:
                 if (folder / tensor.file).exists():
                     arrays |= _results(folder, tensor, tensor.name, last_line, self.name)
         return Recorded(self.name, arrays).observe(model, reference, feeds, ports)
@@ -116,61 +115,48 @@ class Command:
         return last_line
 
 
-class _Entry(NamedTuple):
-    """A tensor in ``names.json``; its shape may be unknown before a run."""
-
-    file: str
-    name: str
-    names: Sequence[str]
-    type: str
-    shape: Sequence[int] | None
-
-    @classmethod
-    def of(cls, folder: str, index: int, name: str, names: Iterable[str], type: TensorType) -> _Entry:
-        shape = type.shape.static if type.shape.is_static else None
-        return cls(f"{folder}/{index}.npy", name, sorted(names), type.element.label, shape)
-
-
-def _names(reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]) -> dict[str, list[_Entry]]:
+def _entries(reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]) -> dict[str, list[Entry]]:
     """Return the inputs, outputs and intermediate tensors."""
     graph, types = reference.graph, reference.with_shapes(feeds).types
     return {
         "inputs": [
-            _Entry.of(
-                "inputs", i, port.label, port.names, TensorType(port.element_type, PartialShape(feed.shape))
-            )
-            for i, (port, feed) in enumerate(zip(reference.inputs, feeds, strict=True))
+            Entry.of("inputs", index, port.label, port.names, port.element_type.label, feed.shape)
+            for index, (port, feed) in enumerate(zip(reference.inputs, feeds, strict=True))
         ],
         "outputs": [
-            _Entry.of("outputs", i, port.label, port.names, types[port._port].type)
-            for i, port in enumerate(reference.outputs)
+            _entry("outputs", index, port.label, port.names, types[port._port].type)
+            for index, port in enumerate(reference.outputs)
         ],
         "tensors": [
-            _Entry.of(
+            _entry(
                 "tensors",
-                i,
+                index,
                 name_of(graph, port),
                 graph[port.layer].outputs[port.number].names,
                 types[port].type,
             )
-            for i, port in enumerate(ports)
+            for index, port in enumerate(ports)
         ],
     }
 
 
-def _write(folder: Path, model: Model, feeds: Sequence[Array], names: Mapping[str, Sequence[_Entry]]) -> None:
+def _entry(kind: str, index: int, name: str, names: Iterable[str], type: TensorType) -> Entry:
+    shape = type.shape.static if type.shape.is_static else None
+    return Entry.of(kind, index, name, names, type.element.label, shape)
+
+
+def _write(
+    folder: Path, model: Model, feeds: Sequence[Array], entries: Mapping[str, Sequence[Entry]]
+) -> None:
     save_model(model, folder / "model.xml", compress_to_fp16=False)
-    for kind in names:
-        (folder / kind).mkdir()
-    for entry, feed in zip(names["inputs"], feeds, strict=True):
+    list_entries(folder, entries)
+    for entry, feed in zip(entries["inputs"], feeds, strict=True):
         with create(folder / entry.file) as file:
             write_npy(file, feed.astype(str) if feed.dtype == object else feed)
-    listed = {kind: [entry._asdict() for entry in entries] for kind, entries in names.items()}
-    save_text(folder / "names.json", json.dumps({"schema": 1, **listed}, indent=2))
 
 
 def _results(
-    folder: Path, entry: _Entry, key: int | str, last_line: str, command: str
+    folder: Path, entry: Entry, key: int | str, last_line: str, command: str
 ) -> dict[int | str, Array]:
     """Return an array written by a command, with its scale and zero point if present.
 

@@ -434,7 +434,7 @@ def _input_mistake(case: Case, report: Comparison) -> Likeness | None:
 def _input_guesses(feed: Array) -> Iterator[tuple[str, str, Callable[[Array], Array]]]:
     for axis in _channel_axes(feed.shape):
         yield "channels", _reversed_channels(axis), partial(np.flip, axis=axis)
-    for what, permute in _permutations_of_axes(feed.shape):
+    for what, permute in _permutations(feed.shape, None):
         yield "permuted", what, permute
     for factor, text in SCALES:
         yield "factor", f"times {text}", partial(np.multiply, factor)
@@ -828,11 +828,6 @@ def _channel_axes(shape: tuple[int, ...]) -> list[int]:
 def _reversed_channels(axis: int) -> str:
     """Describe channels in reverse order."""
     return f"channels in reverse order along axis {axis} (BGR for RGB)"
-
-
-def _permutations_of_axes(shape: tuple[int, ...]) -> Iterator[tuple[str, Callable[[Array], Array]]]:
-    """Yield ways to permute the axes of a tensor that leave its shape."""
-    return _permutations(shape, None)
 
 
 def _output_movements(output: Array, wanted: tuple[int, ...] | None) -> Iterator[_Guess]:

@@ -1,0 +1,45 @@
+"""The folder in which a command exchanges arrays with this program: ``compare --run`` and ``conformance run`` call one.
+
+It has ``inputs/0.npy`` and so on, and ``names.json``, which lists inputs, outputs and tensors between layers. The command
+leaves ``outputs/0.npy`` and so on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from .files import create
+
+__all__ = ["Entry", "list_entries"]
+
+_SCHEMA = 1
+"""The version of ``names.json``, increased when something is renamed or removed."""
+
+
+class Entry(NamedTuple):
+    """A tensor in ``names.json``; its shape may be unknown before a run."""
+
+    file: str
+    name: str
+    names: Sequence[str]
+    type: str
+    shape: Sequence[int] | None
+
+    @classmethod
+    def of(
+        cls, kind: str, index: int, name: str, names: Iterable[str], type: str, shape: Sequence[int] | None
+    ) -> Entry:
+        """Return the entry of the tensor of this index in ``inputs``, ``outputs`` or ``tensors``."""
+        return cls(f"{kind}/{index}.npy", name, sorted(names), type, shape)
+
+
+def list_entries(folder: Path, entries: Mapping[str, Sequence[Entry]]) -> None:
+    """Write ``names.json``, and make a folder for the arrays of each kind."""
+    for kind in entries:
+        (folder / kind).mkdir()
+    listed = {kind: [entry._asdict() for entry in tensors] for kind, tensors in entries.items()}
+    with create(folder / "names.json") as file:
+        file.write(json.dumps({"schema": _SCHEMA, **listed}, indent=2).encode())
