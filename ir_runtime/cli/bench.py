@@ -19,8 +19,7 @@ from .shaping import input_layouts, reshape, reshaped, shape_option
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..bench.counters import Counter, ReportType
-    from ..bench.report import Measured, Report
+    from ..bench.report import Counter, Measured, Report, ReportType
     from ..bench.sides import Runtime
     from ..limits import Limits
     from ..openvino.node import Output
@@ -175,7 +174,7 @@ def bench(
         what = "--cpu-time" if cpu_time else "-api sync"
         raise click.UsageError(f"{what} is for one request at a time, not {requests}")
     from ..backends import chosen
-    from ..bench.counters import average, count_runs
+    from ..bench.report import average, count_runs
     from ..bench.report import bench as measured
     from ..bench.sides import Setting, import_runtime
     from ..bench.timing import StopCondition
@@ -342,7 +341,7 @@ def _write_reports(
     """Write the reports into a folder, and print their paths."""
     from pathlib import Path
 
-    from ..bench.counters import write_report
+    from ..bench.report import write_report
 
     ours = report.sides[0].timing
     results = [

@@ -7,9 +7,9 @@ import re
 import click
 
 from .helping import GroupedCommand
-from .markdown import rendered
 from .models import as_json
 from .render import result, table
+from .terminal import rendered
 
 __all__ = ["explain"]
 

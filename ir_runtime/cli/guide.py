@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from .helping import GroupedCommand
-from .markdown import rendered
 from .models import as_json
 from .render import result, table
+from .terminal import rendered
 
 __all__ = ["guide"]
 

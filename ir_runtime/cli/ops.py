@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from .helping import GroupedCommand
-from .markdown import rendered
 from .models import as_json
 from .render import result, table
+from .terminal import rendered
 
 if TYPE_CHECKING:
     from ..ops import Op

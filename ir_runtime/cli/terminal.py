@@ -1,4 +1,4 @@
-"""Print text: unchanged into files and pipes; on a terminal, within its width."""
+"""Print text: unchanged into files and pipes; on a terminal, within its width, with Markdown rendered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import textwrap
 
 import click
 
-__all__ = ["columns", "is_on_one_screen", "show", "wrapped"]
+__all__ = ["columns", "is_on_one_screen", "rendered", "show", "wrapped"]
 
 # A line of a file below a finding, and the marks under it: these are cut where they are made.
 _EXCERPT = re.compile(r" *\d* \| ")
@@ -85,3 +85,37 @@ def _wrapped(line: str, width: int) -> str:
     )
     escapes = iter(hidden)
     return re.sub("\0", lambda _: next(escapes), "\n".join(lines))
+
+
+# Links that can be clicked in some terminals; pagers show their escapes.
+_HYPERLINK = re.compile(r"\x1b\]8;[^\x1b\x07]*(?:\x1b\\|\x07)")
+
+
+def rendered(text: str) -> str:
+    """Render a page for a terminal; for pipes and files, return it unchanged."""
+    width = columns()
+    return text if width is None else render(text, width)
+
+
+def render(text: str, width: int) -> str:
+    """Render a page for a terminal of this width."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.markdown import Markdown
+    from rich.theme import Theme
+
+    # No background colours: those that rich has suit dark terminals.
+    theme = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold"})
+    console = Console(
+        file=StringIO(),
+        width=width,
+        force_terminal=True,
+        color_system="standard",
+        legacy_windows=False,
+        theme=theme,
+    )
+    with console.capture() as captured:
+        console.print(Markdown(text, code_theme="ansi_dark", justify="left"))
+    lines = _HYPERLINK.sub("", captured.get()).split("\n")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(map(str.rstrip, lines)).strip("\n"))

@@ -20,12 +20,12 @@ from .._util.markup import element
 from .._util.text import bytes_text
 from ..ir.array import Array
 from .constants import BINS, histogram
+from .items import Scope, Scopes
 from .memory import memory_of
 from .records import Record, Records
 from .source import Measures
 from .story import cost_text
 from .text import dims
-from .tree import Scope, Scopes
 
 __all__ = ["Bar", "Block", "as_picture", "bars", "figures", "flame", "histogram_svg", "png", "staircase"]
 

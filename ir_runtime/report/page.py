@@ -21,13 +21,13 @@ from ..analysis.cost import count
 from ..analysis.shapes import Shapes, shapes_in
 from ..diagnostics import Severity
 from .figures import figures
+from .items import Scopes
 from .overlays import lengths_of, mark_changes, notes, overlays
 from .records import Record, Records
 from .scopes import fold
 from .source import Measures, OldModel, Source
 from .story import Story, tell
 from .summary import findings_html, subtitle, summary_html
-from .tree import Scopes
 
 __all__ = ["Page", "page"]
 

@@ -14,10 +14,9 @@ from ..ir.formula import Count
 from ..ir.graph import IO_TYPES, PortSpec
 from ..ops._define.describe import group
 from .constants import Constants
-from .items import Edge, Item, body_path
+from .items import PART_LABEL, Edge, Item, Scopes, body_path
 from .names import module_of
 from .text import dims, plain, tensor_name
-from .tree import PART_LABEL, Scopes
 
 __all__ = ["Record", "Records"]
 

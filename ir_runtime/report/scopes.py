@@ -20,9 +20,8 @@ import networkx as nx
 from .._util.deadline import check
 from ..analysis.infer import Inferred
 from ..ir.graph import IO_TYPES, Graph
-from .items import Edge, Item, Items, Part, Path, items_of, visible_edges
+from .items import PART_LABEL, Edge, Item, Items, Part, Path, Scope, Scopes, items_of, visible_edges
 from .names import place
-from .tree import PART_LABEL, Scope, Scopes
 
 __all__ = ["WIDEST", "fold"]
 

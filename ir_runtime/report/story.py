@@ -16,12 +16,12 @@ from .._util.text import bytes_text, prefixed
 from ..analysis.shapes import Shapes
 from ..diagnostics import Severity, fold
 from ..io.reader.model import version_text
+from .items import Scopes
 from .memory import memory_of
 from .records import Record, Records
 from .source import Conclusion, Measures, OldModel, Source
 from .summary import End, ends
 from .text import count_text
-from .tree import Scopes
 
 __all__ = ["Link", "Sentence", "Story", "cost_text", "tell"]
 

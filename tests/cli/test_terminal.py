@@ -20,9 +20,9 @@ from ir_runtime.bench.start import Start
 from ir_runtime.cli import progress as progress_module
 from ir_runtime.cli import terminal as terminal_module
 from ir_runtime.cli._index import COMMANDS
-from ir_runtime.cli.markdown import render
 from ir_runtime.cli.progress import Bar, bar, status
 from ir_runtime.cli.render import SHOWN, fitted, table
+from ir_runtime.cli.terminal import render
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals need POSIX")
 from harness.terminals import on_terminal, plain  # noqa: E402  needs POSIX, too

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import ir_runtime as ov
 from ir_runtime import opset13 as ops
+from ir_runtime.report.items import Scopes
 from ir_runtime.report.names import scope_of
 from ir_runtime.report.scopes import WIDEST, fold
-from ir_runtime.report.tree import Scopes
 
 
 def named(node: ov.Node, name: str) -> ov.Node:
