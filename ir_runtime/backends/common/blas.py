@@ -17,7 +17,7 @@ from ..._util.cores import parallelism
 from ..._util.forks import register
 from ..._util.scoped import Scope
 
-__all__ = ["AVX512", "Blas", "core_name"]
+__all__ = ["AVX512", "Blas"]
 
 # More threads than this wait for the interpreter (GIL) more than they compute.
 MAX_THREADS = 8

@@ -17,9 +17,8 @@ from ...ops.quantization import FakeQuantize
 from .. import Kernel, KernelTemplate
 from ..core.kernel import Accepts
 from .activations import Activation, activation_of, broadcast_binary
-from .fake_quantize import fake_quantize_passes, limit_rows
 from .layout import as_rows, repeat_row
-from .post_op import PostOp, match_post_op
+from .post_op import PostOp, fake_quantize_passes, limit_rows, match_post_op
 
 __all__ = [
     "BINARY_UFUNCS",
@@ -28,9 +27,7 @@ __all__ = [
     "RowKernel",
     "RowPostOp",
     "binary_ufunc",
-    "epilogue_factory",
     "in_place",
-    "row_post_op",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Memory layout: channels-last (NHWC) feature maps, views and copies of them."""
+"""Memory layout: channels-last (NHWC) feature maps, views and copies of them; the order of the gates of an LSTM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ...limits import check_array_size
 from ...ops.window import Pads
 
 __all__ = [
-    "FEW_CHANNELS",
     "as_rows",
     "channels_first",
     "channels_last",
@@ -25,6 +24,7 @@ __all__ = [
     "pad_spatial",
     "repeat_row",
     "same_shape",
+    "sigmoid_gates_first",
 ]
 
 # Elements of an inner loop. With a broadcast operand, a pass takes twice as long if loops are shorter than NumPy's
@@ -148,3 +148,22 @@ def _padded(shape: tuple[int, ...], pads: Pads) -> tuple[tuple[int, ...], _Place
         edges += [(*before, slice(None, begin))] if begin else []
         edges += [(*before, slice(begin + length, None))] if end else []
     return (shape[0], *longer, shape[-1]), inside, edges
+
+
+# OpenVINO stores the gates f, i, c, o; of these, c alone has no sigmoid.
+_F_I_O_C = (0, 1, 3, 2)
+
+
+def sigmoid_gates_first(array: Array, hidden: int, axis: int = 0) -> Array:
+    """Return a copy of the weights or biases of an LSTM with the gates in the order f, i, o, c.
+
+    Gates with the same activation are adjacent, so that one call computes them.
+
+    Args:
+        array: weights or biases of four gates of ``hidden`` rows.
+        hidden: the size of the hidden state.
+        axis: the axis of the gates.
+    """
+    shape = array.shape
+    gates = array.reshape(*shape[:axis], 4, hidden, *shape[axis + 1 :])
+    return np.take(gates, _F_I_O_C, axis).reshape(shape)

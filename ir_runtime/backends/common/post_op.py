@@ -1,21 +1,35 @@
 """Post-ops: element-wise layers that a kernel can apply to its result.
 
 `match_post_op` describes the effect of a layer on a result; each backend lowers it to its own form.
+
+FakeQuantize with constant limits is one, with parameters and passes of its own. The level of a number is ``rint((x - low) / width * steps)``, and its value ``level / steps * span + first``: with these
+operations in this order, results have the bits of the reference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
 from ...ops.elementwise import Binary
+from ...ops.quantization import FakeQuantize
+from .activations import Activation, broadcast_binary, clip
 from .layout import is_f32, same_shape
 
-__all__ = ["PostOp", "constant_row", "match_post_op"]
+__all__ = [
+    "constant_row",
+    "fake_quantize_passes",
+    "limit_rows",
+    "match_post_op",
+    "PostOp",
+    "quantize_parameters",
+    "QuantizeParameter",
+]
 
 # A longer row is not a row of channels, and not worth a copy.
 MAX_COLUMNS = 1 << 22
@@ -82,3 +96,120 @@ def constant_row(other: Value, data: Value, axis: int) -> Array | None:
     if any(n != 1 for n in lengths) or length not in (1, columns.min):
         return None
     return np.broadcast_to(known.reshape(-1), (columns.min,)).copy()
+
+
+# Numbers that all passes are applied to before the next ones, while they are in the cache.
+BLOCK = 1 << 16
+# The range of widths whose quotients kernels compute without division, and the most levels.
+SMALLEST_WIDTH = 2.0**-80
+MAX_LEVELS = 1 << 16
+
+
+class QuantizeParameter(IntEnum):
+    """The parameters of FakeQuantize, in the order in which kernels read them."""
+
+    BOTTOM = 0
+    """Numbers up to it become `FIRST`."""
+    TOP = 1
+    """Numbers above it become `LAST`."""
+    LOW = 2
+    WIDTH = 3
+    STEPS = 4
+    SPAN = 5
+    FIRST = 6
+    LAST = 7
+    PER_WIDTH = 8
+    PER_STEP = 9
+
+
+def quantize_parameters(op: Operation, inputs: Sequence[Value]) -> Array | None:
+    """Return the parameters of a FakeQuantize of f32 with constant limits, ``[10, ...]``.
+
+    It is ``None`` for others, and for limits or levels that are not of an ordinary size.
+    """
+    if not isinstance(op, FakeQuantize) or not is_f32(*inputs):
+        return None
+    known, rank = [limit.known() for limit in inputs[1:]], inputs[0].shape.rank
+    limits = [limit for limit in known if limit is not None and rank is not None and limit.ndim <= rank]
+    one_number = all(limit.size == 1 for limit in limits)
+    if len(limits) < len(known) or (op.auto_broadcast != "numpy" and not one_number):
+        return None
+    try:
+        low, high, first, last = np.broadcast_arrays(*limits)
+    except ValueError:  # refused by inference
+        return None
+    width, steps = high - low, np.full_like(low, op.levels - 1)
+    ordinary = (width == 0) | ((abs(width) > SMALLEST_WIDTH) & (abs(width) < 1 / SMALLEST_WIDTH))
+    if not (ordinary.all() and np.isfinite((low, high, first, last)).all() and op.levels <= MAX_LEVELS):
+        return None
+    with np.errstate(divide="ignore"):
+        rows = (
+            np.where(high < low, high, low), np.where(low < high, high, low), low, width, steps, last - first,
+            first, last, 1 / width, 1 / steps,
+        )  # fmt: skip
+    return np.ascontiguousarray(rows, np.float32)
+
+
+def limit_rows(op: Operation, inputs: Sequence[Value], axis: int) -> Array | None:
+    """Return the parameters ``[10, 1]``, or ``[10, columns]`` if limits vary along ``axis`` of the data only."""
+    parameters = quantize_parameters(op, inputs)
+    if parameters is None:
+        return None
+    if parameters[0].size == 1:
+        return parameters.reshape(-1, 1)
+    rows = [constant_row(Value.constant(each), inputs[0], axis) for each in parameters]
+    return np.stack([row for row in rows if row is not None]) if rows[0] is not None else None
+
+
+def fake_quantize_passes(rows: Array) -> Activation | None:
+    """Return a FakeQuantize function of NumPy passes over contiguous rows, in place, bit-identical to the reference.
+
+    Returns ``None`` if limits are in the wrong order, or if the first level is -0, which an addition would
+    lose.
+    """
+    bottom, top, low, width, steps, span, first, last, *_ = rows
+    if not (low < top).all() or np.signbit(first[first == 0]).any():
+        return None
+    exact = bool((span + first == last).all())  # else numbers above the upper limit are replaced in the end
+    passes = [_clip(bottom, top)] if exact else [broadcast_binary(np.maximum, bottom)]
+    if low.any():
+        passes.append(broadcast_binary(np.subtract, low))
+    passes += [broadcast_binary(np.divide, width), broadcast_binary(np.multiply, steps[:1]), _round]
+    placing = ((np.divide, steps[:1]), (np.multiply, span), (np.add, first))
+    passes += [broadcast_binary(ufunc, row) for ufunc, row in placing]
+    is_above, replace = broadcast_binary(np.greater, top), broadcast_binary(_replace, last)
+    block = max(BLOCK // rows.shape[1], 1) * rows.shape[1]
+
+    def activation(x: Array, out: Array) -> None:
+        for start in range(0, x.size, block):
+            source, target = x[start : start + block], out[start : start + block]
+            if not exact:
+                above = np.empty(source.shape, np.bool_)
+                is_above(source, above)
+            for each in passes:
+                each(source, target)
+                source = target
+            if not exact:
+                replace(above, target)
+
+    return activation
+
+
+def _clip(low: Array, high: Array) -> Activation:
+    if low.size == 1:
+        return clip(low[0], high[0])
+    above, below = broadcast_binary(np.maximum, low), broadcast_binary(np.minimum, high)
+
+    def activation(x: Array, out: Array) -> None:
+        above(x, out)
+        below(out, out)
+
+    return activation
+
+
+def _replace(mask: Array, row: Array, out: Array) -> None:
+    np.copyto(out, row, where=mask)
+
+
+def _round(x: Array, out: Array) -> None:
+    np.rint(x, out=out)

@@ -38,7 +38,6 @@ __all__ = [
     "fingerprint",
     "FOLDER",
     "identify",
-    "IDENTIFY",
     "is_source_tree",
     "Library",
     "library",

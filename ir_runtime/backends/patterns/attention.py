@@ -1,4 +1,6 @@
-"""Scaled dot product attention (SDPA) that models write as MatMul, Multiply, Add, SoftMax and MatMul, or with Einsum.
+"""Scaled dot product attention (SDPA) and grouped-query attention, as models write them in smaller operations.
+
+These are MatMul, Multiply, Add, SoftMax and MatMul, or Einsum instead of MatMul.
 
 Windowed attention (Liu et al. 2021, Swin) adds one mask for each head, and one for each window of an image; for the
 latter, scores are reshaped into images and windows, and back.

@@ -22,8 +22,7 @@ from ...ops.elementwise import Binary
 from ...ops.pooling import MaxPool1, MaxPool8, MaxPool14
 from ...ops.quantization import FakeQuantize
 from .. import MatchContext
-from ..common.fake_quantize import QuantizeParameter, quantize_parameters
-from ..common.post_op import constant_row
+from ..common.post_op import QuantizeParameter, constant_row, quantize_parameters
 
 __all__ = [
     "MaxPool",

@@ -23,7 +23,7 @@ IS_FASTER = HAS_BF16 and VENDOR == "AuthenticAMD"
 like an FMA. On Intel it takes four times as long as an FMA, so twice as long per product; AMX is fast there,
 but no kernel uses it."""
 
-_HALVES = ir.VectorType(ir.IntType(16), LANES)
+_HALVES = ir.VectorType(ir.I16, LANES)
 
 
 _BF16, _PAIRS = ir.VectorType(ir.BFLOAT, LANES), ir.VectorType(ir.BFLOAT, 2 * LANES)

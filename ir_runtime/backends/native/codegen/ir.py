@@ -16,10 +16,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "F16", "F32", "F64", "I1", "I8", "I16", "I32", "I64", "POINTER", "UNDEFINED", "VOID", "BFLOAT", "ArrayType", "Block", "Builder",
-    "Constant", "Function", "InlineAsm", "IntType", "Module", "StructType", "Type", "Value", "VectorType",
-]  # fmt: skip
+__all__ = ["F16", "F32", "F64", "I1", "I8", "I32", "I64", "POINTER", "UNDEFINED", "VOID", "BFLOAT", "ArrayType", "Block", "Builder", "Constant", "Function", "InlineAsm", "IntType", "Module", "StructType", "Type", "Value", "VectorType"]  # fmt: skip
 
 _FLAGS = "nsz contract "
 _SIGNS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}

@@ -86,7 +86,7 @@ def _product(emit: Emit, a: Value, b: Value, place: int) -> Value:
     """Return the product of one i16 of each lane."""
     if not _HAS_SMLAL:
         return emit.builder.mul(*(_field(emit, x, 16, place, True) for x in (a, b)))
-    narrow = ir.VectorType(ir.IntType(16), LANES)
+    narrow = ir.VectorType(ir.I16, LANES)
     numbers = [
         emit.builder.trunc(emit.builder.lshr(x, splat_bits(16)) if place else x, narrow) for x in (a, b)
     ]
@@ -98,7 +98,7 @@ def _pairs(emit: Emit, levels: Value, weights: Value, bits: int, name: str) -> V
     """Return the sum of the two 16-bit products of each lane, by an instruction for vectors of ``bits`` bits."""
     builder = emit.builder
     lanes = bits // 32
-    narrow, wide = ir.VectorType(ir.IntType(16), 2 * lanes), ir.VectorType(I32, lanes)
+    narrow, wide = ir.VectorType(ir.I16, 2 * lanes), ir.VectorType(I32, lanes)
     function, parts = emit.function(name, wide, narrow, narrow), []
     for start in range(0, LANES, lanes):
         both = [

@@ -43,18 +43,16 @@ from ....ops.activation import (
 from ....ops.arithmetic import Add, Erf, Multiply, Subtract, Tanh
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelTemplate
-from ...common.fake_quantize import limit_rows
 from ...common.layout import is_f32, moveaxis
-from ...common.post_op import PostOp, match_post_op
+from ...common.post_op import PostOp, limit_rows, match_post_op
 from ...core.kernel import Accepts
 from ..codegen.descriptor import Descriptor, concatenate, f32, i64
 from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.vectors import Emit
 from ..codegen.vectors import Value as Register
 from ..threading.task import UNUSED
-from ._activation_code import ActivationKind, apply_activation
 from ._copy import contiguous
-from ._elementwise_code import fake_quantize
+from ._elementwise_code import ActivationKind, apply_activation, fake_quantize
 
 __all__ = [
     "activation_of",
@@ -65,7 +63,6 @@ __all__ = [
     "Bf16Tensors",
     "Epilogue",
     "EpilogueField",
-    "EpilogueRecord",
     "FusedKernel",
     "KernelFactory",
     "MAX_EXTRAS",

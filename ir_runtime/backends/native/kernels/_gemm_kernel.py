@@ -53,10 +53,8 @@ from ._rows import clear_row, copy_row
 __all__ = [
     "are_better_copied",
     "asked_products",
-    "BF16_GEMM",
     "BF16_PRODUCTS",
     "Bf16Rows",
-    "copied_windows",
     "CopiedLines",
     "CopyPlan",
     "F32_PRODUCTS",
@@ -66,7 +64,6 @@ __all__ = [
     "Layout",
     "Products",
     "tap_offsets",
-    "WIDENED_GEMM",
     "WIDENED_PRODUCTS",
     "Windows",
 ]

@@ -51,7 +51,6 @@ __all__ = [
     "levels_gemm",
     "levels_panel",
     "LevelsGemmJob",
-    "LevelsPanels",
     "pack_levels",
     "requantized",
     "store_rows",
@@ -62,11 +61,7 @@ CAN_PACK = GROUP == 4 and LANES == 16 and TARGET.has("avx512bw")
 
 # Parts of 128 bits of a vector, words of each, and bytes of a vector.
 _PARTS, _WORDS, _BYTES = 4, 4, 64
-_LEVELS, _SHORTS, _LONGS = (
-    ir.VectorType(ir.I8, _BYTES),
-    ir.VectorType(ir.IntType(16), _BYTES // 2),
-    ir.VectorType(I64, _BYTES // 8),
-)
+_LEVELS, _SHORTS = ir.VectorType(ir.I8, _BYTES), ir.VectorType(ir.I16, _BYTES // 2)
 
 
 def column_order(vectors: int) -> Array:
@@ -141,12 +136,10 @@ def _store_packed(
 
 def _rounded(emit: Emit, value: Value) -> Value:
     """Round to the nearest integer, ties to even; numbers outside i32 become its lowest."""
-    kinds = VECTOR, INTS, ir.IntType(16), I32
+    kinds = VECTOR, INTS, ir.I16, I32
     function = emit.function("llvm.x86.avx512.mask.cvtps2dq.512", INTS, *kinds)
     current = ir.Constant(I32, 4)  # the rounding mode of the processor
-    return emit.builder.call(
-        function, [value, ir.Constant(INTS, None), ir.Constant(ir.IntType(16), -1), current]
-    )
+    return emit.builder.call(function, [value, ir.Constant(INTS, None), ir.Constant(ir.I16, -1), current])
 
 
 def _packed(emit: Emit, vectors: Sequence[Value]) -> Value:

@@ -25,9 +25,9 @@ from ....ops.infrastructure import Constant
 from ....ops.quantization import FakeQuantize
 from ....ops.type import Convert
 from ... import MatchContext
-from ...common.fake_quantize import quantize_parameters
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
+from ...common.post_op import quantize_parameters
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.levels import GROUP, LEVEL_DTYPE, LEVEL_SIZE

@@ -42,7 +42,6 @@ __all__ = [
     "copy_columns",
     "dequantize_columns",
     "dot_column",
-    "LANE_ORDER",
     "load_word",
     "MatrixRecord",
     "pack",
@@ -52,7 +51,6 @@ __all__ = [
     "permute_row",
     "permuted_size",
     "QuantizedProduct",
-    "Storage",
 ]
 
 PANEL_VECTORS = TARGET.vectors.wide[1]
@@ -143,7 +141,7 @@ def _load_f16(emit: Emit, address: Value) -> Value:
     builder = emit.builder
     if TARGET.vectors.name != "plain":
         return builder.fpext(emit.load(address, ir.VectorType(ir.F16, LANES), 1), VECTOR)
-    bits = builder.zext(emit.load(address, ir.VectorType(ir.IntType(16), LANES), 1), INTS)
+    bits = builder.zext(emit.load(address, ir.VectorType(ir.I16, LANES), 1), INTS)
     rest = builder.and_(bits, splat_bits(0x7FFF))
     moved = builder.bitcast(builder.shl(rest, splat_bits(13)), VECTOR)
     found = builder.bitcast(emit.multiply(moved, emit.constant(2.0**112)), INTS)
@@ -154,7 +152,7 @@ def _load_f16(emit: Emit, address: Value) -> Value:
 
 
 def _load_bf16(emit: Emit, address: Value) -> Value:
-    bits = emit.builder.zext(emit.load(address, ir.VectorType(ir.IntType(16), LANES), 1), INTS)
+    bits = emit.builder.zext(emit.load(address, ir.VectorType(ir.I16, LANES), 1), INTS)
     return emit.builder.bitcast(emit.builder.shl(bits, splat_bits(16)), VECTOR)
 
 

@@ -15,8 +15,8 @@ from ..codegen.descriptor import i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import call_host
 from ..codegen.vectors import F32, LANES, VECTOR, Emit, Load, Store, Value
-from ._activation_code import exp
 from ._columns import ABREAST, ColumnsJob, Sizes, column_sizes, columns_task, load_sizes, run_columns
+from ._elementwise_code import exp
 
 __all__ = [
     "log",

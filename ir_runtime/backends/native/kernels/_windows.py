@@ -33,7 +33,6 @@ __all__ = [
     "geometry",
     "store_windows",
     "load_f32_vector",
-    "store_f32_vector",
     "window_range",
     "sliding_window",
     "fixed_width_window",

@@ -26,15 +26,7 @@ from ._epilogue import Epilogue, EpilogueField, PackedEpilogue, apply_post_ops
 from ._gemm_tile import gemm_panel
 from ._panels import PackedPanels, Panel, allocate_panels, pack_square
 
-__all__ = [
-    "is_profitable",
-    "TILE_ELEMENTS",
-    "transform_filters",
-    "transform_input",
-    "transform_output",
-    "winograd",
-    "Winograd",
-]
+__all__ = ["is_profitable", "TILE_ELEMENTS", "transform_filters", "winograd", "Winograd"]
 
 TILE_ELEMENTS = 36
 """Elements of a tile."""

@@ -52,7 +52,7 @@ class Kind(IntEnum):
     BOOLEAN = 8
 
 
-_HALVES, _I16S = ir.VectorType(ir.F16, LANES), ir.VectorType(ir.IntType(16), LANES)
+_HALVES, _I16S = ir.VectorType(ir.F16, LANES), ir.VectorType(ir.I16, LANES)
 _STORED = {
     Kind.F32: VECTOR, Kind.F16: _HALVES, Kind.BF16: _I16S, Kind.F64: F64S, Kind.U8: I8S, Kind.I8: I8S,
     Kind.I32: INTS, Kind.I64: I64S, Kind.BOOLEAN: I8S,

@@ -43,10 +43,9 @@ from ....ops.normalization import BatchNormInference, BatchNormInference1
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelTemplate
 from ...common.epilogue import BINARY_UFUNCS
-from ...common.fake_quantize import quantize_parameters
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...common.post_op import PostOp, match_post_op
+from ...common.post_op import PostOp, match_post_op, quantize_parameters
 from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
@@ -58,7 +57,6 @@ from ..codegen.vectors import LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.parallel import RECORD, is_recording, parallel_for, pays_to_share, replayed, threads
 from ..threading.task import UNUSED, Task
-from ._activation_code import ActivationKind, apply_activation
 from ._copy import MAX_SIZE, contiguous, expanded
 from ._elementwise_code import (
     ABSOLUTE,
@@ -66,7 +64,9 @@ from ._elementwise_code import (
     BATCH_NORM,
     COPY,
     QUANTIZE,
+    ActivationKind,
     Opcode,
+    apply_activation,
     apply_unary,
     combine,
     fake_quantize,
@@ -91,7 +91,7 @@ from ._nest import (
     stored,
 )
 
-__all__ = ["Instruction", "ProgramJob", "RUN_BF16_PROGRAM", "RUN_PROGRAM", "SHORT"]
+__all__ = ["Instruction", "SHORT"]
 
 
 @instruction(*[types.int64] * 6)

@@ -19,7 +19,6 @@ from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 __all__: list[str] = []
 
 FLOOR_DIVIDE, TRUNCATE_DIVIDE, FLOOR_MOD, MOD = range(4)
-_DOWN, _QUOTIENT = (FLOOR_DIVIDE, FLOOR_MOD), (FLOOR_DIVIDE, TRUNCATE_DIVIDE)
 # A quotient in f64 of smaller integers is rounded to an integer only if it is one.
 _BITS = 52
 _WORD = ir.IntType(LANES)

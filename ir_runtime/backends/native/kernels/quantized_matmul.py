@@ -57,7 +57,7 @@ from ._quantized import (
 )
 from .matmul import constant_product
 
-__all__ = ["dynamic_product"]
+__all__: list[str] = []
 
 UNIT = 32
 """The multiple that activation groups are padded to."""

@@ -32,9 +32,9 @@ from ....ir.tensor import Array
 from ....ops.convolution import Convolution, ForwardConvolution
 from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelTemplate, MatchContext, Refusal
-from ...common.fake_quantize import QuantizeParameter as P
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last
+from ...common.post_op import QuantizeParameter as P
 from ...patterns.quantized_graph import (
     MAX_LEVEL,
     LayerByLayer,
@@ -104,20 +104,11 @@ __all__ = [
     "block_tiles",
     "Bound",
     "COLUMNS",
-    "count_tiles",
     "Dequantizing",
-    "IntegerKernels",
-    "IntegerNode",
-    "IntegerPooled",
-    "IntegerProduct",
-    "IntegerSubgraph",
-    "is_winograd",
     "levels_winograd",
-    "LevelsWinogradJob",
     "prefetch_weights",
     "Quantizing",
     "requantization",
-    "transform_weights",
 ]
 
 IntegerNode: TypeAlias = Node[IntegerWeights]
@@ -382,7 +373,7 @@ SUM_BITS = 26
 
 _LINE = 64  # bytes of a cache line
 _LEVELS = ir.VectorType(ir.IntType(8 * LEVEL_SIZE), 2 * LANES)
-_SHORTS = ir.VectorType(ir.IntType(16), 2 * LANES)
+_SHORTS = ir.VectorType(ir.I16, 2 * LANES)
 # What elements of a filter are multiplied by beyond their denominators, so that the output transform adds rather than multiplies.
 FILTER_FACTORS = 6, 4, 4, 1, 1, 12
 # The inverse of 9 modulo 2^32.

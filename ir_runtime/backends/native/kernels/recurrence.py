@@ -30,8 +30,7 @@ from ....ops.sequence.recurrent import (
 )
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...common.layout import is_f32
-from ...common.recurrence import sigmoid_gates_first
+from ...common.layout import is_f32, sigmoid_gates_first
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
@@ -40,8 +39,8 @@ from ..codegen.vectors import LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.parallel import parallel_for, replayed, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, shared_counters
-from ._activation_code import ActivationKind, apply_activation
 from ._copy import COPY, contiguous, recorded_copy
+from ._elementwise_code import ActivationKind, apply_activation
 from ._epilogue import Epilogue
 from ._gemm import NO_OFFSET, Gemm
 from ._gemm_kernel import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products

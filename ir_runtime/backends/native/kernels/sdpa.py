@@ -63,12 +63,8 @@ from ._rows import add_weighted_rows, copy_row, dot_rows
 
 __all__ = [
     "attention",
-    "AttentionJob",
     "bf16_attention",
-    "BLOCKED",
-    "BLOCKED_BF16",
     "decode",
-    "DECODE",
     "decode_task",
     "followed",
     "grouped_attention",

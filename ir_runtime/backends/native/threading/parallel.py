@@ -76,7 +76,6 @@ __all__ = [
     "recorded",
     "release",
     "replayed",
-    "REPLAYER",
     "run_call",
     "running",
     "ThreadPool",

@@ -1,4 +1,4 @@
-"""Tapes: the recorded calls of consecutive steps, with array addresses that remain valid in other runs.
+"""Tapes and their memory plan: recorded calls of consecutive steps, with addresses that remain valid in other runs.
 
 The memory of a step is that of its inputs, of constants, and of its allocations: its regions. An array is identified
 by its location in one of them; a step with an array elsewhere, such as a copy made by NumPy, is not replayed.
@@ -38,7 +38,6 @@ __all__ = [
     "allocate",
     "Allocation",
     "FIXED",
-    "Located",
     "Region",
     "Regions",
     "replay",

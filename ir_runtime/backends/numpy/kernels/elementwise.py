@@ -27,9 +27,8 @@ from ....ops.type import Convert
 from ... import Kernel, KernelTemplate
 from ...common.activations import ACTIVATIONS, UFUNCS, Activation, activation_of, broadcast_binary
 from ...common.epilogue import BINARY_UFUNCS, MINMAX_UFUNCS, binary_ufunc
-from ...common.fake_quantize import fake_quantize_passes, limit_rows
 from ...common.layout import flat_view, is_f32, moveaxis, repeat_row
-from ...common.post_op import PostOp, constant_row, match_post_op
+from ...common.post_op import PostOp, constant_row, fake_quantize_passes, limit_rows, match_post_op
 from ...core.kernel import any_lengths
 from .._backend import backend
 from ._gemm import is_finite

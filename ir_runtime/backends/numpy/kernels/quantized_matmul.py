@@ -42,7 +42,7 @@ from ._dequantize import (
 )
 from ._gemm import apply_epilogue
 
-__all__ = ["QuantizedMatrix", "QuantizedPanel"]
+__all__: list[str] = []
 
 # To dequantize a number takes as long as this many multiplications of a GEMM.
 DEQUANTIZE_COST = 24

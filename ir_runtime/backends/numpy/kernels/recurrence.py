@@ -17,8 +17,7 @@ from ...._util import deadline
 from ....ir.tensor import Array, Value
 from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from ... import Kernel
-from ...common.layout import is_f32
-from ...common.recurrence import sigmoid_gates_first
+from ...common.layout import is_f32, sigmoid_gates_first
 from .._backend import backend
 from ..parallel import multithreaded_blas
 from ._gemm import gemm, own_matrix
