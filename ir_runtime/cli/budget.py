@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import click
 
-from .._util.child_process import search_path
-from .._util.nearest import did_you_mean
-from ..errors import InputError
 from .helping import GroupedCommand
 from .long import Debugging, debugs
 from .models import as_json, read
@@ -25,6 +18,8 @@ from .render import result, table
 from .terminal import columns
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from .._util.records import Record
     from ..debug import Budget
     from ..debug.budget import Metric
@@ -145,6 +140,9 @@ def _load_metric(text: str) -> Metric:
     Raises:
         InputError: if there is no such file, module or function, or it cannot be loaded.
     """
+    from .._util.nearest import did_you_mean
+    from ..errors import InputError
+
     where, colon, name = text.rpartition(":")
     if not colon or not where or not name:
         raise InputError(f"{text!r} does not name a function", hint=_FORM)
@@ -168,6 +166,10 @@ def _called(text: str, metric: Callable[..., float]) -> Metric:
 @contextmanager
 def _explained(text: str, what: str) -> Iterator[None]:
     """Turn exceptions of the user's code into errors with file and line."""
+    import traceback
+
+    from ..errors import InputError
+
     try:
         yield
     except (InputError, MemoryError):
@@ -179,6 +181,10 @@ def _explained(text: str, what: str) -> Iterator[None]:
 
 
 def _file(path: str) -> ModuleType:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    from ..errors import InputError
+
     if not os.path.isfile(path):
         raise InputError(f"{path!r} is not a file", hint=_FORM)
     spec = spec_from_file_location("ir_runtime_metric", path)
@@ -190,6 +196,11 @@ def _file(path: str) -> ModuleType:
 
 
 def _module(name: str) -> ModuleType:
+    from pathlib import Path
+
+    from .._util.child_process import search_path
+    from ..errors import InputError
+
     before = sys.path
     sys.path = search_path()
     try:

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import quote
 
 import click
 
@@ -331,6 +329,9 @@ def _sarif_location(where: Location, region: Record) -> Record:
 
 def _uri(file: str) -> str:
     """Return a path as an address: relative to where the command ran, where that is possible."""
+    from pathlib import Path
+    from urllib.parse import quote
+
     path = Path(file)
     if path.is_absolute():
         return path.as_uri()

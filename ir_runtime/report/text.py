@@ -10,9 +10,8 @@ import numpy as np
 from .._util.escaping import shown
 from ..ir.array import Array
 from ..ir.shape import PartialShape
-from ..ir.tensor import TensorType
 
-__all__ = ["count_text", "dims", "numbers", "plain", "tensor_name", "type_text"]
+__all__ = ["count_text", "dims", "numbers", "plain", "tensor_name"]
 
 _LONGEST = 2000
 _SHOWN = 8
@@ -37,11 +36,6 @@ def tensor_name(names: Collection[str], layer: str) -> str:
     """
     words = [name for name in names if not name.isdecimal()]
     return layer if layer in names else min(words, key=len, default=layer)
-
-
-def type_text(type: TensorType) -> str:
-    """Write an element type and a shape."""
-    return f"{type.element.label} {dims(type.shape)}"
 
 
 def numbers(array: Array, most: int = _SHOWN) -> str:
