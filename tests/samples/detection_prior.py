@@ -42,6 +42,11 @@ def common(name: str) -> list[Sample]:
         prior(name, **FIXED, aspect_ratio=(2.0,), flip=True),
         prior(name, fixed_size=(32.0, 64.0, 128.0), density=(4.0, 2.0, 1.0), clip=True, step=32.0),
         prior(name, ints(0, 4), IMAGE, min_size=(4.0,)),
+        prior(name, min_size=(0.25,), max_size=(0.5,)),
+        prior(name, fixed_size=(0.5,), density=(1.0,)),
+        prior(name, fixed_size=(16.0, 9.0), density=(0.0, 2.0)),
+        prior(name, fixed_size=(16.75, 9.5), density=(2.0, 3.0), aspect_ratio=(2.0,)),
+        prior(name, fixed_size=(16.75, 9.5), density=(2.0, 3.0), fixed_ratio=(2.0,)),
     ]
 
 

@@ -198,9 +198,11 @@ class PriorBoxBase(PriorBoxes):
         of = np.float32
         boxes = []
         for fixed, density in zip(self.fixed_size, map(int, self.density), strict=True):
-            for ratio in self.fixed_ratio or self._ratios():
-                root = np.sqrt(of(ratio))
-                boxes += _spread(of(fixed), density, root)
+            for index, ratio in enumerate(self.fixed_ratio or self._ratios()):
+                # OpenVINO truncates the sides of squares, not those of boxes with a ratio.
+                is_square = index == 0 and not self.fixed_ratio
+                side = of(int(fixed) if is_square else fixed)
+                boxes += _spread(of(fixed), density, side, np.sqrt(of(ratio)))
         sizes = np.array(self.min_size, of) * (of(1) if self.scale_all_sizes else image[0])
         for index, size in enumerate(sizes):
             boxes.append(Prior(0, 0, size / 2, size / 2))
@@ -229,12 +231,12 @@ class PriorBoxBase(PriorBoxes):
         return ratios
 
 
-def _spread(size: Float, density: int, root: Float) -> list[Prior]:
-    """Return boxes of one size, tiled in a square of that size."""
+def _spread(size: Float, density: int, side: Float, root: Float) -> list[Prior]:
+    """Return boxes of one side and ratio, tiled in a square of a size; ``root`` is that of the ratio."""
     shift = np.float32(int(size / density)) if density else np.float32(0)
     first = shift / 2 - int(size) // 2
     offsets = [np.float32(first + i * shift) for i in range(density)]
-    return [Prior(x, y, size / 2 * root, size / 2 / root, clip=True) for y in offsets for x in offsets]
+    return [Prior(x, y, side / 2 * root, side / 2 / root, clip=True) for y in offsets for x in offsets]
 
 
 @op("PriorBox-1")
