@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from harness.sample import named_samples
 
 from ir_runtime.errors import InferenceError, ValidationError
 from ir_runtime.ir.shape import PartialShape
@@ -17,6 +18,16 @@ ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.version
 with_attributes = pytest.mark.parametrize(
     "cls",
     [cls for cls in registry if any(not attribute.external for attribute in cls.schema().values())],
+    ids=lambda cls: cls.versioned_name(),
+)
+with_least_values = pytest.mark.parametrize(
+    "cls",
+    [
+        cls
+        for cls in registry
+        if any(a.ge is not None or a.gt is not None for a in cls.schema().values() if not a.external)
+        and cls.name != "Constant"  # its numbers are places in a file
+    ],
     ids=lambda cls: cls.versioned_name(),
 )
 with_refused_texts = pytest.mark.parametrize(
@@ -64,6 +75,22 @@ def test_any_text_of_an_attribute_is_read_or_refused(cls: type[Op], text: str) -
     for attribute in cls.schema().values():
         if not attribute.external:
             assert outcome(cls, attribute, text) != ""
+
+
+@with_least_values
+def test_the_least_value_of_an_attribute_has_a_sample(cls: type[Op]) -> None:
+    """A bound that is one too large refuses it, and OpenVINO says what is right."""
+    layers = [s.layer() for s in named_samples().values() if s.op == cls.versioned_name()]
+    for attribute in cls.schema().values():
+        values = [getattr(layer, attribute.name) for layer in layers]
+        numbers = [n for value in values for n in (value if isinstance(value, tuple) else (value,))]
+        least = min((n for n in numbers if isinstance(n, int | float)), default=0)
+        if attribute.external:
+            continue
+        if attribute.ge is not None:
+            assert least < attribute.ge + 1, attribute.name
+        if attribute.gt is not None:
+            assert least <= attribute.gt + 1, attribute.name
 
 
 @with_refused_texts

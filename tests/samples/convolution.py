@@ -212,6 +212,7 @@ BACK = [
     back(numbers(0, 4, 5), numbers(2, 2, 3, 3)),
     back(numbers(1, 4, 3, dtype="f16"), numbers(2, 2, 1, 2, dtype="f16")),
     back(numbers(1, 4, 3, dtype="f64"), numbers(2, 2, 1, 2, dtype="f64"), **f64()),
+    back(numbers(1, 4, 3, 5), numbers(2, 2, 1, 2, 3), strides=(1, 2), output_padding=(0, 1)),
 ]
 
 

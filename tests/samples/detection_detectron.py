@@ -67,6 +67,8 @@ DETECT = [
     detect(rois=EMPTY, class_agnostic_box_regression=True),
     *(detect(dtype=dtype, nms_threshold=1.0, count=40) for dtype in ("f16", "bf16")),
     detect(dtype="f64"),
+    detect(num_classes=1),
+    detect(count=1, post_nms_count=-1),
 ]
 
 
@@ -121,6 +123,7 @@ EXTRACT = [
     extract(SIZES[:2], output_size=1),
     extract(SIZES.astype("f4"), dtype="f64"),
     *(extract(SIZES[:4], dtype=dtype) for dtype in ("f16", "bf16")),
+    extract(SIZES, pyramid_scales=(1, 2, 4)),
 ]
 TOP = [
     *(
@@ -130,6 +133,7 @@ TOP = [
     typed("TopKROIs-6", regions(20), -ranked(20), max_rois=10),
     *(typed("TopKROIs-6", regions(6), ranked(6), dtype=dtype, max_rois=4) for dtype in ("f16", "bf16")),
     typed("TopKROIs-6", regions(6), ranked(6), dtype="f64", max_rois=4),
+    typed("TopKROIs-6", regions(3), ranked(3), max_rois=0),
 ]
 
 SAMPLES = [*DETECT, *GRIDS, *EXTRACT, *TOP]

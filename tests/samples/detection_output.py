@@ -26,9 +26,9 @@ def priors(entries: int, rows: int, size: float = 0) -> Array:
     return np.concatenate([boxes.reshape(entries, 1, -1), variances][:rows], 1).astype("f4")
 
 
-def scores(entries: int, seed: int = 0) -> Array:
+def scores(entries: int, seed: int = 0, classes: int = CLASSES) -> Array:
     """Different scores."""
-    ranks = np.random.default_rng(seed).permutation(entries * PRIORS * CLASSES)
+    ranks = np.random.default_rng(seed).permutation(entries * PRIORS * classes)
     return ((ranks + 1) / 256).reshape(entries, -1).astype("f4")
 
 
@@ -44,7 +44,7 @@ def detect(
     size = 0 if given["normalized"] else given.get("input_width", 1)
     inputs = [
         numbers(entries, PRIORS * own * 4, low=-1, high=1, seed=seed),
-        scores(entries, seed),
+        scores(entries, seed, given.get("num_classes", CLASSES)),
         priors(given.pop("priors", 1), rows, size),
         *more,
     ]
@@ -84,4 +84,6 @@ def common(name: str) -> list[Sample]:
     ]
 
 
-SAMPLES = [s for name in ("DetectionOutput-1", "DetectionOutput-8") for s in common(name)]
+ONE_CLASS = detect("DetectionOutput-1", num_classes=1, background_label_id=-1)
+
+SAMPLES = [*common("DetectionOutput-1"), ONE_CLASS, *common("DetectionOutput-8")]

@@ -59,6 +59,8 @@ def proposals(name: str) -> list[Sample]:
         else propose(name, seed=9),
         propose(name, dtype="f64"),
         *(propose(name, dtype=dtype, nms_thresh=1.0) for dtype in ("f16", "bf16")),
+        propose(name, base_size=1, feat_stride=1, min_size=0),
+        propose(name, pre_nms_topn=1, post_nms_topn=1),
     ]
 
 
@@ -80,7 +82,7 @@ def single(dtype: str = "f32", seed: int = 0, size: tuple[int, int] = (60, 80), 
         ranked(3, 3, 4, seed=seed),
     )
     to = ElementType.parse(dtype).dtype
-    return case(name, *(x.astype(to) for x in inputs), **(F64 if dtype == "f64" else PLUGIN), **plain)
+    return case(name, *(x.astype(to) for x in inputs), **(F64 if dtype == "f64" else PLUGIN) | plain)
 
 
 def generate(images: int = 2, dtype: str = "f32", seed: int = 0, scales: int = 1, **changed: Any) -> Sample:
@@ -95,9 +97,15 @@ def generate(images: int = 2, dtype: str = "f32", seed: int = 0, scales: int = 1
         ranked(images, 3, 3, 4, seed=seed),
     )
     to = ElementType.parse(dtype).dtype
-    return case("GenerateProposals-9", *(x.astype(to) for x in inputs), **PLUGIN, **plain)
+    return case("GenerateProposals-9", *(x.astype(to) for x in inputs), **PLUGIN | plain)
 
 
+def no_box(*expected: Array) -> dict[str, Any]:
+    """Return what a sample says that lets no box pass."""
+    return {"_oracle": "none", "_expect": expected, "_differs": "OpenVINO refuses a count of 0, or crashes"}
+
+
+NO_BOXES = no_box(np.zeros((0, 4), "f4"), np.zeros(0, "f4"), np.zeros(2, "i8"))
 SINGLE = [
     *(single(nms_threshold=overlap, seed=i) for i, overlap in enumerate((0.1, 0.3, 0.5, 1.0))),
     single(min_size=14.0, nms_threshold=0.8),
@@ -106,6 +114,8 @@ SINGLE = [
     single(pre_nms_count=20, post_nms_count=40, nms_threshold=0.3, seed=5),
     single(size=(30, 30), post_nms_count=10),
     *(single(dtype=dtype, nms_threshold=1.0) for dtype in ("f16", "bf16", "f64")),
+    single(pre_nms_count=0, **no_box(np.zeros((5, 4), "f4"), np.zeros(5, "f4"))),
+    single(post_nms_count=0, **no_box(np.zeros((0, 4), "f4"), np.zeros(0, "f4"))),
 ]
 GENERATED = [
     *(generate(nms_threshold=overlap, seed=i) for i, overlap in enumerate((0.1, 0.3, 0.5, 1.0))),
@@ -117,6 +127,8 @@ GENERATED = [
     generate(roi_num_type="i32"),
     generate(min_size=1000.0),
     *(generate(dtype=dtype, nms_threshold=1.0) for dtype in ("f16", "bf16")),
+    generate(pre_nms_count=0, **NO_BOXES),
+    generate(post_nms_count=0, **NO_BOXES),
 ]
 
 SAMPLES = [*(s for name in ("Proposal-1", "Proposal-4") for s in proposals(name)), *SINGLE, *GENERATED]

@@ -81,6 +81,7 @@ SENSITIVE = [
     sensitive(**BETWEEN | {"bins": (1, 1)}, group_size=4),
     sensitive(**BETWEEN | {"bins": (3, 1)}, spatial_scale=0.5),
     *(sensitive(REGIONS[:2], dtype=dtype) for dtype in ("f16", "bf16", "f64")),
+    sensitive(REGIONS[:2], output_dim=1, bins=(0, 0)),
 ]
 
 
@@ -109,6 +110,7 @@ DEFORMED = [
     deformed(moves=1, part_size=1, group_size=2),
     deformed(moves=2, group_size=4, part_size=2, output_dim=2),
     *(deformed(REGIONS[:3], moves=1, dtype=dtype) for dtype in ("f16", "bf16", "f64")),
+    deformed(output_dim=1, group_size=1),
 ]
 
 
@@ -137,6 +139,7 @@ YOLO = [
     region(18, coords=4, classes=1, num=3),
     region(27, coords=5, **MASKED),
     *(region(16, dtype=dtype) for dtype in ("f16", "bf16", "f64")),
+    region(3, coords=2, classes=0, num=1),
 ]
 REORG = [
     typed("ReorgYolo-1", numbers(1, 8, 4, 6), dtype="f64", stride=2),

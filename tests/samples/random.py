@@ -61,6 +61,7 @@ UNIFORM = [
     uniform((2, 3), 0, 1, "f32", 0, 7, alignment="pytorch"),
     uniform((2, 3), 0, 1, "f32", 0, 7, _constant=(0, 1, 2)),
     uniform((2, 3), 0, 1, "f32", 0, 8, _constant=()),
+    uniform((2, 3), 0, 1, "f32", -(2**63), 3),
 ]
 
 
@@ -91,6 +92,7 @@ CLASSES = [
         _expect=(np.zeros((2, 2), np.int64),),
         _differs="where nothing is reached the reference says 0, the plugin nothing at all",
     ),
+    classes([[0, 1]], 3, global_seed=-(2**63), op_seed=-(2**63)),
 ]
 
 SAMPLES = [*UNIFORM, *CLASSES]
