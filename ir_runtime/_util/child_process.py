@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, IO, TypeAlias, TYPE_CHECKING
 
 from .deadline import current_deadline, deadline_error
 from .forks import PACKAGES
@@ -34,6 +34,7 @@ __all__ = [
     "disown",
     "ending",
     "next_job",
+    "open_pipes",
     "process_pool",
     "run_command",
     "run_module",
@@ -223,6 +224,22 @@ def _is_working_directory(path: str) -> bool:
 
 
 # Pickled messages in the pipes of worker processes, which `child_process.start_worker` starts, and the end of these pipes.
+
+
+def open_pipes() -> tuple[BinaryIO, IO[bytes]]:
+    """Return the streams of jobs and of answers: standard input and output, which are taken from the libraries of this process.
+
+    Their output goes to standard error, and they read nothing. One that forks, as OpenVINO's telemetry does in a thread, closes
+    ``sys.stdin`` in the child, which would wait forever for a thread that was reading from it.
+    """
+    from .files import stream_to
+
+    jobs, answers = os.fdopen(os.dup(0), "rb"), stream_to(os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return jobs, answers
 
 
 def send(stream: Any, message: object) -> None:

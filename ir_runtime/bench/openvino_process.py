@@ -8,17 +8,15 @@ pass through its standard input and output.
 from __future__ import annotations
 
 import atexit
-import os
 import pickle
 import signal
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._util.child_process import close_pipes, disown, next_job, send
+from .._util.child_process import close_pipes, disown, next_job, open_pipes, send
 from .._util.forks import register
 
 if TYPE_CHECKING:
@@ -190,12 +188,8 @@ atexit.register(_WORKER.stop)
 
 def main() -> None:
     """Run jobs from standard input until its end."""
-    from .._util.files import stream_to
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the waiting process
-    answers = stream_to(os.dup(1))
-    os.dup2(2, 1)  # output of libraries would be mistaken for an answer
-    jobs = sys.stdin.buffer
+    jobs, answers = open_pipes()
     while (job := next_job(jobs)) is not None:
         try:
             answer: object = _do(job)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .._util.child_process import close_pipes, disown, next_job, send
+from .._util.child_process import close_pipes, disown, next_job, open_pipes, send
 from .._util.forks import register
 from ..errors import InputError, IRError, LimitError, UnsupportedError
 from .results import Status
@@ -161,16 +161,13 @@ def _end_process(process: Process) -> None:
 
 def main() -> None:
     """Run jobs from standard input until its end."""
-    from .._util.files import stream_to
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the waiting process
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # which ends a command, too
-    answers = stream_to(os.dup(1))
     nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)  # output of libraries would be mistaken for an answer, or for a message
-    os.dup2(nothing, 2)
+    os.dup2(nothing, 2)  # output of libraries would be mistaken for a message
     os.close(nothing)
-    while (job := next_job(sys.stdin.buffer)) is not None:
+    jobs, answers = open_pipes()
+    while (job := next_job(jobs)) is not None:
         send(answers, answer(job))
 
 
