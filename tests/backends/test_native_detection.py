@@ -176,6 +176,17 @@ def test_regions_that_are_refused_or_not_pooled() -> None:
     )
 
 
+@pytest.mark.parametrize("scale", ["nan", "1e38"])
+def test_regions_that_scaling_makes_infinite_are_refused(scale: str) -> None:
+    how = {"pooled_h": "2", "pooled_w": "2", "sampling_ratio": "2", "mode": "avg"}
+    op, x = layer("ROIAlign-9", spatial_scale=scale, **how), maps(1, 3, 6, 6, special=False)
+    rois = np.array([[0, 0, 4, 4]], np.float32)
+    run = native.backend.kernel(op, [*map(unknown, (x, rois, np.zeros(1, np.int64)))])
+    assert run is not None
+    with pytest.raises(InferenceError, match="a finite size is expected"):
+        run(x, rois, np.zeros(1, np.int64))
+
+
 def agree(op: Any, *inputs: Array) -> int:
     """The backend gives exactly what the reference gives; how many rows that has."""
     wanted = listed(op.evaluate(*inputs))

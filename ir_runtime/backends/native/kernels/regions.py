@@ -183,13 +183,15 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
 def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -> Array:
     """Compute the result; invalid and very large regions are left to the reference."""
     images, channels, height, width = x.shape
-    if not x.size or not len(rois) or rois.shape != (len(entries), 4) or not np.isfinite(rois).all():
+    if not x.size or not len(rois) or rois.shape != (len(entries), 4):
         return op.evaluate(x, rois, entries)
     if (entries < 0).any() or (entries >= images).any():
         return op.evaluate(x, rois, entries)
     before, after = map(np.float32, op.shifts())
     left, top, right, bottom = ((rois + before) * np.float32(op.spatial_scale) + after).T
     wide, tall = right - left, bottom - top
+    if not (np.isfinite(wide).all() and np.isfinite(tall).all()):
+        return op.evaluate(x, rois, entries)
     if not after:
         wide, tall = np.maximum(wide, np.float32(1)), np.maximum(tall, np.float32(1))
     down, across = _samples(op, tall, op.pooled_h), _samples(op, wide, op.pooled_w)
