@@ -178,6 +178,23 @@ def gather_of_nothing() -> Made:
     )
 
 
+@case
+def pad_of_an_input() -> Made:
+    """Pad by a value that is an input of the model."""
+    x, value = op.parameter([2, 3], np.float32), op.parameter([], np.float32)
+    padded = op.pad(x, np.int64([1, 0]), np.int64([0, 2]), "constant", value)
+    data = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    return ir.Model([padded], [x, value], "pad"), [data, np.array(-2.5, np.float32)]
+
+
+@case
+def range_of_nothing() -> Made:
+    """Range of real numbers whose stop is on the other side of its start than the step."""
+    ends = [op.parameter([], np.float32) for _ in range(3)]
+    model = ir.Model([op.range(*ends, "f32")], ends, "range")
+    return model, [np.array(number, np.float32) for number in (-1, -5, 2)]
+
+
 def _nan(name: str, make: Callable[[ir.Node], ir.Node], values: Iterable[float] = (np.nan, 0, 1)) -> None:
     def build() -> Made:
         return _of_one(make, np.array([[*values]], np.float32))

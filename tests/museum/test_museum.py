@@ -56,6 +56,26 @@ def test_failures_are_grouped_by_what_differs(tmp_path: Path) -> None:
     assert sum(line.startswith("| ReLU") for line in page(found, RELEASES)) == 3
 
 
+def test_causes_that_operations_share_are_one_difference() -> None:
+    """Types that the plugin lacks show in all operations; other differences of these types do not."""
+    wrong = "output 0: 1 of 2 elements differ, first at [0]: expected {}, got {}"
+    differences = {
+        "ReLU-1/0001": (wrong.format("0.1495399515838437", "0.1495399624109268"), "f64"),
+        "Sin-1/0001": (wrong.format("0.4835437182186925", "0.4835436940193176"), "f64"),
+        "Add-1/0001": (wrong.format("9223372036854775807", "2147483520"), "i64"),
+        "Mod-1/0001": (wrong.format("-9223372036854775808", "-2147483648"), "i64"),
+        "Pad-1/0001": (wrong.format("3.5", "0.0"), "f64"),
+        "Range-1/0001": ("output 0: expected shape [0], got [2]", "i64"),
+        "Gather-8/0001": (wrong.format("15", "6"), "i64"),
+    }
+    results = [
+        replace(result(id, "failed", message, (type,)), operation=id.partition("/")[0])
+        for id, (message, type) in differences.items()
+    ]
+    found = exhibits({"2026.4": Run("openvino", "2026.4", "corpus", results)}, read)
+    assert sorted(exhibit.alike for exhibit in found) == [1, 1, 1, 2, 2]
+
+
 def test_releases_are_shown_as_ranges() -> None:
     assert ranges(RELEASES, RELEASES) == "2026.0–2026.4"
     assert ranges(["2026.0", "2026.4"], RELEASES) == "2026.0, 2026.4"
