@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONOPTIMIZE PYTHONPATH PYTHONSAFEPATH PYTHONWARNINGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test modules lint type kernels wheels vendor index releases docs browser fuzz table oracle emulated bench conformance museum zoo clients mutants world clean
+.PHONY: help demo setup test modules lint type kernels wheels vendor index releases docs browser fuzz table oracle emulated bench conformance engines museum zoo clients mutants world clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ emulated: $(VENV)/test kernels ## run networks on the kernels of all instruction
 
 conformance: $(VENV)/test kernels ## build the conformance corpus out/ir-conformance-<version>.zip, and list what has no case
 	PYTHONPATH=tests $(BIN)/python -m conformance.build out
+
+engines: conformance ## ask OpenVINO and ONNX Runtime what they do at the decisions of operations, for the pages of operations
+	PYTHONPATH=tests $(BIN)/python -m engines out/ir-conformance-*.zip
 
 museum: $(VENV)/test kernels ## run known differences and generated cases against released wheels of OpenVINO: MUSEUM="--corpus corpus.zip --generate 1000"
 	PYTHONPATH=tests $(BIN)/python -m museum out/museum $(MUSEUM)

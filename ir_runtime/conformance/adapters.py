@@ -26,7 +26,7 @@ from ..ir.element import ElementType
 from ..ir.tensor import Array
 from .case import Case, encode, from_bytes, load_arrays, npy, to_bytes
 
-__all__ = ["Adapter", "Crashed", "Unsupported", "adapter", "is_foreign", "version_of"]
+__all__ = ["Adapter", "Crashed", "Unsupported", "adapter", "is_foreign", "version_of", "write_folder"]
 
 Adapter: TypeAlias = Callable[[Case], Sequence[Array]]
 """Runs a case and returns its outputs, those of later steps after the first; raises `Unsupported` if the runtime lacks
@@ -246,7 +246,7 @@ class _Command:
             raise Unsupported("commands run one step")
         with TemporaryDirectory() as name:
             folder = Path(name)
-            _write(folder, case)
+            write_folder(folder, case)
             code, printed = run_command([*self._command, name])
             last = (printed.strip().splitlines() or [ending(code)])[-1]
             if code == self.UNSUPPORTED:
@@ -261,8 +261,8 @@ class _Command:
             return load_arrays(contents, "", case.output_types[:count])
 
 
-def _write(folder: Path, case: Case) -> None:
-    """Write the folder of a command."""
+def write_folder(folder: Path, case: Case) -> None:
+    """Write the folder of a case for a command: its model, its inputs, and their names; outputs have a folder, too."""
     inputs = _entries("inputs", case.inputs, case.input_types)
     outputs = _entries("outputs", case.expected, case.output_types)
     list_entries(folder, {"inputs": inputs, "outputs": outputs, "tensors": []})

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_ori
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from .attributes import Attribute
+from .engines import engines
 from .operation import Element, Input, Op, Output, clauses
 
 __all__ = [
@@ -152,12 +153,22 @@ def record(cls: type[Op]) -> Described:
         ],
         "clauses": list(clauses(cls.versioned_name())) if group(cls) else [],
         "decisions": list(cls.decided()),
+        "engines": _engines(cls) if group(cls) else None,
         "spec": link(cls),
         "tested_against": TESTED_AGAINST if group(cls) else None,
         "source": source(cls),
         "flops_per_element": _flops_per_element(cls),
         "tests": _tests(cls),
     }
+
+
+def _engines(cls: type[Op]) -> Described | None:
+    """Return what runtimes do at the decisions, in their order."""
+    found = engines(cls.versioned_name())
+    outcomes = [list(found.outcomes.get(decision, ())) for decision in cls.decided()]
+    return (
+        {"day": found.day, "runtimes": list(found.runtimes), "outcomes": outcomes} if any(outcomes) else None
+    )
 
 
 def _flops_per_element(cls: type[Op]) -> int | None:
@@ -288,6 +299,7 @@ def _page(description: Described) -> Iterator[str]:
     yield from _section("Types", map(_element, description["types"]))
     for title in ("Clauses", "Decisions"):
         yield from _section(title, _numbered(title[0], description[title.lower()]))
+    yield from _engine_table(description["engines"])
     if description["tests"]:
         yield from _example(description["tests"])
         yield from _flops(description["tests"], description["flops_per_element"])
@@ -352,6 +364,20 @@ def _element(element: Described) -> str:
 
 def _numbered(letter: str, sentences: Sequence[str]) -> Iterator[str]:
     return (f"{letter}{number}: {sentence}" for number, sentence in enumerate(sentences, 1))
+
+
+def _engine_table(engines: Described | None) -> Iterator[str]:
+    """Yield a table of what runtimes do at each decision."""
+    if engines is None:
+        return
+    yield "\n## Engines at decisions\n"
+    yield f"Asked on {engines['day']} with the cases of the conformance suite that show the decisions:\n"
+    yield f"| | {' | '.join(engines['runtimes'])} |"
+    yield "|---" * (len(engines["runtimes"]) + 1) + "|"
+    for number, outcomes in enumerate(engines["outcomes"], 1):
+        cells = [outcome.replace("|", "\\|") for outcome in outcomes]
+        cells = cells or ["no case shows it", *[""] * (len(engines["runtimes"]) - 1)]
+        yield f"| D{number} | {' | '.join(cells)} |"
 
 
 def _entry(name: str, qualifiers: Sequence[str], doc: str) -> str:

@@ -1,0 +1,1 @@
+"""What OpenVINO and ONNX Runtime do where a decision of an operation is taken."""
