@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, IO, TypeAlias, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from .deadline import current_deadline, deadline_error
 from .forks import PACKAGES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -165,3 +166,23 @@ def test_children_are_started_in_one_place() -> None:
 )  # fmt: skip
 def test_what_starts_processes_is_seen(source: str) -> None:
     assert list(starters(ast.parse(source)))
+
+
+WORKER = """
+import sys
+from ir_runtime._util.child_process import next_job, open_pipes, send
+
+jobs, answers = open_pipes()
+print("said by a library", flush=True)
+read = sys.stdin.buffer.read()
+while (job := next_job(jobs)) is not None:
+    send(answers, (job, read))
+"""
+
+
+def test_libraries_read_nothing_and_print_no_answers() -> None:
+    """A process that a library forks closes ``sys.stdin``, and would wait for the thread that reads jobs from it."""
+    messages = b"".join(pickle.dumps(number) for number in (1, 2))
+    done = subprocess.run([sys.executable, "-c", WORKER], input=messages, capture_output=True, check=True)
+    assert done.stdout == b"".join(pickle.dumps((number, b""), pickle.HIGHEST_PROTOCOL) for number in (1, 2))
+    assert done.stderr == b"said by a library\n"
