@@ -152,7 +152,7 @@ def test_every_operation_has_a_page(cls: type[Op]) -> None:
     assert found["summary"].endswith((".", ")", "`"))
     prose, example, *_ = re.split(r"\n## (?:Example|FLOPs|Tested against)\n", page(cls))
     assert "Outputs:" in example or cls.name == "Result"
-    assert all(len(line) <= 100 for line in prose.splitlines())
+    assert all(len(line) <= 100 for line in prose.splitlines() if not line.startswith("|"))
     path, _, line = source(cls).rpartition(":")
     text = (Path(__file__).parents[2] / path).read_text(encoding="utf-8").splitlines()[int(line) - 1]
     assert cls.versioned_name() in text
