@@ -138,6 +138,7 @@ def test_json_has_stable_keys_and_the_specification(invoke: Invoke) -> None:
             "flops_per_element",
             "clauses",
             "decisions",
+            "engines",
         ),
     }
     assert all(set(r) == keys for r in records)
