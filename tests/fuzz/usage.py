@@ -227,7 +227,7 @@ def main(
         sys.exit(1)
 
 
-for _module in ("openvino.core", "report.page", "analysis.cost.counting", "analysis.constraints.solver"):
+for _module in ("openvino.core", "report.page", "analysis.cost", "analysis.constraints.solver"):
     import_module(f"ir_runtime.{_module}")
 for _name in COMMANDS:
     program.get_command(click.Context(program), _name)

@@ -61,7 +61,7 @@ def regions_of(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Ar
 
 
 def _bins(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return where the bins of each region begin and end, as `ops.detection.bins.bins` does."""
+    """Return where the bins of each region begin and end, as `ops.detection.regions.bins` does."""
     size = np.maximum(last - first + 1, 1) / np.float32(count)
     steps = np.arange(count + 1, dtype=np.float32) * size[:, None]
     begins, ends = np.floor(steps[:, :-1]) + first[:, None], np.ceil(steps[:, 1:]) + first[:, None]
@@ -69,7 +69,7 @@ def _bins(first: Array, last: Array, count: int, length: int) -> Array:
 
 
 def _covered(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return the elements that the bins of each region touch, as `ops.detection.bins.covers` does."""
+    """Return the elements that the bins of each region touch, as `ops.detection.regions.covers` does."""
     size = ((last - first) / np.float32(count))[:, None]
     steps = first[:, None] + np.arange(count + 1, dtype=np.float32) * size
     begins, ends = np.clip(np.floor(steps[:, :-1]), 0, length - 1), np.clip(np.ceil(steps[:, 1:]), 0, length)

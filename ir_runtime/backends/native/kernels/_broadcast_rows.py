@@ -16,7 +16,8 @@ from ...common.kept_memory import empty
 from ...core.kernel import any_lengths
 from ..codegen.descriptor import i64
 from ..codegen.language import Device, device
-from ..threading.parallel import is_recording, parallel_for, replayed, threads_for, was_refused
+from ..threading.capture import replayed
+from ..threading.parallel import is_recording, parallel_for, threads_for, was_refused
 from ..threading.task import UNUSED, Task
 from ._copy import COPY, contiguous
 from ._nest import (

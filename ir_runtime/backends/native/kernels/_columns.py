@@ -17,7 +17,8 @@ from ...core.kernel import any_lengths
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, device
 from ..codegen.vectors import LANES
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_chunk, each_unit
 from ._copy import contiguous
 

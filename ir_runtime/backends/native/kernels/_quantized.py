@@ -32,7 +32,8 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
-from ..threading.parallel import replayed, threads
+from ..threading.capture import replayed
+from ..threading.parallel import threads
 from ._epilogue import Epilogue, PackedEpilogue
 from ._rows import copy_row, transpose_vectors
 

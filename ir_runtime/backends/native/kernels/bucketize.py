@@ -19,8 +19,9 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32
 from ..codegen.vectors import F32, I64, I64S, INTS, VECTOR, Emit, load_typed, store_typed
+from ..threading.capture import replayed
 from ..threading.denormals import keep_denormals, set_float_mode
-from ..threading.parallel import is_recording, parallel_for, replayed, threads_for
+from ..threading.parallel import is_recording, parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._indices import store_index
 

@@ -18,7 +18,8 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, I32, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import Task, each_unit
 from ._copy import contiguous
 

@@ -24,15 +24,8 @@ from ..codegen.descriptor import Descriptor, concatenate, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64, store_i64
 from ..codegen.vectors import Emit
-from ..threading.parallel import (
-    RECORD,
-    is_recording,
-    parallel_for,
-    pays_to_share,
-    replayed,
-    threads,
-    workspace,
-)
+from ..threading.capture import replayed
+from ..threading.parallel import RECORD, is_recording, parallel_for, pays_to_share, threads, workspace
 from ..threading.task import UNUSED, Task, each_chunk
 from ._copy import COPY, MAX_SIZE, SIZES, contiguous, copy
 from ._epilogue import Bf16Tensors, Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue

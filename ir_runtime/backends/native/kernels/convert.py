@@ -32,7 +32,8 @@ from ..codegen.vectors import (
     store_typed,
 )
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import is_recording, replayed
+from ..threading.capture import replayed
+from ..threading.parallel import is_recording
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 
 __all__: list[str] = []

@@ -35,7 +35,8 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import INTS, LANES, Emit, splat_bits
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import (

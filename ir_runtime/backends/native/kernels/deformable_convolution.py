@@ -27,7 +27,8 @@ from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import load_f32, scratch_memory
 from ..codegen.vectors import F32, I64, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import parallel_for, replayed, threads_for, workspace
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel

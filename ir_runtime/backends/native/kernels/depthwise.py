@@ -27,7 +27,8 @@ from ..codegen.language import Device, Instruction, device, types
 from ..codegen.memory import scratch_memory
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import parallel_for, pays_to_share, replayed, threads, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import (

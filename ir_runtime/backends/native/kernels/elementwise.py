@@ -55,7 +55,8 @@ from ..codegen.memory import scratch_memory
 from ..codegen.vectors import F32 as FLOAT
 from ..codegen.vectors import LANES, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import RECORD, is_recording, parallel_for, pays_to_share, replayed, threads
+from ..threading.capture import replayed
+from ..threading.parallel import RECORD, is_recording, parallel_for, pays_to_share, threads
 from ..threading.task import UNUSED, Task
 from ._copy import MAX_SIZE, contiguous, expanded
 from ._elementwise_code import (

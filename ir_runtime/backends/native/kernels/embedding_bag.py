@@ -27,7 +27,8 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import F32, I64, Emit
-from ..threading.parallel import parallel_for, replayed, threads_for, uses_constant, was_refused
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for, uses_constant, was_refused
 from ..threading.task import Task, each_counted, shared_counters
 from ._copy import contiguous
 from ._rows import copy_row

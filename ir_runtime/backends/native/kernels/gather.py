@@ -24,7 +24,8 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add
 from ..codegen.vectors import I32, I64, Emit, store_typed
-from ..threading.parallel import is_recording, parallel_for, replayed, threads_for, was_refused
+from ..threading.capture import replayed
+from ..threading.parallel import is_recording, parallel_for, threads_for, was_refused
 from ..threading.task import UNUSED, Task, each_chunk, each_unit
 from ._copy import COPY, SIZES, contiguous
 from ._indices import IndexGrid, index_grid, load_index

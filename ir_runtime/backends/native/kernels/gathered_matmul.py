@@ -23,7 +23,8 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_i64
-from ..threading.parallel import parallel_for, replayed, threads_for, was_refused
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for, was_refused
 from ..threading.task import Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue

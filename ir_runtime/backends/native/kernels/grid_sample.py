@@ -22,7 +22,8 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, instruction, types
 from ..codegen.vectors import F32, I32, I64, INTS, LANES, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 

@@ -20,7 +20,8 @@ from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue

@@ -28,7 +28,8 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64, scratch_memory
 from ..codegen.vectors import F32, I64, INTS, LANES, Emit
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 

@@ -25,7 +25,8 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous, contiguous_rows, reshaped
 from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, add_rows, apply_epilogue

@@ -25,7 +25,8 @@ from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, scratch_memory
 from ..codegen.vectors import LANES
-from ..threading.parallel import parallel_for, replayed, threads_for, workspace
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_chunk, shared_counters
 from ._copy import contiguous
 from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue

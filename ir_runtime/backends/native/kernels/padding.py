@@ -23,7 +23,8 @@ from ..codegen.language import instruction, types
 from ..codegen.memory import load_f32, load_i64, store_f32
 from ..codegen.vectors import Emit
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._rows import copy_row

@@ -41,7 +41,8 @@ from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Device, Instruction, device, instruction, types
 from ..codegen.memory import barrier, fetch_add
 from ..codegen.vectors import LANES, Emit
-from ..threading.parallel import parallel_for, replayed, threads_for, workspace
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, shared_counters
 from ._copy import contiguous
 from ._epilogue import BF16, F32

@@ -30,7 +30,8 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import load_f32
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_chunk
 from ._copy import contiguous
 from ._reductions import sum_row

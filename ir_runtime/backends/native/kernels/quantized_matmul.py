@@ -34,7 +34,8 @@ from ..codegen.memory import barrier, fetch_add, scratch_memory, store_i64
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, splat_bits
 from ..codegen.vectors import Value as Register
 from ..packed_memory import aligned_empty
-from ..threading.parallel import parallel_for, replayed, workspace
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, workspace
 from ..threading.task import Task, each_counted, each_unit, failure_word, shared_counters
 from ._copy import contiguous
 from ._epilogue import Epilogue, EpilogueField, FusedKernel, KernelFactory, add_rows, apply_epilogue

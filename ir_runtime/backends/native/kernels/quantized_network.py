@@ -57,7 +57,8 @@ from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
 from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 from ..packed_memory import aligned_empty
-from ..threading.parallel import parallel_for, pays_to_share, replayed, threads, threads_for, was_refused
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for, was_refused
 from ..threading.task import UNUSED, Task, each_unit, shared_counters
 from ._copy import contiguous
 from ._gemm_tile import ROW_MULTIPLE, WIDE, WIDE_ROWS

@@ -26,7 +26,8 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import I32, LANES, Emit
-from ..threading.parallel import is_recording, parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import is_recording, parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_chunk
 from ._copy import COPY, MIN_SIZE, SIZES, contiguous, copy, is_view
 from ._windows import F32_SIZE

@@ -37,7 +37,8 @@ from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import barrier, fetch_add, load_atomic, load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import parallel_for, replayed, threads_for, workspace
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, shared_counters
 from ._copy import COPY, contiguous, recorded_copy
 from ._elementwise_code import ActivationKind, apply_activation

@@ -21,7 +21,7 @@ from ... import Kernel
 from ...common.kept_memory import empty
 from ...core.kernel import any_lengths
 from .._backend import backend
-from ..threading.parallel import replayed
+from ..threading.capture import replayed
 from ._columns import AxesPlan, known_axes, plan_axes
 from ._copy import contiguous
 from ._reductions import REDUCE, reduce_columns

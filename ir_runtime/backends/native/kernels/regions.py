@@ -408,7 +408,7 @@ def _sampled(op: ROIPooling, x: Array, rois: Array) -> Array:
 
 
 def _points(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return each region's samples ``[regions, count]``, like `ops.detection.bins.points`."""
+    """Return each region's samples ``[regions, count]``, like `ops.detection.regions.points`."""
     far = np.float32(length - 1)
     if count == 1:
         return np.asarray(np.float32(0.5) * (first + last) * far)[:, None]

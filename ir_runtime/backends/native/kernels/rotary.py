@@ -24,7 +24,8 @@ from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import Emit, Load, Value
-from ..threading.parallel import parallel_for, replayed, threads_for
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
 from ._nest import (
     Addresses,
     NestJob,

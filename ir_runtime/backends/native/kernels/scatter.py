@@ -32,7 +32,8 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32, store_i64
-from ..threading.parallel import is_recording, parallel_for, replayed, threads_for, was_refused
+from ..threading.capture import replayed
+from ..threading.parallel import is_recording, parallel_for, threads_for, was_refused
 from ..threading.task import UNUSED, Task, each_chunk, each_counted, shared_counters
 from ._copy import COPY, SIZES, contiguous, recorded_copy
 from ._epilogue import add_rows

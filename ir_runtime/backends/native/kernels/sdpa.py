@@ -37,15 +37,8 @@ from ..codegen.language import Device, Instruction, device, instruction, types
 from ..codegen.memory import load_f32, scratch_memory, store_i64
 from ..codegen.vectors import F32, LANES, Emit
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import (
-    RECORD,
-    parallel_for,
-    pays_to_share,
-    replayed,
-    threads,
-    uses_constant,
-    workspace,
-)
+from ..threading.capture import replayed
+from ..threading.parallel import RECORD, parallel_for, pays_to_share, threads, uses_constant, workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, shared_counters
 from ._copy import COPY, MAX_SIZE, contiguous, contiguous_rows
 from ._gemm_tile import WIDE, bf16_panel, round_row

@@ -30,7 +30,8 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory, store_f32, store_i64
 from ..codegen.vectors import F32, I64, INTS, LANES, VECTOR, Emit, Load, splat_bits
 from ..codegen.vectors import Value as Register
-from ..threading.parallel import replayed, was_refused
+from ..threading.capture import replayed
+from ..threading.parallel import was_refused
 from ..threading.task import Task, each_unit
 from ._columns import ColumnsJob, column_sizes, load_sizes, plan_axes, run_columns
 from ._copy import contiguous

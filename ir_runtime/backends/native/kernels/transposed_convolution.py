@@ -37,7 +37,8 @@ from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..packed_memory import aligned_empty
-from ..threading.parallel import parallel_for, pays_to_share, replayed, threads
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue

@@ -15,12 +15,12 @@ import ctypes
 import threading
 import weakref
 from _thread import LockType, allocate_lock
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import cache
 from threading import get_ident
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from ...._util.forks import in_child, register
 from ...._util.scoped import Scope, inside
 from ....ir.tensor import Array
 from ...common.kept_memory import empty
-from ...core.replay import HOST_CALLS, HostCalls, Instruction, RecordedStep, Replayable
+from ...core.replay import HOST_CALLS, HostCalls
 from ...core.threads import most
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import (
@@ -57,9 +57,6 @@ from .task import (
     store_worker,
 )
 
-if TYPE_CHECKING:
-    from .recorder import Recorder
-
 __all__ = [
     "acquire",
     "array_data",
@@ -75,7 +72,6 @@ __all__ = [
     "RECORD",
     "recorded",
     "release",
-    "replayed",
     "run_call",
     "running",
     "ThreadPool",
@@ -501,30 +497,3 @@ def _parallel_for(
 def pool_address() -> int:
     """Return the address of the thread pool of the current run; 0 outside runs."""
     return _pool(run).address if (run := _RUN.get()).thread == get_ident() else 0
-
-
-class _Replayer:
-    """Records runs of tasks."""
-
-    around = running
-
-    def key(self, most: int | None = None) -> Hashable:
-        """Return the number of threads."""
-        return threads() if most is None else at_most_cores(most)
-
-    def recorder(
-        self, steps: Sequence[RecordedStep], instructions: Sequence[Instruction], replayed: Mapping[int,
-        Collection[int]], of_shapes: Collection[int], constants: Collection[int],
-    ) -> Recorder:  # fmt: skip
-        """Return a recorder of a run, as `Replayer`."""
-        from .recorder import Recorder  # once a model runs again
-
-        return Recorder(steps, instructions, replayed, of_shapes, constants)
-
-
-REPLAYER = _Replayer()
-
-
-def replayed(contents: Sequence[int] = (), alone: bool = True) -> Replayable:
-    """Return the recording policy of a kernel; `Replayable` describes the requirements."""
-    return Replayable(REPLAYER, contents, alone)
