@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from harness.every_sample import choices, every_sample
 from harness.sample import named_samples
 
 from ir_runtime.errors import InferenceError, ValidationError
@@ -91,6 +92,14 @@ def test_the_least_value_of_an_attribute_has_a_sample(cls: type[Op]) -> None:
             assert least < attribute.ge + 1, attribute.name
         if attribute.gt is not None:
             assert least <= attribute.gt + 1, attribute.name
+
+
+def test_no_choice_of_an_attribute_waits_for_the_exhaustive_run() -> None:
+    params = every_sample.args[1]
+    usual = [param.values[0] for param in params if not param.marks]
+    tried = set().union(*map(choices, usual))
+    assert set().union(*(choices(param.values[0]) for param in params)) == tried
+    assert len(usual) < len(params) / 2
 
 
 @with_refused_texts
