@@ -75,10 +75,9 @@ if TYPE_CHECKING:
     from .openvino.compiled import CompiledModel, InferRequest
     from .openvino.const_ports import ConstOutput
     from .openvino.conversion import convert_model
-    from .openvino.core import Core, compile_model
+    from .openvino.core import Core, Version, compile_model
     from .openvino.costing import cost
     from .openvino.custom_op import Extension, Op, OpExtension
-    from .openvino.dimension import Dimension
     from .openvino.layout import Layout
     from .openvino.model import Model
     from .openvino.node import Input, Node, Output
@@ -88,18 +87,25 @@ if TYPE_CHECKING:
     from .openvino.results import OVDict
     from .openvino.rt_info import RTMap
     from .openvino.saving import save_model, serialize
-    from .openvino.shapes import PartialShape, Shape
+    from .openvino.shapes import (
+        AxisSet,
+        AxisVector,
+        Coordinate,
+        CoordinateDiff,
+        Dimension,
+        PartialShape,
+        Shape,
+        Strides,
+    )
     from .openvino.tensor import Tensor, tensor_from_file
     from .openvino.type_info import DiscreteTypeInfo
     from .openvino.validating import validate
-    from .openvino.vectors import AxisSet, AxisVector, Coordinate, CoordinateDiff, Strides
-    from .openvino.versions import Version
 
 # Where each public name lives. Nothing is imported before it is used, so importing the package is free.
 _MODULES = {
     "openvino.batch": ("get_batch", "set_batch"),
     "openvino.compiled": ("CompiledModel", "InferRequest"),
-    "openvino.core": ("Core", "compile_model"),
+    "openvino.core": ("Core", "Version", "compile_model"),
     "openvino.costing": ("cost",),
     "openvino.layout": ("Layout",),
     "openvino.layout_helpers": ("layout_helpers",),
@@ -115,11 +121,18 @@ _MODULES = {
     "openvino.any_value": ("OVAny",),
     "openvino.rt_info": ("RTMap",),
     "openvino.saving": ("save_model", "serialize"),
-    "openvino.dimension": ("Dimension",),
-    "openvino.shapes": ("PartialShape", "Shape"),
+    "openvino.shapes": (
+        "AxisSet",
+        "AxisVector",
+        "Coordinate",
+        "CoordinateDiff",
+        "Dimension",
+        "PartialShape",
+        "Shape",
+        "Strides",
+    ),
     "openvino.tensor": ("Tensor", "tensor_from_file"),
     "openvino.validating": ("validate",),
-    "openvino.vectors": ("AxisSet", "AxisVector", "Coordinate", "CoordinateDiff", "Strides"),
     "bench.profiling": ("profile",),
     "debug": ("debug",),
     "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
@@ -138,7 +151,6 @@ _MODULES = {
     "ir.dimension": ("Symbol",),
     "limits": ("Limits",),
     "openvino.conversion": ("convert_model",),
-    "openvino.versions": ("Version",),
     "exceptions": ("exceptions",),
     "frontend": ("frontend",),
     "helpers": ("helpers",),

@@ -78,14 +78,14 @@ def apply_pruning_transformation(model: Model) -> NoReturn:
 
 def compress_quantize_weights_transformation(model: Model) -> None:
     """Store weights that a FakeQuantize of 3 to 256 levels, or a FakeConvert, quantizes in 4 or 8 bits."""
-    from ..openvino.rewrite.quantized_weights import CompressQuantizeWeights
+    from ..openvino.rewrite.transformations import CompressQuantizeWeights
 
     CompressQuantizeWeights().run_on_model(model)
 
 
 def convert_sequence_to_tensor_iterator_transformation(model: Model) -> None:
     """Turn LSTM, GRU and RNN sequences of one direction into loops over their cells."""
-    from ..openvino.rewrite.sequences import ConvertSequenceToTensorIterator
+    from ..openvino.rewrite.transformations import ConvertSequenceToTensorIterator
 
     ConvertSequenceToTensorIterator().run_on_model(model)
 

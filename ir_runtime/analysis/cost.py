@@ -17,7 +17,7 @@ from ..ir.dimension import Symbol
 from ..ir.element import ElementType
 from ..ir.formula import Count, Formula, total
 from ..ir.graph import IO_TYPES, Graph, Layer, Port
-from ..ir.operands import Operands, size
+from ..ir.operation import Operands, size
 from ..ir.tensor import TensorType, Value
 from .constraints.constraint import Constraints
 from .infer import Inferred

@@ -57,7 +57,7 @@ def graph(
     limits: Limits,
 ) -> None:
     """Write the graph of MODEL as DOT, SVG or JSON."""
-    from ..openvino.drawing.records import record
+    from ..openvino.drawing import record
 
     net = read(model, weights, example, values, checked=False, limits=limits)
     text = _text(record(net._graph, net._values, net.name, constants), form)
@@ -71,9 +71,7 @@ def graph(
 
 
 def _text(record: Record, form: str) -> str:
-    from ..openvino.drawing.dot import dot_of
-    from ..openvino.drawing.model_explorer import model_explorer
-    from ..openvino.drawing.svg import svg_of
+    from ..openvino.drawing import dot_of, model_explorer, svg_of
 
     if form in ("dot", "svg"):
         return dot_of(record) if form == "dot" else svg_of(record)

@@ -17,7 +17,7 @@ from ..diagnostics import Location
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..limits import current
-from ..openvino.layout_info import layout_of
+from ..openvino.layout import layout_of
 from ..openvino.model import Model
 from ..openvino.node import Output
 

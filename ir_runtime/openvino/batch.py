@@ -8,10 +8,10 @@ from typing import SupportsIndex
 from ..codes import Code
 from ..errors import InputError
 from ..ir import dimension as lengths
-from .dimension import Dimension
 from .layout_helpers import batch_idx, get_layout, has_batch
 from .model import Model
 from .node import Output
+from .shapes import Dimension
 
 __all__ = ["get_batch", "set_batch"]
 

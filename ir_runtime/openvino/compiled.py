@@ -39,7 +39,7 @@ from .callbacks import call_back
 from .casting import as_array
 from .config import check_config, describe, wants_f16
 from .const_ports import ConstOutput, show_ports
-from .devices import CPU
+from .devices import CPU, Streams
 from .feeding import Binder
 from .model import Model
 from .names import find_index, find_port, one_key
@@ -47,16 +47,14 @@ from .node import GraphNodes, Output
 from .precision import as_followed, precision_of
 from .results import OVDict, described, unshare
 from .state import VariableState
-from .streams import Streams
 from .tensor import Tensor
 from .tensor_data import element_of
 
 # Imported on first use, to start faster.
 if TYPE_CHECKING:
     from ..executor.step import Profile
-    from .execution_graph import Performance
     from .patching import Replacements
-    from .profiling import ProfilingInfo
+    from .profiling import Performance, ProfilingInfo
 
 __all__ = ["CompiledModel", "InferRequest"]
 
@@ -142,7 +140,7 @@ class CompiledModel(ExplainsAbsent):
         self._memory = kept_memory()
         self._performance: Performance | None = None
         if self.config.get("PERF_COUNT"):
-            from .execution_graph import Performance
+            from .profiling import Performance
 
             self._performance = Performance()
         self._variables: dict[str, Held] = {}
@@ -348,7 +346,7 @@ class CompiledModel(ExplainsAbsent):
         Raises:
             InputError: if the property is unknown.
         """
-        from .supported import compiled_value
+        from .devices import compiled_value
 
         value = compiled_value(name, self._device, self._streams, self.config)
         if name == "NETWORK_NAME":
@@ -402,7 +400,7 @@ class CompiledModel(ExplainsAbsent):
 
         If the model was compiled with ``PERF_COUNT``, nodes also have average times and layouts of past runs.
         """
-        from .execution_graph import ExecutionGraph
+        from .profiling import ExecutionGraph
 
         model = self._model
         types = {port: value.type for port, value in model._values.items()}

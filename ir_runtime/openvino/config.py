@@ -30,7 +30,7 @@ __all__ = [
 
 def import_properties() -> None:
     """Import the modules that read properties, so that setting the first one is fast."""
-    import_module(".supported", __package__)
+    import_module(".devices", __package__)
 
 
 def as_mapping(config: object) -> Mapping[str, object]:
@@ -72,7 +72,7 @@ def _name(key: object) -> str:
 
 def _parse_value(name: str, value: object) -> object:
     from ..properties import Property
-    from .supported import ACCEPTED
+    from .devices import ACCEPTED
 
     if name not in ACCEPTED:
         raise _unavailable(name)
@@ -123,7 +123,7 @@ def describe(name: str, config: Mapping[str, object], backend: str | None = None
     Raises:
         InputError: if the property is unknown.
     """
-    from .supported import default
+    from .devices import default
 
     if name == "FULL_DEVICE_NAME":
         from ..backends import load

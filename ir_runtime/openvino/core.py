@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from .._util.absent import ExplainsAbsent
 from .._util.wrong_arguments import ArgumentTypeError, checked
+from .._version import API_VERSION
 from ..backends import prepare
 from ..codes import Code
 from ..errors import InputError, UnsupportedError
@@ -17,15 +19,62 @@ from ..limits import DEFAULT, Limits
 from .compiled import CompiledModel
 from .config import as_mapping, check_config, describe, import_properties, read_config_file
 from .custom_op import extend
-from .devices import CPU, Device
+from .devices import CPU, Device, Streams
 from .model import Model
 from .node import Output
 from .reading import read_fragment, read_fragments, read_model
-from .streams import Streams
 from .validating import validate
-from .versions import Version
 
-__all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
+__all__ = [
+    "Core",
+    "Version",
+    "compile_model",
+    "read_fragment",
+    "read_fragments",
+    "read_model",
+    "validate",
+]
+
+
+# Versions, as OpenVINO describes those of its plugins.
+
+
+@dataclass(frozen=True)
+class Version:
+    """The version of a device's runtime. As OpenVINO's ``Version``.
+
+    >>> import ir_runtime as ov
+    >>> version = ov.Core().get_versions("CPU")["CPU"]
+    >>> version.description
+    'ir_runtime CPU'
+    >>> (version.major, version.minor) >= (2026, 4), version.patch, version.build_number == ov.get_version()
+    (True, 1, True)
+    """
+
+    description: str
+    build_number: str = API_VERSION
+
+    @property
+    def major(self) -> int:
+        """The first number."""
+        return self._numbers()[0]
+
+    @property
+    def minor(self) -> int:
+        """The second number."""
+        return self._numbers()[1]
+
+    @property
+    def patch(self) -> int:
+        """The third number."""
+        return self._numbers()[2]
+
+    def _numbers(self) -> tuple[int, ...]:
+        parts = self.build_number.partition("-")[0].split(".")[:3]
+        return tuple(int(part) if part.isdecimal() else 0 for part in [*parts, "0", "0"])
+
+    def __repr__(self) -> str:
+        return f"<Version: {self.build_number} {self.description}>"
 
 
 def compile_model(
@@ -232,7 +281,7 @@ class Core(ExplainsAbsent):
         return self._property_value(requested.name, name)
 
     def _property_value(self, device: str, name: str) -> object:
-        from .supported import names_of
+        from .devices import names_of
 
         config = self._set_for(device)
         if name == "SUPPORTED_PROPERTIES":

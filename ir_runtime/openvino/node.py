@@ -40,8 +40,7 @@ from .build.layer import (
     unique_name,
 )
 from .custom_operation import CustomOperation
-from .layout import Layout
-from .layout_info import check_layout, layout_of, with_layout
+from .layout import Layout, check_layout, layout_of, with_layout
 from .ports import DescriptorTensor, TensorPort, check_names
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape, ShapeLike
@@ -1245,7 +1244,7 @@ class GraphNodes:
     def described(self) -> Graph:
         """Return the graph, at whose nodes and edges the current types are described."""
         if self._described is not self.values:
-            from .drawing.records import describe
+            from .drawing import describe
 
             graph = self.graph
             if not graph.claim_description(self.values):  # another model, or the shapes before, keep theirs

@@ -1,8 +1,4 @@
-"""OpenVINO's mutable ``Dimension``, ``PartialShape`` and ``Shape``.
-
-The shapes of models, in `ir_runtime.ir.shape`, are immutable and hashed by caches. Programs get copies; these
-classes are unhashable, so they cannot end up in a cache.
-"""
+"""OpenVINO's dimensions, shapes and lists of numbers: ``Dimension``, ``Shape``, ``PartialShape``, ``Strides`` and others."""
 
 from __future__ import annotations
 
@@ -12,12 +8,150 @@ from typing import ClassVar, SupportsIndex, TypeAlias, overload
 
 from .._util.absent import ExplainsAbsent
 from ..codes import Code
-from ..errors import InputError
+from ..errors import InputError, LengthError
 from ..ir import dimension, shape
-from ..ir.dimension import DimensionLike, is_number
-from .dimension import Dimension
+from ..ir.dimension import DimensionLike, Interval, IntervalLike, Symbol, is_number
 
-__all__ = ["PartialShape", "Shape", "ShapeLike"]
+__all__ = [
+    "AxisSet",
+    "AxisVector",
+    "Coordinate",
+    "CoordinateDiff",
+    "Dimension",
+    "PartialShape",
+    "Shape",
+    "ShapeLike",
+    "Strides",
+]
+
+
+# OpenVINO's ``Dimension``.
+
+
+class Dimension(dimension.Dimension, ExplainsAbsent):
+    """A length of at least 0: static, bounded or unknown. As OpenVINO's ``Dimension``.
+
+    >>> Dimension(3) == 3, Dimension() == -1, Dimension(1, 8) + 2, Dimension("..8")
+    (True, True, <Dimension: 3..10>, <Dimension: ..8>)
+    >>> batch = Dimension(1, 8)
+    >>> batch.min_length, batch.max_length, batch.compatible(4), batch.relaxes(4), batch.refines("1..16")
+    (1, 8, True, True, True)
+    >>> batch.set_symbol(Symbol())
+    >>> batch.get_symbol() == batch.symbol, batch.same_scheme(-1), Dimension.dynamic()
+    (True, True, <Dimension: ?>)
+    >>> Dimension.copy_of(batch) == batch
+    True
+    """
+
+    __slots__ = ()
+    symbol: Symbol | None
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    def __init__(
+        self, min: SupportsIndex | str = -1, max: SupportsIndex | None = None, symbol: Symbol | None = None
+    ) -> None:
+        """Create from a length (-1 for any), bounds, or text: ``3``, ``(1, 8)``, ``(2, -1)``, ``"1..8"``.
+
+        Raises:
+            InputError: if it is not a length; a RuntimeError, as in OpenVINO.
+            LengthError: if it exceeds int64.
+        """
+        low = min if isinstance(min, str) else operator.index(min)
+        high = None if max is None else operator.index(max)
+        if high is not None and not isinstance(low, str) and low < 0:
+            low = 0
+        try:
+            super().__init__(low, high, symbol)
+        except LengthError:
+            raise
+        except ValueError as reason:
+            raise InputError(str(reason), code=Code.BAD_REQUEST) from None
+
+    @classmethod
+    def copy_of(cls, other: dimension.Dimension) -> Dimension:
+        """Convert a dimension of another class to this class."""
+        copy = cls.__new__(cls)
+        Interval.__init__(copy, other.min, other.max, other.symbol)
+        return copy
+
+    @classmethod
+    def dynamic(cls) -> Dimension:
+        """Return a dimension of unknown length."""
+        return cls()
+
+    @property
+    def min_length(self) -> int:
+        """The shortest length."""
+        return self.min
+
+    @property
+    def max_length(self) -> int:
+        """The longest length, or -1 if unbounded."""
+        return self.get_max_length()
+
+    def get_symbol(self) -> Symbol | None:
+        """Return the symbol that equal dimensions share."""
+        return self.symbol
+
+    def set_symbol(self, symbol: Symbol) -> None:
+        """Set the symbol; dimensions with the same symbol are equal."""
+        self.symbol = symbol
+
+    def compatible(self, other: DimensionLike) -> bool:
+        """Return whether some length fits both."""
+        return super().compatible(dimension.Dimension.of(other))
+
+    def refines(self, other: DimensionLike) -> bool:
+        """Return whether every length this allows is allowed by ``other``."""
+        return super().refines(dimension.Dimension.of(other))
+
+    def relaxes(self, other: DimensionLike) -> bool:
+        """Return whether every length that ``other`` allows is allowed by this."""
+        return dimension.Dimension.of(other).refines(self)
+
+    def same_scheme(self, other: DimensionLike) -> bool:
+        """Return whether both are the same length, or both are dynamic."""
+        return super().same_scheme(dimension.Dimension.of(other))
+
+    def __len__(self) -> int:
+        return self.get_length()
+
+    def __bool__(self) -> bool:
+        return self.get_length() != 0
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both allow the same lengths; symbols are ignored."""
+        if isinstance(other, dimension.Dimension):
+            return (self.min, self.max) == (other.min, other.max)
+        if isinstance(other, int):
+            return (self.min, self.max) == ((0, None) if other == -1 else (other, other))
+        return NotImplemented
+
+    def __add__(self, other: IntervalLike) -> Interval:
+        return _public(super().__add__(other))
+
+    def __sub__(self, other: IntervalLike) -> Interval:
+        return _public(super().__sub__(other))
+
+    def __mul__(self, other: IntervalLike) -> Interval:
+        return _public(super().__mul__(other))
+
+    def __floordiv__(self, divisor: int) -> Interval:
+        return _public(super().__floordiv__(divisor))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+def _public(number: Interval) -> Interval:
+    return Dimension.copy_of(number) if isinstance(number, dimension.Dimension) else number
+
+
+# OpenVINO's mutable ``Dimension``, ``PartialShape`` and ``Shape``.
+#
+# The shapes of models, in `ir_runtime.ir.shape`, are immutable and hashed by caches. Programs get copies; these
+# classes are unhashable, so they cannot end up in a cache.
+
 
 # The longest length of an unbounded dimension.
 _FAR = (1 << 63) - 1
@@ -242,3 +376,112 @@ def _shape_of(other: ShapeLike) -> shape.PartialShape:
 
 def _error(reason: object) -> InputError:
     return InputError(str(reason), code=Code.BAD_REQUEST)
+
+
+# OpenVINO's lists of numbers: ``Strides``, ``Coordinate``, ``CoordinateDiff``, ``AxisVector`` and ``AxisSet``.
+
+
+class _Numbers(list[int]):
+    """A list of integers that shows its class."""
+
+    __slots__ = ()
+    _signed = False
+
+    def __init__(self, numbers: Iterable[SupportsIndex]) -> None:
+        """Read the numbers.
+
+        Raises:
+            TypeError: if one is not an integer, or is negative where this is meaningless.
+        """
+        super().__init__(map(operator.index, numbers))
+        if not self._signed and self and min(self) < 0:
+            raise TypeError(f"{type(self).__name__} must not be negative, got {list(self)}")
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(list(other) if isinstance(other, tuple) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: ({self})>"
+
+
+class Strides(_Numbers):
+    """The number of bytes, or elements, from one element to the next along each axis. As OpenVINO's.
+
+    >>> Strides([12, 4]), Strides([12, 4]) == (12, 4)
+    (<Strides: (12, 4)>, True)
+    """
+
+    __slots__ = ()
+
+
+class CoordinateDiff(_Numbers):
+    """Distances along axes, such as padding; they may be negative. As OpenVINO's.
+
+    >>> from ir_runtime import CoordinateDiff
+    >>> list(CoordinateDiff([-1, 2]))
+    [-1, 2]
+    """
+
+    __slots__ = ()
+    _signed = True
+
+
+class Coordinate(_Numbers):
+    """The index of an element. As OpenVINO's.
+
+    >>> from ir_runtime import Coordinate
+    >>> list(Coordinate([1, 2]))
+    [1, 2]
+    """
+
+    __slots__ = ()
+
+
+class AxisVector(_Numbers):
+    """Axes in an order. As OpenVINO's.
+
+    >>> from ir_runtime import AxisVector
+    >>> list(AxisVector([0, 2]))
+    [0, 2]
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        return f"<AxisVector {{{', '.join(map(str, self))}}}>"
+
+
+class AxisSet(frozenset[int]):
+    """Axes without an order. As OpenVINO's.
+
+    >>> AxisSet([2, 1, 2]), list(AxisSet([2, 1]))
+    (<AxisSet {1, 2}>, [1, 2])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, axes: Iterable[SupportsIndex]) -> AxisSet:
+        """Read the axes.
+
+        Raises:
+            TypeError: if one is not an integer of at least 0.
+        """
+        axes_set = super().__new__(cls, map(operator.index, axes))
+        if axes_set and min(axes_set) < 0:
+            raise TypeError(f"AxisSet must not be negative, got {sorted(axes_set)}")
+        return axes_set
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(super().__iter__()))
+
+    def __repr__(self) -> str:
+        return f"<AxisSet {{{', '.join(map(str, self))}}}>"

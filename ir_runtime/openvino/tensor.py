@@ -32,7 +32,7 @@ from .tensor_data import (
 )
 
 if TYPE_CHECKING:
-    from .vectors import Strides
+    from .shapes import Strides
 
 __all__ = ["Tensor", "tensor_from_file"]
 
@@ -341,7 +341,7 @@ class Tensor(ExplainsAbsent):
         Raises:
             InputError: if elements take less than a byte.
         """
-        from .vectors import Strides
+        from .shapes import Strides
 
         if self._element.is_packed:
             raise _packed_error(self._element, "strides")

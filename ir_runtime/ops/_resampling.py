@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.formula import Count
-from ..ir.operands import Operands
+from ..ir.operation import Operands
 
 __all__ = ["BILINEAR", "resampling"]
 

@@ -13,7 +13,7 @@ from ..ir.dimension import Dimension, Interval
 from ..ir.element import ElementType
 from ..ir.formula import Count, log2, maximum
 from ..ir.graph import Body
-from ..ir.operands import Operands, size
+from ..ir.operation import Operands, size
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value, objects
 from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, only, outputs_of

@@ -14,7 +14,7 @@ from ..errors import InferenceError, ValidationError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.formula import Count
-from ..ir.operands import Lengths, Operands, size
+from ..ir.operation import Lengths, Operands, size
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ._define.operation import T_INDEX, Element, Input, Output, T, attr, op

@@ -14,7 +14,7 @@ from ..errors import InferenceError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType as E
 from ..ir.formula import Count
-from ..ir.operands import Operands
+from ..ir.operation import Operands
 from ..ir.shape import PartialShape
 from ..ir.signature import FLOATS
 from ..ir.tensor import Array, Value

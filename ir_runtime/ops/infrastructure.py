@@ -16,7 +16,7 @@ from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.formula import Count
 from ..ir.graph import Body
-from ..ir.operands import Operands
+from ..ir.operation import Operands
 from ..ir.port_map import BackEdge, BodyOutput, Cut
 from ..ir.quantized_cache import Held, QuantizedCache
 from ..ir.shape import PartialShape

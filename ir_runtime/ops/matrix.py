@@ -13,7 +13,7 @@ from ..codes import Code
 from ..errors import InferenceError, ValidationError
 from ..ir.dimension import Dimension
 from ..ir.formula import Count, product
-from ..ir.operands import Operands, size
+from ..ir.operation import Operands, size
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ._define.operation import T_FLOAT, T_INDEX_64, Input, Op, Output, T, attr, op

@@ -12,7 +12,7 @@ from ..errors import InferenceError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.formula import Count
-from ..ir.operands import Operands
+from ..ir.operation import Operands
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ._define.operation import T_INDEX_64, Input, Op, Output, T, attr, check_index_types, op

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InferenceError
 from ..ir.dimension import Dimension, Interval
 from ..ir.formula import Count, log2, product, total
-from ..ir.operands import Lengths, Operands
+from ..ir.operation import Lengths, Operands
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ._define.operation import T_FLOAT, T_INDEX_64, T_SHORT_FLOAT, Input, Op, Output, attr, op

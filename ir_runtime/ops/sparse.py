@@ -11,7 +11,7 @@ from ..errors import InferenceError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.formula import Count
-from ..ir.operands import Operands, size
+from ..ir.operation import Operands, size
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ._define.operation import NUMBERS, T_INDEX_64, Element, Input, Op, Output, T, attr, op

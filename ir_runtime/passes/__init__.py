@@ -57,9 +57,12 @@ from ..openvino.rewrite.passes import (
     ModelPass,
     PassBase,
 )
-from ..openvino.rewrite.patterns import AnyInput, Optional, Or, WrapType
-from ..openvino.rewrite.predicates import (
+from ..openvino.rewrite.patterns import (
+    AnyInput,
+    Optional,
+    Or,
     Predicate,
+    WrapType,
     attrs_match,
     consumers_count,
     has_static_dim,

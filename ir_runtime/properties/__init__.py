@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from .._util.absent import list_public
 from . import device, hint, intel_auto, intel_cpu, intel_gpu, intel_npu, log, streams
-from ._property import Property
-from .kinds import Choice, anything, choice, element_type, flag, number, text
+from .kinds import Choice, Property, anything, choice, element_type, flag, number, text
 
 __all__ = [
     "CacheMode",

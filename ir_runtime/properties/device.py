@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._property import Property
-from .kinds import Choice, anything, text
+from .kinds import Choice, Property, anything, text
 
 __all__ = [
     "Capability",

@@ -6,8 +6,7 @@ the other hints are accepted, and change nothing.
 
 from __future__ import annotations
 
-from ._property import Property
-from .kinds import Choice, anything, choice, choices, element_type, flag, number, real
+from .kinds import Choice, Property, anything, choice, choices, element_type, flag, number, real
 
 __all__ = [
     "ExecutionMode",

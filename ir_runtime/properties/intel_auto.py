@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ._property import Property
-from .kinds import Choice, anything, choice, flag, mapping, text
+from .kinds import Choice, Property, anything, choice, flag, mapping, text
 
 __all__ = [
     "SchedulePolicy",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ._property import Property
-from .kinds import Choice, choice, flag, number, text
+from .kinds import Choice, Property, choice, flag, number, text
 
 __all__ = [
     "CompilerType",

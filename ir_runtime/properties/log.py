@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ._property import Property
-from .kinds import Choice, choice
+from .kinds import Choice, Property, choice
 
 __all__ = ["Level", "level"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ._property import Property
-from .kinds import number
+from .kinds import Property, number
 
 __all__ = ["Num", "num"]
 

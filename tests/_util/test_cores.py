@@ -12,7 +12,7 @@ from harness.sources import PACKAGE, trees
 import ir_runtime as ov
 from ir_runtime._util import cores as counting
 from ir_runtime._util.cores import cores, parallelism, processors, quota
-from ir_runtime.openvino import streams
+from ir_runtime.openvino import devices
 
 
 def system(path: Path, siblings: Mapping[int, str], capacities: Mapping[int, object] = {}, fast: str = "") -> Path:  # fmt: skip
@@ -172,7 +172,7 @@ def test_a_part_of_a_processor_counts_as_one(
     assert cores(hyper_threads=True, slow=True) <= expected
     if limit == 0.5:
         assert ov.Core().get_property("CPU", "RANGE_FOR_STREAMS")[1] == 1
-        assert streams.Streams.of({}).threads == 1
+        assert devices.Streams.of({}).threads == 1
 
 
 def counts(tree: ast.Module) -> Iterator[str]:
@@ -192,7 +192,7 @@ def test_models_use_the_cores_unless_they_are_told(monkeypatch: pytest.MonkeyPat
     def counted(*, hyper_threads: bool, slow: bool) -> int:
         return 4 * (1 + hyper_threads) + 2 * slow
 
-    monkeypatch.setattr(streams, "cores", counted)
+    monkeypatch.setattr(devices, "cores", counted)
     kind = ov.properties.hint.SchedulingCoreType
     for config, threads in (
         ({}, 4),
@@ -201,4 +201,4 @@ def test_models_use_the_cores_unless_they_are_told(monkeypatch: pytest.MonkeyPat
         ({"SCHEDULING_CORE_TYPE": kind.PCORE_ONLY}, 4),
         ({"ENABLE_HYPER_THREADING": True, "INFERENCE_NUM_THREADS": 3}, 3),
     ):
-        assert streams.Streams.of(config).threads == threads
+        assert devices.Streams.of(config).threads == threads

@@ -19,10 +19,7 @@ from harness.nets import Net
 from lxml import etree
 
 import ir_runtime
-from ir_runtime.openvino.drawing.dot import dot_of
-from ir_runtime.openvino.drawing.model_explorer import model_explorer
-from ir_runtime.openvino.drawing.records import record
-from ir_runtime.openvino.drawing.svg import WIDTH, svg_of
+from ir_runtime.openvino.drawing import WIDTH, dot_of, model_explorer, record, svg_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DIGITS = EXAMPLES / "digits" / "digits.xml"

@@ -18,8 +18,7 @@ from harness.files import model_of
 from harness.oracle import read, tensor
 from harness.sample import Sample
 from ir_runtime.ir.element import ElementType
-from ir_runtime.openvino.build.factory_table import FACTORIES
-from ir_runtime.openvino.build.opsets import Factory, factories_of
+from ir_runtime.openvino.build.opsets import FACTORIES, Factory, factories_of
 
 __all__ = ["built_by_openvino", "built_by_us", "factory_of"]
 

@@ -8,7 +8,7 @@ from types import FrameType
 
 import ir_runtime
 from ir_runtime.executor.step import Step
-from ir_runtime.ir.operands import Operands
+from ir_runtime.ir.operation import Operands
 from ir_runtime.ir.tensor import Array
 
 __all__ = ["Counter", "counted"]

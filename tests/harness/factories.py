@@ -7,8 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 import ir_runtime
-from ir_runtime.openvino.build.factory_table import FACTORIES
-from ir_runtime.openvino.build.opsets import Factory, factories_of, origins
+from ir_runtime.openvino.build.opsets import FACTORIES, Factory, factories_of, origins
 
 __all__ = ["written"]
 

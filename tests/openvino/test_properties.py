@@ -15,7 +15,7 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime.openvino.supported import COMPILED, READABLE
+from ir_runtime.openvino.devices import COMPILED, READABLE
 from ir_runtime.properties import Property
 
 NET = Net()

@@ -15,7 +15,7 @@ from ir_runtime.backends.core.threads import at_most, most
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.openvino.config import check_config
-from ir_runtime.openvino.streams import Streams
+from ir_runtime.openvino.devices import Streams
 from ir_runtime.ops import Input, Op, Output, op, registry
 from ir_runtime.ops._define.operation import T_FLOAT
 

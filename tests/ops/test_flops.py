@@ -10,7 +10,7 @@ import pytest
 from harness.sample import Sample, all_samples, case
 
 from ir_runtime.ir.formula import Formula
-from ir_runtime.ir.operands import Lengths, Operands
+from ir_runtime.ir.operation import Lengths, Operands
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops import Op, registry
 

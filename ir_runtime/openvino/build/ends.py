@@ -15,14 +15,59 @@ from ...ir.tensor import Array
 from ...ops.conversion import convert
 from ..layout import Layout
 from ..node import Node, Output, as_output
-from ..shapes import PartialShape, Shape, ShapeLike
+from ..shapes import PartialShape, Shape, ShapeLike, Strides
 from ..tensor import Tensor
-from ..vectors import Strides
-from .filling import fill
 from .layer import array_of, change_attribute, constant, incomplete, operation
 from .variables import Variable
 
-__all__ = ["Assign", "Constant", "Parameter", "ReadValue", "Result", "element_of"]
+__all__ = [
+    "Assign",
+    "Constant",
+    "Parameter",
+    "ReadValue",
+    "Result",
+    "element_of",
+    "fill",
+    "holds",
+]
+
+
+# Arrays of an element type from numbers, as Constants take them.
+
+
+def fill(element: ElementType, shape: Sequence[int], values: object) -> Array:
+    """Return an array of numbers, or filled with one number."""
+    is_text = element is ElementType.string
+    flat = (np.array(values, object) if is_text else _in_range(element, np.asarray(values))).reshape(-1)
+    if flat.size == 1:
+        return np.broadcast_to(flat, shape).copy() if shape else flat.reshape(())
+    count = int(np.prod(shape, dtype=np.int64))
+    if flat.size != count:
+        raise InputError(
+            f"a constant of shape {list(shape)} takes {count} values, got {flat.size}", code=Code.BAD_REQUEST
+        )
+    return flat.reshape(shape)
+
+
+def _in_range(element: ElementType, values: Array) -> Array:
+    """Convert numbers to an element type, checking the range; f32 overflows to infinity."""
+    with np.errstate(over="ignore"):
+        converted = values.astype(element.dtype)
+    if values.dtype.kind not in "iuf" or element.is_encoded:
+        return converted
+    wrong = values[np.isfinite(values) & ~holds(element, values, converted)]
+    if wrong.size:
+        raise InputError(f"{wrong[0]} is out of the range of {element.label}", code=Code.BAD_REQUEST)
+    return converted
+
+
+def holds(element: ElementType, values: Array, converted: Array) -> Array:
+    """Return a mask of the numbers that an element type can hold, given the converted numbers."""
+    if element.is_integral_number():
+        least = -(2 ** (element.bits - 1)) if element.is_signed() else 0
+        return np.asarray((values >= least) & (values <= least + 2**element.bits - 1))
+    small = element.is_real() and element.bits < 32
+    return np.isfinite(converted.astype(np.float32)) if small else np.ones(values.shape, np.bool_)
 
 
 def element_of(type: object) -> ElementType:

@@ -11,7 +11,7 @@ from ...ir.signature import Element, port_at
 from ...ir.tensor import Array
 from ...ops import Op
 from ..node import Node, Output
-from .filling import holds
+from .ends import holds
 
 __all__ = ["with_types"]
 

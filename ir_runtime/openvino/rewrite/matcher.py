@@ -9,9 +9,7 @@ from ..._util.wrong_arguments import checked
 from ...errors import InputError
 from ...ops import Op
 from ..node import Node, Output, as_output
-from .patterns import AnyInput, Optional, Or, Pattern, WrapType
-from .predicates import Predicate
-from .symbols import Symbols
+from .patterns import AnyInput, Optional, Or, Pattern, Predicate, Symbols, WrapType
 
 __all__ = ["Matcher"]
 

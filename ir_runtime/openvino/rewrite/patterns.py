@@ -1,20 +1,203 @@
-"""Patterns of nodes. As OpenVINO's ``passes``: ``WrapType``, ``AnyInput``, ``Or``, ``Optional``."""
+"""Patterns of operations: what a node has to be, which operands, and which values are equal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ..._util.nearest import suggestion
 from ...codes import Code
 from ...diagnostics import Location
 from ...errors import InputError
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
 from ...ir.graph import Layer, PortSpec
+from ...ir.shape import PartialShape
 from ...ops import Op, find_operation, registry
 from ..node import UNKNOWN, Node, Output, as_outputs
-from .predicates import Condition, Predicate
 
-__all__ = ["AnyInput", "Optional", "Or", "Pattern", "WrapType", "known_type"]
+__all__ = [
+    "AnyInput",
+    "Condition",
+    "Optional",
+    "Or",
+    "Pattern",
+    "Predicate",
+    "Symbols",
+    "WrapType",
+    "attrs_match",
+    "consumers_count",
+    "has_static_dim",
+    "has_static_dims",
+    "has_static_rank",
+    "has_static_shape",
+    "known_type",
+    "match_shape",
+    "rank_equals",
+    "rank_more_than",
+    "shape_matches",
+    "type_matches",
+    "type_matches_any",
+]
+
+
+# Shapes with named lengths; equal names stand for equal lengths.
+
+Symbols: TypeAlias = "dict[str, Dimension | tuple[Dimension, ...]]"
+"""The length that each name stands for; for a name of several, such as ``Batches...``, all of them."""
+
+
+def match_shape(text: str, shape: PartialShape, symbols: Symbols) -> bool:
+    """Return whether a shape fits, and store the lengths of names.
+
+    >>> found: Symbols = {}
+    >>> match_shape("[N,3,?]", PartialShape([2, 3, -1]), found), found
+    (True, {'N': <Dimension: 2>})
+    """
+    parts = [part.strip() for part in text.strip().strip("[]").split(",") if part.strip()]
+    if shape.rank is None:
+        return False
+    dims, lengths = tuple(shape), dict(symbols)
+    group = next((index for index, part in enumerate(parts) if part.endswith("...")), None)
+    if group is None:
+        fits = len(dims) == len(parts) and all(map(_fits, parts, dims, [lengths] * len(dims)))
+    else:
+        after = len(parts) - group - 1
+        middle = dims[group : len(dims) - after]
+        ends = [
+            *zip(parts[:group], dims, strict=False),
+            *zip(parts[group + 1 :], dims[len(dims) - after :], strict=False),
+        ]
+        fits = len(dims) >= len(parts) - 1 and all(_fits(part, dim, lengths) for part, dim in ends)
+        fits = fits and _is_group(parts[group].removesuffix("..."), middle, lengths)
+    if fits:
+        symbols.update(lengths)
+    return fits
+
+
+def _fits(part: str, dim: Dimension, symbols: Symbols) -> bool:
+    if part == "?":
+        return True
+    if part.lstrip("-").isdecimal():
+        return dim.is_static and dim == int(part)
+    if part not in symbols:
+        symbols[part] = dim
+        return dim.is_static or dim.symbol is not None
+    length = symbols[part]
+    if isinstance(length, tuple):
+        return False
+    return (dim.is_static and length == dim) or (dim.symbol is not None and dim.symbol is length.symbol)
+
+
+def _is_group(name: str, dims: tuple[Dimension, ...], symbols: Symbols) -> bool:
+    if not name:
+        return True
+    return symbols.setdefault(name, dims) == dims
+
+
+# Predicates on matched outputs.
+
+
+class Predicate:
+    """A condition on an output. As OpenVINO's ``Predicate``.
+
+    Args:
+        predicate: a function of the output, or of the symbols so far and the output; by default, every output fits.
+    """
+
+    def __init__(self, predicate: Callable[..., object] | None = None) -> None:
+        self._predicate = predicate
+        code = getattr(predicate, "__code__", None)
+        bound = 1 if hasattr(predicate, "__self__") else 0
+        self._wants_symbols = code is not None and code.co_argcount - bound == 2
+
+    def __call__(self, output: Output, symbols: Symbols | None = None) -> bool:
+        """Return whether an output fits."""
+        if self._predicate is None:
+            return True
+        if self._wants_symbols:
+            return bool(self._predicate({} if symbols is None else symbols, output))
+        return bool(self._predicate(output))
+
+
+Condition: TypeAlias = "Predicate | Callable[[Output], object]"
+
+
+def consumers_count(count: int) -> Predicate:
+    """Match an output with this many consumers."""
+    return Predicate(lambda output: len(output.target_inputs) == count)
+
+
+def has_static_dim(index: int) -> Predicate:
+    """Match an output with a static dimension at this index."""
+    return has_static_dims([index])
+
+
+def has_static_dims(indices: Iterable[int]) -> Predicate:
+    """Match an output with static dimensions at these indices."""
+    axes = list(indices)
+
+    def holds(output: Output) -> bool:
+        shape = output._type.shape
+        return shape.rank is not None and all(
+            -shape.rank <= index < shape.rank and shape[index].is_static for index in axes
+        )
+
+    return Predicate(holds)
+
+
+def has_static_rank() -> Predicate:
+    """Match an output of static rank."""
+    return Predicate(lambda output: output._type.shape.rank is not None)
+
+
+def has_static_shape() -> Predicate:
+    """Match an output of static shape."""
+    return Predicate(lambda output: output._type.shape.is_static)
+
+
+def rank_equals(rank: int | Dimension) -> Predicate:
+    """Match an output with this many dimensions."""
+    return Predicate(lambda output: output._type.shape.rank == rank)
+
+
+def rank_more_than(rank: int | Dimension) -> Predicate:
+    """Match an output with more dimensions than this."""
+    most = rank if isinstance(rank, int) else rank.get_length()
+    return Predicate(lambda output: (output._type.shape.rank or 0) > most)
+
+
+def type_matches(type: ElementType) -> Predicate:
+    """Match an output of that element type."""
+    return Predicate(lambda output: output.element_type is type)
+
+
+def type_matches_any(types: Iterable[ElementType]) -> Predicate:
+    """Match an output of one of these element types."""
+    elements = list(types)
+    return Predicate(lambda output: output.element_type in elements)
+
+
+def attrs_match(attributes: Mapping[str, object]) -> Predicate:
+    """Match an operation with these attributes."""
+
+    def holds(output: Output) -> bool:
+        actual = output.node.get_attributes()
+        return all(name in actual and actual[name] == value for name, value in attributes.items())
+
+    return Predicate(holds)
+
+
+def shape_matches(shape: str) -> Predicate:
+    """Match an output with a shape such as ``"[N,3,?,...]"``; equal names stand for equal lengths."""
+
+    def holds(symbols: Symbols, output: Output) -> bool:
+        return match_shape(shape, output._type.shape, symbols)
+
+    return Predicate(holds)
+
+
+# Patterns of nodes. As OpenVINO's ``passes``: ``WrapType``, ``AnyInput``, ``Or``, ``Optional``.
 
 Sources: TypeAlias = "Node | Output | Sequence[Node | Output]"
 """The patterns of operands: of the only one, or of all."""

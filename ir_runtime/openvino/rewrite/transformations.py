@@ -1,8 +1,8 @@
-"""OpenVINO's passes: folding, stateful models, f16 conversion, serialization, drawing."""
+"""Transformations of models, as OpenVINO has them: folding, stateful models, f16, loops of sequences, compressed weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -11,9 +11,10 @@ import numpy as np
 from ..._util.files import save_text
 from ...ir.element import ElementType
 from ...ir.evaluation import evaluate_layer, stands_alone
+from ...ir.tensor import Array
 from ..build.control import Loop, TensorIterator
 from ..build.descriptions import BodyOutputDescription, MergedInputDescription
-from ..build.ends import Assign, Constant, ReadValue
+from ..build.ends import Assign, Constant, Parameter, ReadValue, Result
 from ..build.state import Pairs, make_stateful
 from ..build.variables import Variable, VariableInfo
 from ..model import Model
@@ -22,14 +23,19 @@ from ..saving import PathLike, serialize
 from .passes import ModelPass, bodies_of
 
 __all__ = [
+    "CompressQuantizeWeights",
     "ConstantFolding",
     "ConvertFP32ToFP16",
+    "ConvertSequenceToTensorIterator",
     "LowLatency2",
     "MakeStateful",
     "Serialize",
     "Version",
     "VisualizeTree",
 ]
+
+
+# OpenVINO's passes: folding, stateful models, f16 conversion, serialization, drawing.
 
 
 class ConvertFP32ToFP16(ModelPass):
@@ -299,3 +305,248 @@ def _fold(node: Node) -> None:
         folded = Constant(output.element_type, array.shape, array)
         folded.set_friendly_name(node.friendly_name)
         output.replace(folded.output(0))
+
+
+# Replace recurrent sequences by loops over their cells.
+
+
+# The cell of each sequence, the opset of its version, and the number of its states.
+_CELLS = {
+    "LSTMSequence": ("LSTMCell", 4, 2),
+    "GRUSequence": ("GRUCell", 3, 1),
+    "RNNSequence": ("RNNCell", 1, 1),
+}
+_BATCH, _TIME = 0, 1
+
+
+class ConvertSequenceToTensorIterator(ModelPass):
+    """Replaces unidirectional LSTMSequence, GRUSequence and RNNSequence by a TensorIterator over the cell."""
+
+    def run_on_model(self, model: Model) -> bool:
+        """Replace the sequences."""
+        sequences = [node for node in model.get_ordered_ops() if _can_convert(node)]
+        for node in sequences:
+            _Conversion(node).replace()
+        return bool(sequences)
+
+
+def _can_convert(node: Node) -> bool:
+    op = node.layer.op
+    if op is None or node.type not in _CELLS or op.since < 5:
+        return False
+    has_time = node.input_value(0)._type.shape.rank == 3
+    return has_time and node.get_attributes()["direction"] != "bidirectional"
+
+
+class _Conversion:
+    """A sequence, its replacement loop, and the parts of the loop's body."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.cell, self.opset, states = _CELLS[node.type]
+        values = node.input_values()
+        self.data, self.lengths = values[0], values[1 + states]
+        self.first = [_squeeze(value, 1) for value in values[1 : 1 + states]]
+        self.weights = [_squeeze(value, 0) for value in values[2 + states :]]
+        self.attributes = node.get_attributes()
+        self.is_reverse = self.attributes.pop("direction") == "reverse"
+        self.is_masked = not _is_whole(self.data, self.lengths)
+        self.states = [Parameter(state.element_type, state.partial_shape) for state in self.first]
+        self.invariant: list[tuple[Parameter, Output]] = []
+
+    def replace(self) -> None:
+        """Build the loop, and connect the sequence's consumers to it."""
+        name, flips = self.node.friendly_name, self.is_reverse and self.is_masked
+        data = _reverse(self.data, self.lengths) if flips else self.data
+        loop, (every, *last) = self._loop(data)
+        loop.set_friendly_name(f"{name}/tensor_iterator" if flips else name)
+        values = [_reverse(every, self.lengths) if flips else every, *last]
+        for number, (former, value) in enumerate(zip(self.node.outputs(), values, strict=True)):
+            unsqueezed = Node.create("Unsqueeze", 1, [value, np.array([1], np.int64)])
+            unsqueezed.set_friendly_name(f"{name}.{number}")
+            former.replace(unsqueezed.output(0))
+
+    def _loop(self, data: Output) -> tuple[TensorIterator, list[Output]]:
+        """Return the loop and its outputs: all steps, and the final states."""
+        shape = data.partial_shape
+        shape[_TIME] = 1
+        step = Parameter(data.element_type, shape)
+        inputs = [_squeeze(step.output(0), _TIME), *self.states, *map(self._inside, self.weights)]
+        states = Node.create(self.cell, self.opset, inputs, self.attributes).outputs()
+        given, first = states[0], self.first
+        if self.is_masked:
+            given, states, first = self._mask_ended(states)
+        results = [Result.with_names(state) for state in states]
+        every = Result.with_names(Node.create("Unsqueeze", 1, [given, np.array([_TIME], np.int64)]))
+        parameters = [step, *self.states, *(parameter for parameter, _ in self.invariant)]
+        loop = TensorIterator()
+        loop.set_body(Model([every, *results], parameters, "body"))
+        start, stride, end = (-1, -1, 0) if self.is_reverse and not self.is_masked else (0, 1, -1)
+        loop.set_sliced_input(step, data, start, stride, 1, end, _TIME)
+        for parameter, value, result in zip(self.states, first, results, strict=True):
+            loop.set_merged_input(parameter, value, result.output(0))
+        for parameter, value in self.invariant:
+            loop.set_invariant_input(parameter, value)
+        outputs = [loop.get_concatenated_slices(every.output(0), start, stride, 1, end, _TIME)]
+        outputs += [loop.get_iter_value(result.output(0)) for result in results[: len(self.first)]]
+        return loop, outputs
+
+    def _inside(self, value: Output) -> Node:
+        """Return a tensor for use in the body: constants are copied, others are fed to each iteration."""
+        if isinstance(value.node, Constant):
+            return value.node
+        parameter = Parameter(value.element_type, value.partial_shape)
+        self.invariant.append((parameter, value))
+        return parameter
+
+    def _mask_ended(self, states: Sequence[Output]) -> tuple[Output, list[Output], list[Output]]:
+        """Keep the states of ended sequences, whose outputs are zero; count the steps in another state."""
+        lengths = self._inside(self.lengths)
+        one = Constant(self.lengths.element_type, [1], [1])
+        count = Parameter(one.element_type, [1])
+        runs = Node.create(
+            "Unsqueeze", 1, [Node.create("LessEqual", 1, [count, lengths]), np.array([1], np.int64)]
+        )
+        kept = [
+            Node.create("Select", 1, [runs, *pair]).output(0)
+            for pair in zip(states, self.states, strict=True)
+        ]
+        zero = Constant(states[0].element_type, [], [0])
+        self.states.append(count)
+        given = Node.create("Select", 1, [runs, states[0], zero]).output(0)
+        return given, [*kept, Node.create("Add", 1, [count, one]).output(0)], [*self.first, one.output(0)]
+
+
+def _squeeze(value: Output, axis: int) -> Output:
+    """Remove an axis of length 1; fold it for a constant."""
+    if isinstance(value.node, Constant):
+        array = value.node.elements.squeeze(axis)
+        return Constant(value.element_type, array.shape, array).output(0)
+    return Node.create("Squeeze", 1, [value, np.array([axis], np.int64)]).output(0)
+
+
+def _reverse(data: Output, lengths: Output) -> Output:
+    axes = {"batch_axis": _BATCH, "seq_axis": _TIME}
+    return Node.create("ReverseSequence", 1, [data, lengths], axes).output(0)
+
+
+def _is_whole(data: Output, lengths: Output) -> bool:
+    """Return whether all sequences of the batch are known to have full length."""
+    time = data._type.shape[_TIME]
+    values = lengths.node._value(lengths.index).known()
+    return time.is_static and values is not None and bool((values == time.get_length()).all())
+
+
+# Compress weights quantized by FakeQuantize or FakeConvert to low-bit types.
+
+
+# More levels do not fit into a byte; for two, OpenVINO also keeps the FakeQuantize.
+_LEVELS = range(3, 257)
+_LEVELS_OF_4_BITS = 16
+# Zero points this close to an integer are rounded.
+_ROUNDING = 1e-4
+
+
+class CompressQuantizeWeights(ModelPass):
+    """Replaces FakeQuantize or FakeConvert of constants by stored integers, Convert, Subtract and Multiply.
+
+    Bodies of branches and loops are included. FakeQuantize with up to 16 levels gives 4-bit integers, with
+    more levels 8-bit ones; FakeConvert gives its own 8-bit type. The Subtract is omitted if the zero point or
+    shift is 0.
+
+    Those of a FakeQuantize are integers of 4 bits for up to 16 levels, else of 8; those of a FakeConvert have its type
+    of 8 bits. The Subtract is left out where the zero point, or the shift, is 0.
+    """
+
+    def run_on_model(self, model: Model) -> bool:
+        """Replace the nodes."""
+        changed = False
+        for node in model.get_ordered_ops():
+            for body in bodies_of(node):
+                changed = self.run_on_model(body) or changed
+            replace = _replacement(node)
+            arrays = _constants(node) if replace else None
+            if replace and arrays:
+                replace(node, arrays)
+                changed = True
+        return changed
+
+
+def _replacement(node: Node) -> Callable[[Node, list[Array]], None] | None:
+    """Return the function that can replace a node with constant inputs, if any."""
+    if node.type == "FakeConvert":
+        return _replace_convert
+    return (
+        _replace_quantize
+        if node.type == "FakeQuantize" and node.get_attributes()["levels"] in _LEVELS
+        else None
+    )
+
+
+def _constants(node: Node) -> list[Array] | None:
+    """Return the contents of all inputs, if they are constant."""
+    arrays = [_constant(source) for source in node.input_values()]
+    return None if any(array is None for array in arrays) else [a for a in arrays if a is not None]
+
+
+def _constant(source: Output) -> Array | None:
+    """Return the contents of a Constant, also through conversion from another type."""
+    node = source.node
+    if node.type == "Convert" and node.input_value(0).node.type == "Constant":
+        return node.input_value(0).node.elements.astype(source.element_type.dtype)
+    return node.elements if node.type == "Constant" else None
+
+
+def _replace_quantize(node: Node, arrays: list[Array]) -> None:
+    weights, input_low, input_high, low, high = arrays
+    levels = node.get_attributes()["levels"]
+    first = 0 if low.min() >= 0 else -(levels // 2)
+    limits = [np.full(low.shape, limit, low.dtype) for limit in (first, first + levels - 1)]
+    types = [source.element_type for source in node.input_values()]
+    integers = np.rint(evaluate_layer(node.layer, [weights, input_low, input_high, *limits], types)[0])
+    scale = (high - low) / np.asarray(levels - 1, low.dtype)
+    with np.errstate(all="ignore"):
+        zero_point = np.where(scale == 0, 0, first - low / scale).astype(low.dtype)
+    near = np.abs(zero_point - np.rint(zero_point)) < _ROUNDING
+    zero_point = np.where(near, np.rint(zero_point), zero_point)
+    stored = Constant(_element(levels, signed=first < 0), integers.shape, integers)
+    _dequantize(node, stored, zero_point, scale)
+
+
+def _replace_convert(node: Node, arrays: list[Array]) -> None:
+    weights, scale, *shifts = arrays
+    shift = shifts[0] if shifts else np.zeros((), scale.dtype)
+    scaled = _compute("Multiply", [weights, scale])
+    if shift.any():
+        scaled = _compute("Subtract", [scaled, shift])
+    stored = _compute("Convert", [scaled], node.get_attributes())
+    inverse = _compute("Power", [scale, np.asarray(-1, scale.dtype)])
+    _dequantize(node, stored, -shift, inverse)
+
+
+def _dequantize(node: Node, stored: Constant, zero_point: Array, scale: Array | Constant) -> None:
+    """Replace a node by ``(stored - zero_point) * scale``."""
+    real = node.output(0).element_type
+    value = Node.create("Convert", 1, [stored], {"destination_type": real})
+    if zero_point.any():
+        value = Node.create("Subtract", 1, [value, zero_point])
+    value = Node.create("Multiply", 1, [value, scale])
+    value.set_friendly_name(node.friendly_name)
+    node.output(0).replace(value.output(0))
+
+
+def _compute(
+    type: str, sources: list[Array | Constant], attributes: Mapping[str, object] | None = None
+) -> Constant:
+    """Evaluate an operation of opset1 on constants."""
+    node = Node.create(type, 1, sources, dict(attributes or {}))
+    arrays = [source.node.get_data() for source in node.input_values()]
+    result = evaluate_layer(node.layer, arrays, [source.element_type for source in node.input_values()])[0]
+    return Constant(node.output(0).element_type, result.shape, result)
+
+
+def _element(levels: int, signed: bool) -> ElementType:
+    """Return the integer type with this many levels."""
+    if levels <= _LEVELS_OF_4_BITS:
+        return ElementType.i4 if signed else ElementType.u4
+    return ElementType.i8 if signed else ElementType.u8

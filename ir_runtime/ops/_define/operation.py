@@ -22,7 +22,7 @@ from ...errors import InferenceError, ValidationError
 from ...ir.element import ElementType
 from ...ir.formula import Count, total
 from ...ir.graph import Body, bodies_of
-from ...ir.operands import Operands, size
+from ...ir.operation import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS, Element, Input, Output, bind, port_at, promotions
 from ...ir.tensor import Array, Bounds, TensorType, Value, empty_results, objects, span_of

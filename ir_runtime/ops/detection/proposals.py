@@ -13,7 +13,7 @@ from ...ir.computable import refuse_to_compute
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.formula import Count
-from ...ir.operands import Operands
+from ...ir.operation import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import T_FLOAT, Input, Op, Output, attr, check_index_types, op

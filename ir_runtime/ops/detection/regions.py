@@ -14,7 +14,7 @@ from ..._util.arrays import Float
 from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension
 from ...ir.formula import Count
-from ...ir.operands import Operands
+from ...ir.operation import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import T_FLOAT, T_INDEX, Input, Op, Output, attr, op

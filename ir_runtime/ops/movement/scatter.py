@@ -14,7 +14,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Interval
 from ...ir.element import ElementType
 from ...ir.formula import Count
-from ...ir.operands import Operands, size
+from ...ir.operation import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
 from .._define.bounds import Number, maximum, minimum

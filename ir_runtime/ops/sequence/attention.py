@@ -11,7 +11,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.formula import Count, product
-from ...ir.operands import Operands
+from ...ir.operation import Operands
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension
 from ...ir.formula import Count, product
-from ...ir.operands import Operands, size
+from ...ir.operation import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import T_FLOAT, T_INDEX, Input, Op, Output, attr, op

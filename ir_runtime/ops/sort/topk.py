@@ -11,7 +11,7 @@ from ...errors import InferenceError, ValidationError
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.formula import Count, log2
-from ...ir.operands import Operands
+from ...ir.operation import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import T_FLOAT, T_INDEX, T_PLAIN, Input, Op, Output, T, attr, check_index_types, op

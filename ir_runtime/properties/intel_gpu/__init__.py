@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .._property import Property
-from ..kinds import flag
+from ..kinds import Property, flag
 from . import hint
 
 __all__ = [

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .._property import Property
 from ..hint import Priority
-from ..kinds import choice, flag, number
+from ..kinds import Property, choice, flag, number
 
 __all__ = [
     "ThrottleLevel",

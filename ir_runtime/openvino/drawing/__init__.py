@@ -1,1 +1,0 @@
-"""Draw the graph of a model as text and pictures for other programs."""
