@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -107,9 +107,10 @@ class Case:
         tolerances: one for each output.
         source: where the expectation comes from.
         notes: remarks for the reader.
-        clauses: the clauses that the case checks: ``ReduceL2-4 C2``.
+        clauses: the clause that a refused case violates, or the decisions that another one shows: ``ReduceL2-4 C2: ...``.
         alternatives: other right answers, each as complete as ``expected``, where the page leaves a choice.
         steps: the number of runs; more than one for variables.
+        fulfils: the numbers of the clauses of the operation that a passing case fulfils: ``C2``.
     """
 
     id: str
@@ -127,6 +128,7 @@ class Case:
     clauses: Sequence[str] = ()
     alternatives: Sequence[Sequence[Array]] = ()
     steps: int = 1
+    fulfils: Sequence[str] = ()
 
     @property
     def answers(self) -> Sequence[Sequence[Array]]:
@@ -171,8 +173,8 @@ class Case:
         ]
         return {
             "schema": SCHEMA, "id": self.id, "operation": name, "version": version, "clauses": list(self.clauses),
-            "kind": self.kind, "steps": self.steps, "inputs": [element.label for element in self.input_types],
-            "outputs": outputs, "alternatives": len(self.alternatives), "source": self.source, "notes": self.notes,
+            "fulfils": list(self.fulfils), "kind": self.kind, "steps": self.steps,
+            "inputs": [element.label for element in self.input_types], "outputs": outputs, "alternatives": len(self.alternatives), "source": self.source, "notes": self.notes,
         }  # fmt: skip
 
     @classmethod
@@ -193,7 +195,7 @@ class Case:
         return cls(
             meta.id, meta.operation, meta.kind, files["model.xml"], files.get("model.bin", b""),
             load_arrays(files, "input", meta.inputs, limits), expected, meta.inputs, meta.outputs, meta.tolerances,
-            meta.source, meta.notes, meta.clauses, alternatives, meta.steps,
+            meta.source, meta.notes, meta.clauses, alternatives, meta.steps, meta.fulfils,
         )  # fmt: skip
 
 
@@ -210,9 +212,10 @@ class Meta:
         tolerances: one for each output.
         source: where the expectation comes from.
         notes: remarks for the reader.
-        clauses: the clauses that the case checks.
+        clauses: the clauses and decisions that the case is about.
         alternatives: the number of other right answers.
         steps: the number of runs.
+        fulfils: the numbers of the clauses that it fulfils.
     """
 
     id: str
@@ -226,6 +229,7 @@ class Meta:
     clauses: tuple[str, ...]
     alternatives: int
     steps: int
+    fulfils: tuple[str, ...]
 
     @classmethod
     def parse(cls, raw: bytes) -> Meta:
@@ -270,7 +274,7 @@ class Meta:
         return cls(
             identity, operation, kind, tuple(map(_element, inputs)), tuple(_element(of["type"]) for of in outputs),
             tuple(map(_tolerance, outputs)), source, str(meta["notes"])[:_MOST_TEXT],
-            tuple(str(clause)[:_MOST_TEXT] for clause in meta["clauses"]), alternatives, steps,
+            _texts(meta["clauses"]), alternatives, steps, _texts(meta.get("fulfils", ())),
         )  # fmt: skip
 
 
@@ -282,6 +286,10 @@ def operation_of(operation: str) -> tuple[str, int | None]:
     """
     name, _, version = operation.rpartition("-")
     return (name, int(version)) if name else (operation, None)
+
+
+def _texts(listed: Iterable[object]) -> tuple[str, ...]:
+    return tuple(str(text)[:_MOST_TEXT] for text in listed)
 
 
 def _element(label: str) -> ElementType:

@@ -155,7 +155,7 @@ def select(cases: Sequence[Meta], globs: Sequence[str]) -> list[Meta]:
     """
 
     def matches(case: Meta, glob: str) -> bool:
-        return any(fnmatchcase(name, glob) for name in (case.id, case.operation, case.kind, *case.clauses))
+        return any(fnmatchcase(name, glob) for name in _names(case))
 
     for glob in globs:
         if not any(matches(case, glob) for case in cases):
@@ -165,6 +165,13 @@ def select(cases: Sequence[Meta], globs: Sequence[str]) -> list[Meta]:
                 hint="it is compared with ids (Add-1/0001), operations (Add-1), kinds (refusal) and clauses (Add-1 C1)",
             )
     return [case for case in cases if not globs or any(matches(case, glob) for glob in globs)]
+
+
+def _names(case: Meta) -> Iterator[str]:
+    """Yield the names that select a case; clauses with and without their text."""
+    yield from (case.id, case.operation, case.kind, *case.clauses)
+    yield from (clause.partition(":")[0] for clause in case.clauses)
+    yield from (f"{case.operation} {number}" for number in case.fulfils)
 
 
 def _open(path: Path) -> _Files:

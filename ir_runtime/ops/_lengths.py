@@ -64,15 +64,22 @@ def check_one_number(value: Value, name: str) -> None:
         )
 
 
-def of_rank(value: Value, name: str, layout: str) -> PartialShape:
-    """Return the shape of an input that must have the rank of a ``layout`` such as ``[N, C]``."""
+def of_rank(value: Value, name: str, layout: str, of_any: str = "") -> PartialShape:
+    """Return the shape of an input that must have the rank of a ``layout`` such as ``[N, C]``.
+
+    Args:
+        value: the input.
+        name: of the input, for the message.
+        layout: of the input.
+        of_any: what the clause calls the inputs, of which this is one.
+    """
     rank = layout.count(",") + 1
     if value.shape.rank is None:
         return PartialShape.dynamic(rank)
     if value.shape.rank != rank:
         raise InferenceError(
             f"{name} must have rank {rank}, {layout}, found {value.shape}",
-            clause=f"{name} has rank {rank}, {layout}",
+            clause=f"{of_any or name} has rank {rank}, {layout}",
         )
     return value.shape
 
@@ -410,12 +417,20 @@ def check_below(value: Value, name: str, count: Dimension, things: str) -> None:
         )
 
 
-def check_at_most(value: Value, name: str, most: Dimension, what: str) -> None:
-    """Require numbers up to and including ``most``."""
+def check_at_most(value: Value, name: str, most: Dimension, what: str, of_any: str = "") -> None:
+    """Require numbers up to and including ``most``.
+
+    Args:
+        value: the input.
+        name: of the input.
+        most: the highest number.
+        what: the length that this is, for the message.
+        of_any: the same of any layer, for the clause, where ``what`` names an axis of this one.
+    """
     if (wrong := _outside(value, most.max)) is not None:
         raise InferenceError(
             f"{name} holds {wrong}; from 0 to {most}, {what}, is expected",
-            clause=f"{name} is at least 0 and at most the maximum, {what}",
+            clause=f"{name} is at least 0 and at most the maximum, {of_any or what}",
         )
 
 

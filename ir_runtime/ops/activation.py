@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class Pointwise(Unary):
 class ReLU(Pointwise):
     """Replace the negative elements of ``data`` by 0."""
 
+    decisions = ("NaN stays NaN, as in OpenVINO's reference; its plugin makes it 0",)
+
     monotonicity = "increasing"
 
     data = Input(T, "tensor of any shape")
@@ -64,6 +66,8 @@ class Clamp(Pointwise):
 
     On integers, the bounds are the integers next to them from inside.
     """
+
+    decisions = ("NaN stays NaN, as in OpenVINO's reference; its plugin makes it 0",)
 
     monotonicity = "increasing"
 
@@ -110,6 +114,8 @@ class HSigmoid(Pointwise):
 @op("HSwish-4", spec="activation/hswish-4")
 class HSwish(Pointwise):
     """Each element of ``data`` times its HSigmoid."""
+
+    decisions = ("negative infinity gives NaN, its product with 0, as the formula of the page does",)
 
     def apply(self, x: Array) -> Array:
         return np.asarray(x * _hard_sigmoid(x))
@@ -256,6 +262,8 @@ class SoftPlus(Pointwise):
 class Mish(Pointwise):
     """Each element of ``data`` times the hyperbolic tangent of its SoftPlus."""
 
+    decisions = ("negative infinity gives NaN, its product with 0, as the formula of the page does",)
+
     def apply(self, x: Array) -> Array:
         return np.asarray(x * np.tanh(_softplus(x)))
 
@@ -267,6 +275,8 @@ def _softplus(x: Array) -> Array:
 @op("SoftSign-9", spec="activation/softsign-9")
 class SoftSign(Pointwise):
     """Each element of ``data``, divided by 1 plus its absolute value."""
+
+    decisions = ("infinity gives NaN, its quotient with itself, as the formula of the page does",)
 
     def apply(self, x: Array) -> Array:
         return np.asarray(x / (1 + np.abs(x)))
@@ -300,6 +310,8 @@ class Gelu2(Pointwise):
 class Swish(Op):
     """Each element of ``data`` times the logistic function of ``beta`` times it."""
 
+    decisions = ("negative infinity gives NaN, its product with 0, as the formula of the page does",)
+
     bounded = True
     flops_per_element = 1
 
@@ -326,6 +338,8 @@ class Elu(Pointwise):
     OpenVINO also takes a negative ``alpha``, where the page asks for at least 0.
     """
 
+    decisions = ("alpha may be negative, as in OpenVINO; the page asks for at least 0",)
+
     alpha: float = attr(default_with_warning="0", doc="how far below zero the function goes")
 
     def apply(self, x: Array) -> Array:
@@ -338,6 +352,8 @@ class Selu(Op):
 
     OpenVINO also takes scalars as ``alpha`` and ``lambda_``, where the page asks for one dimension.
     """
+
+    decisions = ("alpha and lambda may be scalars, as in OpenVINO; the page asks for one dimension",)
 
     flops_per_element = 1
 
@@ -368,6 +384,11 @@ def _elu(x: Array, alpha: Array | float) -> Array:
 
 class SoftmaxBase(Pointwise):
     """Base of functions along an axis."""
+
+    decisions: ClassVar[tuple[str, ...]] = (
+        "a scalar is taken for a vector of one element, as in OpenVINO; the pages ask for an axis",
+        "where all elements are negative infinity the result is NaN, the difference of infinities, as in OpenVINO's reference; the pages do not say",
+    )
 
     flops_per_element = 5  # the maximum, the difference, exp, the sum, the quotient
 

@@ -28,7 +28,7 @@ from ._define.operation import (
     op,
 )
 from ._lengths import align, check_scalar, check_vector, normalize_axis
-from .elementwise import Binary, RealUnary, Unary
+from .elementwise import WRAPS, Binary, RealUnary, Unary
 from .kernels.special import erf, erfinv
 from .kernels.statistics import compute_dtype, lowest
 
@@ -69,6 +69,8 @@ class Division(Binary):
 class Add(Binary):
     """Sum of ``a`` and ``b``."""
 
+    decisions = (WRAPS,)
+
     ufunc = np.add
     monotonicity = "increasing"
 
@@ -79,6 +81,8 @@ class Add(Binary):
 @op("Subtract-1")
 class Subtract(Binary):
     """``a`` less ``b``."""
+
+    decisions = (WRAPS,)
 
     ufunc = np.subtract
     monotonicity = "each input"
@@ -91,6 +95,8 @@ class Subtract(Binary):
 class Multiply(Binary):
     """Product of ``a`` and ``b``."""
 
+    decisions = (WRAPS,)
+
     ufunc = np.multiply
     monotonicity = "each input"
 
@@ -101,6 +107,11 @@ class Multiply(Binary):
 @op("Divide-1")
 class Divide(Division):
     """``a`` divided by ``b``; integers are rounded down, or towards zero."""
+
+    decisions = (
+        "a real number divided by 0 is infinite, and 0 divided by 0 is NaN, as in OpenVINO; the page does not say",
+        "quotients of integers are rounded down unless m_pythondiv is false, as on the page; OpenVINO's plugin always truncates",
+    )
 
     monotonicity = "each input"
 
@@ -133,6 +144,11 @@ class Divide(Division):
 class Mod(Division):
     """Remainder of the division of ``a`` by ``b``, truncated toward zero; it has the sign of ``a``."""
 
+    decisions = (
+        "the remainder of real numbers is exact, and by infinity it is the dividend, as in OpenVINO's reference; its plugin computes a - trunc(a / b) * b, which is NaN",
+        "the remainder by a real 0 is NaN, as in OpenVINO; the page does not say",
+    )
+
     # Exact, as in C. The plugin computes a - trunc(a / b) * b, which is inexact for large quotients and NaN
     # for infinite divisors.
 
@@ -145,6 +161,11 @@ class Mod(Division):
 @op("FloorMod-1", spec="arithmetic/floormod-1")
 class FloorMod(Division):
     """Remainder of the floor division of ``a`` by ``b``; it has the sign of ``b``."""
+
+    decisions = (
+        "the remainder by infinity is NaN, as in the formula of OpenVINO's reference; the page does not say",
+        "the remainder by a real 0 is NaN, as in OpenVINO; the page does not say",
+    )
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
@@ -160,6 +181,11 @@ class FloorMod(Division):
 @op("Power-1")
 class Power(Binary):
     """``a`` raised to the power ``b``."""
+
+    decisions = (
+        "a negative number to a power that is not whole is NaN, and anything to the power of 0 is 1, as in OpenVINO; the page does not say",
+        "integers are raised in f64 and rounded, so that 2 to the power of -1 is 0, as in OpenVINO's reference; the page does not say",
+    )
 
     a = Input(T, "base")
     b = Input(T, "exponent")
@@ -198,6 +224,11 @@ class Maximum(Binary):
 class Minimum(Binary):
     """The smaller one of ``a`` and ``b``; ``a`` where either is NaN, as in Maximum."""
 
+    decisions = (
+        "with a NaN the result is a, as in OpenVINO's reference, in which the comparison fails; its plugin takes b",
+        "of zeros, which are equal, a is taken whatever their signs; the page does not say",
+    )
+
     monotonicity = "increasing"
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -212,6 +243,8 @@ class Minimum(Binary):
 @op("SquaredDifference-1")
 class SquaredDifference(Binary):
     """Square of ``a`` less ``b``."""
+
+    decisions = (WRAPS,)
 
     flops_per_element = 2
 
@@ -245,6 +278,10 @@ class Rounding(Unary):
 class Abs(Unary):
     """Absolute value of ``data``."""
 
+    decisions = (
+        "the absolute value of the lowest integer is itself, as in two's complement; the page does not say",
+    )
+
     ufunc = np.absolute
 
     def bounds(self, x: Number) -> Number:
@@ -254,6 +291,8 @@ class Abs(Unary):
 @op("Negative-1")
 class Negative(Unary):
     """``data`` with the opposite sign."""
+
+    decisions = ("the lowest integer is its own negative, as in two's complement; the page does not say",)
 
     ufunc = np.negative
     monotonicity = "each input"
@@ -265,6 +304,8 @@ class Negative(Unary):
 @op("Sign-1")
 class Sign(Unary):
     """-1, 0 or 1, as ``data`` is negative, zero or positive; NaN stays NaN."""
+
+    decisions = ("NaN stays NaN, as in OpenVINO's reference; the page has no value for it",)
 
     ufunc = np.sign
 
@@ -291,6 +332,10 @@ class Ceiling(Rounding):
 class Round(Rounding):
     """The integer nearest to ``data``."""
 
+    decisions = (
+        "half_away_from_zero looks at the fraction itself, as in OpenVINO's reference, so that the largest number below a half becomes 0; its plugin adds a half, and gives 1",
+    )
+
     mode: Literal["half_to_even", "half_away_from_zero"] = attr(
         "half_to_even", doc="which of two numbers to take that are equally near"
     )
@@ -307,6 +352,8 @@ class Round(Rounding):
 class Sqrt(RealUnary):
     """Square root of ``data``; of integers, the nearest integer."""
 
+    decisions = ("the root of a negative number is NaN, as in OpenVINO; the page leaves it undefined",)
+
     ufunc = np.sqrt
     monotonicity = "increasing"
 
@@ -321,6 +368,10 @@ class Sqrt(RealUnary):
 class Log(RealUnary):
     """Natural logarithm of ``data``."""
 
+    decisions = (
+        "the logarithm of 0 is negative infinity, of a negative number NaN, as in OpenVINO; the page does not say",
+    )
+
     ufunc = np.log
     rounds = False  # in the reference; the plugin rounds
 
@@ -334,7 +385,7 @@ class Erf(RealUnary):
 
 
 @op("ErfInv-17", spec="arithmetic/erfinv-17")
-class ErfInv(RealUnary):
+class ErfInv(Unary):
     """The number whose error function is ``data``; infinite for -1 and 1, NaN beyond."""
 
     data = Input(T_FLOAT, "tensor to map")
@@ -342,8 +393,8 @@ class ErfInv(RealUnary):
 
     # Exact to f64, where OpenVINO's approximation is good to f32.
 
-    def apply(self, x: Array) -> Array:
-        return erfinv(x)
+    def evaluate(self, data: Array) -> Array:
+        return erfinv(data)
 
 
 def _root(n: int) -> int:
@@ -382,6 +433,8 @@ class Tan(RealUnary):
 class Asin(RealUnary):
     """Inverse sine of ``data``, in radians; NaN beyond -1 and 1."""
 
+    decisions = ("beyond -1 and 1 the result is NaN, as in OpenVINO; the page does not say",)
+
     ufunc = np.arcsin
     rounds = False
 
@@ -389,6 +442,8 @@ class Asin(RealUnary):
 @op("Acos-1")
 class Acos(RealUnary):
     """Inverse cosine of ``data``, in radians; NaN beyond -1 and 1."""
+
+    decisions = ("beyond -1 and 1 the result is NaN, as in OpenVINO; the page does not say",)
 
     ufunc = np.arccos
 
@@ -435,12 +490,19 @@ class Asinh(RealUnary):
 class Acosh(RealUnary):
     """Inverse hyperbolic cosine of ``data``; NaN below 1."""
 
+    decisions = ("below 1 the result is NaN, as in OpenVINO; the page does not say",)
+
     ufunc = np.arccosh
 
 
 @op("Atanh-4", spec="arithmetic/atanh-3")
 class Atanh(RealUnary):
     """Inverse hyperbolic tangent of ``data``; infinite at -1 and 1, NaN beyond."""
+
+    decisions = (
+        "at -1 and 1 the result is infinite, and NaN beyond, as in OpenVINO; the page does not say",
+        "an integer other than 0 gives the highest or lowest number of its type, as in OpenVINO's reference; the page does not say",
+    )
 
     ufunc = np.arctanh
 
@@ -501,6 +563,8 @@ class CumSum(Op):
 @op("SegmentMax-16")
 class SegmentMax(Op):
     """Maximum of ``data`` over segments: runs of slices with the same number in ``segment_ids``."""
+
+    decisions = ("NaN is passed over, as in OpenVINO's reference; the page does not mention it",)
 
     flops_per_element = 0
     flops_per_input = {"data": 1}

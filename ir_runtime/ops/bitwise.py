@@ -62,6 +62,10 @@ class BitwiseNot(Unary):
 class Shift(Binary):
     """Moves bits. Numbers of places that are negative, or not below the width, are undefined."""
 
+    decisions = (
+        "by the width or more, or by a negative number, all bits are shifted out: the result is 0, or -1 for a negative number shifted right; the pages leave it undefined",
+    )
+
     a = Input(T_INTEGER, "integers whose bits to move")
     b = Input(T_INTEGER, "by how many places")
     output = Output(T_INTEGER, "the integers moved")

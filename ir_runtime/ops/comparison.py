@@ -13,6 +13,10 @@ from .elementwise import Binary, Unary
 class Comparison(Binary):
     """A question about pairs of elements. With NaN, only NotEqual holds."""
 
+    decisions = (
+        "NaN is unequal to all numbers, itself included: only NotEqual holds, as in OpenVINO; the pages do not say",
+    )
+
     a = Input(T_ANY, "left-hand side")
     b = Input(T_ANY, "right-hand side")
     output = Output(T_BOOLEAN.default, "whether it holds, for each pair of elements")

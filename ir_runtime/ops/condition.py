@@ -45,6 +45,10 @@ T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")
 class Select(Op):
     """Elements of ``then`` where ``condition`` holds, of ``otherwise`` where it does not."""
 
+    decisions = (
+        "all three inputs broadcast with numpy, as in OpenVINO; the page has the condition broadcast alone",
+    )
+
     bounded = True
     flops_per_element = 0
 
@@ -86,6 +90,11 @@ class Select(Op):
 @op("NonZero-3", spec="condition/nonzero-3")
 class NonZero(Op):
     """Indices of the nonzero elements of ``data``: one row for each axis, one column for each element."""
+
+    decisions = (
+        "NaN is not zero, as in OpenVINO; the page does not say",
+        "a scalar has one row of indices, as a vector of one element, as in OpenVINO; by the page it had none",
+    )
 
     flops_per_element = 0
     flops_per_input = {"data": 1}
@@ -129,6 +138,11 @@ class Bucketize(Op):
 
     Where they do not ascend, the result is that of a search by halves, as in OpenVINO.
     """
+
+    decisions = (
+        "bounds are neither below nor above NaN, as in OpenVINO: its bucket is the first with a right bound, and the last without; the page does not say",
+        "where bounds do not ascend the result is that of a search by halves, as in OpenVINO; the page asks for ascending ones",
+    )
 
     bounded = True
 

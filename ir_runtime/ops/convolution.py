@@ -400,14 +400,14 @@ class DeformableConvolutionBase(Conv2D):
             self.filter_dims(filters.shape, 2, "[C_out, C_in / group, kernel...]"),
         )
         self.check_channels(x, w, Dimension.of(w[1] * self.group), self._hint(w[1]))
-        for name, channels, attribute, count in (
-            (f"data {x}", x[1], "group", self.group),
-            (f"filters {w}", w[0], "group", self.group),
-            (f"data {x}", x[1], "deformable_group", self.deformable_group),
+        for name, shape, channels, attribute, count in (
+            ("data", x, x[1], "group", self.group),
+            ("filters", w, w[0], "group", self.group),
+            ("data", x, x[1], "deformable_group", self.deformable_group),
         ):
             if channels.is_static and channels.min % count:
                 raise InferenceError(
-                    f"{name} has {channels} channels, which attribute {attribute!r}, {count}, does not divide",
+                    f"{name} {shape} has {channels} channels, which attribute {attribute!r}, {count}, does not divide",
                     clause=f"attribute {attribute!r} divides the channels of {name}",
                 )
         elements = product(w[2:]) * self.deformable_group

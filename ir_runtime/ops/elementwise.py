@@ -15,8 +15,10 @@ from ._define.bounds import Number, fit
 from ._define.operation import MAX_PROPAGATED, Input, Op, Output, Propagated, T, attr
 from ._lengths import Rule, align, broadcast_shapes
 
-__all__ = ["BROADCAST", "Binary", "RealUnary", "Unary", "propagate_elements", "contents"]
+__all__ = ["BROADCAST", "WRAPS", "Binary", "RealUnary", "Unary", "propagate_elements", "contents"]
 
+WRAPS = "integers wrap around, as in OpenVINO's reference; its CPU plugin saturates 8-bit types"
+"""A decision of sums, differences and products."""
 BROADCAST = "how shapes that differ go together: not at all, as in NumPy, or the second onto the first"
 
 
@@ -55,6 +57,10 @@ class Unary(Op):
 class RealUnary(Unary):
     """Base of real functions of one input. Integers are computed in f64, then rounded or truncated."""
 
+    decisions: ClassVar[tuple[str, ...]] = (
+        "integers are computed as real numbers, then rounded to the nearest, or truncated by Asin and Log, as in OpenVINO's reference; most pages do not say how",
+    )
+
     rounds: ClassVar[bool] = True
 
     def evaluate(self, data: Array) -> Array:
@@ -71,8 +77,7 @@ class RealUnary(Unary):
 class Binary(Op):
     """Base of element-wise operations of two inputs. A subclass sets ``ufunc`` or overrides `compute`."""
 
-    decisions = (
-        "integers wrap around, as in OpenVINO's reference; its CPU plugin saturates 8-bit types",
+    decisions: ClassVar[tuple[str, ...]] = (
         "auto_broadcast pdpd is read for all, as in OpenVINO, though some pages do not list it",
     )
 

@@ -45,6 +45,10 @@ class RangeBase(Op):
     reference. The page accumulates ``step``, as does the plugin.
     """
 
+    decisions = (
+        "the number at i is start + i * step, as in OpenVINO's reference; the page and the plugin add step again and again",
+    )
+
     flops_per_element = 2
 
     def count(self, start: Value, stop: Value, step: Value, element: ElementType) -> PartialShape:
@@ -166,6 +170,8 @@ INDEX = (ElementType.i64, ElementType.i32)
 @op("Eye-9")
 class Eye(Op):
     """Matrices, or batches of them, with ones on one diagonal and zeros elsewhere."""
+
+    decisions = ("a diagonal outside of the matrix leaves zeros, as in OpenVINO; the page does not say",)
 
     flops_per_element = 0
 

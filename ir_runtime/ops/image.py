@@ -349,6 +349,10 @@ class _Places(NamedTuple):
 class GridSample(Op):
     """Sample ``data`` at the points of ``grid``, whose coordinates go from -1 to 1 over the image."""
 
+    decisions = (
+        "nearest takes, of two pixels equally near, the one with the even number, as in OpenVINO; the page does not say",
+    )
+
     data = Input(T_PLAIN, "[N, C, H, W]")
     grid = Input(T_GRID, "[N, rows, columns, 2]; for each sample, where it is: horizontally, then vertically")
     samples = Output(T_PLAIN, "[N, C, rows, columns]")

@@ -33,6 +33,10 @@ class MatMul(Op):
     wrap around, as in OpenVINO's reference; its plugin saturates them.
     """
 
+    decisions = (
+        "sums and products of integers wrap around, as in OpenVINO's reference; its plugin saturates them",
+    )
+
     bounded = True
     flops_per_element = 0
 
@@ -288,6 +292,8 @@ class GroupedMatMul(Op):
     neither. Rows beyond the last offset give 0, as in its reference. OpenVINO 2026.4 infers shapes
     of this operation, but does not run it yet.
     """
+
+    decisions = ("rows beyond the last offset are 0, as in OpenVINO's reference; the page does not say",)
 
     flops_per_element = 0
 

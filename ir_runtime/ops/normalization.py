@@ -62,7 +62,9 @@ SAME = "of the shape of data"
 class NormalizeL2(Op):
     """Divide ``data`` by its L2 norm over ``axes``."""
 
-    decisions = ("over no axes, each element is divided by itself: 1, and 0 for 0, as in OpenVINO",)
+    decisions = (
+        "over no axes, each element is divided by itself: 1, and 0 for 0, as the page says; OpenVINO keeps the sign, as the formula of the page does",
+    )
 
     bounded = True
     flops_per_element = 3
@@ -172,6 +174,10 @@ class MVN1(Op):
 
     OpenVINO writes ``across_channels`` beside ``reduction_axes``; then the axes decide.
     """
+
+    decisions = (
+        "sums do not overflow, as on the page; OpenVINO's are those of f32, so that all becomes 0 beside one number of 3e38",
+    )
 
     bounded = True
     flops_per_element = 5

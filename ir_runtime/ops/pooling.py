@@ -109,6 +109,11 @@ class MaxPool1(FloorOrCeil):
 class MaxPoolWithIndices(DilatedPooling):
     """Versions of MaxPool that also say where the largest elements are."""
 
+    decisions = (
+        "NaN is never the largest, unless it is the first of a window, as in OpenVINO's reference",
+        "of equal elements the first is taken, as in OpenVINO's reference; the pages do not say",
+    )
+
     indices = Output("index_element_type", "where in data, flattened from ``axis`` on, each was found")
 
     index_element_type: ElementType = attr(ElementType.i64, doc="type of the indices, i64 or i32")
@@ -161,6 +166,11 @@ class AvgPoolBase(Pooling):
     Integers are rounded to the nearest, halves to even: so does the plugin for all of them, and the
     reference for 8 bits only.
     """
+
+    decisions = (
+        "integers are rounded to the nearest, halves to even, as in OpenVINO's plugin; the pages have real numbers only",
+        "the mean of a window without elements is 0, as in OpenVINO's reference; the pages do not say, and its plugin gives NaN",
+    )
 
     exclude_pad: bool = attr(
         default_with_warning="true",
@@ -271,6 +281,10 @@ class AdaptiveAvgPool(AdaptivePooling):
     8 bits only.
     """
 
+    decisions = (
+        "integers are rounded to the nearest, halves to even, as in OpenVINO's plugin; the page has real numbers only",
+    )
+
     def infer(self, data: Value, output_size: Value) -> PartialShape:
         return self.pooled(data, output_size)
 
@@ -291,6 +305,8 @@ class AdaptiveAvgPool(AdaptivePooling):
 @op("AdaptiveMaxPool-8")
 class AdaptiveMaxPool(AdaptivePooling):
     """Maximum of ``data`` over each of ``output_size`` windows, and its index."""
+
+    decisions = ("of equal elements the first is taken, as in OpenVINO; the page does not say",)
 
     indices = Output(
         "index_element_type", "where in its channel, flattened, each was found: the first, if many"

@@ -92,6 +92,10 @@ class FakeConvert(Op):
     What is too large becomes the largest number of that type.
     """
 
+    decisions = (
+        "NaN becomes the highest number of f8e4m3, as in OpenVINO's reference; the conversion of the page would keep it",
+    )
+
     bounded = True
     flops_per_element = 4
 

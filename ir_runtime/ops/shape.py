@@ -96,6 +96,10 @@ class ShapeOf1(ShapeOfBase):
 class Reshape(Op):
     """Reshape ``data`` to ``shape``, keeping the order of its elements."""
 
+    decisions = (
+        "beside a length of 0, which leaves it open, -1 is 1, as in OpenVINO; the page does not say",
+    )
+
     bounded = True
 
     symbolic = True
@@ -391,6 +395,8 @@ class Squeeze1(SqueezeBase):
 @op("Unsqueeze-1")
 class Unsqueeze(Op):
     """Insert axes of length 1 into ``data``, at ``axes`` of the result."""
+
+    decisions = ("an axis that is named twice is added once, as in OpenVINO; the page does not say",)
 
     bounded = True
 

@@ -43,15 +43,19 @@ UNSIGNED = ("u1", "u4", "u8", "u16", "u32", "u64")
 PROMOTED = tuple(ElementType.parse(label) for label in ("boolean", *UNSIGNED, *SIGNED, *REALS))
 
 
+CONVERSION = (
+    "NaN, and a number too large for an integer type, become the lowest number of i64 or i32, truncated to the type, as on x86 in OpenVINO's reference; the page leaves it open",
+    "numbers too large for a real type become infinite, but i32 in f16, which becomes 65504, as in OpenVINO's reference",
+    "bf16 is rounded to nearest, ties to even, as in OpenVINO's plugin; its reference rounds even numbers down",
+)
+"""The decisions of conversions."""
+
+
 @op("Convert-1")
 class Convert(Op):
     """Convert ``data`` to another element type."""
 
-    decisions = (
-        "NaN, and a number too large for an integer type, become the lowest number of i64 or i32, truncated to the type, as on x86 in OpenVINO's reference; the page leaves it open",
-        "numbers too large for a real type become infinite, but i32 in f16, which becomes 65504, as in OpenVINO's reference",
-        "bf16 is rounded to nearest, ties to even, as in OpenVINO's plugin; its reference rounds even numbers down",
-    )
+    decisions = CONVERSION
 
     bounded = True
     flops_per_element = 0
@@ -94,6 +98,8 @@ class Convert(Op):
 @op("ConvertLike-1")
 class ConvertLike(Op):
     """Convert ``data`` to the element type of ``like``, whose values are ignored."""
+
+    decisions = CONVERSION
 
     bounded = True
     flops_per_element = 0

@@ -16,6 +16,7 @@ from harness.sample import Sample
 
 import ir_runtime as ov
 from conformance.coverage import Coverage
+from conformance.fulfilled import with_fulfilled
 from conformance.refusals import refusal_cases
 from conformance.values import dynamic_cases, samples, value_cases
 from conformance.whole_models import body_cases, state_cases
@@ -59,8 +60,8 @@ def all_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]] | No
     yield from dynamic_cases(left_out, chosen)
     if every is None:
         yield from refusal_cases(cls.versioned_name() for cls in registry if group(cls))
-        yield from body_cases(left_out)
-        yield from state_cases()
+        yield from map(with_fulfilled, body_cases(left_out))
+        yield from map(with_fulfilled, state_cases())
     else:
         yield from refusal_cases(chosen)
 

@@ -29,16 +29,19 @@ class Coverage:
         """Operations and the element types of their inputs and outputs."""
         self.features: Counter[str] = Counter()
         """Operations by a feature of tensors: ``empty``, ``scalar``, ``NaN``, ``infinite``, ``limits``."""
-        self.clauses: set[str] = set()
-        """The clauses with a refused case."""
+        self.cited: set[str] = set()
+        """The clauses with a refused case, and the decisions with a case, as they are cited."""
+        self.fulfilled: set[tuple[str, str]] = set()
+        """Operations and the numbers of the clauses that a passing case fulfils."""
         self._seen: set[tuple[str, str]] = set()
 
     def add(self, case: Case) -> None:
         """Count a case."""
         self.cases[case.operation, case.kind] += 1
+        self.cited |= set(case.clauses)
         if case.kind == "refusal":
-            self.clauses |= set(case.clauses)
             return
+        self.fulfilled |= {(case.operation, number) for number in case.fulfils}
         self.types |= {(case.operation, element.label) for element in (*case.input_types, *case.output_types)}
         new = {(case.operation, feature) for feature in _features(case)} - self._seen
         self._seen |= new
@@ -55,8 +58,13 @@ class Coverage:
                 f"{name}: no case in {label}" for label in _types(cls) if (name, label) not in self.types
             )
             for number, clause in enumerate(clauses(name), 1):
-                if f"{name} C{number}: {clause}" not in self.clauses:
+                if f"{name} C{number}: {clause}" not in self.cited:
                     yield f"{name} C{number}: no refused case"
+                if (name, f"C{number}") not in self.fulfilled:
+                    yield f"{name} C{number}: no passing case"
+            for number, decision in enumerate(cls.decided(), 1):
+                if f"{name} D{number}: {decision}" not in self.cited and " is refused" not in decision:
+                    yield f"{name} D{number}: no case"
 
     def text(self) -> str:
         """Return the coverage as lines of text."""
@@ -64,10 +72,12 @@ class Coverage:
         for (_, kind), count in self.cases.items():
             kinds[kind] += count
         versions = len({name for name, _ in self.cases})
+        cited = Counter(clause.partition(":")[0].split()[1][0] for clause in self.cited)
         lines = [
             *self.missing(),
             f"{sum(kinds.values())} cases of {versions} versions: {', '.join(f'{n} {kind}' for kind, n in sorted(kinds.items()))}",
-            f"{len(self.clauses)} clauses; {len(self.types)} pairs of a version and a type",
+            f"{cited['C']} clauses with a refused case, {len(self.fulfilled)} with a passing one; {cited['D']} decisions with a case",
+            f"{len(self.types)} pairs of a version and a type",
             f"versions with {', '.join(f'{feature} tensors: {n}' for feature, n in sorted(self.features.items()))}",
         ]
         return "\n".join(lines)

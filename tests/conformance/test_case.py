@@ -47,7 +47,7 @@ def test_case_json_has_its_schema(relu: Case, counter: Case) -> None:
 
 
 def test_every_field_is_read_as_it_was_written(relu: Case) -> None:
-    case = replace(relu, alternatives=[[np.float32([1, 1])], [np.float32([3, 3])]])
+    case = replace(relu, fulfils=["C1", "C2"], alternatives=[[np.float32([1, 1])], [np.float32([3, 3])]])
     copy = Case.parse(dict(case.files()))
     assert copy.record() == case.record()
     assert [answer[0].tolist() for answer in copy.answers] == [[0, 2], [1, 1], [3, 3]]

@@ -16,6 +16,7 @@ import ir_runtime as ov
 from conformance.bounds import Bound, tolerances
 from conformance.build import REFERENCE, build
 from conformance.coverage import Coverage
+from conformance.fulfilled import fulfilled, with_fulfilled
 from conformance.refusals import refusal_cases
 from conformance.values import Unfit, cases_of, converted
 from conformance.whole_models import body_cases, state_cases
@@ -28,6 +29,7 @@ from ir_runtime.conformance.truth import Truth, Unstable, truth_of
 from ir_runtime.errors import InputError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ops import registry
+from ir_runtime.ops._define.operation import clauses
 
 SAMPLES = list(all_samples())
 
@@ -50,6 +52,24 @@ def test_a_case_is_read_as_it_was_written() -> None:
     ):
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_case_names_the_clauses_whose_checks_held_and_the_decisions_that_it_shows() -> None:
+    sample = case("ReduceL2-4", numbers(2, 3, 4), ints(1), keep_dims=True)
+    fed, constant = (
+        set(with_fulfilled(one(each)).fulfils) for each in (sample, replace(sample, constant=(1,)))
+    )
+    listed = clauses("ReduceL2-4")
+    once = f"C{listed.index('no axis is named twice') + 1}"
+    assert {f"C{number}" for number in range(1, len(listed) + 1)} == fed | constant
+    assert once in fed  # checked in the run
+    default = case("ReduceL2-4", numbers(2, 3, 4), ints(1))
+    of_keep_dims = listed.index("attribute 'keep_dims' is true or false") + 1
+    assert f"C{of_keep_dims}" in fed
+    assert f"C{of_keep_dims}" not in fulfilled(one(default))
+    (shown,) = (s for s in SAMPLES if s.op == "ReduceMean-1" and s.shows == ("the mean of no",))
+    (decision,) = one(shown).clauses
+    assert decision.startswith("ReduceMean-1 D4: the mean of no elements is 0")
 
 
 @pytest.mark.parametrize("missing", ["case.json", "model.xml"])
@@ -246,7 +266,7 @@ def test_the_same_samples_give_the_same_bytes(tmp_path: Path) -> None:
     assert kinds == {"value", "dynamic", "shape", "refusal"}
     missing = list(first.coverage.missing())
     assert "Add-1: no value or shape or state case" in missing
-    assert not [line for line in missing if line.startswith("Exp-1 C")]
+    assert not [line for line in missing if line.startswith(("Exp-1 C", "Exp-1 D"))]
 
 
 def test_failures_of_the_reference_are_expected_by_operation() -> None:
@@ -264,4 +284,5 @@ def test_models_that_must_be_refused_have_results(operation: str) -> None:
 
 
 def test_clauses_without_a_refused_case_are_listed() -> None:
-    assert "Exp-1 C1: no refused case" in list(Coverage().missing())
+    missing = list(Coverage().missing())
+    assert {"Exp-1 C1: no refused case", "Exp-1 C1: no passing case", "Add-1 D1: no case"} <= set(missing)

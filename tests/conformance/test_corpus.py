@@ -125,6 +125,11 @@ def test_cases_are_selected(tmp_path: Path, globs: list[str], count: int) -> Non
     assert len(select(Corpus(as_zip(tmp_path)).cases, globs)) == count
 
 
+def test_cases_are_selected_by_the_clauses_that_they_fulfil(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "corpus.zip", [replace(relu(), fulfils=["C1", "C2"])])
+    assert len(select(Corpus(path).cases, ["Relu-1 C2"])) == 1
+
+
 def test_patterns_must_match(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no case matches 'Tan'"):
         select(Corpus(as_zip(tmp_path)).cases, ["Relu*", "Tan"])

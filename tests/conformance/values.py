@@ -17,6 +17,7 @@ from samples.variations import OUT
 
 import ir_runtime as ov
 from conformance.bounds import tolerances
+from conformance.fulfilled import with_fulfilled
 from ir_runtime.conformance.case import Case, Source, Tolerance
 from ir_runtime.conformance.truth import Truth, Unstable, truth_of
 from ir_runtime.errors import IRError
@@ -24,6 +25,7 @@ from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops import Op, registry
 from ir_runtime.ops._define.describe import group
+from ir_runtime.ops._define.operation import clauses
 
 __all__ = ["Unfit", "cases_of", "converted", "dynamic_cases", "judged_cases", "samples", "value_cases"]
 
@@ -59,28 +61,72 @@ def samples() -> Mapping[str, Sequence[Sample]]:
     for cls in registry:
         if group(cls):
             of_op = found.get(cls.versioned_name(), [])
-            of_op.extend(converted(cls, list(of_op)))
+            of_op.extend(converted(cls, _plain(of_op)))
     return found
+
+
+def _plain(of_op: Sequence[Sample]) -> list[Sample]:
+    """Return the samples that are no cases of decisions."""
+    return [sample for sample in of_op if not sample.shows]
+
+
+def _identified(operation: str, of_op: Sequence[Sample]) -> Iterator[tuple[str, Sample]]:
+    """Yield samples with the ids of their cases: the decision that they show, or a number."""
+    plain = _plain(of_op)
+    yield from ((f"{operation}/{number:04}", sample) for number, sample in enumerate(plain, 1))
+    seen: Counter[str] = Counter()
+    for sample in (sample for sample in of_op if sample.shows):
+        name = sample.decisions()[0][0]
+        seen[name] += 1
+        yield f"{operation}/{name}" + (f"-{seen[name]}" if seen[name] > 1 else ""), sample
 
 
 def value_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]]) -> Iterator[Case]:
     """Yield the cases of samples; count those that are none."""
     for operation, of_op in sorted(every.items()):
-        for number, sample in enumerate(of_op, 1):
+        lacking = {f"C{number}" for number in range(1, len(clauses(operation)) + 1)}
+        for name, sample in _identified(operation, of_op):
             try:
-                yield from cases_of(f"{operation}/{number:04}", sample)
+                for case in map(with_fulfilled, cases_of(name, sample)):
+                    lacking.difference_update(case.fulfils)
+                    yield case
             except Unfit as reason:
                 left_out[str(reason)] += 1
+        yield from _constant_cases(operation, _plain(of_op), lacking)
+
+
+def _constant_cases(operation: str, of_op: Sequence[Sample], lacking: set[str]) -> Iterator[Case]:
+    """Yield cases with constant integers as long as these fulfil clauses that others lack: inference checks constants."""
+    number = 0
+    for sample in of_op:
+        if not lacking:
+            return
+        listed = [i for i, x in enumerate(sample.inputs) if x.dtype.kind in "iu" and i not in sample.types]
+        if sample.cls.name in RANDOM or {*listed} <= {*sample.constant}:
+            continue
+        try:
+            (case,) = cases_of(f"{operation}/constant-{number + 1}", replace(sample, constant=tuple(listed)))
+        except Unfit:
+            continue
+        case = with_fulfilled(case)
+        if not lacking.isdisjoint(case.fulfils):
+            lacking.difference_update(case.fulfils)
+            number += 1
+            yield case
 
 
 def dynamic_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]]) -> Iterator[Case]:
     """Yield cases whose models leave every dim of their inputs open."""
     for operation, of_op in sorted(every.items()):
-        chosen = [s for s in of_op if any(x.ndim and i not in s.constant for i, x in enumerate(s.inputs))]
+        chosen = [
+            s for s in _plain(of_op) if any(x.ndim and i not in s.constant for i, x in enumerate(s.inputs))
+        ]
         step = max(1, len(chosen) // _DYNAMIC)
         for number, sample in enumerate(chosen[::step][:_DYNAMIC], 1):
             try:
-                yield from cases_of(f"{operation}/dynamic-{number}", sample, dynamic=True)
+                yield from map(
+                    with_fulfilled, cases_of(f"{operation}/dynamic-{number}", sample, dynamic=True)
+                )
             except Unfit as reason:
                 left_out[str(reason)] += 1
 
@@ -88,10 +134,10 @@ def dynamic_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]])
 def judged_cases() -> Iterator[tuple[Case, Truth]]:
     """Yield cases with their truth."""
     for operation, of_op in sorted(samples().items()):
-        for number, sample in enumerate(of_op, 1):
+        for name, sample in _identified(operation, of_op):
             if sample.cls.name not in RANDOM:
                 try:
-                    yield _judged(f"{operation}/{number:04}", sample)
+                    yield _judged(name, sample)
                 except (Unfit, Unstable):
                     continue
 
@@ -150,7 +196,8 @@ def _case(name: str, sample: Sample, dynamic: bool, notes: str) -> Case:
     types = [sample.values()[index].element for index in fed]
     kind = "dynamic" if dynamic else "value"
     inputs = [sample.inputs[index] for index in fed]
-    return Case(name, sample.op, kind, xml, weights, inputs, [], types, [], [], notes=notes)
+    shown = [f"{sample.op} {number}: {text}" for number, text in sample.decisions()]
+    return Case(name, sample.op, kind, xml, weights, inputs, [], types, [], [], notes=notes, clauses=shown)
 
 
 def converted(cls: type[Op], of_op: Sequence[Sample]) -> Iterator[Sample]:

@@ -40,6 +40,8 @@ class Sample:
     atol: float | None = None
     types: Mapping[int, ElementType] = field(default_factory=dict)
     """Element types of inputs whose dtype does not tell, as they are carried as codes."""
+    shows: tuple[str, ...] = ()
+    """How the decisions of the operation begin that its outputs show."""
 
     @property
     def cls(self) -> type[Op]:
@@ -49,6 +51,15 @@ class Sample:
     def layer(self) -> Op:
         """The operation with its attributes, read from text as from a file."""
         return self.cls.parse({k: text(v) for k, v in self.attributes.items()})
+
+    def decisions(self) -> list[tuple[str, str]]:
+        """The decisions that it shows: number and text."""
+        numbered = [(f"D{number}", text) for number, text in enumerate(self.cls.decided(), 1)]
+        shown = [[pair for pair in numbered if pair[1].startswith(start)] for start in self.shows]
+        assert all(len(pairs) == 1 for pairs in shown), (
+            f"{self.op} has no single decision for each of {self.shows}"
+        )
+        return [pair for pairs in shown for pair in pairs]
 
     def values(self) -> list[Value]:
         return [Value.constant(x, self.types.get(i)) for i, x in enumerate(self.inputs)]

@@ -6,10 +6,13 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from conformance.fulfilled import held_while
 from harness.clauses import sites, unrefused, violations
-from harness.sample import named_samples
+from harness.sample import Sample, case, named_samples, numbers
 
 import ir_runtime as ov
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Value
 from ir_runtime.ops import Op, registry
 from ir_runtime.ops._define.describe import group, page, record
 from ir_runtime.ops._define.operation import cite, clauses
@@ -75,6 +78,48 @@ def test_each_operation_but_the_ends_has_clauses(cls: type[Op]) -> None:
     )
 
 
+def test_each_clause_is_fulfilled_by_a_sample() -> None:
+    """Its check runs and holds: in inference from constants and in a run, or else in inference from inputs with an open first length."""
+    lacking = []
+    for operation, of_op in samples_by_operation().items():
+        left = {f"C{number}" for number in range(1, len(clauses(operation)) + 1)}
+        for attempt in (infer_and_run, infer_from_open_lengths):
+            for sample in of_op:
+                if not left:
+                    break
+                left.difference_update(held_while(operation, lambda run=attempt, of=sample: run(of)))  # type: ignore[misc]
+        lacking += [f"{operation} {number}" for number in sorted(left)]
+    assert lacking == []
+
+
+def samples_by_operation() -> dict[str, list[Sample]]:
+    found: dict[str, list[Sample]] = {}
+    for sample in sorted(named_samples().values(), key=lambda sample: sum(x.size for x in sample.inputs)):
+        found.setdefault(sample.op, []).append(sample)
+    return found
+
+
+def infer_and_run(sample: Sample) -> None:
+    sample.layer().infer_values(*sample.values())
+    sample.evaluate()
+
+
+def infer_from_open_lengths(sample: Sample) -> None:
+    values = [
+        Value.unknown(v.element, PartialShape([-1, *v.shape[1:]][: len(v.shape)])) for v in sample.values()
+    ]
+    sample.layer().infer_types(*values)
+
+
+def test_clauses_hold_for_any_layer() -> None:
+    """They name no length or axis of the layer that violates them: else there were several of one form."""
+    forms = [
+        (name, re.sub(r"('[^']*')|\d+", lambda found: found[1] or "N", clause))
+        for name, _, clause in numbered()
+    ]
+    assert [form for form in forms if forms.count(form) > 1] == []
+
+
 @pytest.mark.long
 def test_no_check_states_a_clause_that_nothing_violates() -> None:
     assert {site.text for site in unrefused()} == NOT_SHOWN
@@ -100,6 +145,23 @@ def test_decisions_have_one_style(cls: type[Op]) -> None:
     for decision in cls.decided():
         assert not decision.endswith(".")
         assert re.search(r"OpenVINO|page", decision)
+
+
+def test_each_decision_is_shown_by_a_sample_or_states_what_is_refused() -> None:
+    shown = {(sample.op, *decision) for sample in named_samples().values() for decision in sample.decisions()}
+    stated = {
+        (cls.versioned_name(), f"D{number}", text)
+        for cls in OURS
+        for number, text in enumerate(cls.decided(), 1)
+        if " is refused" not in text
+    }
+    assert shown == stated
+
+
+def test_samples_show_decisions_by_their_beginnings() -> None:
+    lost = case("Abs-1", numbers(1), _shows=("nonsense",))
+    with pytest.raises(AssertionError, match="Abs-1 has no single decision"):
+        lost.decisions()
 
 
 def test_errors_cite_the_clause() -> None:

@@ -331,7 +331,7 @@ def common_quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dim
                 f"the last dim of {name} is {length}, not a multiple of {each}, as it holds {each} numbers for each of "
                 f"the {what}",
                 hint=_HINTS[name],
-                clause=f"the last dim of {name} is a multiple of {each}, the numbers for each of the {what}",
+                clause=f"the last dim of {name} is a multiple of the numbers for each of the {what}",
             )
         merged = quotient.merge(Dimension(count))
         if merged is None:

@@ -533,7 +533,7 @@ class ROIFeatureExtractor(Op):
         regions, depth = region_count(rois, 4), Dimension()
         for index, level in enumerate(pyramid):
             name = f"level {index} of the pyramid"
-            merged = depth.merge(channels(level, name))
+            merged = depth.merge(channels(level, name, "each level of the pyramid"))
             if merged is None or (level.shape.rank is not None and not level.shape[0].contains(1)):
                 raise InferenceError(
                     f"{name} must be of shape [1,{depth},H,W], found {level.shape}",

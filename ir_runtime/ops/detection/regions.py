@@ -153,6 +153,8 @@ class ROIAlignBase(Op):
 class AxisAlignedROIAlign(ROIAlignBase):
     """Regions with sides along the axes."""
 
+    decisions = ("the maximum of a bin is at least 0, where OpenVINO's begins; the pages do not say",)
+
     mode: Literal["avg", "max"] = attr(
         default_with_warning="avg", doc="what becomes of the samples of a bin; max is 0 at least"
     )
@@ -248,9 +250,9 @@ def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "reg
     return rois.shape[0]
 
 
-def channels(data: Value, name: str = "data") -> Dimension:
-    """Return the number of channels of feature maps."""
-    return of_rank(data, name, "[N, C, H, W]")[1]
+def channels(data: Value, name: str = "data", of_any: str = "") -> Dimension:
+    """Return the number of channels of feature maps; see `of_rank`."""
+    return of_rank(data, name, "[N, C, H, W]", of_any)[1]
 
 
 def check_entries(batch_indices: Value, data: Value) -> None:
@@ -376,6 +378,10 @@ class ROIPooling(ROIPoolingBase):
 
     Regions end at the first of batch entry -1, as in the plugin; the others give zeros.
     """
+
+    decisions = (
+        "regions end with the first of batch entry -1, as in OpenVINO's plugin, and those after it give 0; the page does not say",
+    )
 
     pooled = Output(T_FLOAT, "[regions, C, pooled_h, pooled_w]")
 

@@ -99,6 +99,10 @@ class ReorgYolo(Op):
     times fewer channels, and ``stride`` times longer sides.
     """
 
+    decisions = (
+        "data is read as if it had stride * stride times fewer channels, as in OpenVINO; the page shows a plain move into the channels",
+    )
+
     flops_per_element = 0
 
     data = Input(T_PLAIN, "[N, C, H, W]; C at least stride ** 2")

@@ -73,7 +73,11 @@ class BatchToSpace(BatchSpaceBase):
         if margins is None:
             return PartialShape.dynamic()
         blocks, crops = margins
-        dims = [divided(data.shape[0], product(blocks[1:]), f"axis 0 of data {data.shape}, the batch,")]
+        dims = [
+            divided(
+                data.shape[0], product(blocks[1:]), f"axis 0 of data {data.shape}, the batch,", "the batch"
+            )
+        ]
         lengths = zip(data.shape[1:], blocks[1:], crops[1:], strict=True)
         for axis, (dim, block, crop) in enumerate(lengths, 1):
             left = dim * block - crop
@@ -112,7 +116,12 @@ class SpaceToBatch(BatchSpaceBase):
             return PartialShape.dynamic()
         blocks, pads = margins
         spatial = [
-            divided(Dimension.of(dim + pad), block, f"axis {axis} of data {data.shape}, once padded,")
+            divided(
+                Dimension.of(dim + pad),
+                block,
+                f"axis {axis} of data {data.shape}, once padded,",
+                "each axis of data, once padded",
+            )
             for axis, (dim, block, pad) in enumerate(zip(data.shape, blocks, pads, strict=True))
         ]
         return PartialShape([data.shape[0] * product(blocks[1:]), *spatial[1:]])
@@ -166,7 +175,7 @@ class DepthToSpace(DepthSpaceBase):
         return PartialShape(
             [
                 batch,
-                divided(channels, size, f"axis 1 of data {data.shape}, the channels,"),
+                divided(channels, size, f"axis 1 of data {data.shape}, the channels,", "the channels"),
                 *(d * self.block_size for d in spatial),
             ]
         )
@@ -200,7 +209,7 @@ class SpaceToDepth(DepthSpaceBase):
             return PartialShape.dynamic()
         batch, channels, *spatial = data.shape
         shorter = [
-            divided(d, self.block_size, f"axis {axis} of data {data.shape}")
+            divided(d, self.block_size, f"axis {axis} of data {data.shape}", "each spatial axis")
             for axis, d in enumerate(spatial, 2)
         ]
         return PartialShape([batch, channels * size, *shorter])
@@ -217,10 +226,16 @@ class SpaceToDepth(DepthSpaceBase):
         return split.transpose(0, *first, *grid)
 
 
-def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
+def divided(length: Dimension, by: Interval | int, name: str, what: str) -> Dimension:
     """Divide a length exactly by a number of at least 1; both may be unknown.
 
-    >>> divided(Dimension(5, 20), 4, "batch"), divided(Dimension(6), Dimension(1, 3), "batch")
+    Args:
+        length: the length.
+        by: the number.
+        name: the axis with its tensor, for messages.
+        what: the axis of any tensor, for the clause.
+
+    >>> divided(Dimension(5, 20), 4, "batch 5..20", "the batch"), divided(Dimension(6), Dimension(1, 3), "batch 6", "the batch")
     (<Dimension: 2..5>, <Dimension: 2..6>)
     """
     if by == 1:
@@ -231,7 +246,7 @@ def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
     if high is not None and low > high:
         raise InferenceError(
             f"{name} has length {length}, which does not divide into blocks of {by}",
-            clause=f"blocks divide {name}",
+            clause=f"blocks divide {what}",
         )
     return Dimension.between(low, high)
 
@@ -392,7 +407,11 @@ class Col2Im(ImagePatches):
                     clause="data has as many patches as output_size, kernel_size, strides, dilations and pads ask for",
                 )
         return PartialShape(
-            [*batch, divided(columns, product(kernel), "the axis of channels of data"), *size]
+            [
+                *batch,
+                divided(columns, product(kernel), "the axis of channels of data", "the channels of data"),
+                *size,
+            ]
         )
 
     def _counts(self, size: list[int], kernel: list[int]) -> list[int]:

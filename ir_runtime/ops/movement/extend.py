@@ -231,6 +231,8 @@ class Pad1(PadBase):
     The page asks for pads of at least 0; OpenVINO treats this version as the next.
     """
 
+    decisions = ("a negative pad crops, as in version 12 and in OpenVINO; the page asks for at least 0",)
+
 
 @op("Pad-12")
 class Pad12(PadBase):
@@ -366,6 +368,10 @@ class Broadcast1(BroadcastBase):
 
     Without ``axes_mapping`` mode explicit is numpy, as in OpenVINO.
     """
+
+    decisions = (
+        "mode explicit without axes_mapping aligns last axes, as in OpenVINO; the page asks for axes_mapping",
+    )
 
     mode: Literal["numpy", "explicit", "none"] = attr(
         "numpy", doc="whether the last axes are aligned, or those in axes_mapping"

@@ -239,6 +239,10 @@ class GatherElements(Op):
     from ONNX write them, and the plugin takes them.
     """
 
+    decisions = (
+        "a negative index counts from the end, as in OpenVINO's plugin and in the files of converters; the page does not mention it",
+    )
+
     bounded = True
     flops_per_element = 0
 
@@ -357,6 +361,10 @@ class GatherND8(GatherNDBase):
 class GatherTree(Op):
     """Tokens of each beam, traced from its last step back through its parents."""
 
+    decisions = (
+        "a sequence of length 0 is end_token throughout, as the page begins with; OpenVINO's plugin leaves it as memory was",
+    )
+
     flops_per_element = 0
 
     step_ids = Input(T, "[time, batch, beam]: the token chosen at each step")
@@ -426,6 +434,10 @@ T_UNIQUE_AXIS = Element("T_AXIS", SIGNED[:2], "i64 or i32")
 @op("Unique-10")
 class Unique(Op):
     """Unique elements of ``data``, or unique slices along ``axis``."""
+
+    decisions = (
+        "NaN is unequal to itself, so that each is an element of its own, as in OpenVINO's reference; the page does not say",
+    )
 
     flops_per_element = 0
 

@@ -221,7 +221,13 @@ class ReverseSequence(Op):
         return np.take_along_axis(data, np.where(places < lengths, lengths - 1 - places, places), axis)
 
     def _check(self, seq_lengths: Value, length: Dimension, axis: int) -> None:
-        check_at_most(seq_lengths, "seq_lengths", length, f"the length of axis {axis} of data")
+        check_at_most(
+            seq_lengths,
+            "seq_lengths",
+            length,
+            f"the length of axis {axis} of data",
+            "the length of sequences",
+        )
 
     def _axes(self, rank: int) -> tuple[int, int]:
         """Return the axes of the batch and of the sequences, counted from the front."""

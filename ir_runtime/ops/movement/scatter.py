@@ -91,6 +91,10 @@ T_AXIS = Element("T_AXIS", INTEGERS, "any integer type")
 class ScatterNDUpdateBase(Op):
     """Base of the versions of ScatterNDUpdate."""
 
+    decisions = (
+        "of several updates of one place the last one counts, as in OpenVINO's reference; the page leaves the order open",
+    )
+
     bounded = True
     flops_per_element = 0
 
@@ -154,6 +158,10 @@ class ScatterNDUpdate4(ScatterNDUpdateBase):
     the reference.
     """
 
+    decisions = (
+        "a negative index counts from the end, as in OpenVINO's reference; the page does not mention it",
+    )
+
     def evaluate(self, data: Array, indices: Array, updates: Array) -> Array:
         return self.scatter(data, indices, updates, "none")
 
@@ -161,6 +169,10 @@ class ScatterNDUpdate4(ScatterNDUpdateBase):
 @op("ScatterNDUpdate-15")
 class ScatterNDUpdate15(ScatterNDUpdateBase):
     """Combine the elements or slices of ``data`` at ``indices`` with ``updates``."""
+
+    decisions = (
+        "an update of NaN changes neither minimum nor maximum, as in OpenVINO's reference; the page does not mention it",
+    )
 
     monotonicity = "unknown"
 
@@ -183,6 +195,10 @@ class ScatterNDUpdate15(ScatterNDUpdateBase):
 @op("ScatterUpdate-3")
 class ScatterUpdate(Op):
     """Replace the slices of ``data`` at ``indices`` along ``axis`` by ``updates``."""
+
+    decisions = (
+        "of several updates of one place the last one counts, as in OpenVINO's reference; the page leaves the order open",
+    )
 
     bounded = True
     flops_per_element = 0
@@ -276,6 +292,10 @@ class ScatterElementsUpdateBase(Op):
 class ScatterElementsUpdate3(ScatterElementsUpdateBase):
     """Replace the elements of ``data`` at ``indices`` along ``axis`` by ``updates``."""
 
+    decisions = (
+        "of several updates of one place the last one counts, as in OpenVINO's reference; the page leaves the order open",
+    )
+
     def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:
         target[where] = updates
 
@@ -283,6 +303,11 @@ class ScatterElementsUpdate3(ScatterElementsUpdateBase):
 @op("ScatterElementsUpdate-12")
 class ScatterElementsUpdate12(ScatterElementsUpdateBase):
     """Combine the elements of ``data`` at ``indices`` along ``axis`` with ``updates``."""
+
+    decisions = (
+        "of several updates of one place the last one counts, as in OpenVINO's reference; the page leaves the order open with reduction none",
+        "where data is NaN, minimum and maximum are those of the updates alone, as in OpenVINO's reference; the page does not mention NaN",
+    )
 
     monotonicity = "unknown"
 

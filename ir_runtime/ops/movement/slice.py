@@ -164,6 +164,10 @@ class SliceBase(Op):
 class Slice(SliceBase):
     """The elements of ``data`` from ``start`` to before ``stop`` by ``step``, along ``axes``."""
 
+    decisions = (
+        "backwards, a start before the first element is moved to it, as in OpenVINO; in Python, to which the page refers, nothing would be left",
+    )
+
     symbolic = True
 
     data = Input(T_ANY, "tensor to slice")
@@ -187,6 +191,10 @@ class Slice(SliceBase):
 @op("SliceScatter-15")
 class SliceScatter(SliceBase):
     """``data`` with the elements from ``start`` to before ``stop`` by ``step`` replaced by ``updates``."""
+
+    decisions = (
+        "backwards, a start before the first element is moved to it, as OpenVINO infers, though it then replaces nothing; in NumPy, to which the page refers, nothing would be left",
+    )
 
     symbolic = True
 
@@ -248,7 +256,7 @@ class StridedSlice(Op):
     decisions = (
         "an end mask on the way back takes the first element, too, as in OpenVINO's reference",
         "a slice whose end is its begin is empty, as in OpenVINO's reference",
-        "an index of an axis that shrinks must be in range, as in OpenVINO's reference",
+        "an index outside of an axis that shrinks is refused, as in OpenVINO's reference; the page does not say",
     )
 
     bounded = True

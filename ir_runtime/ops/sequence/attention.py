@@ -29,6 +29,11 @@ class ScaledDotProductAttention(Op):
     The mask's axis of queries may broadcast the query's, which the page does not say, but OpenVINO does.
     """
 
+    decisions = (
+        "without keys the result is 0, the sum of nothing; the page does not say, and OpenVINO's plugin leaves the memory as it was",
+        "the axis of queries of the mask may have length 1, as in OpenVINO; the page does not say so",
+    )
+
     bounded = True
     flops_per_element = 0
 

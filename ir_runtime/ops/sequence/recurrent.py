@@ -189,6 +189,10 @@ class RecurrentSequence(Recurrent):
     that of ``x`` are refused here; in OpenVINO, they make the last state 0.
     """
 
+    decisions = (
+        "beyond the length of a sequence outputs are 0, and the last state of an empty one is 0, as in OpenVINO's reference; the pages do not say",
+    )
+
     x = Input(T_FLOAT, "[batch, time, input]")
     initial_hidden_state = Input(T_FLOAT, "[batch, directions, hidden]")
     y = Output(T_FLOAT, "the hidden state after each element, [batch, directions, time, hidden]")

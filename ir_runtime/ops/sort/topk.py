@@ -136,6 +136,10 @@ def _ranking(data: Array, axis: int, descending: bool) -> Array:
 class TopKROIs(Op):
     """The ``rois`` with the largest ``probs``, best first; zeros where there are fewer."""
 
+    decisions = (
+        "of equal scores the one with the lower index is first, as in OpenVINO's reference; the page does not say",
+    )
+
     flops_per_element = 0
     flops_per_input = {"probs": 1}
 
@@ -176,6 +180,10 @@ class SearchSorted(Op):
 
     Files call the attribute right_mode that the page calls right, and may have output_type.
     """
+
+    decisions = (
+        "NaN is put before all numbers, as in OpenVINO's reference, in which comparisons with it fail; the page does not say",
+    )
 
     sorted_sequence = Input(T, "1-D, or shaped as values but along the last axis; ascending along it")
     values = Input(T, "numbers to find places for")
