@@ -27,7 +27,8 @@ with_least_values = pytest.mark.parametrize(
         cls
         for cls in registry
         if any(a.ge is not None or a.gt is not None for a in cls.schema().values() if not a.external)
-        and cls.name != "Constant"  # its numbers are places in a file
+        # Numbers of a Constant are places in a file; OpenVINO refuses counts of 0 of GenerateProposals.
+        and cls.name not in ("Constant", "GenerateProposals")
     ],
     ids=lambda cls: cls.versioned_name(),
 )
