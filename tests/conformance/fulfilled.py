@@ -196,7 +196,7 @@ def _guards(error: ast.stmt, parents: _Parents) -> range:
     node: ast.AST = error
     while (parent := parents.get(node)) is not None:
         if isinstance(parent, ast.If):
-            return range(parent.test.lineno, (parent.test.end_lineno or parent.test.lineno) + 1)
+            return range(_outermost(parent, parents).test.lineno, (parent.test.end_lineno or 0) + 1)
         if isinstance(parent, ast.Try):
             return range(parent.body[0].lineno, parent.body[0].lineno + 1)
         if isinstance(parent, ast.FunctionDef):
@@ -204,6 +204,15 @@ def _guards(error: ast.stmt, parents: _Parents) -> range:
             return range(first.lineno, first.lineno + 1)
         node = parent
     return range(0)
+
+
+def _outermost(test: ast.If, parents: _Parents) -> ast.If:
+    """Return the condition around a condition that does nothing but narrow it, or the condition itself."""
+    outer = parents[test]
+    if not isinstance(outer, ast.If) or outer.body[-1] is not test:
+        return test
+    narrows = all(isinstance(statement, ast.Assign) for statement in outer.body[:-1])
+    return _outermost(outer, parents) if narrows else test
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
