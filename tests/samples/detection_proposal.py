@@ -120,6 +120,7 @@ GENERATED = [
     *(generate(nms_threshold=overlap, seed=i) for i, overlap in enumerate((0.1, 0.3, 0.5, 1.0))),
     *(generate(normalized=normalized, nms_threshold=0.4, min_size=10.0) for normalized in (True, False)),
     generate(scales=2, min_size=9.0),
+    generate(nms_eta=1.0, seed=6),
     generate(scales=2, min_size=9.0, normalized=False, images=3, seed=2),
     generate(pre_nms_count=7, nms_threshold=1.0),
     generate(images=1, post_nms_count=40, nms_threshold=0.3, seed=5),

@@ -57,6 +57,7 @@ POOLED = [
     pool(rois=PARTS[:1] * 1.5, method="bilinear"),
     *(pool(dtype=dtype) for dtype in ("f16", "bf16", "f64")),
     pool(rois=PARTS, method="bilinear", dtype="f64"),
+    pool(pooled_h=2, output_size=(2, 2), output_roi=(2, 2)),
 ]
 
 
