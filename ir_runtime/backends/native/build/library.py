@@ -75,7 +75,7 @@ def build(target: str, system: System, out: Path, objects: Path) -> None:
         data = pool.submit(_data_object, system.triple, constants)
         files = list(pool.map(partial(_object, triple=system.triple, folder=objects), names))
     for old in set(objects.glob("*.o")) - set(files):
-        old.unlink()
+        old.unlink(missing_ok=True)  # another process may build the same
     _link(files, data.result(), system, out)
 
 
