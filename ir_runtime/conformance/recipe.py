@@ -15,14 +15,12 @@ from ..ir.element import ElementType
 from ..ir.tensor import Array, TensorType, Value
 from ..openvino.reading import read_model
 from ..ops import Op, registry
-from .case import SEVERAL, Case, Tolerance, to_bytes
-from .truth import Truth, Unstable, truth_of
+from .bounds import bound_of, graph_bound, tolerances
+from .case import SEVERAL, Case, to_bytes
+from .judge import judge
+from .truth import Unstable, truth_of
 
 __all__ = ["Feed", "Recipe", "Step", "Unfit", "operation_class"]
-
-_ULP = 8.0
-_EFFECTS = 16.0
-"""Tolerances of generated cases: units in the last place, and effects of a rounding of the inputs."""
 
 
 class Unfit(Exception):  # noqa: N818 - an answer
@@ -88,14 +86,20 @@ class Recipe:
                 xml, weights = _written(pruned)
                 model = read_model(xml, weights)
                 feeds = [feed for feed in pruned.feeds if not feed.constant]
-                truth = truth_of(model, [feed.array for feed in feeds])
+                is_graph = self.operation == SEVERAL
+                truth = truth_of(model, [feed.array for feed in feeds], bound=bound_of if is_graph else None)
         except (IRError, Unstable, ValueError, TypeError, ArithmeticError) as reason:
             raise Unfit(str(reason)) from None
-        return Case(
+        bound = graph_bound(truth) if is_graph else bound_of(self.operation, truth.precision)
+        case = Case(
             identity, self.operation, "value", xml, weights, [feed.array for feed in feeds], truth.outputs,
-            [feed.element for feed in feeds], truth.types, _tolerances(truth), "f64" if truth.precision else "exact",
+            [feed.element for feed in feeds], truth.types, tolerances(truth, bound), "f64" if truth.precision else "exact",
             "generated", alternatives=[] if truth.infinite is None else [truth.infinite],
         )  # fmt: skip
+        if is_graph and truth.precision and judge(case, truth.declared).message:
+            # Such as the sign of what f64 alone tells from 0.
+            raise Unfit("rounding decides an output")
+        return case
 
     def _pruned(self) -> Recipe:
         """Return the recipe without feeds that nothing reads."""
@@ -165,15 +169,6 @@ def _plainer(feed: Feed) -> Iterator[Array]:
             plain = array.astype(feed.array.dtype)
             if not np.array_equal(plain, feed.array, equal_nan=True):
                 yield plain
-
-
-def _tolerances(truth: Truth) -> list[Tolerance]:
-    return [
-        Tolerance(_ULP, float(f"{_EFFECTS * change:.3g}"))
-        if element.real and truth.precision
-        else Tolerance()
-        for element, change in zip(truth.types, truth.changes, strict=True)
-    ]
 
 
 @cache

@@ -13,76 +13,30 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import cache
 from multiprocessing import get_context
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from ir_runtime.backends import available
 from ir_runtime.conformance.adapters import Unsupported, adapter
-from ir_runtime.conformance.case import Case, Tolerance
+from ir_runtime.conformance.bounds import FEW, FILE
+from ir_runtime.conformance.case import Case
 from ir_runtime.conformance.judge import units_in_last_place
-from ir_runtime.conformance.truth import Truth
+from ir_runtime.conformance.truth import Bound, Truth
 from ir_runtime.ir.tensor import Array
 
-__all__ = ["Bound", "measure", "tolerances"]
+__all__ = ["joined", "measure"]
 
-FILE = Path(__file__).with_name("bounds.json")
-FEW = 4.0
-"""Units in the last place up to which errors count in these."""
 _FAULT = 64.0
-_MARGIN = 2.0
 
 
-class Bound(NamedTuple):
-    """The worst errors of sound executions: in units in the last place, and in changes of the output by a rounding."""
-
-    ulp: float = 0.0
-    changes: float = 0.0
-
-    def joined(self, ulp: float, changes: float) -> Bound:
-        """Return the bound with the error of another output, given in both units."""
-        if ulp <= FEW:
-            return Bound(max(self.ulp, ulp), self.changes)
-        if changes <= _FAULT:
-            return Bound(self.ulp, max(self.changes, changes))
-        return Bound(max(self.ulp, ulp), self.changes) if ulp <= _FAULT else self
-
-
-def tolerances(operation: str, truth: Truth) -> list[Tolerance]:
-    """Return the tolerance of each output of an operation."""
-    bound = _bound(operation, truth.precision)
-    return [
-        Tolerance(ulp=_MARGIN * bound.ulp, absolute=float(f"{_MARGIN * bound.changes * change:.3g}"))
-        if element.real and truth.precision
-        else Tolerance()
-        for element, change in zip(truth.types, truth.changes, strict=True)
-    ]
-
-
-@cache
-def _recorded() -> Mapping[str, Mapping[str, Bound]]:
-    recorded = json.loads(FILE.read_text(encoding="utf-8"))
-    return {
-        name: {label: Bound(*bound) for label, bound in types.items()} for name, types in recorded.items()
-    }
-
-
-def _bound(operation: str, precision: str) -> Bound:
-    """Return the bound for a type.
-
-    That of f64 is at least that of f32, as no sample tells f64 from the truth, which is f64, too. Those of f16 and bf16
-    allow one unit in the last place more than nothing, unless f32 is exact: most runtimes compute these in f32.
-    """
-    types = _recorded().get(operation, {})
-    own, usual = types.get(precision), types.get("f32")
-    if own is None or usual is None:
-        return own or usual or Bound(FEW, FEW)
-    if precision == "f64":
-        return Bound(*map(max, own, usual))
-    return Bound(max(own.ulp, min(usual.ulp, 1.0)), own.changes)
+def joined(bound: Bound, ulp: float, changes: float) -> Bound:
+    """Return a bound with the error of another output, given in both units."""
+    if ulp <= FEW:
+        return Bound(max(bound.ulp, ulp), bound.changes)
+    if changes <= _FAULT:
+        return Bound(bound.ulp, max(bound.changes, changes))
+    return Bound(max(bound.ulp, ulp), bound.changes) if ulp <= _FAULT else bound
 
 
 def errors(outputs: Sequence[Array], truth: Truth) -> Iterator[tuple[float, float]]:
@@ -120,7 +74,7 @@ def measure(cases: Iterable[tuple[Case, Truth]]) -> dict[str, dict[str, Bound]]:
                 pool = _pool()
                 continue
             for error in errors(outputs, truth):
-                types[truth.precision] = types[truth.precision].joined(*error)
+                types[truth.precision] = joined(types[truth.precision], *error)
     pool.shutdown()
     return bounds
 

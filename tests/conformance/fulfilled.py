@@ -70,7 +70,8 @@ class _Watch:
         """Trace a call: functions without checks are not followed."""
         code = frame.f_code
         if code.co_filename == _ATTRIBUTES and code.co_name == "check":
-            if frame.f_locals["text"] is not None:  # the file states it; a refused value would have ended the run
+            # Where the file states it: a refused value would have ended the run.
+            if frame.f_locals["text"] is not None:
                 self._attributes.add(re.escape(frame.f_locals["self"].clause))
             return None
         return self._line if _lines(code.co_filename, code) else None

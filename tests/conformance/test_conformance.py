@@ -13,7 +13,7 @@ import pytest
 from harness.sample import Sample, all_samples, case, ints, numbers, scalar
 
 import ir_runtime as ov
-from conformance.bounds import Bound, tolerances
+from conformance.bounds import joined
 from conformance.build import REFERENCE, build
 from conformance.coverage import Coverage
 from conformance.fulfilled import fulfilled, with_fulfilled
@@ -22,10 +22,11 @@ from conformance.values import Unfit, cases_of, converted
 from conformance.whole_models import body_cases, state_cases
 from ir_runtime import opset1
 from ir_runtime.conformance.adapters import Unsupported, adapter
+from ir_runtime.conformance.bounds import bound_of, tolerances
 from ir_runtime.conformance.case import Case, Tolerance
 from ir_runtime.conformance.judge import judge, units_in_last_place
 from ir_runtime.conformance.results import read_expected
-from ir_runtime.conformance.truth import Truth, Unstable, truth_of
+from ir_runtime.conformance.truth import Bound, Truth, Unstable, truth_of
 from ir_runtime.errors import InputError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ops import registry
@@ -137,11 +138,11 @@ def test_numbers_that_are_moved_must_be_equal_and_sums_may_differ_by_what_roundi
 
 
 def test_errors_count_in_units_in_the_last_place_or_in_effects_of_a_rounding() -> None:
-    assert Bound().joined(1, 7) == Bound(1, 0)
-    assert Bound().joined(300, 7) == Bound(0, 7)
-    assert Bound(2, 3).joined(1e9, 1e9) == Bound(2, 3)
+    assert joined(Bound(), 1, 7) == Bound(1, 0)
+    assert joined(Bound(), 300, 7) == Bound(0, 7)
+    assert joined(Bound(2, 3), 1e9, 1e9) == Bound(2, 3)
     truth = Truth([np.float32([1])], [ElementType.f32], "f32", [0.5])
-    assert tolerances("NoSuch-1", truth) == [Tolerance(ulp=8, absolute=4)]
+    assert tolerances(truth, bound_of("NoSuch-1", truth.precision)) == [Tolerance(ulp=8, absolute=4)]
 
 
 @pytest.mark.parametrize(

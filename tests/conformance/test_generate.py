@@ -10,7 +10,7 @@ import pytest
 
 from ir_runtime.conformance import generate
 from ir_runtime.conformance.adapters import adapter
-from ir_runtime.conformance.case import SEVERAL, Case
+from ir_runtime.conformance.case import SEVERAL, Case, Tolerance
 from ir_runtime.conformance.generate import Generated, shrink
 from ir_runtime.conformance.judge import judge
 from ir_runtime.conformance.recipe import Feed, Recipe, Step, Unfit
@@ -68,6 +68,21 @@ def chain() -> Recipe:
     feeds = [Feed(x, F32), Feed(x, F32), Feed(np.float32(2.5), F32, constant=True)]
     steps = [Step("Relu-1", {}, [0]), Step("Exp-1", {}, [3]), Step("Add-1", {}, [4, 2])]
     return Recipe(feeds, steps)
+
+
+def test_tolerances_are_those_that_were_measured() -> None:
+    x = Feed(np.float32([1, -2, 0.5]), F32)
+    assert Recipe([x], [Step("Abs-1", {}, [0])]).case("generated/x").tolerances == [Tolerance()]
+    assert Recipe([x], [Step("Exp-1", {}, [0])]).case("generated/x").tolerances[0].ulp < 8
+
+
+def test_errors_of_layers_count_where_later_ones_cancel() -> None:
+    """Adding 10,000 and subtracting it again leaves what rounds to a multiple of 2**-10."""
+    feeds = [Feed(np.float32([0.1, -0.3]), F32), Feed(np.float32(1e4), F32, constant=True)]
+    case = Recipe(feeds, [Step("Add-1", {}, [0, 1]), Step("Subtract-1", {}, [2, 1])]).case("generated/x")
+    assert 2**-11 < case.tolerances[0].absolute < 2**-7
+    for backend in ("reference", "numpy"):
+        assert judge(case, adapter(backend)(case)).message == ""
 
 
 def test_a_case_keeps_only_what_its_failure_needs() -> None:

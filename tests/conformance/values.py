@@ -16,8 +16,8 @@ from harness.sample import Sample, all_samples, case, ints, numbers
 from samples.variations import OUT
 
 import ir_runtime as ov
-from conformance.bounds import tolerances
 from conformance.fulfilled import with_fulfilled
+from ir_runtime.conformance.bounds import bound_of, tolerances
 from ir_runtime.conformance.case import Case, Source, Tolerance
 from ir_runtime.conformance.truth import Truth, Unstable, truth_of
 from ir_runtime.errors import IRError
@@ -157,7 +157,7 @@ def cases_of(name: str, sample: Sample, dynamic: bool = False) -> Iterator[Case]
         case = _case(name, sample, dynamic, str(undecided))
         yield replace(case, kind="shape", expected=undecided.outputs, output_types=undecided.types, tolerances=[Tolerance(predicate="shape")] * len(undecided.types))  # fmt: skip
         return
-    allowed = tolerances(sample.op, truth)
+    allowed = tolerances(truth, bound_of(sample.op, truth.precision))
     if sample.attributes.get("sort") == "none":
         allowed = [replace(tolerance, predicate="any-order") for tolerance in allowed]
     alternatives = [] if truth.infinite is None else [truth.infinite]

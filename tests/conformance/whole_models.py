@@ -13,7 +13,7 @@ import openvino
 from models import controlled, stateful
 
 import ir_runtime as ov
-from conformance.bounds import FEW
+from ir_runtime.conformance.bounds import bound_of, graph_bound, tolerances
 from ir_runtime.conformance.case import SEVERAL, Case, Tolerance
 from ir_runtime.conformance.truth import Unstable, truth_of
 from ir_runtime.errors import IRError
@@ -59,20 +59,17 @@ def body_cases(left_out: Counter[str]) -> Iterator[Case]:
         dynamic = any(not port.get_partial_shape().is_static for port in model.inputs)
         for number, feeds in enumerate(runs, 1):
             try:
-                truth = truth_of(ov.read_model(xml, weights), feeds)
+                truth = truth_of(ov.read_model(xml, weights), feeds, bound=bound_of)
             except (IRError, Unstable):
                 left_out["networks that rounding decides"] += 1
                 continue
             types = [ElementType.from_dtype(feed.dtype) for feed in feeds]
-            tolerances = [
-                Tolerance(ulp=FEW, absolute=float(f"{FEW * change:.3g}")) if element.real else Tolerance()
-                for element, change in zip(truth.types, truth.changes, strict=True)
-            ]
             kind = "dynamic" if dynamic else "value"
             folder = f"{operation}/{name.replace('_', '-')}-{number}"
             source = "f64" if truth.precision else "exact"
             yield Case(
-                folder, operation, kind, xml, weights, feeds, truth.outputs, types, truth.types, tolerances, source  # type: ignore[arg-type]
+                folder, operation, kind, xml, weights, feeds, truth.outputs, types, truth.types,
+                tolerances(truth, graph_bound(truth)), source  # type: ignore[arg-type]
             )  # fmt: skip
 
 
