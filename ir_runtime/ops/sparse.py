@@ -80,6 +80,9 @@ class EmbeddingBagBase(Op):
         """Sum the rows of ``count`` groups, given the group of each index."""
         if default is not None and default < 0:
             default = None
+        if not indices.size:  # no memory for sums of nothing
+            row = np.zeros((), emb_table.dtype) if default is None else emb_table[default]
+            return np.full((count, *emb_table.shape[1:]), row, emb_table.dtype)
         work = accumulator_dtype(emb_table.dtype)
         rows = emb_table[indices].astype(work, copy=False)
         if weights is not None:

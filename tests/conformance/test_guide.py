@@ -47,5 +47,5 @@ def test_adapters_run_cases(tmp_path: Path, code: str) -> None:
     (tmp_path / "device.py").write_text(code)
     corpus = Corpus(write_folder(tmp_path / "corpus", small_corpus()))
     cases = [case for case in corpus.cases if case.id != "Relu-1/0003"]
-    finished = run(corpus, f"{sys.executable} {tmp_path / 'device.py'}", cases)
+    finished = run(corpus, f"{sys.executable} {tmp_path / 'device.py'}", cases, seconds=600)
     assert [result.status for result in finished.results] == ["passed", "passed", "failed"]
