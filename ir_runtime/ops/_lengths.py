@@ -178,28 +178,28 @@ def product(lengths: Iterable[Interval]) -> Dimension:
     return Dimension.of(reduce(mul, lengths, Dimension(1)))
 
 
-def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "rank", least: int = 0) -> int:
+def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "", least: int = 0) -> int:
     """Count an axis from the front; raise if it is out of range.
 
     Args:
         axis: the axis; a negative one counts from the end.
         rank: the number of axes.
         name: the source of the axis, for messages.
-        of: the tensor of that rank, for messages.
+        of: the tensor of that rank, if it is not obvious, for messages.
         least: 1 if OpenVINO accepts axes 0 and -1 for a scalar, which the operation then leaves unchanged.
     """
     count = max(rank, least)
     if not -count <= axis < count:
         allowed = f"{-count} to {count - 1} are allowed" if count else "a scalar has no axes"
         raise InferenceError(
-            f"{name} {axis} is out of range for {of} {rank}: {allowed}",
-            clause=f"{name} is in [-r, r-1], where r is the {of}",
+            f"{name} {axis} is out of range for {f'{of} of ' if of else ''}rank {rank}: {allowed}",
+            clause=f"{name} is in [-r, r-1], where r is the rank{f' of {of}' if of else ''}",
         )
     return axis % count
 
 
 def normalize_axes(
-    axes: Iterable[int], rank: int, name: str = "axis", of: str = "rank", least: int = 0
+    axes: Iterable[int], rank: int, name: str = "axis", of: str = "", least: int = 0
 ) -> tuple[int, ...]:
     """Count axes from the front; raise if one is out of range or repeated; see `normalize_axis`."""
     listed = tuple(axes)

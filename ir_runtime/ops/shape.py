@@ -428,6 +428,6 @@ def _with(lengths: Sequence[_LengthT], places: Sequence[int]) -> list[_LengthT |
     # OpenVINO drops duplicates. Duplicates of mixed sign have no sound meaning.
     distinct = sorted(set(places))
     rank = len(lengths) + len(distinct)
-    added = normalize_axes(distinct, rank, of="a result of rank")
+    added = normalize_axes(distinct, rank, of="a result")
     rest = iter(lengths)
     return [1 if i in added else next(rest) for i in range(rank)]

@@ -83,7 +83,7 @@ _REFUSED = (
         "PriorBox-8",
         "PriorBoxClustered-1",
     ),
-    *("Broadcast-1", "RandomUniform-8", "Swish-4"),
+    *("Broadcast-1", "Multinomial-13", "RandomUniform-8", "Swish-4"),
 )
 
 

@@ -279,6 +279,7 @@ STRICTER: Mapping[str, str] = {
     "PriorBoxClustered": "output_size is to hold two numbers",
     "ExperimentalDetectronGenerateProposalsSingleImage": "deltas are to be four for each score",
     "Interpolate": "there is to be a size for each axis",
+    "NormalizeL2": "there are more axes than the data have",
     "MatMul": "columns and rows differ, whatever is chosen within the bounds",
     "SpaceToBatch": "there is to be a number for each axis",
     "Broadcast": "the data have more axes than the target, or axes_mapping names others",

@@ -168,20 +168,28 @@ def power(x: Number, y: Number) -> Number:
 
     >>> power(Dimension(2, 8), 2), power(3, Dimension(0, 4)), power(Dimension(), Dimension(0, 4))
     (<Dimension: 4..64>, <Dimension: 1..81>, Interval(None, None))
+    >>> power(Dimension(2, 8), -1)
+    0
     """
     (a, b), (c, d) = ends(x), ends(y)
-    if c is None or d is None or not 0 <= c <= d <= LARGEST_EXPONENT:
+    if c is None or d is None or not -LARGEST_EXPONENT <= c <= d <= LARGEST_EXPONENT:
         return Interval()
+    if c < 0 and (a is None or a <= 0) and (b is None or b >= 0):
+        return Interval()  # 0 to a negative power is infinite
     if c == d == 1:
         return x
-    if (enumerated := _of_all(x, y, lambda m, n: int(m**n))) is not None:
+    if (enumerated := _of_all(x, y, _rounded_power)) is not None:
         low, high = ends(enumerated)
-    elif c == d and a is not None and a >= 0:
+    elif c == d and c >= 0 and a is not None and a >= 0:
         low, high = a**c, None if b is None and c else (b or 0) ** c
     else:
         return Interval()
     # Powers do not wrap around; the overflow depends on the type.
     return Interval() if max(map(abs, (low or 0, high or 0))) > LARGEST_POWER else span(low, high)
+
+
+def _rounded_power(base: int, exponent: int) -> int:
+    return int(base**exponent) if exponent >= 0 else round(float(base) ** exponent)
 
 
 def equal(x: Number, y: Number) -> bool | None:
