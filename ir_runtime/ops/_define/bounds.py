@@ -169,7 +169,7 @@ def power(x: Number, y: Number) -> Number:
     >>> power(Dimension(2, 8), 2), power(3, Dimension(0, 4)), power(Dimension(), Dimension(0, 4))
     (<Dimension: 4..64>, <Dimension: 1..81>, Interval(None, None))
     >>> power(Dimension(2, 8), -1)
-    0
+    <Dimension: 0>
     """
     (a, b), (c, d) = ends(x), ends(y)
     if c is None or d is None or not -LARGEST_EXPONENT <= c <= d <= LARGEST_EXPONENT:
