@@ -257,7 +257,7 @@ def next_job(stream: BinaryIO) -> Any:
 
 
 def disown(process: Process) -> None:
-    """Leave a process to the one that started it: a forked process cannot wait for it."""
+    """Forget the process in a forked child, which cannot wait for a process of its parent."""
     process.returncode = 0
 
 

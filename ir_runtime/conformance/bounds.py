@@ -13,12 +13,12 @@ from pathlib import Path
 from .case import Tolerance
 from .truth import Bound, Truth
 
-__all__ = ["FEW", "FILE", "MARGIN", "bound_of", "graph_bound", "tolerances"]
+__all__ = ["FEW", "FILE", "bound_of", "graph_bound", "tolerances"]
 
 FILE = Path(__file__).with_name("bounds.json")
 FEW = 4.0
 """Units in the last place up to which errors count in these."""
-MARGIN = 2.0
+_MARGIN = 2.0
 """A tolerance is so many times the worst error."""
 _EXACT = frozenset({"Parameter", "Constant", "Result"})
 
@@ -26,7 +26,7 @@ _EXACT = frozenset({"Parameter", "Constant", "Result"})
 def tolerances(truth: Truth, bound: Bound) -> list[Tolerance]:
     """Return the tolerance of each output of an operation with a bound; exact outputs have none."""
     return [
-        Tolerance(ulp=MARGIN * bound.ulp, absolute=float(f"{MARGIN * bound.changes * change:.3g}"))
+        Tolerance(ulp=_MARGIN * bound.ulp, absolute=float(f"{_MARGIN * bound.changes * change:.3g}"))
         if element.real and truth.precision
         else Tolerance()
         for element, change in zip(truth.types, truth.changes, strict=True)

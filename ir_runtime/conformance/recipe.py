@@ -93,7 +93,7 @@ class Recipe:
         bound = graph_bound(truth) if is_graph else bound_of(self.operation, truth.precision)
         case = Case(
             identity, self.operation, "value", xml, weights, [feed.array for feed in feeds], truth.outputs,
-            [feed.element for feed in feeds], truth.types, tolerances(truth, bound), "f64" if truth.precision else "exact",
+            [feed.element for feed in feeds], truth.types, tolerances(truth, bound), truth.source,
             "generated", alternatives=[] if truth.infinite is None else [truth.infinite],
         )  # fmt: skip
         if is_graph and truth.precision and judge(case, truth.declared).message:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class Truth:
     declared: Sequence[Array] = ()
 
     @property
-    def source(self) -> str:
+    def source(self) -> Literal["exact", "f64"]:
         """``f64`` or ``exact``."""
         return "f64" if self.precision else "exact"
 

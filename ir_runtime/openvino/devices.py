@@ -155,7 +155,7 @@ class Streams:
     threads: int
     """All threads together."""
     count: int = 1
-    """How many runs are expected at once."""
+    """The number of simultaneous runs to expect."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Streams:

@@ -170,7 +170,7 @@ def _judged(name: str, sample: Sample, dynamic: bool = False) -> tuple[Case, Tru
         truth = truth_of(ov.read_model(case.xml, case.weights), case.inputs)
     except IRError as problem:
         raise Unfit(f"refused: {problem.code}") from problem
-    source: Source = "page" if sample.expect is not None else "f64" if truth.precision else "exact"
+    source: Source = "page" if sample.expect is not None else truth.source
     tolerance = [Tolerance()] * len(truth.types)
     return replace(
         case, expected=truth.outputs, output_types=truth.types, source=source, tolerances=tolerance

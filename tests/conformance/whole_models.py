@@ -66,10 +66,9 @@ def body_cases(left_out: Counter[str]) -> Iterator[Case]:
             types = [ElementType.from_dtype(feed.dtype) for feed in feeds]
             kind = "dynamic" if dynamic else "value"
             folder = f"{operation}/{name.replace('_', '-')}-{number}"
-            source = "f64" if truth.precision else "exact"
             yield Case(
                 folder, operation, kind, xml, weights, feeds, truth.outputs, types, truth.types,
-                tolerances(truth, graph_bound(truth)), source  # type: ignore[arg-type]
+                tolerances(truth, graph_bound(truth)), truth.source  # type: ignore[arg-type]
             )  # fmt: skip
 
 
