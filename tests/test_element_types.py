@@ -12,9 +12,9 @@ import openvino as ov
 import pytest
 from click.testing import CliRunner
 from harness.files import packed
+from harness.nets import passing
 from harness.oracle import tensor
 from harness.sample import numbers
-from harness.tiny import passing
 from models.compressed import COMPRESSIONS, mlp
 
 import ir_runtime as ir

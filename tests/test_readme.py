@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.consoles import assert_shown, blocks, commands
 from harness.nets import Net
+from harness.terminals import assert_shown, blocks, commands
 
 import ir_runtime as ir
 from ir_runtime.guides import guide, guides

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.counting import counted
-from harness.loops import looping
-from harness.nets import Net
+from harness.layers import counted
+from harness.nets import Net, looping
 from models.collection import zoo
 
 import ir_runtime

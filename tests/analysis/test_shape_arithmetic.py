@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import openvino as ov
 import pytest
-from harness.oracle import answer, read
-from harness.ours import Ours
+from harness.oracle import Ours, answer, read
 from openvino import opset15 as o
 
 from ir_runtime.ir.shape import PartialShape

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from harness.allocations import counting, failing
+from harness.memory import counting, failing
 
 MIB = 1 << 20
 HUGE = 1 << 40

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.guard_pages import Edge
-from harness.guarded import Process
+from harness.memory import Edge, Process
 from harness.routines import load
 
 from ir_runtime.backends.native.codegen.memory import load_f32, load_i64, scratch_memory, store_f32

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.factories import written
-from harness.index import FAST, indexes
+from harness.index import FAST, indexes, written
 
 from ir_runtime import backends
 

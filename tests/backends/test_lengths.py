@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.guard_pages import Edge
-from harness.guarded import Process
 from harness.kernels import registered
+from harness.memory import Edge, Process
 from harness.subjects import Subject, Task, all_subjects, examine, some_subjects
 
 import ir_runtime

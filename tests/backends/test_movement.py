@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.counting import calls
+from harness.layers import calls
 from harness.nets import End, Net
 
 import ir_runtime as ir

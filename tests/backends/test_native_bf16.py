@@ -13,9 +13,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from harness.agreement import rounded_to_bf16 as rounded
 from harness.layers import layer
 from harness.nets import Net
+from harness.oracle import rounded_to_bf16 as rounded
 from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.agreement import rounded_to_bf16 as rounded
 from harness.layers import layer
+from harness.oracle import rounded_to_bf16 as rounded
 from harness.other_vectors import same_with_other_vectors
 
 from ir_runtime.backends import Precision

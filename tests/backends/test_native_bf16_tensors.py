@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from harness.layers import layer
 from harness.nets import Net
+from harness.oracle import Ours
 from harness.other_vectors import AGAIN, same_with_other_vectors
-from harness.ours import Ours
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from harness.kernels import draw_numbers, program_of, same_as_the_reference
 from harness.other_vectors import same_with_other_vectors
-from harness.replayed import numbers, program_of, same_as_the_reference
 
 import ir_runtime as ov
 from ir_runtime import opset7, opset15
@@ -18,7 +18,7 @@ WINDOWS = 20 * np.arange(5)[:, None] + np.arange(50)
 
 def as_the_reference(model, *shapes, dtype=np.float32, exact=True, scale=50):
     """Whether both backends give the same for normal numbers; return the compiled model."""
-    return same_as_the_reference(model, *[numbers(shape, dtype, scale) for shape in shapes], exact=exact)
+    return same_as_the_reference(model, *[draw_numbers(shape, dtype, scale) for shape in shapes], exact=exact)
 
 
 def replays(compiled):

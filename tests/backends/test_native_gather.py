@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from harness.kernels import begun, draw_numbers, same_as_the_reference
 from harness.other_vectors import same_with_other_vectors
-from harness.replayed import begun, numbers, same_as_the_reference
 
 import ir_runtime as ov
 from ir_runtime import opset7 as op
@@ -42,13 +42,13 @@ def chosen(shape, given, asked, axis, dtype=np.float32, kind=np.int32):
 )
 def test_elements(shape, given, asked, axis, dtype, kind):
     model = chosen(shape, given, asked, axis, dtype, kind)
-    same_as_the_reference(model, numbers(shape, dtype), indices(given, shape[axis], kind))
+    same_as_the_reference(model, draw_numbers(shape, dtype), indices(given, shape[axis], kind))
 
 
 def test_a_replay_does_not_end_at_elements():
     x, index = op.parameter([6, 64, 64], np.float32), op.parameter([6, 64, 64], np.int32)
     model = ov.Model([op.subtract(op.gather_elements(op.abs(x), index, 2), x)], [x, index])
-    compiled = same_as_the_reference(model, numbers((6, 64, 64)), indices((6, 64, 64), 64))
+    compiled = same_as_the_reference(model, draw_numbers((6, 64, 64)), indices((6, 64, 64), 64))
     assert "GatherElements" not in begun(compiled)
 
 
@@ -72,7 +72,7 @@ def test_rows_in_a_replay(shape, asked, axis, dtype):
     x, places = op.parameter(list(shape), dtype), op.parameter(list(asked), np.int32)
     fetched = op.gather(x, places, op.constant(axis))
     same_as_the_reference(
-        ov.Model([fetched], [x, places]), numbers(shape, dtype), indices(asked, shape[axis])
+        ov.Model([fetched], [x, places]), draw_numbers(shape, dtype), indices(asked, shape[axis])
     )
 
 
@@ -82,7 +82,7 @@ def test_a_replay_does_not_end_at_rows_of_a_mask():
     places = op.constant(np.arange(64, dtype=np.int32).reshape(1, 64))
     kept = op.gather(op.convert(mask, np.bool_), places, op.constant(0))
     model = ov.Model([op.subtract(op.select(kept, op.abs(x), x), x)], [x, mask])
-    compiled = same_as_the_reference(model, numbers((4, 64, 64)), indices((64,), 2, np.int64))
+    compiled = same_as_the_reference(model, draw_numbers((4, 64, 64)), indices((64,), 2, np.int64))
     assert "Gather" not in begun(compiled)
 
 
@@ -108,7 +108,7 @@ def gathered_in_batch(shape, asked, batch, dtype, kind):
 def test_rows_of_a_batch(shape, asked, batch, dtype, kind):
     axis = batch if batch > 0 else len(asked) + batch
     model = gathered_in_batch(shape, asked, batch, dtype, kind)
-    same_as_the_reference(model, numbers(shape, dtype), indices(asked, shape[axis], kind))
+    same_as_the_reference(model, draw_numbers(shape, dtype), indices(asked, shape[axis], kind))
 
 
 def test_rows_of_a_batch_that_are_not_there_are_zeros():
@@ -127,7 +127,7 @@ def test_a_replay_does_not_end_at_rows_of_a_batch():
     x, places = op.parameter([4, 64, 64], np.float32), op.parameter([4, 64], np.int64)
     fetched = opset8.gather(op.abs(x), places, op.constant(1), 1)
     model = ov.Model([op.subtract(fetched, x)], [x, places])
-    compiled = same_as_the_reference(model, numbers((4, 64, 64)), indices((4, 64), 64, np.int64))
+    compiled = same_as_the_reference(model, draw_numbers((4, 64, 64)), indices((4, 64), 64, np.int64))
     assert "Gather" not in begun(compiled)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from harness.jit import engine_of
+from harness.routines import engine_of
 
 from ir_runtime.backends.native.codegen import ir
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.agreement import multiply_add
 from harness.layers import layer
+from harness.oracle import multiply_add
 from harness.other_vectors import AGAIN, same_with_other_vectors
 
 from ir_runtime.backends.core.threads import at_most

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from harness.replayed import numbers, program_of, same_as_the_reference
+from harness.kernels import draw_numbers, program_of, same_as_the_reference
 
 import ir_runtime as ov
 from ir_runtime import opset7 as op
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif("native" not in available(), reason="native is n
 
 def as_the_reference(model, shape):
     """Whether both backends give the same for normal numbers; return the compiled model."""
-    return same_as_the_reference(model, numbers(shape, scale=1))
+    return same_as_the_reference(model, draw_numbers(shape, scale=1))
 
 
 def replayed(compiled):
@@ -113,7 +113,7 @@ def test_space_to_depth(shape, block, mode):
 )
 def test_space_to_batch_and_back(shape, block, before, after):
     x = op.parameter(list(shape), np.float32)
-    settings = [op.constant(np.array(numbers)) for numbers in (block, before, after)]
+    settings = [op.constant(np.array(lengths)) for lengths in (block, before, after)]
     apart = op.space_to_batch(op.relu(x), *settings)
     as_the_reference(ov.Model([op.negative(apart)], [x]), shape)
     as_the_reference(ov.Model([op.negative(op.batch_to_space(op.negative(apart), *settings))], [x]), shape)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from harness.kernels import begun, draw_numbers, same_as_the_reference
 from harness.other_vectors import same_with_other_vectors
-from harness.replayed import begun, numbers, same_as_the_reference
 
 import ir_runtime as ov
 from ir_runtime import opset8 as op
@@ -41,7 +41,7 @@ def chosen(shape, asked, width, batch=0, dtype=np.float32, kind=np.int64):
 )
 def test_what_tuples_name(shape, asked, width, batch, dtype, kind):
     draw = tuples(asked, shape[batch : batch + width], kind)
-    same_as_the_reference(chosen(shape, asked, width, batch, dtype, kind), numbers(shape, dtype), draw)
+    same_as_the_reference(chosen(shape, asked, width, batch, dtype, kind), draw_numbers(shape, dtype), draw)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.float64])
@@ -62,7 +62,7 @@ def test_updates_are_written_in_order(shape, asked, width, dtype, kind):
     value = op.parameter(list(updates), dtype)
     model = ov.Model([op.scatter_nd_update(x, index, value)], [x, index, value])
     same_as_the_reference(
-        model, numbers(shape, dtype), tuples(asked, shape[:width], kind), numbers(updates, dtype)
+        model, draw_numbers(shape, dtype), tuples(asked, shape[:width], kind), draw_numbers(updates, dtype)
     )
 
 
@@ -72,14 +72,14 @@ def test_updates_are_added_in_order(shape, width):
     x, index = op.parameter(list(shape), np.float32), op.parameter([900, width], np.int64)
     value = op.parameter(list(updates), np.float32)
     model = ov.Model([opset15.scatter_nd_update(x, index, value, "sum")], [x, index, value])
-    same_as_the_reference(model, numbers(shape), tuples((900,), shape[:width]), numbers(updates))
+    same_as_the_reference(model, draw_numbers(shape), tuples((900,), shape[:width]), draw_numbers(updates))
 
 
 def test_a_replay_does_not_end_at_tuples():
     x, index = op.parameter([64, 64, 8], np.float32), op.parameter([700, 2], np.int64)
     found = op.gather_nd(op.abs(x), index, 0)
     model = ov.Model([op.abs(op.scatter_nd_update(op.abs(x), index, op.negative(found)))], [x, index])
-    compiled = same_as_the_reference(model, numbers((64, 64, 8)), tuples((700,), (64, 64)))
+    compiled = same_as_the_reference(model, draw_numbers((64, 64, 8)), tuples((700,), (64, 64)))
     assert not {"GatherND", "ScatterNDUpdate"} & set(begun(compiled))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from harness.kernels import layouts, numbers, same, unknown
 from harness.layers import layer
-from harness.numpy_kernels import layouts, numbers, same, unknown
 
 from ir_runtime.backends.numpy import backend
 from ir_runtime.ir.tensor import Value

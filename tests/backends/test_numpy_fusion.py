@@ -6,9 +6,9 @@ import threading
 
 import numpy as np
 import pytest
+from harness.kernels import layouts, numbers, same
 from harness.nets import End, Net
-from harness.numpy_kernels import layouts, numbers, same
-from harness.ours import Ours
+from harness.oracle import Ours
 
 from ir_runtime._util.forks import computing
 from ir_runtime.backends import load

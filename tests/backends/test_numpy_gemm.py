@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness.numpy_kernels import numbers
+from harness.kernels import numbers
 
 from ir_runtime.backends.numpy import parallel
 from ir_runtime.backends.numpy.kernels import _gemm as gemm_module

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.kernels import SPECIAL, agree, layouts, numbers, same, unknown
 from harness.layers import layer
-from harness.numpy_kernels import SPECIAL, agree, layouts, numbers, same, unknown
 
 from ir_runtime.backends.common import activations
 from ir_runtime.backends.common.layout import flat_view

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from harness.kernels import agree, numbers, unknown
 from harness.layers import layer
-from harness.numpy_kernels import agree, numbers, unknown
 
 from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.numpy import backend

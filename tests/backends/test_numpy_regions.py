@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.kernels import agree, numbers, same, unknown
 from harness.layers import deformable_layer, layer
-from harness.numpy_kernels import agree, numbers, same, unknown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

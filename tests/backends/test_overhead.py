@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness.counting import calls
+from harness.layers import calls
 from harness.nets import End, Net
 
 import ir_runtime as ir

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 import pytest
-from harness.numpy_kernels import numbers
+from harness.kernels import numbers
 from openvino import opset13 as op
 
 import ir_runtime as ir

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from harness.narrow import Figures, figures, runs_bf16
+from harness.debugging import Figures, figures, runs_bf16
 from models import zoo
 
 import ir_runtime as ir

@@ -14,7 +14,7 @@ import numpy as np
 import openvino as ov
 import pytest
 from click.testing import Result
-from harness.tiny import passing, total, write, write_chain
+from harness.nets import passing, total, write, write_chain
 from models.stateful import total as running_total
 from openvino import opset13 as op
 

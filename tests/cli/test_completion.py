@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 from click.testing import CliRunner, Result
-from harness.tiny import write_chain
+from harness.nets import write_chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

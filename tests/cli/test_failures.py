@@ -9,7 +9,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from harness.tiny import binary, net, parameter, passing, result, total, write, write_chain
+from harness.nets import binary, net, parameter, passing, result, total, write, write_chain
 
 from ir_runtime import _version, cli
 from ir_runtime.cli import Exit, main

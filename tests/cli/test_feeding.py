@@ -12,8 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from click.testing import Result
-from harness.nets import Net
-from harness.tiny import net, parameter, passing, result, total, write, write_chain
+from harness.nets import Net, net, parameter, passing, result, total, write, write_chain
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]

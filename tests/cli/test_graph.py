@@ -14,8 +14,7 @@ from typing import Any
 import networkx as nx
 import pytest
 from click.testing import Result
-from harness.loops import looping
-from harness.nets import Net
+from harness.nets import Net, looping
 from lxml import etree
 
 import ir_runtime

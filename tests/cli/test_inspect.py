@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from click.testing import Result
-from harness.tiny import chain, constant, net, parameter, passing, result, total, write, write_chain
+from harness.nets import chain, constant, net, parameter, passing, result, total, write, write_chain
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 

@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from harness.loops import looping
-from harness.tiny import passing, write, write_chain
+from harness.nets import looping, passing, write, write_chain
 
 import ir_runtime
 from ir_runtime.cli import main as program

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import Result
-from harness.tiny import write_chain
+from harness.nets import write_chain
 
 Invoke = Callable[[str], Result]
 

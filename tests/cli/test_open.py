@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from cli.conftest import Invoke
-from harness.tiny import write_chain
+from harness.nets import write_chain
 
 
 @pytest.mark.parametrize("has_browser", [True, False])

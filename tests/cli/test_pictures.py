@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 from harness.missing import missing
-from harness.nets import Net
-from harness.tiny import passing, write
+from harness.nets import Net, passing, write
 from PIL import Image
 
 import ir_runtime

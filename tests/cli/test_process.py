@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.tiny import passing, write, write_chain
+from harness.nets import passing, write, write_chain
 
 import ir_runtime
 from ir_runtime import _version

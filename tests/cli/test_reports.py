@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import Result
-from harness.tiny import chain, chain_weights, passing, total, write, write_chain
+from harness.nets import chain, chain_weights, passing, total, write, write_chain
 
 Invoke = Callable[[str], Result]
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import Result
-from harness.nets import Net
-from harness.tiny import constant, net, parameter, passing, result, total, write, write_chain
+from harness.nets import Net, constant, net, parameter, passing, result, total, write, write_chain
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]

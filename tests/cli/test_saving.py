@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from harness.tiny import chain, net, parameter, passing, result, write, write_chain
+from harness.nets import chain, net, parameter, passing, result, write, write_chain
 
 from ir_runtime._util.escaping import name_of_member
 from ir_runtime.cli import main, outputs

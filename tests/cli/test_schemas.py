@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from click.testing import Result
 from harness.conformance_cases import relu, small_corpus, write_folder
-from harness.nets import Net
-from harness.tiny import chain, chain_weights, passing, total, write, write_chain
-from harness.wrong_sides import FAULTS, WrongLayer
+from harness.debugging import FAULTS, WrongLayer
+from harness.nets import Net, chain, chain_weights, passing, total, write, write_chain
 
 from ir_runtime.bench import profiling, report
 from ir_runtime.bench.peaks import Peaks

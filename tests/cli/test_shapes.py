@@ -10,8 +10,7 @@ import numpy as np
 import openvino as ov
 import pytest
 from click.testing import Result
-from harness.nets import Net
-from harness.tiny import total, write, write_chain
+from harness.nets import Net, total, write, write_chain
 from models.controlled import CASES
 
 from ir_runtime import PartialShape

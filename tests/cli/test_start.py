@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.nets import passing, write
 from harness.snapshots import same_as_before
-from harness.tiny import passing, write
 
 import ir_runtime
 from ir_runtime._util import interrupts

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from harness.nets import Net
-from harness.tiny import total, write, write_chain
+from harness.nets import Net, total, write, write_chain
 
 from ir_runtime._util.text import display_width, shortened
 from ir_runtime.bench import profiling, report

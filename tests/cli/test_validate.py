@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from harness.tiny import chain, chain_weights, passing, total, write, write_chain
+from harness.nets import chain, chain_weights, passing, total, write, write_chain
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]

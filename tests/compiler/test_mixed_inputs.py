@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.nets import Net
-from harness.ours import Ours
+from harness.oracle import Ours
 
 from ir_runtime.backends import Backend, Fusion, Kernel, KernelTemplate, MatchContext
 from ir_runtime.compiler.compile import compile_plan

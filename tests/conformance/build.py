@@ -11,8 +11,8 @@ from itertools import chain
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from harness.consoles import blocks
 from harness.sample import Sample
+from harness.terminals import blocks
 
 import ir_runtime as ov
 from conformance.coverage import Coverage

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.conformance_cases import relu, small_corpus, write_folder, write_zip
-from harness.consoles import blocks
+from harness.terminals import blocks
 
 from conformance.build import readme
 from ir_runtime.conformance.corpus import Corpus

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from harness.wrong_sides import FAULTS, WrongLayer
+from harness.debugging import FAULTS, WrongLayer
 from models.networks import NETWORKS, save
 
 import ir_runtime as ir

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 import pytest
-from harness.loops import body_of
-from harness.nets import Net
+from harness.nets import Net, body_of
 from openvino import opset13 as op
 
 import ir_runtime as ir

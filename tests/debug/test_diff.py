@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from harness.renaming import anonymous
+from harness.nets import anonymous
 from lxml import etree
 from models.networks import NETWORKS, save
 

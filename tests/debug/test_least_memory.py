@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.long_work import network
+from harness.debugging import network
 from models.networks import NETWORKS
 
 import ir_runtime as ir

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from harness.long_work import interrupting, network
-from harness.wrong_sides import FAULTS, WrongLayer
+from harness.debugging import FAULTS, WrongLayer, interrupting, network
 from models.networks import save
 
 import ir_runtime as ir

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.allocations import counting
+from harness.memory import counting
 
 import ir_runtime as ir
 from ir_runtime import debug

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.long_work import network
-from harness.narrow import figures, needs_bf16, runs_bf16
+from harness.debugging import figures, needs_bf16, network, runs_bf16
 from models.networks import NETWORKS
 from models.zoo import example_inputs, ir_path
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.narrow import needs_bf16
+from harness.debugging import needs_bf16
 
 import ir_runtime as ir
 from ir_runtime import debug, opset5

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.long_work import interrupting, network, noting
-from harness.wrong_sides import FAULTS, WrongLayer
+from harness.debugging import FAULTS, WrongLayer, interrupting, network, noting
 from models.networks import NETWORKS
 
 import ir_runtime as ir

@@ -13,7 +13,7 @@ import pytest
 from debug.test_body_decisions import X, _floored
 from debug.test_onnxruntime import X as IMAGES
 from debug.test_onnxruntime import converted  # noqa: F401  a fixture
-from harness.long_work import interrupting, network
+from harness.debugging import interrupting, network
 
 import ir_runtime as ir
 from ir_runtime import debug

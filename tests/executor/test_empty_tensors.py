@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.allocations import counting
+from harness.memory import counting
 
 import ir_runtime as ov
 from ir_runtime import opset13 as ops

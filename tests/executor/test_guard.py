@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.loops import looping
-from harness.nets import Net
+from harness.nets import Net, looping
 
 import ir_runtime as ir
 from ir_runtime.backends import available

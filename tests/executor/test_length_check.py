@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.loops import looping
-from harness.nets import Net
+from harness.nets import Net, looping
 
 import ir_runtime as ir
 from ir_runtime.analysis.error_context import Expected, RefusedInputError

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz.series import SHAPES
-from harness.loops import looping
-from harness.nets import Net
+from harness.nets import Net, looping
 
 import ir_runtime as ir
 from ir_runtime._util import deadline

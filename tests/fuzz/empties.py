@@ -13,8 +13,8 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from harness.allocations import Allocations, counting
 from harness.files import model_of
+from harness.memory import Allocations, counting
 from harness.sample import named_samples
 from harness.subjects import difference
 from lxml import etree

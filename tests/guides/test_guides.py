@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from harness.consoles import assert_shown, blocks, commands
+from harness.terminals import assert_shown, blocks, commands
 
 import ir_runtime
 from ir_runtime.cli import main

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import ir_runtime
-from harness.tiny import binary, net, parameter, result
+from harness.nets import binary, net, parameter, result
 from ir_runtime import opset1, opset6, opset8
 from ir_runtime.conformance.case import SEVERAL, Case, Tolerance
 from ir_runtime.ir.element import ElementType

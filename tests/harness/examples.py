@@ -20,8 +20,7 @@ from lxml import etree
 import ir_runtime as ir
 import ir_runtime.ops
 from harness.files import precision
-from harness.loops import body_of
-from harness.nets import Net
+from harness.nets import Net, body_of
 from harness.sample import Sample, all_samples, text
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.signature import port_at

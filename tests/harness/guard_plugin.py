@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.guard_pages import Edge, install
+from harness.memory import Edge, install
 
 
 def pytest_configure() -> None:

@@ -26,7 +26,7 @@ import lxml.html
 from click.testing import CliRunner
 from lxml import etree
 
-from harness.loops import looping
+from harness.nets import looping
 from ir_runtime.cli import main
 from ir_runtime.cli._index import COMMANDS
 

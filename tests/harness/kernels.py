@@ -1,4 +1,4 @@
-"""What fast backends have registered, and what of that makes kernels for a model."""
+"""Kernels of the fast backends: which are registered, and comparisons of their results with the reference."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from pkgutil import iter_modules
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
+import numpy as np
+
+import ir_runtime as ov
 from ir_runtime import backends
 from ir_runtime.backends import Backend
 from ir_runtime.backends.core.backend import LastLayer
-
-__all__ = ["FAST", "loaded", "registered", "watched"]
+from ir_runtime.backends.numpy import backend
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ops import Op
 
 FAST = tuple(name for name in backends.available() if name != "reference")
 _KINDS = ("offers", "packed", "patterns")
@@ -77,3 +83,92 @@ def _telling(maker: Maker, name: str, found: set[str]) -> Maker:
         return made
 
     return maker._replace(match=telling) if isinstance(maker, LastLayer) else telling
+
+
+SPECIAL = np.array(
+    [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-30, 3e38, -3e38, 88.8, -104.0, 4.0, -1.0], np.float32
+)
+
+
+def numbers(*shape: int, seed: int = 0, special: bool = False) -> Array:
+    rng = np.random.default_rng([seed, *shape])
+    x = rng.standard_normal(shape).astype(np.float32)
+    if special and x.size:
+        x.reshape(-1)[rng.integers(0, x.size, 1 + x.size // 7)] = rng.choice(SPECIAL)
+    return x
+
+
+def unknown(x: Array, dynamic: bool = False) -> Value:
+    shape = PartialShape.dynamic(x.ndim) if dynamic else PartialShape(x.shape)
+    return Value.unknown(ElementType.from_dtype(x.dtype), shape)
+
+
+def layouts(x: Array) -> list[Array]:
+    """Return the same numbers in different memory layouts."""
+    found = [x]
+    if x.ndim > 2:
+        found.append(np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1))
+    if x.ndim:
+        found.append(np.repeat(x, 2, axis=-1)[..., ::2])
+    return found
+
+
+def same(found: Any, wanted: Any, rtol: float = 2e-5) -> None:
+    assert isinstance(found, np.ndarray)
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * finite.max(initial=0.0))
+
+
+def agree(op: Op, x: Array, *constants: Array, dynamic: bool = False, unread: tuple[int, ...] = ()) -> None:
+    """Compare the kernel for constants on the right with the reference, for any memory layout of ``x``."""
+    kernel = backend.kernel(op, [unknown(x, dynamic), *map(Value.constant, constants)], unread)
+    assert kernel is not None
+    for stored in layouts(x):
+        stored.setflags(write=False)
+        with np.errstate(all="ignore"), backend.around():
+            wanted = op.evaluate(stored, *constants)
+            found, again = kernel(stored, *constants), kernel(stored, *constants)
+        if isinstance(wanted, tuple):
+            (found, *_), (again, *_), (wanted, *_) = found, again, wanted
+        same(found, wanted)
+        np.testing.assert_array_equal(found, again)
+
+
+def text(numbers: Any) -> str:
+    return ",".join(map(str, numbers))
+
+
+RUNS = 4
+
+Draw = Callable[[np.random.Generator], Array]
+
+
+def same_as_the_reference(model: ov.Model, *draws: Draw, exact: bool = True) -> ov.CompiledModel:
+    """Whether both backends give the same, also when a run is recorded and replayed; return the compiled model."""
+    reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "native"))
+    rng = np.random.default_rng(0)
+    for _ in range(RUNS):
+        feed = [draw(rng) for draw in draws]
+        found, expected = compiled(feed)[0], reference(feed)[0]
+        if exact:
+            np.testing.assert_array_equal(found, expected)
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    return compiled
+
+
+def program_of(compiled: ov.CompiledModel) -> Any:
+    """The program of the only recorded run."""
+    (program,) = compiled._plan.programs.recorded.values()
+    return program
+
+
+def begun(compiled: ov.CompiledModel) -> list[str]:
+    """The types of the layers that instructions of the recorded run begin with."""
+    return [compiled._plan.steps[start].layer.type for start in program_of(compiled).starts]
+
+
+def draw_numbers(shape: tuple[int, ...], dtype: Any = np.float32, scale: float = 50) -> Draw:
+    """Draw normal numbers of a scale."""
+    return lambda rng: (scale * rng.standard_normal(shape)).astype(dtype)

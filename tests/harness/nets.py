@@ -1,10 +1,12 @@
-"""Small nets written by hand, layer by layer, with any mistake one likes."""
+"""Small models written by hand, layer by layer, with any mistake a test needs; loops; and the tiny models of command-line tests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -136,3 +138,168 @@ def _text(value: object) -> str:
 
 def _side(side: str, ports: Sequence[str]) -> str:
     return f"<{side}>{''.join(ports)}</{side}>" if ports else ""
+
+
+def body_of(inner: Net) -> str:
+    """A net as the body of a layer."""
+    edges = "".join(
+        f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in inner.edges
+    )
+    return f"<body><layers>{''.join(inner.layers)}</layers><edges>{edges}</edges></body>"
+
+
+def looping(length: str = "2", *, joined: bool = False, part_size: int = 1, count: int | None = None) -> Net:
+    """``trips`` (i64) times ``x = x + x`` on ``x`` (f32) of one axis; as long as nothing says otherwise.
+
+    Args:
+        length: of ``x``, and of what goes round.
+        joined: give the parts of all iterations, not the last one.
+        part_size: how long the port map says a part is.
+        count: how many iterations; without it, that is an input.
+    """
+    net, inner = Net(), Net()
+    dims = "-1" if length == "?" else length
+    round = inner.parameter("round", length, out=f"FP32 {dims}")
+    twice = inner.op("Add", round, round, name="twice", out=f"FP32 {dims}")
+    inner.result(twice, name="given")
+    on = inner.op("Const", name="on", element_type="boolean", shape="", offset=0, size=1, out="BOOL")
+    inner.result(on, name="goes_on")
+    net.weights = b"\x01"
+    trips = net.parameter("trips", "", "i64", out="I64") if count is None else net.constant(count)
+    start = net.op("Const", name="start", element_type="boolean", shape="", offset=0, size=1, out="BOOL")
+    x = net.parameter("x", length, out=f"FP32 {dims}")
+    cut = f' axis="0" start="0" end="-1" stride="{part_size}" part_size="{part_size}"' if joined else ""
+    inside = (
+        '<port_map><input external_port_id="2" internal_layer_id="0"/>'
+        f'<output external_port_id="3" internal_layer_id="2"{cut}/>'
+        '<output external_port_id="-1" internal_layer_id="4" purpose="execution_condition"/></port_map>'
+        '<back_edges><edge from-layer="2" to-layer="0"/></back_edges>'
+    )
+    out: list[End] = net.layer(
+        "Loop",
+        [trips, start, x],
+        [f"FP32 {'-1' if joined else dims}"],
+        version="opset5",
+        inside=inside + body_of(inner),
+    )
+    net.result(out[0])
+    return net
+
+
+PRECISIONS = {"f64": "FP64", "f32": "FP32", "f16": "FP16", "boolean": "BOOL"}
+
+
+def net(layers: Iterable[str], edges: Iterable[tuple[int, int, int, int]], name: str = "tiny") -> str:
+    """A whole model; an edge is from layer, from port, to layer, to port."""
+    joined = "\n".join(
+        f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in edges
+    )
+    body = "\n".join(layers)
+    return (
+        f'<?xml version="1.0"?>\n<net name="{name}" version="11">\n<layers>\n{body}\n</layers>\n'
+        f"<edges>\n{joined}\n</edges>\n</net>\n"
+    )
+
+
+def typed_port(number: int, element: str, dims: str, name: str = "") -> str:
+    """A port with its dims; a length that is open is written -1."""
+    lengths = "".join(f"<dim>{d if d.isdecimal() else -1}</dim>" for d in dims.split(",") if d)
+    named = f' names="{name}"' if name else ""
+    return (
+        f'<port id="{number}" precision="{PRECISIONS.get(element, element.upper())}"{named}>{lengths}</port>'
+    )
+
+
+def parameter(number: int, name: str, dims: str, element: str = "f32") -> str:
+    return (
+        f'<layer id="{number}" name="{name}" type="Parameter" version="opset1">\n'
+        f'<data shape="{dims}" element_type="{element}"/>\n'
+        f"<output>{typed_port(0, element, dims, name)}</output>\n</layer>"
+    )
+
+
+def constant(number: int, name: str, dims: str, offset: int, size: int, element: str = "f32") -> str:
+    return (
+        f'<layer id="{number}" name="{name}" type="Const" version="opset1">\n'
+        f'<data element_type="{element}" shape="{dims}" offset="{offset}" size="{size}"/>\n'
+        f"<output>{typed_port(0, element, dims)}</output>\n</layer>"
+    )
+
+
+def binary(number: int, name: str, type: str, left: str, right: str, out: str, tensor: str = "") -> str:
+    return (
+        f'<layer id="{number}" name="{name}" type="{type}" version="opset1">\n'
+        f"<input>{typed_port(0, 'f32', left)}{typed_port(1, 'f32', right)}</input>\n"
+        f"<output>{typed_port(2, 'f32', out, tensor)}</output>\n</layer>"
+    )
+
+
+def result(number: int, dims: str, element: str = "f32") -> str:
+    return (
+        f'<layer id="{number}" name="result{number}" type="Result" version="opset1">\n'
+        f"<input>{typed_port(0, element, dims)}</input>\n</layer>"
+    )
+
+
+def chain(rows: str = "2") -> str:
+    """``y = (x + bias) * scale``, where x is [rows, 3]; the layers are called shift and stretch."""
+    dims = f"{rows},3"
+    layers = [
+        parameter(0, "x", dims),
+        constant(1, "bias", "3", 0, 12),
+        constant(2, "scale", "1", 12, 4),
+        binary(3, "shift", "Add", dims, "3", dims, "shifted"),
+        binary(4, "stretch", "Multiply", dims, "1", dims, "y"),
+        result(5, dims),
+    ]
+    return net(layers, [(0, 0, 3, 0), (1, 0, 3, 1), (3, 2, 4, 0), (2, 0, 4, 1), (4, 2, 5, 0)])
+
+
+def chain_weights() -> bytes:
+    """The bias is [1, 2, 3], the scale [10]."""
+    return np.array([1, 2, 3, 10], np.float32).tobytes()
+
+
+def total() -> str:
+    """``sum = a + b``, both [4]."""
+    layers = [
+        parameter(0, "a", "4"),
+        parameter(1, "b", "4"),
+        binary(2, "plus", "Add", "4", "4", "4", "sum"),
+        result(3, "4"),
+    ]
+    return net(layers, [(0, 0, 2, 0), (1, 0, 2, 1), (2, 2, 3, 0)])
+
+
+def passing(element: str, dims: str, results: int = 1, name: str = "x") -> str:
+    """A model that gives back its input, as often as asked for."""
+    layers = [parameter(0, name, dims, element), *(result(1 + i, dims, element) for i in range(results))]
+    return net(layers, [(0, 0, 1 + i, 0) for i in range(results)])
+
+
+def write_chain(folder: Path, rows: str = "2", name: str = "chain") -> Path:
+    """`chain` and its weights in a folder; the path of the .xml."""
+    (folder / f"{name}.bin").write_bytes(chain_weights())
+    return write(folder, chain(rows), name)
+
+
+def write(folder: Path, text: str, name: str = "net") -> Path:
+    path = folder / f"{name}.xml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def anonymous(tree: Any) -> None:
+    """Rename and renumber every layer; all but inputs and outputs are in another order in the file."""
+    layers = tree.find("layers")
+    ids = [layer.get("id") for layer in layers]
+    numbers = dict(zip(ids, random.Random(0).sample(range(1000, 1000 + 2 * len(ids)), len(ids)), strict=True))
+    for layer in layers:
+        layer.set("name", f"layer_{numbers[layer.get('id')]}")
+        layer.set("id", str(numbers[layer.get("id")]))
+    inner = [layer for layer in layers if layer.get("type") not in ("Parameter", "Result")]
+    ends = [layer for layer in layers if layer.get("type") in ("Parameter", "Result")]
+    layers[:] = [*random.Random(1).sample(inner, len(inner)), *ends]
+    for edge in tree.find("edges"):
+        for end in ("from-layer", "to-layer"):
+            edge.set(end, str(numbers[edge.get(end)]))

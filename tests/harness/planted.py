@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from .conformance_cases import relu, write_folder
-from .tiny import chain, chain_weights
+from .nets import chain, chain_weights
 
 __all__ = ["COMMANDS", "FORMS", "Form", "Planted", "plantable"]
 

@@ -1,4 +1,4 @@
-"""Kernels that are not in the library: those of tests are linked to a small one, which is loaded beside it."""
+"""Compiled test routines that are not in the kernel library: from Python, or from LLVM's language."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
+
 from ir_runtime.backends.native.build.library import link_routines
 from ir_runtime.backends.native.codegen import language
 from ir_runtime.backends.native.codegen.language import Routine
 from ir_runtime.backends.native.machine_code import TABLE, WORDS, library
-
-__all__ = ["address_of", "call_of", "forgetting", "load", "set_words", "word"]
 
 _COUNT = count()
 
@@ -61,3 +61,17 @@ def word(name: str) -> int:
 def address_of(function: Any) -> int:
     """Return the address of a function of ctypes, for a word of the table."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def engine_of(text: str) -> Any:
+    """Compile a module for this processor; the engine, which must live as long as its functions, has their addresses."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), opt=3, jit=True, codemodel="jitdefault"
+    )
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return engine

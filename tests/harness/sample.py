@@ -1,4 +1,4 @@
-"""A sample: one operation, its attributes, and inputs to try it on."""
+"""Samples: one operation, its attributes and its inputs; and which samples the short test run tries."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pytest
+from _pytest.mark import ParameterSet
 
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -163,3 +165,34 @@ def named_samples() -> Mapping[str, Sample]:
         seen[name] += 1
         found[name if seen[name] == 1 else f"{name}#{seen[name]}"] = sample
     return found
+
+
+FIRST, EVERY = 3, 8
+"""Always tried, of each operation: so many, one in so many of the rest, and the first of each choice of an attribute."""
+
+
+def choices(sample: Sample) -> set[tuple[str, str, object]]:
+    """Return the enumerated attributes of a sample with their values."""
+    layer = sample.layer()
+    enumerated = (a.name for a in sample.cls.schema().values() if a.choices and not a.external)
+    values = ((name, getattr(layer, name)) for name in enumerated)
+    return {
+        (sample.op, name, item)
+        for name, value in values
+        for item in (value if isinstance(value, tuple) else (value,))
+    }
+
+
+def _marked() -> Iterator[ParameterSet]:
+    seen: Counter[str] = Counter()
+    tried: set[tuple[str, str, object]] = set()
+    for name, sample in named_samples().items():
+        number = seen[sample.op]
+        seen[sample.op] += 1
+        waits = number >= FIRST and number % EVERY and choices(sample) <= tried
+        if not waits:
+            tried |= choices(sample)
+        yield pytest.param(sample, marks=pytest.mark.oracle if waits else (), id=name)
+
+
+every_sample = pytest.mark.parametrize("sample", list(_marked()))

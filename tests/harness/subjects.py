@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ir_runtime as ir
-from harness.agreement import assert_agree
 from harness.files import model_of
 from harness.kernels import FAST, loaded, watched
+from harness.oracle import assert_agree
 from harness.sample import Sample, all_samples
 from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.array import Packed

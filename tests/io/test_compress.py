@@ -8,8 +8,7 @@ import numpy as np
 import openvino as ov
 import pytest
 from harness.nets import Net
-from harness.oracle import PLUGIN, core
-from harness.saving import assert_identical
+from harness.oracle import PLUGIN, assert_identical, core
 from models.collection import COLLECTION, saved
 from models.controlled import CASES
 from models.networks import NETWORKS

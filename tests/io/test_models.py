@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness.saving import assert_identical, seen_by_openvino
+from harness.oracle import assert_identical, seen_by_openvino
 from models.collection import COLLECTION, saved, zoo
 from models.controlled import CASES
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from harness.loops import body_of, looping
-from harness.nets import Net
+from harness.nets import Net, body_of, looping
 from harness.oracle import core, read
 
 import ir_runtime as ir

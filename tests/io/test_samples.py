@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from harness.files import Writer, add_sample
-from harness.ours import Ours
+from harness.oracle import Ours, assert_identical, seen_by_openvino
 from harness.sample import Sample, all_samples, text
-from harness.saving import assert_identical, seen_by_openvino
 
 import ir_runtime as ir
 

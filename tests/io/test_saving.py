@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from harness.dropin import assert_same, run
 from harness.nets import Net
-from harness.oracle import core, plugin
-from harness.saving import seen_by_openvino
+from harness.oracle import core, plugin, seen_by_openvino
 from models.collection import saved
 from models.networks import NETWORKS
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.loops import body_of
-from harness.nets import Net
+from harness.nets import Net, body_of
 from harness.oracle import core, read
 
 import ir_runtime as ir

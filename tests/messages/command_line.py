@@ -13,9 +13,8 @@ from unittest.mock import patch
 
 import numpy as np
 from click.testing import CliRunner
-from harness.nets import Net
+from harness.nets import Net, chain, chain_weights, passing
 from harness.refusals import Call
-from harness.tiny import chain, chain_weights, passing
 
 from ir_runtime.cli import main
 

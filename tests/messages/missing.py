@@ -6,7 +6,7 @@ import sys
 
 if __name__ == "__main__":
     sys.path[0] = __file__.rpartition("messages")[0]  # a table may be called as a module of Python
-    from harness.shown import missing
+    from messages.raised import missing
 
     part = sys.argv[1] if len(sys.argv) > 1 else ""
     found = [message for message in missing() if part in message.file]

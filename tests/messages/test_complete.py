@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from harness.shown import NO_MESSAGES, is_for_users, is_one, missing
-from harness.spoken import lost, messages
+
+from messages.raised import NO_MESSAGES, is_for_users, is_one, lost, messages, missing
 
 # An operation, type or setting may come first, as may XML; other words have a small letter there.
 _CAPITAL = re.compile(r"[A-Z][a-z]+\b(?![A-Z-])")
@@ -24,7 +24,7 @@ def test_every_message_is_shown() -> None:
 
 
 def test_every_error_and_finding_says_something() -> None:
-    """Where this fails, `harness.spoken` does not understand how a text is put together."""
+    """Where this fails, `messages.raised` does not understand how a text is put together."""
     assert list(map(str, lost())) == []
 
 

@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import openvino as ov
-from harness import tiny
+from harness import nets
 
 from models import compressed, controlled, networks, quantized, recurrent, stateful
 
@@ -69,16 +69,16 @@ def _openvino() -> dict[str, Write]:
 def _tiny() -> dict[str, Write]:
     """The models that are written by hand."""
     texts = {
-        "total": tiny.total(),
-        "passing_f32": tiny.passing("f32", "2,3"),
-        "passing_i64": tiny.passing("i64", "?", results=2),
-        "passing_scalar": tiny.passing("f16", ""),
+        "total": nets.total(),
+        "passing_f32": nets.passing("f32", "2,3"),
+        "passing_i64": nets.passing("i64", "?", results=2),
+        "passing_scalar": nets.passing("f16", ""),
     }
     found: dict[str, Write] = {
-        f"tiny_{name}": partial(tiny.write, text=text, name=f"tiny_{name}") for name, text in texts.items()
+        f"tiny_{name}": partial(nets.write, text=text, name=f"tiny_{name}") for name, text in texts.items()
     }
-    found["tiny_chain"] = partial(tiny.write_chain, name="tiny_chain")
-    found["tiny_chain_of_any_length"] = partial(tiny.write_chain, rows="?", name="tiny_chain_of_any_length")
+    found["tiny_chain"] = partial(nets.write_chain, name="tiny_chain")
+    found["tiny_chain_of_any_length"] = partial(nets.write_chain, rows="?", name="tiny_chain_of_any_length")
     return found
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 import pytest
-from harness.loops import body_of
-from harness.nets import Net
+from harness.nets import Net, body_of
 from harness.oracle import PLUGIN, core, plugin, read
 
 import ir_runtime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness.detections import assert_same_detections
+from harness.oracle import assert_same_detections
 
 from ir_runtime.ir.tensor import Array
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness.agreement import assert_agree
 from harness.nets import End, Net
-from harness.oracle import plugin, read
+from harness.oracle import assert_agree, plugin, read
 from harness.sample import numbers
 
 import ir_runtime as ir

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import openvino
 import pytest
-from harness.agreement import assert_agree
-from harness.detections import assert_same_detections
-from harness.oracle import PLUGIN, core
+from harness.oracle import PLUGIN, assert_agree, assert_same_detections, core
 
 import ir_runtime
 from ir_runtime import debug

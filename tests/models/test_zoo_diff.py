@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.renaming import anonymous
+from harness.nets import anonymous
 from lxml import etree
 
 import ir_runtime as ir

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from harness.loops import looping
+from harness.nets import looping
 
 import ir_runtime
 from ir_runtime.bench import profiling

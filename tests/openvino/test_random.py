@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.loops import body_of
-from harness.nets import Net
+from harness.nets import Net, body_of
 
 
 def uniform(global_seed: int, op_seed: int, layers: int = 1, **how: Any) -> Net:

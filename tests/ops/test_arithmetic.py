@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.files import Writer
-from harness.oracle import read
-from harness.ours import Ours
+from harness.oracle import Ours, read
 
 from ir_runtime.errors import ExecutionError, InferenceError, ValidationError
 from ir_runtime.ir.dimension import Dimension, Interval, Symbol

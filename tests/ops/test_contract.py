@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from harness.every_sample import choices, every_sample
-from harness.sample import named_samples
+from harness.sample import choices, every_sample, named_samples
 
 from ir_runtime.errors import InferenceError, ValidationError
 from ir_runtime.ir.shape import PartialShape

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from harness.files import model_of
 from harness.nets import Net
-from harness.oracle import answer, read
-from harness.ours import Ours
+from harness.oracle import Ours, answer, read
 from harness.sample import Sample
 from samples.type import CODES, CORNERS, FEW_BITS, FLOATS, LARGE
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.files import model_of
-from harness.ours import Ours
+from harness.oracle import Ours
 from harness.sample import case, ints, numbers, scalar, value
 
 from ir_runtime.errors import InferenceError

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from harness.agreement import assert_agree
-from harness.every_sample import every_sample
 from harness.files import model_of
-from harness.oracle import answer, plugin, read
-from harness.ours import Ours
-from harness.sample import Sample
+from harness.oracle import Ours, answer, assert_agree, plugin, read
+from harness.sample import Sample, every_sample
 
 from ir_runtime.backends import available
 from ir_runtime.ir.element import ElementType

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from zlib import crc32
 
 import pytest
-from harness.every_sample import every_sample
 from harness.files import model_of
 from harness.partial_shapes import LAXER, SAMPLES, STRICTER, Both, patterns
-from harness.sample import Sample
+from harness.sample import Sample, every_sample
 
 from ir_runtime.ir.shape import PartialShape
 

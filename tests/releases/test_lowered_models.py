@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.loops import body_of
-from harness.nets import Net
-from harness.tiny import write_chain
+from harness.nets import Net, body_of, write_chain
 from lxml import etree
 
 import ir_runtime as ir

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from harness.legacy import LegacyNet
-from harness.loops import body_of
-from harness.nets import Net
+from harness.nets import Net, body_of
 from harness.refusals import said_by
 
 import ir_runtime as ir

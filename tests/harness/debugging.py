@@ -1,29 +1,66 @@
-"""OpenVINO's own bf16: whether this processor has it, and how much of it is observed and reproduced."""
+"""Helpers for tests of debugging tools: faulty executions, errors of bf16, and long work that can be interrupted."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
 import pytest
+from models.networks import NETWORKS, save
 
 import ir_runtime as ir
+from ir_runtime import debug
 from ir_runtime import opset13 as op
 from ir_runtime.debug.case import Case
 from ir_runtime.debug.compare import _report
 from ir_runtime.debug.judging import LayerErrors, OutputErrors
 from ir_runtime.debug.openvino_side import OpenVINO, _Probing
-from ir_runtime.debug.reference import Reference
+from ir_runtime.debug.reference import Recorder, Reference, chained
 from ir_runtime.debug.results import Comparison
 from ir_runtime.debug.tensors import computed_layers, is_float, name_of
+from ir_runtime.ir.graph import Layer, Port
 from ir_runtime.ir.tensor import Array
 
-__all__ = ["Figures", "figures", "needs_bf16", "runs_bf16"]
+Fault = Callable[[Array], Array]
+"""Takes the result of a layer; returns another one."""
+
+FAULTS: dict[str, Fault] = {
+    "scaled": lambda y: y * y.dtype.type(1 + 1e-4),
+    "in f16": lambda y: y.astype(np.float16).astype(y.dtype),
+    "clamped": lambda y: np.minimum(y, y.dtype.type(0.8) * y.max()),
+    "shifted": lambda y: np.roll(y, 1, -1),
+    "biased": lambda y: y + y.dtype.type(1e-3) * np.abs(y).max(),
+}
+
+
+@dataclass
+class WrongLayer:
+    """The reference, but for one layer, whose result is another one; if asked for, only where another layer is there."""
+
+    name: str
+    fault: Fault
+    runs: int = 0
+    needs: str = ""
+
+    def observe(
+        self, model: ir.Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> debug.Observation:
+        """Run the model."""
+        self.runs += 1
+        recorder = Recorder(ports)
+        complete = not self.needs or self.needs in {la.name for la in computed_layers(reference.graph)}
+        results = Reference(model).run(feeds, chained(self._change if complete else None, recorder))
+        return debug.Observation("wrong", results, recorder.tensors)
+
+    def _change(self, layer: Layer, inputs: Any, outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        return (self.fault(outputs[0]), *outputs[1:]) if layer.name == self.name else outputs
 
 
 @cache
@@ -122,3 +159,32 @@ def _place(numbers: Array) -> Array:
     """The place of each number, rounded to bf16, in the order of all numbers of that type."""
     bits = numbers.astype(ml_dtypes.bfloat16).view(np.int16).astype(np.int32)
     return np.where(bits < 0, -(bits & 0x7FFF), bits)
+
+
+def network(name: str, folder: Path, **limits: int) -> tuple[ir.Model, list[Array]]:
+    """Return a network within limits, and its inputs."""
+    path = folder / f"{name}.xml"
+    model = ir.read_model(path if path.exists() else save(name, folder), limits=ir.Limits(**limits))  # type: ignore[arg-type]
+    return model, NETWORKS[name][1]()
+
+
+def interrupting(at: float) -> Callable[[float, str], None]:
+    """Return what interrupts work of which this part is done, from 0 to 1."""
+
+    def show(part: float, _: str) -> None:
+        if part >= at:
+            raise KeyboardInterrupt
+
+    return show
+
+
+def noting(seen: list[list[str]], at: float) -> Callable[[float, str], None]:
+    """Return what notes the layers that run as a new list, and interrupts there."""
+    seen.append([])
+
+    def show(part: float, layer: str) -> None:
+        seen[-1].append(layer)
+        if part >= at:
+            raise KeyboardInterrupt
+
+    return show
