@@ -1,8 +1,7 @@
-"""Kernels that stand in for the reference where they can do better.
+"""Backends: kernels that replace the reference implementation where they are faster.
 
-A backend is a module here with a `Backend` named ``backend``. ``reference`` is the one without
-kernels: every layer runs its operation's `evaluate`. The default is ``native`` if there is a library for the
-processor, otherwise ``numpy``.
+A backend is a subpackage with a `Backend` named ``backend``. ``reference`` has no kernels: every layer runs its operation's
+`evaluate`. The default is ``native`` if there is a library for the processor, otherwise ``numpy``.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ TYPES = (
     "Add", "AvgPool", "Clamp", "Concat", "Convert", "Convolution", "Gather", "GroupConvolution", "MatMul", "MaxPool",
     "Multiply", "MVN", "ReLU", "ReduceMean", "Reshape", "Sigmoid", "Slice", "SoftMax", "Split", "Transpose",
 )  # fmt: skip
-"""Operations that most models have."""
+"""Common operations, whose modules `prepare` imports."""
 
 
 def native_library() -> Library:
@@ -59,12 +58,12 @@ def native_library() -> Library:
         InputError: if no library is usable.
     """
     module = import_module(".native.machine_code", __package__)
-    found: Library = module.library()
-    return found
+    library: Library = module.library()
+    return library
 
 
 def default_backend() -> str:
-    """Return the default backend; the first time, warn if it is numpy, with the reason."""
+    """Return the name of the default backend; the first time, warn if it is ``numpy``, and say why."""
     if (message := _lack()) is None:
         return "native"
     _warn_once(message)
@@ -72,13 +71,13 @@ def default_backend() -> str:
 
 
 def silent_default() -> str:
-    """Return what `default_backend` returns, without a warning."""
+    """Return the name of the default backend, without a warning."""
     return "native" if _lack() is None else "numpy"
 
 
 @cache
 def _lack() -> str | None:
-    """Return why the native backend is unusable, or ``None``."""
+    """Return the warning that the native backend is unusable, with the reason, or ``None`` if it is usable."""
     try:
         native_library()
     except InputError as reason:
@@ -93,7 +92,7 @@ def _warn_once(message: str) -> None:
 
 _CHAINS = {"reference": (), "numpy": ("numpy",), "native": ("native", "numpy")}
 
-# Former names, of which messages say the present ones.
+# Former names, and the current ones that messages suggest.
 _FORMER = {"numba": "native"}
 
 
@@ -107,14 +106,14 @@ def available() -> tuple[str, ...]:
 
 
 def load(name: str | None = None) -> tuple[str, tuple[Backend, ...]]:
-    """Return a backend by name, followed by those it falls back on.
+    """Return the name of a backend, and the backend followed by its fallbacks.
 
     >>> name, backends = load("numpy")
     >>> name, [backend.name for backend in backends]
     ('numpy', ['numpy'])
 
     Args:
-        name: ``reference``, ``numpy`` or ``native``; by default what ``IR_RUNTIME_BACKEND`` says, else the
+        name: ``reference``, ``numpy`` or ``native``; by default the value of ``IR_RUNTIME_BACKEND``, else the
             `default_backend`.
 
     Raises:
@@ -125,7 +124,7 @@ def load(name: str | None = None) -> tuple[str, tuple[Backend, ...]]:
 
 
 def chosen(name: str | None = None) -> str:
-    """Return the name of the backend that `load` loads.
+    """Return the name of the backend that `load` would load.
 
     >>> chosen("numpy")
     'numpy'
@@ -146,7 +145,7 @@ def chosen(name: str | None = None) -> str:
 
 
 def prepare() -> None:
-    """Import what most models need, so that reading and compiling the first one need not.
+    """Import the kernels of common operations in advance, so that compiling the first model takes less time.
 
     >>> prepare()
 

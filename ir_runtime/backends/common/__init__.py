@@ -1,1 +1,1 @@
-"""Code that backends share: memory layouts, epilogues and activations, interpolation, NMS, rounding, BLAS."""
+"""Helpers that the NumPy and the native backend share: memory layouts, post-ops, quantization, and the control of BLAS threads."""

@@ -1,4 +1,4 @@
-"""Activation functions, and binary operations with a broadcast row, over long contiguous arrays."""
+"""Activation functions as few NumPy passes, and binary ufuncs with a broadcast row, over long contiguous arrays."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ from .layout import repeat_row
 __all__ = ["ACTIVATIONS", "UFUNCS", "Activation", "activation_of", "broadcast_binary", "clip"]
 
 Activation: TypeAlias = Callable[[Array, Array], None]
-"""A function of numbers and an output array of the same shape, possibly the same one; fastest for contiguous
-1-D.
+"""A function ``(x, out)`` that writes into ``out``, of the same shape and possibly the same array. Fastest for contiguous 1-D
+arrays.
 """
 
 
-# To add a Python number takes NumPy 0.3 µs longer than to add an array of one element.
+# Adding a Python float takes NumPy 0.3 µs longer than adding an array of one element.
 def _number(value: float) -> Array:
     return np.full((), value, np.float32)
 
 
 _ONE, _THREE, _SIXTH = map(_number, (1, 3, 1 / 6))
 
-# exp(-x) by AVX-512: NumPy takes half as long for powers of two, whose exponents are rounded once more.
+# exp(-x) with AVX-512: NumPy's exp2 takes half as long as exp; scaling its argument adds one rounding.
 _EXP, _EXP_SCALE = (np.exp2, _number(-1 / math.log(2))) if AVX512 else (np.exp, _number(-1))
 
-# For so few numbers, a pass takes no longer than the call.
+# Up to this many elements, the call costs more than the pass.
 SMALL = 1 << 10
 
-# Numbers at a time where there are several passes. Fewer would stay in the L2 cache; but two threads
-# that take 32 K numbers at a time wait for each other (GIL) as long as they compute.
+# Elements per chunk of a function of several passes. Smaller chunks would stay in the L2 cache, but two threads
+# with chunks of 32 K elements wait for each other (GIL) as long as they compute.
 CHUNK = 1 << 18
 
-# Gelu is x / 2 * (1 + tanh(x * p(x * x))), or x / (1 + exp(-2 * x * p(x * x))). Coefficients of p, lowest power first, that approximate erf(x / sqrt(2)):
-# fitted to artanh(erf(z)) / z on [0, 3.95] for the least error, 6e-8, less than f32 rounds. NumPy has a
-# fast exp, but no erf; this takes a third fewer passes than any approximation of erf by exponentials.
+# Gelu is x / 2 * (1 + tanh(x * p(x * x))), or x / (1 + exp(-2 * x * p(x * x))). Coefficients of p, lowest power first, that
+# approximate erf(x / sqrt(2)): a minimax fit of artanh(erf(z)) / z on [0, 3.95] with error 6e-8, below the rounding of f32.
+# NumPy has a fast exp, but no erf; this takes a third fewer passes than any approximation of erf by exponentials.
 ERF_COEFFICIENTS = tuple(
     c / 2 ** (k + 0.5)
     for k, c in enumerate(
@@ -74,7 +74,7 @@ TANH_COEFFICIENTS = (math.sqrt(2 / math.pi), math.sqrt(2 / math.pi) * 0.044715)
 
 
 def activation_of(op: Operation, inputs: Sequence[Value]) -> Activation | None:
-    """Return the elementwise f32 function of an operation, or ``None``."""
+    """Return the elementwise f32 function of an activation, or ``None`` if it has none here."""
     if (ufunc := UFUNCS.get(type(op))) is not None:
         return lambda x, out: ufunc(x, out=out)
     if type(op) not in _FACTORIES or len(inputs) > 2:
@@ -87,7 +87,7 @@ def _relu(op: Operation, inputs: Sequence[Value]) -> Activation:
 
 
 def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
-    """Support one positive slope; min and max are wrong for others."""
+    """Return PReLU for a single positive slope, as ``max(x, slope * x)``, or ``min`` if the slope exceeds 1."""
     slopes = inputs[1].known()
     if slopes is None or slopes.size != 1 or not 0 < slopes.item() < math.inf:
         return None
@@ -107,7 +107,7 @@ def _clamp(op: Operation, inputs: Sequence[Value]) -> Activation:
 
 
 def clip(lower: float, upper: float) -> Activation:
-    """Clip at both bounds in one pass, in a third of the time of a maximum with a scalar."""
+    """Return a function that clips to ``[lower, upper]`` in one pass, three times as fast as `numpy.maximum` with a scalar."""
     low, high = _number(lower), _number(upper)
 
     def activation(x: Array, out: Array) -> None:
@@ -117,7 +117,7 @@ def clip(lower: float, upper: float) -> Activation:
 
 
 def broadcast_binary(ufunc: Callable[..., object], row: Array) -> Activation:
-    """Return a binary ufunc, or equivalent, of contiguous rows and a broadcast ``row``."""
+    """Return a function that applies ``ufunc(x, row)`` to contiguous rows, as an `Activation`."""
     repeated = repeat_row(row)
     number = row.reshape(()) if row.size == 1 else None
 
@@ -137,7 +137,7 @@ def broadcast_binary(ufunc: Callable[..., object], row: Array) -> Activation:
 
 
 def _chunked(compute: Callable[[Array, Array, Array], None]) -> Activation:
-    """Apply ``compute``, a function of numbers, scratch memory and output, in chunks."""
+    """Return an activation that calls ``compute(x, scratch, out)`` on chunks of at most `CHUNK` elements."""
 
     def activation(x: Array, out: Array) -> None:
         if x.size <= CHUNK:
@@ -237,7 +237,7 @@ _FACTORIES: dict[type[Operation], Callable[[Operation, Sequence[Value]], Activat
     Gelu2: _gelu,
 }
 
-# Operations that are one ufunc, which takes arrays of any strides.
+# Operations that are a single ufunc, which supports any strides.
 UFUNCS: dict[type[Operation], np.ufunc] = {
     cls: cls.ufunc for cls in (Abs, Ceiling, Floor, Log, Negative, Sign, Sqrt)
 }

@@ -1,4 +1,4 @@
-"""The OpenBLAS of NumPy: its number of threads, and its micro-kernels."""
+"""Control the number of threads of NumPy's OpenBLAS, and detect whether it uses AVX-512."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from ..._util.scoped import Scope
 
 __all__ = ["AVX512", "Blas"]
 
-# More threads than this wait for the interpreter (GIL) more than they compute.
+# Beyond this many threads, waiting for the GIL outweighs the gain.
 MAX_THREADS = 8
 # The cores for which OpenBLAS has AVX-512 micro-kernels.
 AVX512_CORES = {"SkylakeX", "Cooperlake", "SapphireRapids"}
 
 
 class Blas:
-    """The number of threads of NumPy's OpenBLAS; no effect with another BLAS."""
+    """Controls the number of threads of NumPy's OpenBLAS; has no effect with another BLAS."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._before = 0
         self._runs: dict[object, int] = {}
-        """The runs that limit it to one thread now, and the id of the thread of each."""
+        """The runs that currently limit BLAS to one thread, with the id of the Python thread of each."""
         self._get, self._set = _function("get_num_threads"), _function("set_num_threads")
         self.single = Scope(self._limit, self._release)
-        """Limits BLAS to one thread; the last of several concurrent runs restores the number before the first."""
+        """Limits BLAS to one thread; the last of several concurrent runs restores the previous number."""
         register(self)
 
     @property
     def limited(self) -> bool:
-        """Whether runs currently limit it to one thread."""
+        """Whether a run currently limits BLAS to one thread."""
         return bool(self._runs)
 
     @property
     def threads(self) -> int:
-        """The number of threads it may use now, at most `MAX_THREADS`, and no more than can compute at once; 1 while it is limited."""
+        """The number of threads of the next BLAS call, at most `MAX_THREADS` and the number of usable cores; 1 while limited."""
         return min(self._get(), MAX_THREADS, parallelism()) if self._get is not None and not self._runs else 1
 
     def _limit(self, run: object) -> None:
-        """Begin `single`, atomically with respect to interrupts."""
+        """Enter `single`."""
         if self._set is None or self._get is None:
             return
         me = get_ident()
@@ -69,7 +69,7 @@ class Blas:
 
     @contextlib.contextmanager
     def several(self, count: int) -> Iterator[None]:
-        """Allow ``count`` threads if only one run is active."""
+        """Let BLAS use ``count`` threads in the block if exactly one run limits it."""
         allowed = False
         try:
             with self._lock:
@@ -80,11 +80,11 @@ class Blas:
         finally:
             if allowed:
                 with self._lock:
-                    if self._runs:  # an interrupt may have ended the run first
+                    if self._runs:  # an interrupt may have ended the run already
                         self._set(1)
 
     def after_fork(self) -> None:
-        """Forget threads that do not exist in a forked process."""
+        """Drop the runs of threads that a forked process does not have."""
         self._lock, me = threading.Lock(), get_ident()
         limited = self.limited
         self._runs = {run: thread for run, thread in self._runs.items() if thread == me}
@@ -93,7 +93,7 @@ class Blas:
 
 
 def core_name() -> str:
-    """Return the processor targeted by OpenBLAS's kernels, such as ``SkylakeX``; empty if unknown."""
+    """Return the processor that OpenBLAS's kernels target, such as ``SkylakeX``, or an empty string if unknown."""
     name = _function("get_corename")
     if name is None:
         return ""
@@ -103,7 +103,7 @@ def core_name() -> str:
 
 @cache
 def _function(name: str) -> Any:
-    """Return a function of the OpenBLAS that NumPy came with, or ``None``."""
+    """Return a function of the OpenBLAS in NumPy's wheel, or ``None``."""
     place = Path(np.__file__).parent
     for folder in (place.parent / "numpy.libs", place / ".dylibs"):
         for file in folder.glob("*openblas*"):

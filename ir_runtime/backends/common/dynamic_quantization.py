@@ -1,12 +1,9 @@
-"""Dynamic quantization: activations are rounded to 8 bits in each run, to be multiplied with integer weights.
+"""Dynamic quantization: activations are quantized to i8 in each run, to be multiplied by integer weights.
 
-Groups of consecutive activations share a scale, the largest magnitude divided by 127, so sums of their
-products are exact integers. OpenVINO multiplies compressed weights this way unless
-``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0. A group with NaN or infinity has the scale NaN, as do the results of
-its row. A group of magnitudes below `MIN_PEAK` is 0: 127 divided by such a magnitude can overflow f32.
-
-A group with a NaN or an infinity has the scale NaN, and so has each result of its row. One whose magnitudes are below
-`MIN_PEAK` is 0: 127 divided by such a magnitude can be too large for f32.
+Groups of consecutive activations share a scale, their largest magnitude divided by 127, so that sums of products within a
+group are exact integers. OpenVINO multiplies compressed weights this way unless ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
+A group with NaN or infinity has the scale NaN, which makes the results of its row NaN. A group whose magnitudes are all
+below `MIN_PEAK` is quantized to 0: 127 divided by such a magnitude may overflow f32.
 """
 
 from __future__ import annotations
@@ -32,26 +29,26 @@ __all__ = [
 ]
 
 GROUP_SIZES = (32, 64, 128)
-"""The possible numbers of activations that share a scale."""
+"""The supported group sizes: how many activations share a scale."""
 MIN_PEAK = 2.0**-120
-"""The smallest magnitude that is quantized."""
+"""Groups whose largest magnitude is below this are quantized to 0."""
 
-# What makes the quantized values of a type unsigned.
+# The offset that makes the quantized values of a type unsigned.
 _OFFSETS = {E.u4: 0, E.i4: 8, E.u8: 0, E.i8: 128}
 _MAX_ZERO_POINT = 255
 
 
 @dataclass(frozen=True)
 class ActivationGroups:
-    """The grouping of activations within groups of weights; the last one may be shorter.
+    """How activations are grouped: each group of weights is split into parts of ``size``, the last one possibly shorter.
 
     >>> ActivationGroups(groups=2, length=80, size=32).parts
     3
 
     Args:
-        groups: groups of the weights along a column.
-        length: rows of each.
-        size: activations that share a scale.
+        groups: the number of groups of weights along the depth.
+        length: the depth of a group.
+        size: how many activations share a scale.
     """
 
     groups: int
@@ -60,20 +57,20 @@ class ActivationGroups:
 
     @property
     def parts(self) -> int:
-        """Groups of activations within a group of the weights."""
+        """The number of activation groups in each group of weights."""
         return -(-self.length // self.size)
 
 
 @dataclass(frozen=True)
 class IntegerMatrix:
-    """A matrix ``(codes - zero) * scale`` of integers, whose quantized values are unsigned.
+    """A quantized matrix ``(code + offset - zero) * scale``, where ``code + offset`` is unsigned.
 
     Args:
-        weights: the quantized values.
-        offset: is to be added to them, so that they are unsigned.
-        groups: of the activations.
-        scale: f32, ``[outputs, groups of the weights]``.
-        zero: the zero points of the unsigned values, likewise; all between 0 and 255.
+        weights: the quantized values ("codes").
+        offset: added to the codes to make them unsigned.
+        groups: the groups of activations.
+        scale: ``[outputs, groups]``, f32.
+        zero: the zero points of the unsigned values, ``[outputs, groups]``, u8.
     """
 
     weights: QuantizedWeights
@@ -84,25 +81,25 @@ class IntegerMatrix:
 
 
 def asked_integers(weights: QuantizedWeights, rows: bool) -> IntegerMatrix | None:
-    """Return weights as integers if the current compilation quantizes activations, else ``None``.
+    """Return weights for integer products if the current compilation quantizes activations, else ``None``.
 
     Args:
         weights: the matrix.
-        rows: whether its outputs are its rows.
+        rows: whether each row of the matrix, rather than each column, gives an output.
     """
     size = precision.current().dynamic_group
     return integer_matrix(weights, rows, size) if size else None
 
 
 def integer_matrix(weights: QuantizedWeights, rows: bool, size: int) -> IntegerMatrix | None:
-    """Return weights as integers if their activations can be quantized, else ``None``.
+    """Return weights for products with quantized activations, or ``None`` if they do not qualify.
 
-    Their types are u4, i4, u8 or i8, scales finite, and zero points integers.
+    Weights must be u4, i4, u8 or i8, with finite scales and integral zero points.
 
     Args:
         weights: the matrix.
-        rows: whether its outputs are its rows.
-        size: the most activations per scale; a group of the weights may have fewer.
+        rows: whether each row of the matrix, rather than each column, gives an output.
+        size: the largest number of activations that share a scale; limited to the size of the weights' groups.
     """
     offset, groups = _OFFSETS.get(weights.element), weights.groups(rows)
     if offset is None or groups is None:
@@ -119,10 +116,10 @@ def integer_matrix(weights: QuantizedWeights, rows: bool, size: int) -> IntegerM
 
 
 def quantize_activations(x: Array, groups: ActivationGroups) -> tuple[Array, Array]:
-    """Return rows ``[rows, groups, parts, size]`` as i8, padded with zeros, and the scale of each part.
+    """Quantize ``x[rows, depth]`` to i8 ``[rows, groups, parts, size]``, zero-padded; return it and the scale of each part.
 
-    >>> numbers, scale = quantize_activations(np.float32([[1, -2, 0.5]]), ActivationGroups(1, 3, 2))
-    >>> numbers.tolist(), scale.tolist() == [[[np.float32(2) / 127, np.float32(0.5) / 127]]]
+    >>> codes, scale = quantize_activations(np.float32([[1, -2, 0.5]]), ActivationGroups(1, 3, 2))
+    >>> codes.tolist(), scale.tolist() == [[[np.float32(2) / 127, np.float32(0.5) / 127]]]
     ([[[[64, -127], [127, 0]]]], True)
     """
     padded = np.zeros((len(x), groups.groups, groups.parts * groups.size), np.float32)
@@ -132,16 +129,16 @@ def quantize_activations(x: Array, groups: ActivationGroups) -> tuple[Array, Arr
     usable = (peak >= MIN_PEAK) & (peak < np.inf)
     peak = np.where(usable, peak, np.where(peak < np.inf, 0, np.nan).astype(np.float32))
     inverse = np.divide(np.float32(127), peak, out=np.zeros_like(peak), where=usable)
-    numbers = np.rint(np.where(usable, wide, 0) * inverse).astype(np.int8)
-    return numbers, (peak / np.float32(127))[..., 0]
+    codes = np.rint(np.where(usable, wide, 0) * inverse).astype(np.int8)
+    return codes, (peak / np.float32(127))[..., 0]
 
 
 def round_activations(x: Array, groups: ActivationGroups) -> Array:
-    """Quantize and dequantize f32 activations.
+    """Round f32 activations to their quantized values: quantize, then dequantize.
 
     >>> round_activations(np.float32([[1, -2]]), ActivationGroups(1, 2, 2)) * 127 / 2
     array([[  64., -127.]], dtype=float32)
     """
-    numbers, scale = quantize_activations(x.reshape(-1, groups.groups * groups.length), groups)
-    found = (numbers * scale[..., None]).reshape(len(numbers), groups.groups, -1)
-    return found[:, :, : groups.length].reshape(x.shape)
+    codes, scale = quantize_activations(x.reshape(-1, groups.groups * groups.length), groups)
+    padded = (codes * scale[..., None]).reshape(len(codes), groups.groups, -1)
+    return padded[:, :, : groups.length].reshape(x.shape)

@@ -1,4 +1,4 @@
-"""Einsum of two inputs as a product of matrices: batch, row, column and summed axes."""
+"""Einsum of two inputs as a batched matrix product: classify labels as batch, row, column and summed axes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from .layout import is_f32
 __all__ = ["EinsumProduct", "einsum_product", "constant_einsum"]
 
 Reshaped: TypeAlias = Callable[[Array, tuple[int, ...]], Array]
-"""A function that returns an array in another shape."""
+"""A function ``(array, shape)`` that reshapes an array."""
 
 _Labels: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class EinsumProduct:
-    """An Einsum as the product of batches of matrices.
+    """An Einsum of two inputs, as a batched matrix product.
 
     Args:
         swapped: whether the second input is the left matrix.
-        left: the axes of the left input, in the order of batches, rows, and those that are summed over.
-        right: those of the right one, in the order of batches, those that are summed over, and columns.
+        left: the permutation of the left input's axes: batch, row, then summed axes.
+        right: the permutation of the right input's axes: batch, summed, then column axes.
         batches: the number of batch axes.
         depths: the number of summed axes.
-        output: the order of batches, rows and columns in the result.
+        output: the permutation from batch, row and column axes to the axes of the result.
     """
 
     swapped: bool
@@ -57,20 +57,20 @@ class EinsumProduct:
 
     @property
     def is_plain(self) -> bool:
-        """Whether rows, columns and summed axes are one axis each."""
+        """Whether there is exactly one row, one column and one summed axis."""
         return self.rows == self.columns == self.depths == 1
 
     def ordered(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Return the left and the right input with their axes in order, as views."""
+        """Return views of the left and the right matrix, with axes permuted by `left` and `right`."""
         left, right = (b, a) if self.swapped else (a, b)
         return left.transpose(self.left), right.transpose(self.right)
 
     def fits(self, left: Array, right: Array) -> bool:
-        """Return whether the summed axes have the same lengths in both ordered inputs."""
+        """Return whether the summed axes of both permuted inputs have the same lengths."""
         return left.shape[-self.depths :] == right.shape[self.batches : self.batches + self.depths]
 
     def matrices(self, left: Array, right: Array, reshaped: Reshaped = np.reshape) -> tuple[Array, Array]:
-        """Return ordered inputs as batches of matrices, as views where memory allows and ``reshaped`` returns such."""
+        """Reshape permuted inputs to ``[batch..., rows, depth]`` and ``[batch..., depth, columns]``, by ``reshaped``."""
         if self.is_plain:
             return left, right
         depth = math.prod(left.shape[-self.depths :])
@@ -80,7 +80,7 @@ class EinsumProduct:
         return reshaped(left, (*batch, rows, depth)), reshaped(right, (*other, depth, columns))
 
     def result(self, product: Array, left: Array, right: Array) -> Array:
-        """Return the product of the matrices of ordered inputs with its axes apart, and in the order of the output."""
+        """Return the result of the Einsum as a view of ``product``, the product of `matrices`."""
         if not self.is_plain:
             rows = left.shape[self.batches : -self.depths]
             columns = right.shape[self.batches + self.depths :]
@@ -88,7 +88,7 @@ class EinsumProduct:
         return product.transpose(self.output)
 
     def exchanged(self) -> EinsumProduct:
-        """Return the transposed product, with operands exchanged."""
+        """Return the same Einsum as the transposed product, with left and right exchanged."""
         n, rows, columns, depths = self.batches, self.rows, self.columns, self.depths
         place = [*range(n), *range(n + columns, n + columns + rows), *range(n, n + columns)]
         return replace(
@@ -101,14 +101,14 @@ class EinsumProduct:
 
 @cache
 def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | None:
-    """Return how an equation multiplies two inputs of these ranks as matrices, ``None`` if it does not.
+    """Express an Einsum equation as a batched matrix product, or return ``None`` if it is none.
 
-    It does not where an input repeats a label, where a label of one input alone is summed over, where none is summed over,
-    and where all labels are in both inputs.
+    Not supported: a label repeated within an input, a sum over a label of one input only, no summed label, and no label
+    that only one input has.
 
     Args:
-        equation: a valid one.
-        ranks: those of the inputs.
+        equation: a valid equation.
+        ranks: the ranks of the inputs.
     """
     found = parse(equation)
     if len(ranks) != 2 or len(found.operands) != 2:
@@ -131,7 +131,7 @@ def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | Non
 
 
 def _product(left: _Labels, right: _Labels, output: _Labels, swapped: bool) -> EinsumProduct:
-    """Return the product of two inputs with these labels; the left input supplies the first row axis."""
+    """Classify the labels of two inputs; the left input supplies the first row axis."""
     batch = [label for label in output if label in left and label in right]
     rows = [label for label in output if label in left and label not in right]
     columns = [label for label in output if label in right and label not in left]
@@ -148,12 +148,12 @@ def _product(left: _Labels, right: _Labels, output: _Labels, swapped: bool) -> E
 
 
 def _places(labels: Sequence[str], order: Sequence[str]) -> tuple[int, ...]:
-    """Return where labels are, in an order."""
+    """Return the index in ``labels`` of each label of ``order``."""
     return tuple(map(labels.index, order))
 
 
 def _named(labels: _Labels, hidden: int, widest: int) -> _Labels:
-    """Return labels with one for each axis that an ellipsis covers, counted from the last."""
+    """Replace an ellipsis by one label for each axis that it covers, numbered from the last axis."""
     covered = tuple(f"{ELLIPSIS}{index}" for index in range(widest - hidden, widest))
     return tuple(name for label in labels for name in (covered if label == ELLIPSIS else (label,)))
 
@@ -161,13 +161,15 @@ def _named(labels: _Labels, hidden: int, widest: int) -> _Labels:
 def constant_einsum(
     backend: Backend, op: Einsum, operands: Sequence[Value], reshaped: Reshaped = np.reshape
 ) -> KernelTemplate | None:
-    """Return a kernel for f32 of static shape by one constant matrix, ``None`` if the equation or the backend has none.
+    """Return a kernel for an f32 Einsum of static shapes with one constant input, computed as a MatMul.
+
+    Returns ``None`` if the equation is no matrix product, or the backend has no kernel for the MatMul.
 
     Args:
-        backend: has the kernel for the product.
+        backend: the backend that offers the MatMul kernel.
         op: the operation.
         operands: its inputs.
-        reshaped: returns an array in another shape.
+        reshaped: reshapes an array, as `numpy.reshape`.
     """
     if len(operands) != 2 or not is_f32(*operands) or not all(v.shape.is_static for v in operands):
         return None
@@ -183,7 +185,7 @@ def constant_einsum(
 def _kernel(
     backend: Backend, found: EinsumProduct, data: Value, weights: Value, place: int, reshaped: Reshaped
 ) -> KernelTemplate | None:
-    """Return a kernel of rows of ``data``, the input at ``place``, by the matrix of the other one."""
+    """Return a kernel that multiplies ``data``, the input at ``place``, by the constant ``weights`` on the right."""
     known = weights.known()
     lengths = [data.shape.static[axis] for axis in found.left]
     if known is None or not known.size or not all(lengths):
@@ -205,7 +207,7 @@ def _kernel(
 
 
 class _Rearranged(KernelTemplate):
-    """A product whose data are put in order before it, and its result after it."""
+    """A MatMul kernel, with the axes of its data permuted before it and those of its result after it."""
 
     def __init__(
         self, inner: KernelTemplate, found: EinsumProduct, shape: tuple[int, ...], result: Sequence[int], place: int,
@@ -215,7 +217,7 @@ class _Rearranged(KernelTemplate):
         self._shape, self._result, self._reshaped = shape, result, reshaped
 
     def prepare(self) -> Kernel:
-        """Return the kernel, with packed weights."""
+        """Pack the weights, and return the kernel."""
         ready = self._inner.prepare()
         product = ready.whole
         axes, shape, result = self._found.left, self._shape, self._result

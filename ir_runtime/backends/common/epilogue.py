@@ -1,4 +1,4 @@
-"""Epilogues: post-ops (bias, residual, activation) applied in place to freshly computed rows."""
+"""Epilogues: post-ops (bias, residual, activation) applied in place to rows of a result while they are in the cache."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 RowEpilogue: TypeAlias = Callable[[Array, int], None]
-"""A function that changes contiguous rows of a result in place, given the index of the first."""
+"""A function ``(rows, first)`` that updates contiguous rows of a result in place; ``first`` is the index of the first row."""
 
 
 BINARY_UFUNCS: dict[type[Operation], np.ufunc] = {
@@ -46,9 +46,9 @@ MINMAX_UFUNCS: dict[type[Operation], np.ufunc] = {Maximum: np.maximum, Minimum: 
 
 @dataclass(frozen=True)
 class RowPostOp:
-    """An elementwise layer applied to rows in place; ``full_tensor`` if its operand has their shape.
+    """An elementwise layer, applied in place to contiguous rows of a result.
 
-    ``run`` takes contiguous rows of the result, and the same rows of the other input.
+    ``run`` takes the rows, and the same rows of the operand if that has the shape of the result (``full_tensor``).
     """
 
     inputs: int
@@ -58,10 +58,10 @@ class RowPostOp:
 
 @dataclass(frozen=True)
 class RowKernel(KernelTemplate):
-    """A kernel that computes a matrix block by block of rows, and applies the epilogue while a block is in the cache.
+    """A kernel that computes its result in blocks of rows, and applies an epilogue to each block while it is in the cache.
 
-    ``compute`` takes ``arity`` inputs and a `RowEpilogue`. The columns are ``axis`` of the result. ``accepts`` also
-    holds with the layers that it fuses: their other inputs have shapes known to fit.
+    ``compute`` takes ``arity`` inputs and a `RowEpilogue`. ``axis`` is the axis of the result that rows run along. Fusing a
+    layer does not change ``accepts``: the shapes of its other inputs are known to fit.
     """
 
     compute: Callable[..., Array]
@@ -71,7 +71,7 @@ class RowKernel(KernelTemplate):
     accepts: Accepts | None = None
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> RowKernel | None:
-        """Return a kernel that also applies ``op`` to each row, or ``None``."""
+        """Return a kernel that also applies ``op`` to the result, or ``None`` if it cannot."""
         post_op = row_post_op(match_post_op(op, inputs, place), self.axis)
         return None if post_op is None else replace(self, post_ops=(*self.post_ops, post_op))
 
@@ -86,7 +86,7 @@ class RowKernel(KernelTemplate):
 
 
 def epilogue_factory(post_ops: Sequence[RowPostOp], axis: int) -> Callable[[Sequence[Array]], RowEpilogue]:
-    """Return a function from the other inputs of post-ops to the epilogue of rows, whose columns are ``axis``."""
+    """Return a function that binds the other inputs of post-ops to a `RowEpilogue` for rows along ``axis`` of the result."""
     if not any(post_op.full_tensor for post_op in post_ops):
         always = _row_epilogue([(post_op.run, None) for post_op in post_ops])
         return lambda extras: always
@@ -110,7 +110,7 @@ def _row_epilogue(pairs: Sequence[tuple[Callable[[Array, Array], object], Array 
 
 
 def row_post_op(post_op: PostOp | None, axis: int) -> RowPostOp | None:
-    """Lower a post-op to rows whose columns are ``axis`` of the result; ``None`` if that is impossible."""
+    """Lower a post-op to rows along ``axis`` of the result, or return ``None`` if that is impossible."""
     if post_op is None:
         return None
     operand = post_op.operand
@@ -150,7 +150,7 @@ def _quantize_rows(rows: Array) -> RowPostOp | None:
 
 
 def in_place(activation: Activation) -> Callable[[Array, Array], None]:
-    """Return an activation of contiguous rows as `RowPostOp.run`."""
+    """Return a function for `RowPostOp.run` that applies an activation in place, and ignores its operand."""
 
     def run(block: Array, _: Array) -> None:
         line = block.reshape(-1)
@@ -160,9 +160,15 @@ def in_place(activation: Activation) -> Callable[[Array, Array], None]:
 
 
 def binary_ufunc(op: Operation, place: int, other: Value) -> np.ufunc | None:
-    """Return the ufunc of the data and ``other`` for a binary operation, if the data, at ``place``, may come first.
+    """Return the ufunc that computes a binary operation as ``ufunc(data, other)``, or ``None``.
 
-    NumPy's maximum is NaN where either operand is; OpenVINO's only where the first is.
+    NumPy's maximum and minimum are NaN where either operand is, OpenVINO's only where the first is. So these need the data
+    first, and a constant without NaN.
+
+    Args:
+        op: the operation.
+        place: the index of the data among the inputs.
+        other: the other input.
     """
     if not isinstance(op, Binary) or op.auto_broadcast != "numpy":
         return None

@@ -1,7 +1,7 @@
-"""Cache the memory of freed arrays for the next run, as the system unmaps and clears returned pages.
+"""Cache the memory of large freed arrays for the next run.
 
-The allocator caches memory of small arrays. Large blocks are cached here, never more than were in use at
-once.
+Memory that is returned to the system is unmapped, and cleared when it is mapped again. The allocator caches small arrays
+itself; large blocks are cached here, never more bytes than were in use at once.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ __all__ = [
 ]
 
 MAX_KEPT = 31 << 20
-"""The most bytes of a block that glibc's allocator can be made to keep."""
+"""The largest block, in bytes, that glibc's allocator can be made to keep."""
 
-# Arrays of so few elements are not large, whatever their type.
+# An array of at most this many elements is not large, whatever its type.
 _FEW = MAX_KEPT // 16
 
 
 def keep_freed_memory() -> None:
-    """Let the allocator keep freed memory for the next result instead of returning it to the system.
+    """Make glibc's allocator keep freed blocks of up to `MAX_KEPT` bytes instead of returning them to the system.
 
-    After one large block was freed, glibc raises its mmap threshold to that size (`M_MMAP_THRESHOLD` is dynamic, see
-    mallopt(3)) and keeps up to twice as much. Otherwise pages are mapped and cleared again in every run: a fifth of
-    MobileNet's time. The block is never touched, so it costs nothing; other allocators are not affected.
+    Freeing a large block raises glibc's mmap threshold to its size (`M_MMAP_THRESHOLD` is dynamic, see mallopt(3)), and its
+    trim threshold to twice that. Otherwise pages are mapped and cleared in every run, a fifth of MobileNet's time. The block
+    is never touched, so it costs nothing; other allocators are not affected.
     """
     np.empty(MAX_KEPT, np.uint8)
 
 
 def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
-    """Return an uninitialised array like `numpy.empty`, reusing a freed block for large ones."""
+    """Return an uninitialised array like `numpy.empty`; a large one reuses a cached block if there is one."""
     count = shape if isinstance(shape, int) else math.prod(shape)
     if count <= _FEW or (size := count * np.dtype(dtype).itemsize) <= MAX_KEPT:
         return np.empty(shape, dtype)
@@ -56,27 +56,27 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
 
 
 def allocator(layouts: Iterable[tuple[int | Sequence[int], DTypeLike]]) -> Callable[..., Array]:
-    """Return the allocator for arrays of these shapes and types: `empty` if one is large, else `numpy.empty`."""
+    """Return the allocator for arrays of the given shapes and dtypes: `empty` if any is large, else `numpy.empty`."""
     sizes = (np.prod(shape, dtype=int) * np.dtype(dtype).itemsize for shape, dtype in layouts)
     return empty if any(size > MAX_KEPT for size in sizes) else np.empty
 
 
 def is_kept(base: object) -> bool:
-    """Return whether the base of an array is a cached block."""
+    """Return whether ``base``, the base of an array, is the buffer of a cached block."""
     memory = _memory()
     return memory is not None and isinstance(base, memoryview) and memory.has(base.obj)
 
 
 def kept_memory() -> KeptMemory:
-    """Return the block cache, which lives as long as this object is referenced, as by compiled models."""
-    if (found := _memory()) is None:
-        found = KeptMemory()
-        _shared[:] = [weakref.ref(found)]
-    return found
+    """Return the block cache of the process, created if there is none; it lives as long as a caller references it."""
+    if (memory := _memory()) is None:
+        memory = KeptMemory()
+        _shared[:] = [weakref.ref(memory)]
+    return memory
 
 
 def release_memory() -> None:
-    """Return the memory of freed arrays to the system."""
+    """Return cached memory to the system."""
     if (memory := _memory()) is not None:
         memory.release()
 
@@ -86,50 +86,50 @@ def _memory() -> KeptMemory | None:
 
 
 class _Block:
-    """A block of memory, and the buffer by which an array uses it."""
+    """A block of memory, and the buffer of the array that currently uses it."""
 
     def __init__(self, size: int) -> None:
         self.array = np.empty(size, np.uint8)
         self.user: Callable[[], object] = _nothing
-        """Returns the buffer as long as an array uses it, else ``None``."""
+        """Returns the buffer while an array uses it, afterwards ``None``."""
 
     @property
     def nbytes(self) -> int:
-        """The size of the block."""
+        """The size of the block in bytes."""
         return self.array.nbytes
 
     def lend(self, size: int, dtype: DTypeLike) -> Array:
-        """Return an array in the block. Its views, and theirs, keep its buffer alive: a memoryview that NumPy makes."""
+        """Return a 1-D array of ``size`` bytes in the block; its views keep the same buffer, a memoryview, alive."""
         array = np.frombuffer(self.array.data[:size], dtype)
         self.user = weakref.ref(array.base)
         return array
 
 
 def _nothing() -> None:
-    """A block that no array uses."""
+    """Return ``None``: no array uses the block."""
 
 
 class KeptMemory:
-    """Blocks of memory that arrays use: one is free when the buffer of its array is gone."""
+    """A cache of memory blocks; a block is free once the buffer of its array is garbage-collected."""
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
         self._most = 0
-        """The most bytes that were in use at once."""
+        """The peak number of bytes in use."""
 
     def lend(self, size: int, dtype: DTypeLike = np.uint8) -> Array:
-        """Return an array of that many bytes in an unused block, the smallest that fits, or in a new one."""
+        """Return a 1-D array of ``size`` bytes in the smallest unused block that fits, or in a new block."""
         with _lock[0]:
             fitting = [block for block in self._unused() if block.nbytes >= size]
             block = min(fitting, key=_size) if fitting else self._new(size)
             return block.lend(size, dtype)
 
     def has(self, owner: object) -> bool:
-        """Return whether an object is the memory of a block."""
+        """Return whether ``owner`` is the array of a block of this cache."""
         return any(owner is block.array for block in self._blocks)
 
     def release(self) -> None:
-        """Drop all blocks; arrays in use keep theirs alive."""
+        """Drop all blocks; arrays keep the blocks that they use alive."""
         with _lock[0]:
             self._blocks, self._most = [], 0
 
@@ -138,7 +138,7 @@ class KeptMemory:
         return [block for block in self._blocks if block.user() is None]
 
     def _new(self, size: int) -> _Block:
-        """Add a block, and drop unused ones: there is never more memory than was in use at once."""
+        """Add a block, and drop unused ones, so that the total never exceeds the peak use."""
         unused = sorted(self._unused(), key=_size)
         total = size + sum(map(_size, self._blocks))
         self._most = max(self._most, total - sum(map(_size, unused)))
@@ -160,5 +160,5 @@ _shared: list[weakref.ref[KeptMemory]] = []
 
 @in_child
 def _renew_lock() -> None:
-    """Renew the lock, which another thread may have held."""
+    """Replace the lock after a fork: a thread of the parent may have held it."""
     _lock[0] = threading.Lock()

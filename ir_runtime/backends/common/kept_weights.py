@@ -1,9 +1,9 @@
-"""A limit on the memory of weights that are dequantized or widened to f32 at compile time.
+"""A memory budget for weights that are dequantized or widened to f32 at compile time.
 
-Kernels that convert weights in every run take more time, those that read them as f32 more memory. So weights are
-converted once until they take `MAX_BYTES`; what exceeds that stays as stored, which is what large models are
-compressed for. Backends decide which weights are worth it: NumPy takes 1 to 2 ns to dequantize a number, and a GEMM that
-reads it from memory a fifth of that.
+Converting weights in every run takes time; keeping them as f32 takes memory. So weights are converted at compile time until
+they take `MAX_BYTES` as f32, and the remaining ones stay compressed, which is why large models are compressed at all.
+Backends decide which weights are worth it: NumPy takes 1 to 2 ns to dequantize a value, and a GEMM that reads it from memory
+a fifth of that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...limits import current
 
 __all__ = ["budget", "reserve"]
 
-# The most that a model's weights take as f32, and their share of the memory that it may use.
+# The budget in bytes, and its largest share of the memory limit (one eighth).
 MAX_BYTES, SHARE = 1 << 29, 8
 
 _LEFT: ContextVar[list[int] | None] = ContextVar("bytes left", default=None)
@@ -25,7 +25,7 @@ _LEFT: ContextVar[list[int] | None] = ContextVar("bytes left", default=None)
 
 @contextlib.contextmanager
 def budget() -> Iterator[None]:
-    """Share one memory budget among the weights of a compilation, including nested graphs."""
+    """Give the compilation in the block one memory budget, shared by nested graphs."""
     if _LEFT.get() is not None:
         yield
         return
@@ -34,7 +34,7 @@ def budget() -> Iterator[None]:
 
 
 def reserve(size: int) -> bool:
-    """Return whether the current compilation may convert weights to this many bytes of f32, and count them."""
+    """Take ``size`` bytes from the budget of the current compilation; return False if it has not that much left."""
     left = _LEFT.get()
     if left is None or size > left[0]:
         return False

@@ -1,4 +1,4 @@
-"""Memory layout: channels-last (NHWC) feature maps, views and copies of them; the order of the gates of an LSTM."""
+"""Memory layouts: channels-last (NHWC) feature maps, padding, repeated rows, and the order of LSTM gates."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ __all__ = [
     "sigmoid_gates_first",
 ]
 
-# Elements of an inner loop. With a broadcast operand, a pass takes twice as long if loops are shorter than NumPy's
-# buffer, and four times with a scalar.
+# Elements of an inner loop of a ufunc. With a broadcast operand, a pass takes twice as long if loops are shorter than NumPy's
+# buffer; with a scalar, four times.
 INNER_LOOP = 1 << 13
 
 _Place: TypeAlias = "tuple[slice, ...]"
 
-# Images of few channels that are stored channels first are copied channel by channel, in loops over rows.
+# Images of at most this many channels, if stored channels first, are copied channel by channel.
 FEW_CHANNELS = 4
 
 
 def is_f32(*values: Value) -> bool:
-    """Return whether all values are f32, the only type of these kernels."""
+    """Return whether all values are f32, the only type that most kernels support."""
     return all(value.element is ElementType.f32 for value in values)
 
 
 def same_shape(a: Value, b: Value) -> bool:
-    """Return whether two tensors certainly have the same shape."""
+    """Return whether two tensors are known to have the same shape: equal lengths, or the same symbol, along each axis."""
     if a.shape.rank is None or a.shape.rank != b.shape.rank:
         return False
     pairs = zip(a.shape, b.shape, strict=True)
@@ -62,17 +62,17 @@ def channels_first(x: Array) -> Array:
 
 
 def channels_last(x: Array) -> Array:
-    """Return ``[N, C, spatial...]`` as a view ``[N, spatial..., C]``: contiguous if a kernel of these backends made it."""
+    """Return ``[N, C, spatial...]`` as a view ``[N, spatial..., C]``; contiguous for results of NumPy and native kernels."""
     return moveaxis(x, 1, -1)
 
 
 def as_rows(x: Array, axis: int) -> Array:
-    """Return a matrix with ``axis`` as its columns; a view if ``x`` is stored that way."""
+    """Return ``x`` as a matrix whose rows run along ``axis``; a view if that axis is stored last."""
     return moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
 
 
 def moveaxis(x: Array, source: int, target: int) -> Array:
-    """Move one axis as `np.moveaxis` does, in a tenth of the time."""
+    """Move one axis like `numpy.moveaxis`, in a tenth of the time."""
     return x.transpose(_moved_axes(x.ndim, source, target))
 
 
@@ -84,7 +84,7 @@ def _moved_axes(rank: int, source: int, target: int) -> list[int]:
 
 
 def flat_view(x: Array) -> Array | None:
-    """Return all elements in memory order as a 1-D view, or ``None`` if they are not dense."""
+    """Return a 1-D view of all elements in memory order, or ``None`` if memory has gaps."""
     if x.flags.c_contiguous:
         return x.reshape(-1)
     ordered = x.transpose(sorted(range(x.ndim), key=lambda axis: -x.strides[axis]))
@@ -92,16 +92,16 @@ def flat_view(x: Array) -> Array | None:
 
 
 def repeat_row(row: Array) -> Array:
-    """Repeat a row until it is long enough for the inner loop of a ufunc; read-only. One that is so is returned itself."""
+    """Repeat a row to at least `INNER_LOOP` elements, read-only; return a row that is long and read-only as it is."""
     if row.size >= INNER_LOOP and not row.flags.writeable:
         return row
     return _shared_row(row.tobytes(), row.dtype) if row.size == 1 else _repeated_row(row)
 
 
 @lru_cache(256)
-def _shared_row(number: bytes, dtype: DType) -> Array:
-    """Return one row for all layers that use the same number."""
-    return _repeated_row(np.frombuffer(number, dtype))
+def _shared_row(scalar: bytes, dtype: DType) -> Array:
+    """Return a repeated scalar, shared by all layers that use it."""
+    return _repeated_row(np.frombuffer(scalar, dtype))
 
 
 def _repeated_row(row: Array) -> Array:
@@ -110,7 +110,7 @@ def _repeated_row(row: Array) -> Array:
     return tile
 
 
-# Results of at most this many elements are cleared as a whole: that takes less time than several calls for their edges.
+# Results of at most this many elements are zeroed as a whole, which is faster than filling their edges one by one.
 MAX_CLEARED = 1 << 15
 
 
@@ -138,7 +138,7 @@ def pad_spatial(x: Array, pads: Pads, fill: float = 0) -> Array:
 
 @lru_cache(maxsize=256)
 def _padded(shape: tuple[int, ...], pads: Pads) -> tuple[tuple[int, ...], _Place, list[_Place]]:
-    """Return the shape of a padded array, and where the data and the edges are in it."""
+    """Return the shape of a padded array, the slices of the data within it, and those of each edge."""
     lengths = shape[1:-1]
     longer = (length + begin + end for length, (begin, end) in zip(lengths, pads, strict=True))
     inside = (slice(None), *(slice(b, b + n) for n, (b, _) in zip(lengths, pads, strict=True)))
@@ -155,12 +155,12 @@ _F_I_O_C = (0, 1, 3, 2)
 
 
 def sigmoid_gates_first(array: Array, hidden: int, axis: int = 0) -> Array:
-    """Return a copy of the weights or biases of an LSTM with the gates in the order f, i, o, c.
+    """Copy the weights or biases of an LSTM with the gates reordered from f, i, c, o to f, i, o, c.
 
-    Gates with the same activation are adjacent, so that one call computes them.
+    The sigmoid gates f, i and o are then adjacent, so that one call computes them.
 
     Args:
-        array: weights or biases of four gates of ``hidden`` rows.
+        array: weights or biases of four gates, ``hidden`` rows each.
         hidden: the size of the hidden state.
         axis: the axis of the gates.
     """

@@ -1,4 +1,4 @@
-"""The regions of ROIPooling and PSROIPooling, and the bins of all of them at once."""
+"""The bins of ROIPooling and PSROIPooling, computed for all regions at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Bins", "largest_bins", "mean_bins", "regions_of"]
 
 
 class Bins(NamedTuple):
-    """The image of each region, and where its bins begin and end along rows and columns: ``[regions, count, 2]``."""
+    """The image index of each region, and the begin and end of its bins along each axis: ``[regions, count, 2]``."""
 
     images: Array
     rows: Array
@@ -21,26 +21,26 @@ class Bins(NamedTuple):
 
     @property
     def empty(self) -> Array:
-        """Which bins have no elements: ``[regions, rows, columns]``."""
+        """A mask ``[regions, rows, columns]`` of the bins that contain no element."""
         rows, columns = (bounds[..., 0] >= bounds[..., 1] for bounds in (self.rows, self.columns))
         return np.asarray(rows[:, :, None] | columns[:, None])
 
 
 def largest_bins(op: ROIPooling, x: Array, rois: Array) -> Bins | None:
-    """Return the bins of ROIPooling; ``None`` for inputs that the reference must refuse."""
-    if (found := regions_of(op, x, rois)) is None:
+    """Return the bins of ROIPooling, or ``None`` for inputs that are left to the reference."""
+    if (regions := regions_of(op, x, rois)) is None:
         return None
-    images, corners = found
+    images, corners = regions
     x1, y1, x2, y2 = round_half_away(corners * np.float32(op.spatial_scale)).T
     return Bins(images, _bins(y1, y2, op.pooled_h, x.shape[2]), _bins(x1, x2, op.pooled_w, x.shape[3]))
 
 
 def mean_bins(op: PSROIPooling, x: Array, rois: Array) -> Bins | None:
-    """Return the bins of PSROIPooling; ``None`` for inputs that the reference must refuse."""
-    size, found = op.group_size, regions_of(op, x, rois)
-    if found is None or x.shape[1] != op.output_dim * size * size:
+    """Return the bins of PSROIPooling, or ``None`` for inputs that are left to the reference."""
+    size, regions = op.group_size, regions_of(op, x, rois)
+    if regions is None or x.shape[1] != op.output_dim * size * size:
         return None
-    images, corners = found
+    images, corners = regions
     corners = round_half_away(corners)
     corners[:, 2:] += 1
     x1, y1, x2, y2 = (corners * np.float32(op.spatial_scale)).T
@@ -48,7 +48,7 @@ def mean_bins(op: PSROIPooling, x: Array, rois: Array) -> Bins | None:
 
 
 def regions_of(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Array, Array] | None:
-    """Return the image and corners of each pooled region; ``None`` for inputs that the reference must refuse."""
+    """Return the image index and the corners of each pooled region, or ``None`` for inputs that are left to the reference."""
     if not x.size or rois.ndim != 2 or rois.shape[1] != 5:
         return None
     images = np.trunc(rois[:, 0])
@@ -61,7 +61,7 @@ def regions_of(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Ar
 
 
 def _bins(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return where the bins of each region begin and end, as `ops.detection.regions.bins` does."""
+    """Return the begin and end of the bins of each region along an axis, as `ops.detection.regions.bins`."""
     size = np.maximum(last - first + 1, 1) / np.float32(count)
     steps = np.arange(count + 1, dtype=np.float32) * size[:, None]
     begins, ends = np.floor(steps[:, :-1]) + first[:, None], np.ceil(steps[:, 1:]) + first[:, None]
@@ -69,7 +69,7 @@ def _bins(first: Array, last: Array, count: int, length: int) -> Array:
 
 
 def _covered(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return the elements that the bins of each region touch, as `ops.detection.regions.covers` does."""
+    """Return the range of elements that each bin touches along an axis, as `ops.detection.regions.covers`."""
     size = ((last - first) / np.float32(count))[:, None]
     steps = first[:, None] + np.arange(count + 1, dtype=np.float32) * size
     begins, ends = np.clip(np.floor(steps[:, :-1]), 0, length - 1), np.clip(np.ceil(steps[:, 1:]), 0, length)

@@ -1,9 +1,9 @@
-"""Post-ops: element-wise layers that a kernel can apply to its result.
+"""Post-ops: elementwise layers that a kernel can apply to its result.
 
-`match_post_op` describes the effect of a layer on a result; each backend lowers it to its own form.
+`match_post_op` recognises such a layer; each backend lowers the `PostOp` to its own form.
 
-FakeQuantize with constant limits is one, with parameters and passes of its own. The level of a number is ``rint((x - low) / width * steps)``, and its value ``level / steps * span + first``: with these
-operations in this order, results have the bits of the reference.
+FakeQuantize with constant limits is one, too. The level of ``x`` is ``rint((x - low) / width * steps)``, and its dequantized
+value ``level / steps * span + first``. These operations, in this order, give the bits of the reference.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "QuantizeParameter",
 ]
 
-# A longer row is not a row of channels, and not worth a copy.
+# Longer constants are not one value per channel, and not worth a copy.
 MAX_COLUMNS = 1 << 22
 
 
@@ -40,9 +40,9 @@ class PostOp:
     """An elementwise f32 layer that reads the result of a kernel.
 
     Args:
-        op: its operation.
+        op: the operation of the layer.
         inputs: the `Value` of each of its inputs.
-        place: which of them is the result.
+        place: the index of the input that is the result.
     """
 
     op: Operation
@@ -51,12 +51,12 @@ class PostOp:
 
     @property
     def extra_inputs(self) -> int:
-        """The number of other inputs."""
+        """The number of inputs other than the result."""
         return len(self.inputs) - 1
 
     @property
     def data(self) -> Value:
-        """The `Value` of the result."""
+        """The `Value` of the result that the layer reads."""
         return self.inputs[self.place]
 
     @property
@@ -65,17 +65,17 @@ class PostOp:
         return self.inputs[1 - self.place] if isinstance(self.op, Binary) else None
 
     def row(self, axis: int) -> Array | None:
-        """Return the operand if it is a constant that varies along ``axis`` of the result only."""
+        """Return `operand` as a row if it is a constant that varies only along ``axis`` of the result, else ``None``."""
         return None if self.operand is None else constant_row(self.operand, self.data, axis)
 
     @property
     def has_full_operand(self) -> bool:
-        """Whether the operand certainly has the result's shape."""
+        """Whether the operand is known to have the shape of the result."""
         return self.operand is not None and same_shape(self.operand, self.data)
 
 
 def match_post_op(op: Operation, inputs: Sequence[Value], place: int) -> PostOp | None:
-    """Return the post-op of an operation whose input ``place`` is a result; ``None`` unless it is element-wise on f32."""
+    """Return a layer as a post-op of the result that it reads at ``place``, or ``None`` if it is not elementwise in f32."""
     if not is_f32(*inputs) or inputs[place].shape.rank is None:
         return None
     if isinstance(op, Binary):
@@ -84,7 +84,7 @@ def match_post_op(op: Operation, inputs: Sequence[Value], place: int) -> PostOp 
 
 
 def constant_row(other: Value, data: Value, axis: int) -> Array | None:
-    """Return a constant that varies along ``axis`` of the data only, as a row; ``None`` for others."""
+    """Return a constant that varies only along ``axis`` of the data, broadcast to one row, else ``None``."""
     known, rank = other.known(), data.shape.rank
     if known is None or rank is None or known.ndim > rank or not rank:
         return None
@@ -98,9 +98,9 @@ def constant_row(other: Value, data: Value, axis: int) -> Array | None:
     return np.broadcast_to(known.reshape(-1), (columns.min,)).copy()
 
 
-# Numbers that all passes are applied to before the next ones, while they are in the cache.
+# Elements per block: all passes are applied to a block while it is in the cache.
 BLOCK = 1 << 16
-# The range of widths whose quotients kernels compute without division, and the most levels.
+# Input ranges (``width``) from this to its inverse, and at most this many levels, are supported.
 SMALLEST_WIDTH = 2.0**-80
 MAX_LEVELS = 1 << 16
 
@@ -109,9 +109,9 @@ class QuantizeParameter(IntEnum):
     """The parameters of FakeQuantize, in the order in which kernels read them."""
 
     BOTTOM = 0
-    """Numbers up to it become `FIRST`."""
+    """Values up to this become `FIRST`."""
     TOP = 1
-    """Numbers above it become `LAST`."""
+    """Values above this become `LAST`."""
     LOW = 2
     WIDTH = 3
     STEPS = 4
@@ -123,16 +123,16 @@ class QuantizeParameter(IntEnum):
 
 
 def quantize_parameters(op: Operation, inputs: Sequence[Value]) -> Array | None:
-    """Return the parameters of a FakeQuantize of f32 with constant limits, ``[10, ...]``.
+    """Return the parameters ``[10, ...]`` of a FakeQuantize of f32 with constant limits, in the order of `QuantizeParameter`.
 
-    It is ``None`` for others, and for limits or levels that are not of an ordinary size.
+    Returns ``None`` for any other operation, for limits that are infinite, for extreme ranges, and for more than `MAX_LEVELS`.
     """
     if not isinstance(op, FakeQuantize) or not is_f32(*inputs):
         return None
     known, rank = [limit.known() for limit in inputs[1:]], inputs[0].shape.rank
     limits = [limit for limit in known if limit is not None and rank is not None and limit.ndim <= rank]
-    one_number = all(limit.size == 1 for limit in limits)
-    if len(limits) < len(known) or (op.auto_broadcast != "numpy" and not one_number):
+    is_scalar = all(limit.size == 1 for limit in limits)
+    if len(limits) < len(known) or (op.auto_broadcast != "numpy" and not is_scalar):
         return None
     try:
         low, high, first, last = np.broadcast_arrays(*limits)
@@ -151,26 +151,28 @@ def quantize_parameters(op: Operation, inputs: Sequence[Value]) -> Array | None:
 
 
 def limit_rows(op: Operation, inputs: Sequence[Value], axis: int) -> Array | None:
-    """Return the parameters ``[10, 1]``, or ``[10, columns]`` if limits vary along ``axis`` of the data only."""
+    """Return `quantize_parameters` as ``[10, 1]``, or as ``[10, columns]`` if limits vary only along ``axis``, else ``None``."""
     parameters = quantize_parameters(op, inputs)
     if parameters is None:
         return None
     if parameters[0].size == 1:
         return parameters.reshape(-1, 1)
-    rows = [constant_row(Value.constant(each), inputs[0], axis) for each in parameters]
+    rows = [constant_row(Value.constant(parameter), inputs[0], axis) for parameter in parameters]
     return np.stack([row for row in rows if row is not None]) if rows[0] is not None else None
 
 
 def fake_quantize_passes(rows: Array) -> Activation | None:
-    """Return a FakeQuantize function of NumPy passes over contiguous rows, in place, bit-identical to the reference.
+    """Return FakeQuantize as NumPy passes over contiguous rows, bit-identical to the reference.
 
-    Returns ``None`` if limits are in the wrong order, or if the first level is -0, which an addition would
-    lose.
+    Returns ``None`` if a lower limit is not below its upper limit, or if a first output is -0, which an addition would lose.
+
+    Args:
+        rows: the parameters, from `limit_rows`.
     """
     bottom, top, low, width, steps, span, first, last, *_ = rows
     if not (low < top).all() or np.signbit(first[first == 0]).any():
         return None
-    exact = bool((span + first == last).all())  # else numbers above the upper limit are replaced in the end
+    exact = bool((span + first == last).all())  # else values above the upper limit are replaced at the end
     passes = [_clip(bottom, top)] if exact else [broadcast_binary(np.maximum, bottom)]
     if low.any():
         passes.append(broadcast_binary(np.subtract, low))
@@ -186,8 +188,8 @@ def fake_quantize_passes(rows: Array) -> Activation | None:
             if not exact:
                 above = np.empty(source.shape, np.bool_)
                 is_above(source, above)
-            for each in passes:
-                each(source, target)
+            for apply in passes:
+                apply(source, target)
                 source = target
             if not exact:
                 replace(above, target)

@@ -1,4 +1,4 @@
-"""The rounding of dequantization in file types, and whether a kernel can do it in one step."""
+"""Rounding of dequantization in the floating-point type of the file, and whether it happens in a single step."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Rounding:
     """How a floating-point type rounds.
 
     Args:
-        min_normal: the smallest normal number.
-        dropped_bits: how many bits its mantissa is shorter than that of f32.
-        max_exact_integer: integers up to this are exact.
-        limit: numbers below this are finite.
+        min_normal: the smallest normal value.
+        dropped_bits: how many fewer mantissa bits it has than f32.
+        max_exact_integer: all integers up to this are exact.
+        limit: magnitudes below this do not overflow.
     """
 
     min_normal: float
@@ -40,13 +40,13 @@ ROUNDINGS = {
 
 
 def is_exact(values: tuple[float, float], scale: Array, zero: Array | None, rounding: Rounding) -> bool:
-    """Return whether only the product with the scale is rounded, and finite.
+    """Return whether ``(value - zero) * scale`` is rounded only in the product, and never overflows.
 
     Args:
-        values: the lowest and the highest dequantized value, without zero point and scale.
+        values: the lowest and the highest ``value``.
         scale: the scales.
-        zero: the zero points.
-        rounding: the rounding of differences and products.
+        zero: the zero points, or ``None`` for 0.
+        rounding: the type in which differences and products are computed.
     """
     lowest, highest = values
     if zero is not None:
@@ -63,13 +63,16 @@ def is_exact(values: tuple[float, float], scale: Array, zero: Array | None, roun
 
 
 def dequantized_table(element: E, arithmetic: E) -> Array:
-    """Return the values of the bit patterns 0 to 15, in the arithmetic of the file, as f32; higher bits are ignored."""
+    """Return the f32 values of the 4-bit patterns 0 to 15, converted by way of ``arithmetic``, the type of the file.
+
+    For shorter types, only the low bits of a pattern count.
+    """
     values = np.arange(16, dtype=np.uint8) & np.uint8(2**element.bits - 1)
     return convert(convert(values.view(element.dtype), arithmetic, element), E.f32, arithmetic)
 
 
 def quantized_operand(op: MatMul, a: Value, b: Value) -> QuantizedWeights | None:
-    """Return the quantized matrix by which f32 rows, of any batch, are multiplied, or ``None``."""
+    """Return the quantized right operand of a MatMul whose left operand is f32 and not transposed, else ``None``."""
     if a.quantized is not None or a.element is not E.f32 or op.transpose_a or not a.shape.rank:
         return None
     return b.quantized

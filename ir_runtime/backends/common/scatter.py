@@ -1,4 +1,4 @@
-"""Choose the scatter operations that have kernels."""
+"""Conditions under which kernels support ScatterElementsUpdate, shared by backends."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["replacement_axis", "scattered_lengths", "sum_axis"]
 def sum_axis(
     op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
 ) -> int | None:
-    """Return the constant axis of f32 sums, from 0; ``None`` for what only the reference computes."""
+    """Return the axis, counted from 0, of a scatter that adds f32 updates to the data, or ``None`` if unsupported."""
     return _axis(data, indices, updates, axis) if op.reduction == "sum" and op.use_init_val else None
 
 
 def replacement_axis(
     op: ScatterElementsUpdateBase, data: Value, indices: Value, updates: Value, axis: Value
 ) -> int | None:
-    """Return the constant axis along which f32 are replaced, from 0; ``None`` for what only the reference computes."""
+    """Return the axis, counted from 0, of a scatter that replaces f32 elements, or ``None`` if unsupported."""
     replaces = not isinstance(op, ScatterElementsUpdate12) or op.reduction == "none"
     return _axis(data, indices, updates, axis) if replaces else None
 
 
 def scattered_lengths(axis: int) -> Accepts:
-    """Accept an update for each index, and no more of them than data has along any axis but the scattered one.
+    """Accept updates of the shape of the indices, no longer than the data along any axis but the scattered one.
 
     >>> import numpy as np
     >>> data, indices = np.zeros((3, 1)), np.zeros((0, 2), int)

@@ -1,4 +1,4 @@
-"""Windows of convolutions: padding and number, computed once for each shape of the data, and filters of deformed ones."""
+"""Padding and output lengths of sliding windows, cached by shape; and the filters of deformable convolutions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["filters_of", "window_fit", "WindowFit"]
 
 
 class WindowFit(NamedTuple):
-    """The padding and the number of windows for data of one shape."""
+    """The padding, and the number of windows along each spatial axis, for data of one shape."""
 
     pads: Pads
     out: tuple[int, ...]
 
 
 def window_fit(op: SlidingWindow, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], WindowFit]:
-    """Return a function from the lengths of the data to the `WindowFit`; it raises if no window fits."""
+    """Return a cached function from the spatial lengths of the data to a `WindowFit`; it raises if no window fits."""
 
     @lru_cache(maxsize=64)
     def fit(lengths: tuple[int, ...]) -> WindowFit:
@@ -37,7 +37,7 @@ RANK = 4
 def filters_of(
     op: DeformableConvolutionBase, data: Value, offsets: Value, filters: Value, *mask: Value
 ) -> Array | None:
-    """Return the filters of such a convolution, ``None`` for others."""
+    """Return the constant filters of a 2-D f32 deformable convolution of one group, or ``None`` if it is unsupported."""
     w = filters.known()
     if op.group != 1 or w is None or not w.size or not is_f32(data, offsets, filters, *mask):
         return None

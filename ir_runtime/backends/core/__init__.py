@@ -1,1 +1,1 @@
-"""The interface between backends and the executor: kernels, patterns, lengths, threads, default."""
+"""The interface between backends and the executor: kernels, fusion patterns, precision, replay and the number of threads."""

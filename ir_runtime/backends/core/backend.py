@@ -1,7 +1,7 @@
-"""A backend: kernels, patterns and settings that replace the reference where they are faster.
+"""A backend: the kernels, fusion patterns and settings that replace the reference implementation.
 
-A pattern is a group of layers computed by one kernel, matched backwards from the last layer. It explains near
-misses, for ``ir-runtime inspect --fusion``.
+A pattern matches a group of layers that one kernel computes, backwards from the last layer. It reports near misses with a
+reason, for ``ir-runtime inspect --fusion``.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Fusion:
     'numpy: gelu'
 
     Args:
-        layers: those that it computes, each after what it reads; the last one gives the result. Others
-            may read the rest, too: then they run as well.
+        layers: the fused layers in topological order; the last one gives the result. A layer whose output is also read
+            elsewhere runs as well.
         reads: the inputs of the kernel.
         kernel: the kernel.
         pattern: the name of the pattern.
@@ -59,14 +59,14 @@ class Fusion:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The reason why layers almost match a pattern.
+    """A near miss: layers that almost match a pattern, and the reason why they do not.
 
     >>> Refusal("another layer reads the scores").reason
     'another layer reads the scores'
 
     Args:
         reason: a clause that completes "not fused, because".
-        layer: the last layer of what would have matched.
+        layer: the last layer of the group.
         pattern: the name of the pattern.
     """
 
@@ -95,29 +95,26 @@ class MatchContext:
 
     graph: Graph
     value: Callable[[Port], Value]
-    """Return the value of a port visible to kernels; contents only if constant."""
+    """Return the type and shape of a port as a `Value`, with its contents if it is constant."""
 
     def sources(self, layer: Layer) -> tuple[Port, ...]:
         """Return the ports that a layer reads."""
         return self.graph.reads(layer)
 
     def producer(self, port: Port, *types: str) -> Layer | None:
-        """Return the layer that produces a port, if it has one of these types and is not constant.
-
-        A layer with several outputs is never returned.
-        """
+        """Return the layer that produces a port if it has one of ``types`` and a single, non-constant output, else ``None``."""
         layer = self.graph[port.layer]
         fits = layer.type in types and layer.op is not None and len(layer.outputs) == 1
         return layer if fits and not self.value(port).is_known else None
 
     def reads(self, layers: Collection[Layer], *first: Port) -> tuple[Port, ...]:
-        """Return the ports read from outside of layers: all of ``first``, then each other port once."""
+        """Return the ports that a group of layers reads from outside: all of ``first``, then each other port once."""
         inside = {layer.id for layer in layers}
         ports = [port for layer in layers for port in self.sources(layer) if port.layer not in inside]
         return (*first, *(port for port in dict.fromkeys(ports) if port not in first))
 
     def scalar(self, port: Port) -> float | None:
-        """Return the constant real number of a port, or ``None``."""
+        """Return the value of a port that is a constant floating-point scalar, else ``None``."""
         known = self.value(port).known()
         return (
             float(known.item()) if known is not None and known.size == 1 and known.dtype.kind == "f" else None
@@ -125,20 +122,20 @@ class MatchContext:
 
 
 Pattern: TypeAlias = "Callable[[MatchContext, Layer], Fusion | Refusal | None]"
-"""A function from a layer to the `Fusion` that it ends, a `Refusal`, or ``None``."""
+"""A function that returns the `Fusion` ending with a layer, a `Refusal` for a near miss, or ``None``."""
 
 
 @dataclass(frozen=True)
 class CachedAttention:
-    """Attention with possibly packed keys and values.
+    """Layers of attention whose kernel also reads keys and values from a packed 8-bit cache.
 
     >>> CachedAttention(layers=(), reads=(), value=2, kernel=Kernel(abs)).value
     2
 
     Args:
-        layers: those that it computes, the attention last.
-        reads: the inputs of the kernel: the queries, the keys, and so on.
-        value: which of them are the values.
+        layers: the layers that the kernel computes, the attention itself last.
+        reads: the inputs of the kernel: queries, keys, and so on.
+        value: the index in ``reads`` of the values.
         kernel: takes keys and values as f32 or as packed rows, of any lengths; checks its inputs itself.
     """
 
@@ -153,7 +150,7 @@ Attention: TypeAlias = Callable[[MatchContext, Layer], "CachedAttention | None"]
 
 @dataclass(frozen=True)
 class CacheKernels:
-    """The kernels of caches in 8 bits; `ir.quantized_cache` says how rows are packed.
+    """The kernels of 8-bit key/value caches; `ir.quantized_cache` defines the packed format.
 
     >>> from ir_runtime.ir.quantized_cache import pack_rows
     >>> CacheKernels(pack_rows, lambda context, layer: None).pack is pack_rows
@@ -161,7 +158,7 @@ class CacheKernels:
 
     Args:
         pack: packs the rows of an f32 array.
-        attention: returns the kernel of a layer of attention, or ``None`` if it has none.
+        attention: matches the attention that ends with a layer, or returns ``None``.
     """
 
     pack: Callable[[Array], Array]
@@ -174,9 +171,9 @@ _Function = TypeVar("_Function")
 
 @dataclass(frozen=True)
 class Backend:
-    """A name and, per operation, functions that offer a kernel or decline with ``None``.
+    """A named set of kernels and fusion patterns, registered by operation.
 
-    A backend registers functions that may offer kernels for operations:
+    A function registered with `accelerates` returns a kernel for a layer, or ``None`` to decline:
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -193,7 +190,7 @@ class Backend:
     >>> choose(node.layer.op, [x._value(0)], [mine]) is None
     False
 
-    Others are for compressed weights, or recognise layers that one kernel computes together:
+    `quantized` registers kernels for compressed weights, and `pattern` groups of layers that one kernel computes:
 
     >>> offer = mine.quantized(relu)(lambda op, x: None)
     >>> mine.kernel_packed(node.layer.op, [x._value(0)])
@@ -208,33 +205,33 @@ class Backend:
     packed: dict[type[Operation], list[Offer]] = field(default_factory=dict)
     patterns: dict[type, list[LastLayer]] = field(default_factory=dict)
     around: Scope = NOTHING
-    """The context of its kernels during a run, such as a number of threads."""
+    """The context in which its kernels run, such as a number of threads."""
     flushing: Scope | None = None
-    """Around a run, lets denormal numbers be zero to its kernels, if they can do so."""
+    """The context of a run in which its kernels treat denormals as zero; ``None`` if unsupported."""
     compiling: Callable[[], AbstractContextManager[object]] = nullcontext
-    """The context of a compilation, which ends when its kernels are ready."""
+    """The context of a compilation, entered before kernels are chosen and left when all are prepared."""
     kernel_modules: Mapping[str, str] = field(default_factory=dict)
-    """Modules of its package that are imported when a model has an operation of that type; spaces between."""
+    """For each operation type, the kernel modules to import when a model contains it, separated by spaces."""
     pattern_modules: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Likewise, the modules that may find it to be the last of a `Fusion`, each with the types of operations that it must
-    follow, empty for any: modules for others stay unimported."""
+    """For each operation type, the modules with patterns that end in it, each with the types of which one must produce an
+    input (empty for any). A module is imported only where that holds."""
     packed_modules: Mapping[str, str] = field(default_factory=dict)
-    """Likewise, the modules with kernels for compressed weights, when such an operation reads some."""
+    """For each operation type, the modules with kernels for compressed weights."""
     products: tuple[str, ...] = ("f32",)
-    """The types to which its kernels can round the inputs of products, or weights alone."""
+    """The types to which its kernels can round the operands of products, or only the weights."""
     dynamic_groups: tuple[int, ...] = (0,)
-    """The supported numbers of activations per scale for compressed weights; 0 for f32."""
+    """The supported group sizes of dynamic quantization; 0 for none."""
     fastest: Callable[[], Precision] = Precision
-    """Returns the fastest precision on this processor."""
+    """Returns the precision that is fastest on this processor."""
     quantized_cache: Callable[[], CacheKernels] | None = None
-    """Returns the kernels of caches of keys and values in 8 bits, if it has any."""
+    """Returns the kernels of 8-bit key/value caches; ``None`` if unsupported."""
     contiguous: Callable[[], Callable[[Array], Array]] | None = None
-    """Returns a function that copies arrays to C order faster than NumPy, if it has one."""
+    """Returns a function that copies an array to C order faster than NumPy, or ``None``."""
     copy: Callable[[], Callable[[Array, Array], bool]] | None = None
-    """Returns a function that copies an array to another one by a recorded call, or returns false, if it has one."""
+    """Returns a function that copies one array into another by a call that replay can record, and returns false if it cannot."""
 
     def followed(self, precision: Precision) -> Precision:
-        """Return the part of a precision that its kernels support.
+        """Return a precision with each setting that its kernels do not support reset to the default.
 
         >>> Backend("mine", products=("f32", "bf16")).followed(Precision("bf16", 32))
         Precision(products='bf16', dynamic_group=0, kv_cache='f32', weights='f32', flush_denormals=False, f16='f32')
@@ -250,7 +247,7 @@ class Backend:
 
     @property
     def kv_caches(self) -> tuple[str, ...]:
-        """The supported types of key and value caches between runs.
+        """The types in which key/value caches can be stored between runs.
 
         >>> Backend("mine").kv_caches
         ('f32',)
@@ -259,15 +256,15 @@ class Backend:
 
     @property
     def packed_readers(self) -> frozenset[str]:
-        """The types of operations that may have kernels for compressed weights."""
+        """The operation types that may have kernels for compressed weights."""
         return frozenset((*self.packed_modules, *(op.name for op in self.packed)))
 
     def accelerates(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
-        """Register a function that may offer kernels for the given operations.
+        """Register a function that offers kernels for the given operations.
 
-        It is called once for each layer at compile time, with the operation and a `Value` for each input:
-        constants have their contents, which the kernel may pack. For operations with several outputs,
-        ``unread`` lists unused ones, for which the kernel may return anything.
+        It is called at compile time for each layer, with the operation and a `Value` for each input. Constants carry their
+        contents, which the kernel may pack. For an operation with several outputs, ``unread`` lists those without consumers,
+        for which the kernel may return anything.
         """
 
         def register(offer: Offer) -> Offer:
@@ -279,10 +276,10 @@ class Backend:
         return register
 
     def quantized(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
-        """Register a function that may offer kernels where an input is `QuantizedWeights`.
+        """Register a function that offers kernels for the given operations where an input is `QuantizedWeights`.
 
-        Such an input has ``compressed`` instead of contents; at run time the kernel receives zeros of its
-        shape, without memory.
+        Such an input has ``quantized`` instead of contents. At run time, the kernel receives a broadcast zero of its shape in
+        its place.
         """
 
         def register(offer: Offer) -> Offer:
@@ -293,9 +290,10 @@ class Backend:
         return register
 
     def pattern(self, *ops: type[Operation], after: str = "") -> Callable[[Pattern], Pattern]:
-        """Register a function that may find a `Fusion` ending with one of these operations.
+        """Register a function that matches groups of layers ending with one of the given operations.
 
-        ``after`` are types of operations, with spaces between, of which one must produce an input; by default, any may.
+        ``after`` lists operation types, separated by spaces; one of them must produce an input of the last layer. By default,
+        any may.
         """
 
         def register(pattern: Pattern) -> Pattern:
@@ -311,7 +309,7 @@ class Backend:
         _import_once(self.name, where.get(getattr(op, "name", ""), ""))
 
     def prepare(self, op: type[Operation]) -> None:
-        """Import all modules for an operation in advance.
+        """Import all kernel and pattern modules for an operation in advance.
 
         >>> from ir_runtime import opset1
         >>> Backend("mine").prepare(type(opset1.relu(opset1.parameter([2], "f32", name="x")).layer.op))
@@ -321,7 +319,7 @@ class Backend:
         _import_once(self.name, " ".join(self.pattern_modules.get(op.name, ())))
 
     def match(self, context: MatchContext, layer: Layer) -> tuple[Fusion | None, list[Refusal]]:
-        """Return the first fusion that ends with a layer, and the refusals of patterns before it."""
+        """Return the first fusion that ends with a layer, or ``None``, and the refusals of the patterns tried before it."""
 
         def follows(types: Collection[str]) -> bool:
             return not types or any(
@@ -335,11 +333,11 @@ class Backend:
         for pattern, types, _ in self.patterns.get(type(layer.op), ()):
             if not follows(types):
                 continue
-            found, name = pattern(context, layer), f"{self.name}: {pattern.__name__}"
-            if isinstance(found, Fusion):
-                return replace(found, pattern=name), refused
-            if found is not None:
-                refused.append(replace(found, layer=layer, pattern=name))
+            match, name = pattern(context, layer), f"{self.name}: {pattern.__name__}"
+            if isinstance(match, Fusion):
+                return replace(match, pattern=name), refused
+            if match is not None:
+                refused.append(replace(match, layer=layer, pattern=name))
         return None, refused
 
     def kernel_packed(self, op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
@@ -351,19 +349,19 @@ class Backend:
     def kernel(
         self, op: Operation, inputs: Sequence[Value], unread: Collection[int] = ()
     ) -> KernelTemplate | None:
-        """Return the first kernel offered for an operation; ``unread`` outputs are unused."""
+        """Return the first kernel offered for a layer, or ``None``; nothing reads the outputs in ``unread``."""
         self._import(type(op), self.kernel_modules)
         several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
         how = {"unread": unread} if several else {}
         if len(inputs) < sum(not (port.optional or port.variadic) for port in op.inputs):
-            return None  # refused by the operation with a message
+            return None  # the operation itself raises an error
         with np.errstate(all="ignore"):  # constants may have any contents
             offered = (offer(op, *inputs, **how) for offer in self.offers.get(type(op), ()))
             return next((kernel for kernel in offered if kernel is not None), None)
 
 
 class LastLayer(NamedTuple):
-    """A pattern of an operation, the types of operations that must come before it, empty for any, and its module."""
+    """A pattern, the operation types of which one must produce an input (empty for any), and the module of the pattern."""
 
     match: Pattern
     after: frozenset[str]
@@ -371,7 +369,7 @@ class LastLayer(NamedTuple):
 
 
 def _insert(function: _Function, registered: list[_Function], modules: Sequence[str]) -> None:
-    """Insert a function among those of an operation, in the order of their modules rather than of imports."""
+    """Register a function for an operation, in the order of ``modules``, so that priority does not depend on imports."""
 
     def place(registered: _Function) -> int:
         module = _module(registered).rpartition(".")[2]
@@ -382,13 +380,13 @@ def _insert(function: _Function, registered: list[_Function], modules: Sequence[
 
 
 def _module(registered: object) -> str:
-    """Return the name of the module of a function or pattern."""
+    """Return the name of the module that defines a registered function or pattern."""
     return registered.module if isinstance(registered, LastLayer) else getattr(registered, "__module__", "")
 
 
 @cache
 def _import_once(backend: str, modules: str) -> None:
-    """Import modules of kernels; later layers of the operation skip this."""
+    """Import kernel modules of a backend, named with spaces in between."""
     for module in modules.split():
         import_module(f"{_BACKENDS}.{backend}.kernels.{module}")
 
@@ -396,7 +394,7 @@ def _import_once(backend: str, modules: str) -> None:
 def choose(
     op: Operation, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
 ) -> KernelTemplate | None:
-    """Return the first kernel that a backend offers for a layer; ``None`` selects the reference.
+    """Return the first kernel that any of the backends offers for a layer, or ``None`` to run the reference.
 
     >>> from ir_runtime import opset1
     >>> x = opset1.parameter([2], "f32", name="x")

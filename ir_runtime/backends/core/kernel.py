@@ -1,12 +1,11 @@
 """The interface between kernels and the executor.
 
-A backend offers a `Kernel`: a function of arrays with the facts that the compiler and the executor need. If
-the kernel depends on following layers, it offers a `KernelTemplate`, which fuses them and then packs its
-weights; the result is a kernel again.
+A backend offers a `Kernel`: a function of arrays, with what the compiler and the executor need to know about it. A kernel
+that can fuse the layers after it starts as a `KernelTemplate`, which fuses them, packs its weights, and becomes a `Kernel`.
 
-Lengths unknown when a kernel was chosen are checked before it runs (`executor.guard.LengthCheck`), by inference
-for each new shape. This takes some 100 µs: too long for lengths that grow with every run, such as those of
-caches. A kernel that can decide by a few comparisons defines ``accepts``.
+Lengths that are unknown at compile time are checked before a kernel runs (`executor.guard.LengthCheck`), by shape inference
+for each new shape. This takes some 100 µs: too long for lengths that grow with every run, such as those of caches. A kernel
+that can decide by a few comparisons defines ``accepts``.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ __all__ = [
 ]
 
 Accepts: TypeAlias = Callable[..., bool]
-"""Takes the inputs of a kernel. True if their lengths certainly suit it and the operation; else inference decides.
+"""A function of a kernel's inputs: True if their lengths are valid for the kernel and the operation; else inference decides.
 
-Ranks, lengths that were known when the kernel was chosen, and equal symbols need not be looked at: they hold."""
+It need not check ranks, lengths that were known at compile time, or equality of lengths with the same symbol."""
 
 
 def any_lengths(*arrays: Array) -> bool:
-    """Accept all lengths, for kernels that compute or refuse them like the reference.
+    """Accept all lengths: for kernels that compute any, or raise an error as the reference does.
 
     >>> any_lengths(1)
     True
@@ -55,17 +54,17 @@ def any_lengths(*arrays: Array) -> bool:
 
 
 def axis_length(axis: int, length: int) -> Accepts:
-    """Accept a first input with this many elements along an axis."""
+    """Accept inputs of which the first has ``length`` elements along ``axis``."""
     return lambda x, *_: x.shape[axis] == length
 
 
 def filter_lengths(channels: int, extents: Sequence[int]) -> Accepts:
-    """Accept a first input with this many channels, and room for a window without padding along every spatial axis."""
+    """Accept data ``[N, channels, spatial...]`` that are at least as long as ``extents`` along the spatial axes."""
     lowest = tuple(extents)
 
     def accepts(x: Array, *_: object) -> bool:
-        _, found, *lengths = x.shape
-        return found == channels and all(map(int.__ge__, lengths, lowest))
+        _, actual, *lengths = x.shape
+        return actual == channels and all(map(int.__ge__, lengths, lowest))
 
     return accepts
 
@@ -80,7 +79,7 @@ def attention_lengths(q: Array, k: Array, v: Array, *rest: Array) -> bool:
 
 
 def broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Return whether a shape broadcasts to a target without changing it.
+    """Return whether an array of ``shape`` broadcasts to ``target`` itself.
 
     >>> broadcasts((1, 5), (2, 3, 5)), broadcasts((2, 5), (1, 5))
     (True, False)
@@ -94,19 +93,19 @@ Compute: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 """A function of arrays that never changes an input."""
 
 ResultShape: TypeAlias = Callable[..., "tuple[int, ...] | None"]
-"""A function from the inputs of a kernel to the shape of its only result, or ``None`` without a rule."""
+"""A function from a kernel's inputs to the shape of its only result, or ``None`` if it cannot tell."""
 
 Offer: TypeAlias = "Callable[..., Kernel | KernelTemplate | None]"
-"""A function from an operation and the `Value` of each input to a kernel, a template, or ``None``."""
+"""A function from an operation and the `Value` of each input to a kernel, a template, or ``None`` to decline."""
 
 UNREAD: Array = np.empty(0)
 """Stands for an output that nothing reads."""
 
 
 class KernelTemplate(ABC):
-    """A kernel during compilation: it may fuse layers, and packs weights afterwards.
+    """A kernel at compile time, which may still fuse the layers after it.
 
-    Templates are immutable: fusing a layer returns another one. Calling one prepares and runs it.
+    Templates are immutable: `fuse` returns a new one. `prepare` ends fusion, packs weights, and returns the `Kernel`.
 
     >>> import numpy as np
     >>> class Scaled(KernelTemplate):
@@ -130,13 +129,13 @@ class KernelTemplate(ABC):
 
     @property
     def has_epilogue(self) -> bool:
-        """Whether it can fuse layers."""
+        """Whether it can fuse any layers."""
         return type(self).fuse is not KernelTemplate.fuse
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> KernelTemplate | None:
-        """Return a template that also computes the only consumer of the result, or ``None``.
+        """Return a template that also computes the layer that reads this one's result, or ``None`` if it cannot.
 
-        It takes the inputs of this one, then the other inputs of that layer.
+        Its inputs are those of this template, then the other inputs of that layer.
 
         Args:
             op: the operation of the layer.
@@ -146,31 +145,31 @@ class KernelTemplate(ABC):
         return None
 
     def reads_bf16(self, place: int) -> bool:
-        """Return whether input ``place`` may be bf16 instead of f32, as the kernel would round it anyway."""
+        """Return whether input ``place`` may be passed as bf16 instead of f32, since the kernel rounds it to bf16 anyway."""
         return False
 
     def storing_bf16(self) -> KernelTemplate | None:
-        """Return a template that stores its result in bf16, or ``None``.
+        """Return a template that stores its result in bf16, or ``None`` if unsupported.
 
-        Called for results whose consumers all accept bf16.
+        It is called if all consumers of the result accept bf16.
         """
         return None
 
     @abstractmethod
     def prepare(self) -> Kernel:
-        """Pack weights, reserve scratch memory, and return the kernel; this ends fusion."""
+        """Pack weights, allocate scratch memory, and return the kernel; no layers can be fused afterwards."""
 
     def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Prepare the kernel if needed, and run it; compiled models run what `prepare` returns."""
+        """Prepare the kernel, and run it once; compiled models prepare it once and run the result."""
         return self.prepare()(*arrays)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel(KernelTemplate):
-    """A function of arrays, with its inputs, requirements, results and allocations.
+    """A function of arrays that computes a layer, with its requirements and properties.
 
-    It is a template that fuses nothing and is prepared already. Runs call `run` itself; calling the kernel takes all
-    inputs of the layer and returns all of its outputs.
+    It is also a template that fuses no layers. The executor calls `run`. Calling the kernel itself takes all inputs of the
+    layer and returns all of its outputs.
 
     >>> import numpy as np
     >>> kernel = Kernel(np.add, name="add", accepts=any_lengths)
@@ -179,27 +178,27 @@ class Kernel(KernelTemplate):
     """
 
     run: Compute
-    """A function from the layer's inputs, or its `operands`, to its outputs, or the `only` one."""
+    """Computes the outputs of the layer, or just the `only` one, from its inputs, or just its `operands`."""
     name: str = ""
-    """Shown in profiles: the type that it computes in, where the model has another. Empty for the backend's name."""
+    """The name shown in profiles, such as a narrower type that it computes in; if empty, the name of the backend."""
     operands: tuple[int, ...] | None = None
-    """The indices of the inputs of `run`, which has copied the constant ones; ``None`` for all."""
+    """The indices of the inputs that `run` takes, if it holds copies of the constant ones; ``None`` for all."""
     only: tuple[int, int] | None = None
-    """The index of the only used output, if `run` returns just that, and the number of outputs."""
+    """If `run` returns a single output of several: the index of that output, and the number of outputs."""
     accepts: Accepts | None = None
-    """Which lengths it computes as the operation does; ``None``: inference decides about each new shape."""
+    """Checks lengths quickly before a run; if ``None``, shape inference decides about each new shape."""
     checks_inputs: bool = False
-    """It checks inputs and results itself, so that the executor need not."""
+    """Whether it checks inputs and results itself, so that the executor need not."""
     view: bool = False
-    """Its outputs are always views of an input, and take no memory."""
+    """Whether its outputs are always views of an input, which take no memory."""
     result_shape: ResultShape | None = None
-    """The shape of its result, where a rule is faster than inference: for lengths that grow with every run."""
+    """Computes the shape of its result faster than inference, for lengths that grow with every run; ``None`` if unknown."""
     of_shapes: bool = False
-    """Its results follow from the shapes of its inputs alone, and never change."""
+    """Whether its results depend only on the shapes of its inputs."""
     replay: Replayable | None = None
-    """How its calls are recorded; ``None`` where they cannot be."""
+    """How its calls are recorded for replay; ``None`` if they cannot be."""
     has_host_calls: bool = False
-    """It notes all that it does in Python (`core.replay.HostCalls`), so that its step can be part of a replay."""
+    """Whether it registers all of its Python calls (`core.replay.HostCalls`), so that a replay can contain its step."""
 
     @classmethod
     def unary(
@@ -209,13 +208,13 @@ class Kernel(KernelTemplate):
         view: bool = False,
         only: tuple[int, int] | None = None,
     ) -> Kernel:
-        """Return a kernel that reads one input: it accepts all lengths, or refuses them itself.
+        """Return a kernel that reads one input of the layer, of any lengths.
 
         Args:
-            run: takes the input.
-            place: its index.
-            view: the same as the field.
-            only: likewise.
+            run: computes the result; raises an error for lengths that the operation refuses.
+            place: the index of the input.
+            view: see the field.
+            only: see the field.
 
         >>> import numpy as np
         >>> Kernel.unary(np.negative, place=1)(np.zeros(2), np.ones(2))
@@ -225,7 +224,7 @@ class Kernel(KernelTemplate):
 
     @property
     def whole(self) -> Compute:
-        """A function of all inputs of the layer that returns all of its outputs; `run`, where that does."""
+        """A function from all inputs of the layer to all of its outputs; `run` itself if it is that."""
         if self.only is not None or (self.operands is not None and len(self.operands) != 1):
             return self.__call__
         if self.operands is None:
@@ -234,9 +233,9 @@ class Kernel(KernelTemplate):
         return lambda *arrays: run(arrays[place])
 
     def wrapped(self, run: Compute) -> Kernel:
-        """Return this kernel with another function of all inputs, which calls it after checks.
+        """Return a copy with another ``run``, a function of all inputs that checks them and calls this kernel.
 
-        Equal shapes pass equal checks, so recording is unaffected, and a replay skips the checks.
+        The checks must depend only on shapes: a replay skips them.
         """
         replay = None if self.replay is None else replace(self.replay, alone=True)
         return replace(self, run=run, operands=None, only=None, view=False, replay=replay)

@@ -1,4 +1,4 @@
-"""The precision of a compilation: the rounding that kernels may add. Backends read it while compiling."""
+"""The precision of a compilation: the rounding that kernels may add to that of the model."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["EXACT", "Precision", "current", "within"]
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The rounding that kernels may add to the model's; none by default.
+    """The rounding that kernels may add to that of the model; by default none.
 
     >>> Precision() == Precision("f32", 0, "f32"), Precision("bf16").products
     (True, 'bf16')
 
     Args:
-        products: the type to which kernels round the inputs of products of f32, whose sums stay f32: ``f32`` or ``bf16``.
-        dynamic_group: how many activations share a scale where they are rounded to 8 bits to be multiplied with compressed
-            weights; 0 where they are not rounded.
-        kv_cache: the type in which variables hold the keys and values of attention between runs: ``f32`` or ``u8``.
-        weights: the type to which large constant weights are rounded where few rows of f32 are multiplied by them, in f32:
-            ``f32`` or ``bf16``.
-        flush_denormals: whether denormal (subnormal) numbers are zero to kernels, and among their results.
-        f16: the type in which layers of f16 are computed: ``f32`` or ``f16``.
+        products: the type to which kernels round the operands of f32 products, ``f32`` or ``bf16``; sums stay f32.
+        dynamic_group: the group size of dynamic quantization: how many activations, rounded to 8 bits for products with
+            compressed weights, share a scale; 0 to keep them f32.
+        kv_cache: the type in which variables store the keys and values of attention between runs, ``f32`` or ``u8``.
+        weights: the type to which large constant weights are rounded if few f32 rows are multiplied by them, ``f32`` or
+            ``bf16``; products and sums stay f32.
+        flush_denormals: whether kernels treat denormals as zero, in inputs and results.
+        f16: the type in which f16 layers are computed, ``f32`` or ``f16``.
     """
 
     products: str = "f32"
@@ -38,7 +38,7 @@ class Precision:
 
 
 EXACT = Precision()
-"""Nothing is rounded that the model does not round."""
+"""No rounding beyond that of the model."""
 
 _CURRENT: ContextVar[Precision] = ContextVar("precision", default=EXACT)
 
@@ -58,6 +58,6 @@ def within(precision: Precision) -> AbstractContextManager[None]:
 def current() -> Precision:
     """Return the precision of the current compilation.
 
-    Kernels query it when they are offered; preparation and runs are outside of it.
+    It is valid while backends offer kernels, but not in `KernelTemplate.prepare` or in runs.
     """
     return _CURRENT.get()

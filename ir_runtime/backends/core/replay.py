@@ -1,11 +1,10 @@
-"""Replay: record the calls of kernels in one run of a plan, and repeat them later without Python.
+"""Replay: record the kernel calls of one run of a plan, and repeat them in later runs without Python (as CUDA graphs do).
 
-A kernel whose calls depend on nothing but the shapes of its inputs, and on the number of threads, may be `Replayable`.
-Its backend then records a run, and returns a program in which one instruction stands for several steps (as in the
-capture and replay of CUDA graphs).
+A kernel whose calls depend only on the shapes of its inputs and the number of threads may be `Replayable`. Its backend
+records a run, and returns a program in which one instruction stands for several steps.
 
-Variables belong to a run, and cache buffers differ from run to run, so recorded calls cannot refer to them.
-Kernels of such layers register Python calls instead (`HostCalls`), so that a replay need not stop at them.
+Recorded calls cannot refer to variables, which belong to a run, or to cache buffers, which differ from run to run. Kernels
+of such layers register Python calls instead (`HostCalls`), so that a replay need not stop at them.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ __all__ = [
 ]
 
 Slots: TypeAlias = list[Any]
-"""An array for each slot, ``None`` in empty ones."""
+"""The array in each slot, or ``None`` if the slot is empty."""
 
 Instruction: TypeAlias = Callable[[Slots], None]
-"""A function that calls a kernel on slots, stores its results, and clears the slots that nothing reads any more.
+"""A function that calls a kernel on slots, stores its results, and clears the slots that have no further reader.
 
-If the kernel fails, it changes no slot."""
+If the kernel raises an exception, no slot is changed."""
 
 Direct: TypeAlias = Callable[[Sequence[Array]], "list[Array] | None"]
-"""A function that does all that a run does: it takes arrays for the inputs of the plan, which have the shapes that were
-recorded, and returns arrays for the outputs; ``None`` where the instructions must run. It sets no context variable, and needs none of the scopes around a run."""
+"""A function that performs a whole run: it takes the inputs of the plan, in the recorded shapes, and returns its outputs, or
+``None`` if the instructions must run instead. It sets no context variable, and needs none of the scopes around a run."""
 
 
 class RecordedStep(Protocol):
-    """The slots of a recorded step."""
+    """The slots that a step reads, writes and frees."""
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -62,18 +61,18 @@ class RecordedStep(Protocol):
 
     @property
     def frees(self) -> tuple[int, ...]:
-        """The slots freed afterwards."""
+        """The slots that have no reader after the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The executable form of a run.
+    """The executable form of a plan: instructions, each of which runs one or several steps.
 
     Args:
-        instructions: in order.
+        instructions: the instructions, in order.
         starts: the index of the first step of each instruction.
-        on_complete: called after a successful run with outputs as inferred, or ``None``.
-        direct: a function equivalent to all instructions, if possible.
+        on_complete: called after a successful run whose outputs have the inferred types and shapes, or ``None``.
+        direct: a single function equivalent to all instructions, or ``None``.
     """
 
     instructions: tuple[Instruction, ...]
@@ -86,14 +85,14 @@ class Recorder(Protocol):
     """Records one run."""
 
     def instruction(self, index: int) -> Instruction:
-        """Return the instruction of a step, which also records it."""
+        """Return an instruction that runs a step and records its calls."""
 
     def program(self, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
-        """Return the program for later runs, after every instruction ran once, in order.
+        """Return the program for later runs; every instruction must have run once, in order.
 
         Args:
-            inputs: the slots of the inputs of the plan.
-            outputs: those of its outputs.
+            inputs: the slots of the plan's inputs.
+            outputs: the slots of the plan's outputs.
         """
 
 
@@ -102,13 +101,13 @@ class Replayer(Protocol):
 
     @property
     def around(self) -> Scope:
-        """The scopes that replayable kernels need around a run."""
+        """The scope that replayable kernels need around a run."""
 
     def key(self, most: int | None = None) -> Hashable:
-        """Return the key of a recording in addition to shapes.
+        """Return what a recording depends on besides shapes, such as the number of threads.
 
         Args:
-            most: the most threads of a new run; by default, of the current run.
+            most: the thread limit of a new run; by default, that of the current run.
         """
 
     def recorder(
@@ -122,28 +121,28 @@ class Replayer(Protocol):
         """Return a recorder of a run.
 
         Args:
-            steps: of the plan, in order.
-            instructions: of the steps.
-            replayed: the slots whose contents a step depends on, by the indices of steps with a replayable kernel.
-            of_shapes: the indices of steps whose results follow from the shapes of their inputs, and never change.
+            steps: the steps of the plan, in order.
+            instructions: the instruction of each step.
+            replayed: for the index of each step with a replayable kernel, the slots whose contents decide its calls.
+            of_shapes: the indices of steps whose results depend only on the shapes of their inputs.
             constants: the slots of constants.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Replayable:
-    """A description of how a kernel's calls are recorded.
+    """How the calls of a kernel are recorded.
 
-    The kernel must allocate its results, and otherwise do nothing but call tasks on them, on its inputs, and on views of
-    either: with the same tasks and jobs for equal shapes, and equal contents of some inputs.
+    The kernel may only allocate its results and call tasks on them, its inputs and views of either. Tasks and jobs must be
+    the same for equal shapes, and equal contents of the inputs in ``contents``.
 
     >>> Replayable(replayer := object(), contents=(1,)).contents
     (1,)
 
     Args:
-        replayer: records it.
-        contents: the indices of inputs whose contents decide which calls it makes.
-        alone: whether a replay of this kernel alone is faster than a call of it.
+        replayer: records the calls.
+        contents: the indices of inputs whose contents decide which calls the kernel makes.
+        alone: whether replaying this kernel alone is faster than calling it.
     """
 
     replayer: Replayer
@@ -152,16 +151,16 @@ class Replayable:
 
 
 class StepError(Exception):
-    """Carries the exception of a step out of an instruction for several steps, as its cause."""
+    """Raised by an instruction of several steps if one of them fails; its cause is the exception of the step."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
-        """The number of the step, counted from the first one of the instruction."""
+        """The index of the step within the instruction."""
 
 
 def run_steps(instructions: Sequence[Instruction], slots: Slots) -> None:
-    """Run the instructions of consecutive steps, as one.
+    """Run the instructions of consecutive steps.
 
     Raises:
         StepError: if one of them fails.
@@ -177,7 +176,7 @@ Made = TypeVar("Made")
 
 
 class Before(NamedTuple):
-    """An array computed before the recorded calls of a replay."""
+    """An array that a replay computes before its recorded calls."""
 
     made: Any
     function: Callable[..., Any]
@@ -185,7 +184,7 @@ class Before(NamedTuple):
 
 
 class After(NamedTuple):
-    """A function of an array called after the recorded calls of a replay."""
+    """A function that a replay calls with an array after its recorded calls."""
 
     function: Callable[..., object]
     array: Array
@@ -193,22 +192,22 @@ class After(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class HostCalls:
-    """The Python calls of a step's kernel."""
+    """The Python calls that a replay makes for a step, before and after its recorded calls."""
 
     before: list[Before] = field(default_factory=list)
     after: list[After] = field(default_factory=list)
 
 
 HOST_CALLS: ContextVar[HostCalls | None] = ContextVar("host_calls", default=None)
-"""Those of the current step; ``None`` in runs that are not recorded."""
+"""The host calls of the step that is being recorded; ``None`` in other runs."""
 
 
 def made_before(made: Made, function: Callable[..., object], *args: Array) -> Made:
-    """Register an array that replays compute before their recorded calls; return the array.
+    """Register an array that a replay computes before its recorded calls; return the array.
 
     Args:
-        made: the result of the function in this run.
-        function: an idempotent function, called only if ``args`` have the same shapes and dtypes.
+        made: the array, the result of ``function(*args)`` in this run.
+        function: an idempotent function; a replay calls it with arrays of the same shapes and dtypes.
         args: inputs of the step.
     """
     if (calls := HOST_CALLS.get()) is not None:
@@ -217,6 +216,6 @@ def made_before(made: Made, function: Callable[..., object], *args: Array) -> Ma
 
 
 def called_after(function: Callable[..., object], array: Array) -> None:
-    """Register a function that replays call after their recorded calls."""
+    """Register a function that a replay calls with ``array`` after its recorded calls."""
     if (calls := HOST_CALLS.get()) is not None:
         calls.after.append(After(function, array))

@@ -1,4 +1,4 @@
-"""The number of threads that a run may use: one setting for all backends."""
+"""The thread limit of a run, shared by all backends."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _MOST: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def at_most(threads: int | None) -> AbstractContextManager[None]:
-    """Limit the threads of runs in the block; ``None`` lets backends choose."""
+    """Limit the number of threads of runs in the block; ``None`` lets backends choose."""
     return setting(_MOST, threads)
 
 
 def set_most(threads: int | None) -> None:
-    """Limit the threads in the rest of the current context (`contextvars`)."""
+    """Limit the number of threads of later runs in the current context (`contextvars`)."""
     _MOST.set(threads)
 
 
 def most(otherwise: int) -> int:
-    """Return the number of existing threads that the current run may use."""
+    """Return the number of threads that the current run may use: the limit, but at most ``otherwise``."""
     threads = _MOST.get()
     return otherwise if threads is None else min(threads, otherwise)

@@ -1,9 +1,9 @@
 """The native backend: kernels in machine code, from a library built for the processor's instruction set.
 
-The innermost loops are LLVM IR for SIMD vectors over activations in NHWC layout. Operations without a native
-kernel fall back to the backend ``numpy``, which uses the same layout.
+Kernels are compiled from Python by way of LLVM IR with explicit SIMD vectors, and store activations in NHWC layout.
+Operations without a native kernel fall back to the backend ``numpy``, which uses the same layout.
 
-Kernel modules are imported when a model contains their operations; `_index` lists them.
+A kernel module is imported when a model contains one of its operations, as listed in `_index`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The backend with which the kernel modules register."""
+"""The `Backend` object of the native backend, with which its kernel modules register."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def _fastest() -> Precision:
 
 
 def _quantized_cache() -> CacheKernels:
-    """Import the kernels on first use, like those of operations."""
+    """Return the kernels of 8-bit key/value caches, imported on first use."""
     kernels: CacheKernels = import_module(f"{__package__}.kernels.quantized_cache").KERNELS
     return kernels
 
 
 def _contiguous() -> Callable[[Array], Array]:
-    """Import the kernel when a model's results may need it."""
+    """Return the kernel that copies an array to C order, imported on first use."""
     copy: Callable[[Array], Array] = import_module(f"{__package__}.kernels._copy").contiguous
     return copy
 
 
 def _copy() -> Callable[[Array, Array], bool]:
-    """Import the kernel when a model has caches."""
+    """Return the kernel that copies one array into another, imported on first use."""
     copy: Callable[[Array, Array], bool] = import_module(f"{__package__}.kernels._copy").recorded_copy
     return copy
 

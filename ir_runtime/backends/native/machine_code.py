@@ -1,12 +1,11 @@
-"""The kernel library of this process: selection by processor, and function addresses.
+"""The kernel library of this process: its selection by processor, and the addresses of its functions.
 
-The package's folder `FOLDER` holds one library per target, from a wheel or built by ``make kernels``. The
-best one that the processor can run is loaded once, when a model or the command ``ir-runtime kernels`` first
-needs it. Loading executes only `IDENTIFY`, which every processor of the family can run. The host table holds the
-words that a library needs from its process.
+`FOLDER` holds one library per target, from a wheel or built by ``make kernels``. The best one that the processor supports is
+loaded once, when a model or the command ``ir-runtime kernels`` first needs it. Loading executes only `IDENTIFY`, which every
+processor of the family supports. The host table passes addresses of the process to the library.
 
-A library holds the fingerprint of its sources. In a source tree, a library that is older than the package's
-sources is not used, since both must agree about the layout of descriptors.
+A library contains the fingerprint of its sources. In a source tree, a library that is older than its sources is not used,
+since both must agree about the layout of descriptors.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ __all__ = [
 ]
 
 TABLE = "ir_runtime_host"
-"""The symbol of the table."""
+"""The symbol of the host table."""
 
 WORDS = "allocate", "release", "yield", "log", "array_data"
-"""Its words: the addresses of four C functions, and the offset of the data pointer in NumPy array objects."""
+"""The words of the host table: the addresses of four C functions, and the offset of the data pointer in NumPy array objects."""
 
 
 _PACKAGE = os.path.dirname(__file__)
@@ -60,13 +59,13 @@ _PACKAGE = os.path.dirname(__file__)
 
 @cache
 def is_source_tree() -> bool:
-    """Return whether kernels can be built here: wheels lack the compiler and contain libraries built from their sources."""
+    """Return whether kernels can be built here: wheels contain libraries, but not the compiler."""
     return os.path.isdir(os.path.join(_PACKAGE, "build"))
 
 
 @cache
 def fingerprint() -> bytes:
-    """Return a cryptographic hash of the names and contents of all Python files of this package."""
+    """Return a hash (SHA-256) of the names and contents of all Python files of this package."""
     return _hash(_PACKAGE)
 
 
@@ -80,7 +79,7 @@ def _hash(folder: str) -> bytes:
 
 
 def _files(folder: str, inside: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the Python files in and below a folder, sorted by name: their relative paths, and their locations."""
+    """Yield the relative path and the location of each Python file in and below a folder, sorted by name."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             name = f"{inside}/{entry.name}"
@@ -91,14 +90,14 @@ def _files(folder: str, inside: str = "") -> Iterator[tuple[str, str]]:
 
 
 IDENTIFY = "ir_runtime_identification_identify"
-"""The symbol of the function that identifies an x86 processor; it uses only baseline instructions."""
+"""The symbol of the function that identifies an x86 processor, compiled to baseline instructions."""
 
-# It fills four words for each of these leaves and subleaves of ``cpuid`` that there are: 0, 1, 7, 7.1 and 0x80000001; then
-# one with the register XCR0.
+# It writes four words for each supported leaf and subleaf of ``cpuid`` among 0, 1, 7, 7.1 and 0x80000001, then one word with
+# the register XCR0.
 _LEAVES = 5
 
 _EAX, _EBX, _ECX, _EDX = range(4)
-# Features by LLVM's names: the place of the leaf, the register and the bit.
+# For each feature, by LLVM's name: the index of the leaf, the register and the bit.
 _X86_FEATURES = {
     "sse2": (1, _EDX, 26), "fma": (1, _ECX, 12), "movbe": (1, _ECX, 22), "avx": (1, _ECX, 28), "f16c": (1, _ECX, 29),
     "lzcnt": (4, _ECX, 5), "bmi": (2, _EBX, 3), "avx2": (2, _EBX, 5), "bmi2": (2, _EBX, 8),
@@ -107,7 +106,7 @@ _X86_FEATURES = {
     "avx512vnni": (2, _ECX, 11), "avx512bitalg": (2, _ECX, 12), "avx512vpopcntdq": (2, _ECX, 14),
     "avxvnni": (3, _EAX, 4), "avx512bf16": (3, _EAX, 5),
 }  # fmt: skip
-# Registers that the system must save for these to be used, by bits of XCR0: those of SSE and AVX, and of AVX-512.
+# Bits of XCR0: the registers of AVX, and of AVX-512, that the system must save for features to be usable.
 _AVX_STATE, _AVX512_STATE = 0x06, 0xE6
 _OF_AVX = frozenset({"avx", "avx2", "fma", "f16c", "avxvnni"})
 # Bits of AT_HWCAP on Linux.
@@ -117,12 +116,12 @@ _AT_HWCAP = 16
 
 @dataclass(frozen=True)
 class Processor:
-    """A processor.
+    """A processor and the instruction set extensions that it supports.
 
     Args:
-        family: the processor family: ``x86_64``, ``aarch64``, or the system's name of another.
+        family: the processor family: ``x86_64``, ``aarch64``, or the system's name of another one.
         vendor: the vendor string of an x86 processor.
-        features: the available features that targets may require, by LLVM's names.
+        features: the supported features among those that targets may require, by LLVM's names.
     """
 
     family: str
@@ -137,7 +136,7 @@ def family() -> str:
 
 
 def identify(code: ctypes.CDLL) -> Processor:
-    """Return the processor of this machine, identified by any library for its family."""
+    """Identify the processor of this machine; ``code`` is any library for its family."""
     known = family()
     if known == "x86_64":
         words = (ctypes.c_int64 * (4 * _LEAVES + 1))()
@@ -171,7 +170,7 @@ def _arm_features() -> list[str]:
 
 
 FOLDER = Path(__file__).parent / "libraries"
-"""The folder of libraries."""
+"""The folder of the kernel libraries."""
 
 _SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
@@ -185,12 +184,12 @@ class Library:
     """A loaded kernel library.
 
     Args:
-        target: the target that it was built for.
+        target: the target that the library was built for.
         path: the path of its file.
         processor: the processor of this machine.
         code: the library as loaded by ctypes.
-        reason: the reason for choosing it.
-        others: the names of other targets with libraries, and the reasons for not using them.
+        reason: why this library was chosen.
+        others: for the name of each other target with a library, why that was not chosen.
     """
 
     target: Target
@@ -212,7 +211,7 @@ class Library:
         return self._addresses[name]
 
     def add(self, code: ctypes.CDLL, names: list[str]) -> None:
-        """Also find functions in another library, as for tests with their own kernels."""
+        """Add functions of another library, as tests do for kernels of their own."""
         kind = ctypes.c_int64 * len(WORDS)
         ours, theirs = kind.in_dll(self.code, TABLE), kind.in_dll(code, TABLE)
         for index in range(len(WORDS)):
@@ -226,7 +225,7 @@ def library() -> Library:
     """Return the library of this process, loading it on first use.
 
     Raises:
-        NoLibraryError: if none is usable.
+        NoLibraryError: if no library is usable.
         InputError: if ``IR_RUNTIME_TARGET`` names no target.
     """
     files = {name: path for name in TARGETS if (path := file_of(name)).exists()}
@@ -237,7 +236,7 @@ def library() -> Library:
         _refuse_missing(wanted)
     targets = [named_target(name) for name in files]
     own = [target for target in targets if target.family == family()]
-    # A library for another family cannot be loaded; any for this one asks the processor.
+    # A library for another family cannot be loaded; any library for this family can identify the processor.
     processor = identify(_open(files[own[0].name], wanted)) if own else Processor(family(), "", frozenset())
     lacking = {target.name: _lacking(target, processor) for target in targets}
     target = next((target for target in own if not lacking[target.name]), None)
@@ -256,7 +255,7 @@ def library() -> Library:
 
 
 def file_of(name: str) -> Path:
-    """Return the path of a target's library, which need not exist."""
+    """Return the path of the library for a target; the file need not exist."""
     return FOLDER / f"{name}{_SUFFIX}"
 
 
@@ -281,7 +280,7 @@ def fill_table(code: ctypes.CDLL) -> None:
 
 
 def _open(path: Path, wanted: str | None) -> ctypes.CDLL:
-    """Load a library, unless it is outdated."""
+    """Load a library; raise `NoLibraryError` if it is outdated or cannot be loaded."""
     hint = _build_hint(wanted) if is_source_tree() else "install ir_runtime again"
     try:
         if is_source_tree() and fingerprint() not in path.read_bytes():
@@ -299,7 +298,7 @@ def _open(path: Path, wanted: str | None) -> ctypes.CDLL:
 
 @cache
 def _host_words() -> tuple[int, ...]:
-    """Return the words of the table in the order of `WORDS`; Python's raw memory functions work without the GIL."""
+    """Return the words of the host table in the order of `WORDS`; Python's raw memory functions do not need the GIL."""
     python = ctypes.pythonapi
     functions = python.PyMem_RawMalloc, python.PyMem_RawFree, *_system_functions()
     addresses = (int(ctypes.cast(function, ctypes.c_void_p).value or 0) for function in functions)
@@ -339,7 +338,7 @@ def _refuse_missing(wanted: str | None) -> NoReturn:
 
 
 def _lacking(target: Target, processor: Processor) -> str:
-    """Return why a processor cannot run code for a target; empty if it can."""
+    """Return why a processor cannot run code for a target, or an empty string if it can."""
     if target.family != processor.family:
         return f"it is for {target.family}, not {processor.family}"
     missing = target.features - processor.features

@@ -1,6 +1,6 @@
 """Memory for packed weights: the arrays of one compilation share a few large blocks, backed by huge pages.
 
-NumPy requests huge pages for arrays of at least 4 MiB. Most layers have smaller weights, and mapping memory
+NumPy requests huge pages only for arrays of at least 4 MiB. The weights of most layers are smaller, and mapping their memory
 in 4 KiB pages takes as long as packing them.
 """
 
@@ -21,18 +21,19 @@ from ...ir.tensor import Array
 __all__ = ["aligned_empty", "one_compilation"]
 
 _ALIGNMENT, _HUGE_PAGE = 64, 1 << 21
-# What systems may be told; not all know them.
+# Advice about the use of memory, ``None`` where the system does not support it.
 _WANT_HUGE, _DONT_NEED = (getattr(mmap, name, None) for name in ("MADV_HUGEPAGE", "MADV_DONTNEED"))
-# Bytes of the first and of the largest block; each is four times as large as the one before. What is not used takes no memory.
+# The sizes of the first and of the largest block, in bytes; each block is four times as large as the previous one. Untouched
+# pages take no memory.
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 22, 1 << 26
-# Smaller arrays are on their own.
+# Smaller arrays get memory of their own.
 MIN_SHARED = 1 << 17
-# Not shared with child processes, where one may ask for that.
+# Blocks are not shared with child processes, where the system can be asked for that.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 class _Blocks:
-    """Splits blocks into arrays that keep them alive."""
+    """Allocates arrays from large blocks; an array keeps its block alive."""
 
     def __init__(self) -> None:
         self._left: Array = np.empty(0, np.uint8)
@@ -42,13 +43,13 @@ class _Blocks:
     def take(self, size: int) -> Array:
         """Return ``size`` uninitialised bytes."""
         if size > len(self._left):
-            if size >= max(self._size // 2, FIRST_BLOCK):  # the rest of the block is for smaller ones
+            if size >= max(self._size // 2, FIRST_BLOCK):  # leave the rest of the block to smaller arrays
                 return np.empty(size, np.uint8)
             self.release()
             self._left, self._block = _new_block(self._size)
             self._size = min(4 * self._size, LARGEST_BLOCK)
-        found, self._left = self._left[:size], self._left[size:]
-        return found
+        taken, self._left = self._left[:size], self._left[size:]
+        return taken
 
     def release(self) -> None:
         """Return the unused pages at the end of the block to the system."""
@@ -61,25 +62,25 @@ class _Blocks:
 
 
 def _advise(mapped: mmap.mmap, advice: int | None, start: int, length: int) -> None:
-    """Advise the system about the use of memory, if that is supported."""
+    """Call `madvise` for part of a mapping, unless the system does not support the advice."""
     if advice is not None:
         with suppress(OSError):
             mapped.madvise(advice, start, length)
 
 
 def _trim_heap() -> None:
-    """Return free heap memory, left by constant folding, to the system, since blocks are not allocated from the heap."""
+    """Return free heap memory to the system: constant folding leaves some, and blocks do not come from the heap."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)  # other C libraries lack it
+        trim(0)  # glibc only
 
 
 def _new_block(size: int) -> tuple[Array, mmap.mmap]:
-    """Return a block that begins with a huge page, and the mapping that it is part of.
+    """Return a block aligned to a huge page, and the mapping that contains it.
 
     Raises:
         MemoryError: if the memory is not available.
     """
-    if size > FIRST_BLOCK:  # small models have little to give, and no time to look for it
+    if size > FIRST_BLOCK:  # for a small model, trimming frees little and takes too long
         _trim_heap()
     try:
         mapped = mmap.mmap(-1, size + _HUGE_PAGE, **_PRIVATE)
@@ -96,7 +97,7 @@ _BLOCKS: ContextVar[_Blocks | None] = ContextVar("blocks of packed weights", def
 
 @contextmanager
 def one_compilation() -> Iterator[None]:
-    """Let the weights of one compilation, including nested graphs, share blocks."""
+    """Allocate the weights of the compilation in the block, including nested graphs, from shared blocks."""
     if _BLOCKS.get() is not None:
         yield
         return
@@ -107,7 +108,7 @@ def one_compilation() -> Iterator[None]:
 
 
 def aligned_empty(size: int) -> Array:
-    """Return an uninitialised f32 array aligned to a cache line."""
+    """Return an uninitialised 1-D f32 array of ``size`` elements, aligned to a cache line."""
     taken, blocks = 4 * size + _ALIGNMENT, _BLOCKS.get()
     shared = blocks is not None and taken >= MIN_SHARED
     raw = blocks.take(taken) if blocks is not None and shared else np.empty(taken, np.uint8)

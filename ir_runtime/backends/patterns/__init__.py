@@ -1,1 +1,1 @@
-"""Patterns that all backends share."""
+"""Fusion patterns that backends share."""

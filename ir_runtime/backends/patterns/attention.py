@@ -1,12 +1,11 @@
-"""Scaled dot product attention (SDPA) and grouped-query attention, as models write them in smaller operations.
+"""Patterns of scaled dot product attention (SDPA) and grouped-query attention, written in elementary operations.
 
-These are MatMul, Multiply, Add, SoftMax and MatMul, or Einsum instead of MatMul.
+SDPA is MatMul, Multiply, Add, SoftMax and MatMul, with Einsum in place of MatMul in some models.
 
-Windowed attention (Liu et al. 2021, Swin) adds one mask for each head, and one for each window of an image; for the
-latter, scores are reshaped into images and windows, and back.
+Windowed attention (Swin, Liu et al. 2021) adds a mask for each head, and another one for each window of an image. For the
+latter, scores are reshaped to separate images and windows, and back.
 
-In grouped-query attention (Ainslie et al. 2023), several heads of the queries share one head of keys and values.
-Kernels share the choice of supported types, the mask, the scale, and broadcast heads.
+In grouped-query attention (Ainslie et al. 2023), several query heads share one head of keys and values.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ __all__ = [
 ]
 
 Factor: TypeAlias = float | Array
-"""The factor of scores: a number, or an array with one for each head of the queries."""
+"""The scale of the scores: a scalar, or an array with one element for each query head."""
 
 Attend: TypeAlias = Callable[[Array, Array, Array, Array | None, Factor, bool], Array]
-"""Takes queries, keys, values, a mask, a factor, and whether later keys are hidden. Of queries there are as many
-heads, or a multiple."""
+"""A function ``(queries, keys, values, mask, factor, causal)`` that computes attention. The number of query heads is a multiple
+of the number of key heads."""
 
 
 def sdpa_kernel(op: ScaledDotProductAttention, inputs: Sequence[Value], attend: Attend) -> Kernel | None:
-    """Return a kernel that computes not empty tensors of f32 by ``attend``, for a mask of f32 or boolean."""
+    """Return a kernel that calls ``attend`` for non-empty f32 tensors of rank 4 with an f32 or boolean mask, or ``None``."""
     (query, key, value), others = inputs[:3], inputs[3:]
     if not is_f32(query, key, value, *others[1:]) or any(v.shape.rank != 4 for v in (query, key, value)):
         return None
@@ -68,7 +67,7 @@ def sdpa_kernel(op: ScaledDotProductAttention, inputs: Sequence[Value], attend: 
             return op.evaluate(q, k, v, *rest)
         mask, scale = mask_and_scale(op, q, rest)
         if not mask_fits(mask, (*batch, q.shape[2], k.shape[2])):
-            return op.evaluate(q, k, v, *rest)  # rare: a mask that broadcasts the scores
+            return op.evaluate(q, k, v, *rest)  # rare: the scores broadcast to the mask
         q, k, v = (
             x if x.shape[:2] == batch else np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v)
         )
@@ -86,25 +85,25 @@ def sdpa_kernel(op: ScaledDotProductAttention, inputs: Sequence[Value], attend: 
 def mask_and_scale(
     op: ScaledDotProductAttention, q: Array, rest: Sequence[Array]
 ) -> tuple[Array | None, float]:
-    """Return the mask, if it has any effect, and the factor of the scores."""
+    """Return the mask, or ``None`` if it has no effect, and the factor of the scores."""
     mask = None if op.causal or not rest or rest[0].ndim == 0 else rest[0]
     return mask, rest[1].item() if len(rest) > 1 else usual_scale(q.shape[3])
 
 
 def mask_fits(mask: Array | None, scores: tuple[int, ...]) -> bool:
-    """Return whether a mask broadcasts to the scores, and not they to it."""
+    """Return whether a mask broadcasts to the shape of the scores; true without a mask."""
     return mask is None or broadcasts(mask.shape, scores)
 
 
 @dataclass(frozen=True)
 class HeadsLayout:
-    """The order of the axes of inputs and result; the last batch is the head.
+    """The permutations between the axes of attention's tensors and batches of matrices; the last batch axis is the head.
 
     Args:
-        queries: batches, rows, and the axis that is summed over.
-        keys: the same.
-        values: batches, rows and columns.
-        output: the order of batches, rows and columns in the result.
+        queries: the axes of the queries: batch axes, rows, and the summed axis.
+        keys: the axes of the keys: batch axes, rows, and the summed axis.
+        values: the axes of the values: batch axes, rows and columns.
+        output: the permutation from batch axes, rows and columns to the axes of the result.
     """
 
     queries: tuple[int, ...]
@@ -113,7 +112,7 @@ class HeadsLayout:
     output: tuple[int, ...]
 
     def ordered(self, q: Array, k: Array, v: Array) -> tuple[Array, Array, Array]:
-        """Return views with the axes in order, and the same batches."""
+        """Return views with axes permuted, and batch axes broadcast to the same shape."""
         q, k, v = q.transpose(self.queries), k.transpose(self.keys), v.transpose(self.values)
         if q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
             return q, k, v
@@ -125,20 +124,28 @@ class HeadsLayout:
 
 
 def _of_heads(x: Array) -> Array:
-    """Return ordered matrices as ``[batch, heads, rows, columns]``."""
+    """Reshape batches of matrices to ``[batch, heads, rows, columns]``."""
     if x.ndim == 4:
         return x
     return x[:, None] if x.ndim == 3 else x.reshape(math.prod(x.shape[:-3]), *x.shape[-3:])
 
 
 def mask_of_heads(mask: Array, rank: int) -> Array:
-    """Return a mask that is added to scores of a rank, for those seen as ``[batch, heads, queries, keys]``."""
+    """Reshape a mask for scores of ``rank`` axes to broadcast to ``[batch, heads, queries, keys]``."""
     return _of_heads(mask.reshape((*[1] * (rank - mask.ndim), *mask.shape)))
 
 
 @dataclass(frozen=True)
 class AttentionKernel:
-    """The kernel, with a scale and a constant mask; or the mask is the input after the values."""
+    """The kernel of matched attention: its scale, and its mask, a constant or the input after the values.
+
+    Args:
+        factor: the scale of the scores.
+        added: the constant mask, or ``None``.
+        given: whether the mask is an input.
+        layout: the layout of inputs and result.
+        attend: computes attention of ``[batch, heads, rows, columns]``.
+    """
 
     factor: Factor
     added: Array | None
@@ -155,7 +162,7 @@ class AttentionKernel:
         return out.transpose(self.layout.output)
 
     def _attended(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
-        """Compute attention of heads, in parts if there are several masks."""
+        """Compute attention; if the mask has fewer batches than the queries, in parts that each use the whole mask."""
         if not q.size or not k.size or not v.size:
             return self._small(q, k, v, mask)
         if mask is None or mask.shape[0] in (1, len(q)):
@@ -168,12 +175,12 @@ class AttentionKernel:
 
     @property
     def _scale(self) -> Array:
-        """The factor of scores, or one for each head, ``[heads, 1, 1]``."""
+        """The factor of the scores as an array: a scalar, or ``[heads, 1, 1]``."""
         scale = np.asarray(self.factor, np.float32)
         return scale.reshape(-1, 1, 1) if scale.ndim else scale
 
     def _small(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
-        """Compute attention if some length is 0."""
+        """Compute attention in NumPy, for empty tensors."""
         scores = q @ k.swapaxes(-1, -2) * self._scale
         scores = scores if mask is None else scores + mask
         powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
@@ -181,19 +188,19 @@ class AttentionKernel:
 
 
 Axes = tuple[int, ...]
-"""An order of the axes of a tensor."""
+"""A permutation of the axes of a tensor."""
 
 
 @dataclass(frozen=True)
 class BatchedProduct:
-    """A layer that multiplies two batches of matrices of the same rank.
+    """A batched matrix product computed by a MatMul or Einsum layer, whose inputs have the same rank.
 
     Args:
-        left: reads the left matrices.
-        right: reads the right ones.
-        left_axes: those of the left input, in the order of batches, rows, and the axis that is summed over.
-        right_axes: those of the right one, in the order of batches, the axis that is summed over, and columns.
-        output_axes: the order of batches, rows and columns in the result.
+        left: the port of the left matrices.
+        right: the port of the right matrices.
+        left_axes: the axes of the left input: batch axes, rows, and the summed axis.
+        right_axes: the axes of the right input: batch axes, the summed axis, and columns.
+        output_axes: the permutation from batch axes, rows and columns to the axes of the result.
     """
 
     left: Port
@@ -204,11 +211,11 @@ class BatchedProduct:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the result has batches, rows and columns in this order."""
+        """Whether the axes of the result are batch axes, rows and columns, in this order."""
         return self.output_axes == tuple(range(len(self.output_axes)))
 
     def by_left(self) -> BatchedProduct:
-        """Return the same with batches in the order in which the left input has them."""
+        """Return the same product with batch axes in the order of the left input."""
         count = len(self.left_axes) - 2
         order = (*sorted(range(count), key=self.left_axes.__getitem__), count, count + 1)
         return replace(
@@ -220,7 +227,7 @@ class BatchedProduct:
 
 
 def batched_product(context: MatchContext, layer: Layer | None) -> BatchedProduct | None:
-    """Return the product computed by a layer, if it has batches of one rank and matching lengths."""
+    """Return the batched product that a MatMul or Einsum layer computes, or ``None`` if the layer is none."""
     if layer is None or len(layer.inputs) != 2:
         return None
     ranks = [context.value(port).shape.rank for port in context.sources(layer)]
@@ -241,7 +248,7 @@ def _of_matmul(context: MatchContext, layer: Layer, op: MatMul, rank: int) -> Ba
 
 
 def _of_einsum(context: MatchContext, layer: Layer, op: Einsum) -> BatchedProduct | None:
-    """Match an Einsum with one axis of rows, columns and what is summed over; the latter, it would broadcast."""
+    """Match an Einsum with one row, one column and one summed axis; Einsum would broadcast summed lengths that differ."""
     sources = context.sources(layer)
     shapes = [context.value(port).shape for port in sources]
     found = einsum_product(op.equation, tuple(len(shape) for shape in shapes))
@@ -255,22 +262,22 @@ def _of_einsum(context: MatchContext, layer: Layer, op: Einsum) -> BatchedProduc
 
 
 def _are_equal(one: Dimension, other: Dimension) -> bool:
-    """Return whether two lengths are certainly equal."""
+    """Return whether two lengths are known to be equal."""
     if one.is_static or other.is_static:
         return one == other and one.is_static
     return one.symbol is not None and one.symbol is other.symbol
 
 
 MakeKernel: TypeAlias = Callable[[Factor, Array | None, bool, HeadsLayout], Kernel]
-"""Takes factors, a constant mask, whether the mask is an input instead, and the layout of the inputs."""
+"""A function ``(factor, mask, mask_is_input, layout)`` that makes the kernel; ``mask`` is a constant or ``None``."""
 
 
 def match_attention(context: MatchContext, layer: Layer, make: MakeKernel) -> Fusion | Refusal | None:
-    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in batches of heads.
+    """Match ``softmax((q @ kᵀ) * factor + masks) @ v`` in f32, with batch axes of which the last is the head.
 
     Args:
         context: the graph around the layer, and the values of its ports.
-        layer: the last product.
+        layer: the product with the values.
         make: makes the kernel.
     """
     softmax = next(filter(None, (context.producer(port, "SoftMax") for port in context.sources(layer))), None)
@@ -286,36 +293,36 @@ def match_attention(context: MatchContext, layer: Layer, make: MakeKernel) -> Fu
         return Refusal("scores and values are not f32")
     if softmax.op.axis not in (-1, rank - 1):
         return Refusal("the softmax is not over the last axis")
-    found = _walk(context, scores, _Scores((softmax, layer), product))
-    return found if isinstance(found, Refusal) else found.match(context, make)
+    matched = _walk(context, scores, _Scores((softmax, layer), product))
+    return matched if isinstance(matched, Refusal) else matched.match(context, make)
 
 
 @dataclass(frozen=True)
 class _Scores:
-    """The layers matched so far, from the softmax backwards, with their factors, masks, sources and layout."""
+    """The state of the match: the layers so far, from the softmax backwards, and their factors, masks, sources and layout."""
 
     layers: tuple[Layer, ...]
     weighted: BatchedProduct
     """The product with the values."""
     factor: float = 1.0
     by_head: Array | None = None
-    """Further factors, one for each head."""
+    """Another factor for each head."""
     masks: tuple[Port, ...] = ()
     windows: tuple[Port, ...] = field(default=())
-    """Masks ``[1, windows, 1, queries, keys]``."""
+    """The masks of windows, ``[1, windows, 1, queries, keys]``."""
     sources: tuple[Port, Port] | None = None
     axes: tuple[Axes, Axes] = ((), ())
-    """The order of the axes of queries and keys: batches, rows, and the axis that is summed over."""
+    """The axes of queries and keys: batch axes, rows, and the summed axis."""
     shape: PartialShape = field(default_factory=PartialShape.dynamic)
-    """The shape of the product."""
+    """The shape of the scores."""
 
     def behind(self, *layers: Layer) -> _Scores:
-        """Prepend layers."""
+        """Return this state with layers added at the front."""
         return replace(self, layers=(*layers, *self.layers))
 
     @property
     def is_scaled(self) -> bool:
-        """Whether scores are scaled."""
+        """Whether a layer matched so far scales the scores."""
         return self.factor != 1 or self.by_head is not None
 
     @property
@@ -323,7 +330,7 @@ class _Scores:
         return self.factor if self.by_head is None else self.by_head * np.float32(self.factor)
 
     def match(self, context: MatchContext, make: MakeKernel) -> Fusion | Refusal:
-        """Return the fusion, if all masks are constant, or there is one that fits the scores."""
+        """Return the fusion if all masks are constant, or there is a single mask that broadcasts to the scores."""
         values, rank = self.weighted.right, len(self.weighted.left_axes)
         layout = HeadsLayout(*self.axes, self.weighted.right_axes, self.weighted.output_axes)
         if not all(_fits(context.value(mask).shape, self.shape) for mask in self.masks):
@@ -340,13 +347,13 @@ class _Scores:
         return Fusion(self.layers, self._reads(context, values, *self.masks), kernel)
 
     def _reads(self, context: MatchContext, *first: Port) -> tuple[Port, ...]:
-        """Return queries, keys and so on, then all other inputs of the layers, even if only their shape is used."""
+        """Return the ports of queries, keys, ``first``, then all other inputs of the layers."""
         assert self.sources is not None
         return context.reads(self.layers, *self.sources, *first)
 
 
 def _fits(mask: PartialShape, scores: PartialShape) -> bool:
-    """Return whether adding the mask preserves the shape of the scores."""
+    """Return whether a mask is known to broadcast to the scores, with batch axes that are all 1 or all equal."""
     if mask.rank is None or not mask.rank or mask.rank > len(scores):
         return False
     dims = [*[Dimension(1)] * (len(scores) - mask.rank), *mask]
@@ -357,7 +364,7 @@ def _fits(mask: PartialShape, scores: PartialShape) -> bool:
 
 
 def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | Refusal:
-    """Match backwards from scores to the product of queries and keys."""
+    """Match backwards from ``port`` to the product of queries and keys."""
     made = context.producer(port, "Add", "Multiply", "Divide", "Reshape", "MatMul", "Einsum")
     if made is None or not is_f32(context.value(port)):
         return Refusal("scores are not computed by MatMul, Einsum, Multiply, Divide, Add and Reshape in f32")
@@ -376,20 +383,22 @@ def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | Refusa
         return _walk(context, first, replace(found.behind(made), by_head=factors))
     number = context.scalar(second)
     if number is None or (made.type == "Divide" and number == 0):
-        return Refusal("scores are multiplied by what is neither one constant number nor one for each head")
+        return Refusal(
+            "scores are multiplied by something other than a constant scalar or one constant for each head"
+        )
     return _walk(
         context, first, replace(found.behind(made), factor=number if made.type == "Multiply" else 1 / number)
     )
 
 
 def _operands(context: MatchContext, layer: Layer) -> tuple[Port, Port]:
-    """Return the inputs of an element-wise layer, the constant last if they commute."""
+    """Return the inputs of a binary layer, a constant one last if the operation commutes."""
     first, second = context.sources(layer)
     return (second, first) if layer.type != "Divide" and context.value(first).is_known else (first, second)
 
 
 def _by_head(context: MatchContext, layer: Layer, found: _Scores) -> Array | None:
-    """Return the constants of a Multiply, if they are several, and one for each head."""
+    """Return the constants of a Multiply if there is one for each of several heads, else ``None``."""
     scores, second = _operands(context, layer)
     shape, known = context.value(scores).shape, context.value(second).known()
     rank = len(found.weighted.left_axes)
@@ -407,7 +416,7 @@ def _by_head(context: MatchContext, layer: Layer, found: _Scores) -> Array | Non
 
 
 def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores | Refusal:
-    """Match masks for each window, added to scores that are reshaped for them."""
+    """Match Reshape, additions of masks for each window, and the Reshape back."""
     port, adds, masks = context.sources(joined)[0], list[Layer](), list[Port]()
     while (added := context.producer(port, "Add")) is not None:
         port, mask = context.sources(added)
@@ -416,7 +425,7 @@ def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores |
     if not adds or parted is None or found.windows or found.masks or found.is_scaled:
         return Refusal("scores are reshaped, but not for masks of windows")
     scores, whole = context.sources(parted)[0], context.sources(joined)[0]
-    before, apart, sums = (context.value(each).shape for each in (scores, port, whole))
+    before, apart, sums = (context.value(end).shape for end in (scores, port, whole))
     windows = [context.value(mask).shape for mask in masks]
     if not all(shape.is_static for shape in (before, apart, *windows)) or sums != apart:
         return Refusal("shapes of windows are not known")
@@ -430,7 +439,7 @@ def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores |
 
 
 def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | Refusal:
-    """Match the product of queries and keys, each optionally scaled."""
+    """Match the product of queries and keys, each of which may be scaled."""
     product = batched_product(context, layer)
     if product is None or not product.is_ordered:
         return Refusal("scores are not a product of batches of matrices of queries and keys")
@@ -446,7 +455,7 @@ def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | R
 
 
 def _scaled(context: MatchContext, port: Port, found: _Scores) -> tuple[Port, _Scores]:
-    """Return the operand of a scaling by one constant, or the port itself."""
+    """Match a scaling of ``port`` by a constant; return its input, or the port itself, and the new state."""
     layer = context.producer(port, "Multiply")
     data, other = (port, port) if layer is None else _operands(context, layer)
     number = context.scalar(other)
@@ -456,30 +465,30 @@ def _scaled(context: MatchContext, port: Port, found: _Scores) -> tuple[Port, _S
 
 
 def _exchanged(axes: Axes) -> Axes:
-    """Return the order of axes of the transposed matrices."""
+    """Exchange the last two axes."""
     return (*axes[:-2], axes[-1], axes[-2])
 
 
 def _sum(masks: Sequence[Array], windows: Sequence[Array]) -> Array | None:
-    """Return the sum of the masks, ``[1 or windows, heads, queries, keys]``."""
+    """Return the sum of constant masks, ``[1 or windows, heads, queries, keys]``, or ``None`` if there are none."""
     added = [*masks, *(mask.reshape(mask.shape[1], 1, *mask.shape[3:]) for mask in windows)]
-    with np.errstate(over="ignore"):  # two masks of the least number of f32
+    with np.errstate(over="ignore"):  # two masks of the lowest f32
         return np.ascontiguousarray(sum(added[1:], added[0])) if added else None
 
 
 def match_grouped_queries(
     context: MatchContext, layer: Layer, offer: Offer, attend: Attend
 ) -> Fusion | Refusal | None:
-    """Match attention whose keys and values are repeated for every head of the queries that shares them.
+    """Match attention whose keys and values are repeated for all query heads that share them.
 
-    ``Unsqueeze → Broadcast → Reshape`` of both is not done: the kernel takes them as they were. Each run
-    checks that the shapes are those of repeated heads.
+    The kernel skips ``Unsqueeze → Broadcast → Reshape`` of keys and values, and reads their shared heads. Shapes are checked
+    in every run.
 
     Args:
         context: the graph around the layer, and the values of its ports.
         layer: the attention.
-        offer: makes a kernel for it, without shared heads.
-        attend: computes it with shared ones.
+        offer: offers a kernel for attention without shared heads.
+        attend: computes attention with shared heads.
     """
     query, key, value, *others = context.sources(layer)
     sources = [_repeated(context, port) for port in (key, value)]
@@ -503,7 +512,7 @@ _Steps = tuple[Layer, Layer, Layer]
 
 
 def _repeated(context: MatchContext, port: Port) -> tuple[_Steps, tuple[Port, ...]] | None:
-    """Match the layers that repeat heads; return them and their inputs: heads, axis, shape, and final shape."""
+    """Match the layers that repeat heads; return them and their inputs: heads, axis, broadcast shape and final shape."""
     joined = context.producer(port, "Reshape")
     wide = None if joined is None else context.producer(context.sources(joined)[0], "Broadcast")
     if joined is None or wide is None or len(context.sources(wide)) != 2:
@@ -519,9 +528,10 @@ def _repeated(context: MatchContext, port: Port) -> tuple[_Steps, tuple[Port, ..
 
 
 class SharedHeads:
-    """Attention with heads that several heads of the queries share.
+    """A kernel of attention whose key and value heads are shared by several query heads.
 
-    Shapes are computed in every run, so it checks all of them itself.
+    The target shapes of Broadcast and Reshape are inputs, so it checks them in every run, and repeats heads as the layers do
+    if they differ from the pattern.
     """
 
     def __init__(self, op: ScaledDotProductAttention, plain: Compute, attend: Attend, *steps: _Steps) -> None:
@@ -538,7 +548,7 @@ class SharedHeads:
         return np.asarray((self._plain if suited else self._op.evaluate)(q, keys, values, *rest))
 
     def result_shape(self, q: Array, *arrays: Array) -> tuple[int, ...] | None:
-        """Return the shape of the result; ``None`` where heads are not shared."""
+        """Return the shape of the result, or ``None`` if heads are not shared."""
         k, v = arrays[0].shape, arrays[4].shape
         mask, _ = mask_and_scale(self._op, q, arrays[8:])
         return (*q.shape[:3], v[3]) if self.shares(q, k, v, arrays, mask) else None
@@ -546,7 +556,7 @@ class SharedHeads:
     def shares(
         self, q: Array, k: tuple[int, ...], v: tuple[int, ...], arrays: Sequence[Array], mask: Array | None
     ) -> bool:
-        """Return whether keys and values of these shapes are repeated for the heads of the queries, and nothing else."""
+        """Return whether the layers only repeat the heads of keys ``k`` and values ``v`` to the number of query heads."""
         _, _, wide, joined, _, _, others_wide, others_joined, *_ = arrays
         if not (
             k[1]
@@ -564,16 +574,16 @@ class SharedHeads:
         return fits and mask_fits(mask, (*q.shape[:3], k[2]))
 
     def _made(self, which: int, arrays: Sequence[Array]) -> Array:
-        """Compute with repeated heads, for shapes that the pattern did not expect."""
-        found, axis, wide, joined = arrays
+        """Evaluate the layers of keys (0) or values (1) one by one."""
+        heads, axis, wide, joined = arrays
         for step, other in zip(self._steps[which], (axis, wide, joined), strict=True):
             assert step.op is not None
-            found = step.op.evaluate(found, other)
-        return found
+            heads = step.op.evaluate(heads, other)
+        return heads
 
 
 def _repeats(shape: tuple[int, ...], times: int, wide: Array, joined: Array, copies: bool) -> bool:
-    """Return whether heads ``[batch, heads, length, width]`` become this many more, and nothing else."""
+    """Return whether Broadcast and Reshape repeat each head of ``[batch, heads, length, width]`` exactly ``times`` times."""
     batch, heads, length, width = shape
     target, end = wide.tolist(), joined.tolist()
     if len(target) != 5 or len(end) != 4 or 0 in shape or (end[0] == 0 and not copies):

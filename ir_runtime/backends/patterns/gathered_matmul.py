@@ -1,4 +1,4 @@
-"""Products of few rows with matrices of a table that indices choose, as the experts of a mixture."""
+"""Pattern of a few rows multiplied by matrices gathered from a constant table, as in mixtures of experts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..common.layout import is_f32
 
 __all__ = ["GatheredMatMul", "match_gathered_matmul"]
 
-# Rows up to which tiles of several rows would not be faster.
+# The largest number of rows; for more rows, kernels with tiles of several rows are faster.
 MAX_ROWS = 8
 
 
 class GatheredMatMul(NamedTuple):
-    """The layers Gather and MatMul; they read the rows, the matrices, their indices, and the axis."""
+    """A matched Gather and MatMul; ``reads`` are the rows, the table of matrices, the indices and the axis."""
 
     layers: tuple[Layer, Layer]
     reads: tuple[Port, ...]
@@ -29,7 +29,7 @@ class GatheredMatMul(NamedTuple):
 
 
 def match_gathered_matmul(context: MatchContext, layer: Layer) -> GatheredMatMul | Refusal | None:
-    """Match few rows by matrices that Gather takes of a constant ``[matrices, depth, columns]``, f32."""
+    """Match few f32 rows multiplied by matrices that Gather takes from a constant ``[matrices, depth, columns]``."""
     x, chosen = context.sources(layer)
     gather, op = context.producer(chosen, "Gather"), layer.op
     if gather is None or not isinstance(op, MatMul) or not isinstance(gather.op, GatherBase):

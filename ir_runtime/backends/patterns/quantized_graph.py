@@ -1,7 +1,7 @@
-"""Find quantized subgraphs: FakeQuantize, convolutions of its levels by constant filters, FakeQuantize.
+"""Find quantized subgraphs: FakeQuantize, convolutions of its levels with constant filters, and FakeQuantize again.
 
-A quantized subgraph ends with a FakeQuantize. It quantizes its own inputs, and also values inside that other layers
-read, as these need them in f32.
+A quantized subgraph ends with a FakeQuantize. Its inputs are f32 and quantized first. A value that layers outside also read
+stays outside in f32, and becomes an input.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ __all__ = [
 ]
 
 Weights = TypeVar("Weights")
-"""The constant filters of a convolution, as a backend multiplies them."""
+"""The constant filters of a convolution, in the form that a backend uses."""
 
 MaxPool: TypeAlias = MaxPool1 | MaxPool8 | MaxPool14
 
 
 @dataclass(frozen=True)
 class Quantizer:
-    """A FakeQuantize with one number for each limit: ``value = scale * (level - zero)``.
+    """A FakeQuantize with scalar limits: ``value = scale * (level - zero)``.
 
     Args:
-        parameters: each `QuantizeParameter`.
-        scale: the step between two levels of the result.
-        zero: the level that stands for zero.
+        parameters: its parameters, in the order of `QuantizeParameter`.
+        scale: the difference of the values of two neighbouring levels.
+        zero: the level of the value 0.
     """
 
     parameters: Array
@@ -65,32 +65,32 @@ class Quantizer:
 
     @property
     def low(self) -> float:
-        """The value of the lowest level."""
+        """The input value of the lowest level."""
         return float(self.parameters[QuantizeParameter.LOW])
 
     @property
     def step(self) -> float:
-        """The difference between two neighbouring levels of the data."""
+        """The difference of the input values of two neighbouring levels."""
         return float(self.parameters[QuantizeParameter.WIDTH]) / self.steps
 
     def levels(self, x: Array) -> Array:
-        """Return the levels of f32 numbers, as integers in f32."""
+        """Return the levels of f32 values, as integral f32."""
         bottom, top, low, width, steps, *_ = self.parameters
-        found = x.clip(bottom, top)
-        found -= low
-        found /= width
-        found *= steps
-        np.rint(found, out=found)
-        return found
+        levels = x.clip(bottom, top)
+        levels -= low
+        levels /= width
+        levels *= steps
+        np.rint(levels, out=levels)
+        return levels
 
     def level_of(self, bound: float) -> int:
-        """Return the level of a number, which may be infinite."""
+        """Return the level of a value, which may be infinite."""
         return int(self.levels(np.array([bound], np.float32))[0])
 
 
 @dataclass(eq=False)
 class Source:
-    """Values from outside the subgraph, and their quantizer."""
+    """An input of the subgraph, and the quantizer that is applied to it."""
 
     port: Port
     shape: tuple[int, ...]
@@ -99,27 +99,27 @@ class Source:
 
     @property
     def reads(self) -> tuple[()]:
-        """The nodes that it reads: none."""
+        """The nodes that it reads; empty."""
         return ()
 
 
 @dataclass(eq=False)
 class Product(Generic[Weights]):
-    """A convolution of levels, its scale, bias and bounds, a residual, and the quantizer of the result.
+    """A convolution of levels and its epilogue: scale, bias, bounds, quantizer, and an optional residual.
 
     Args:
-        op: the operation.
-        data: its data.
+        op: the convolution.
+        data: the node of its data.
         weights: its constant filters.
-        factor: multiplies each channel.
-        shift: is added to each channel, after that.
-        bounds: of the result, before it is quantized.
-        first: quantizes it.
-        shape: of the result.
-        other: levels that are added to the result, if there are any.
-        sum_bounds: bounds of the sum.
-        last: quantizes the sum.
-        layers: those that it computes, in order.
+        factor: a factor for each output channel.
+        shift: added to each output channel after scaling.
+        bounds: the range to which the result is clipped before it is quantized.
+        first: the quantizer of the result.
+        shape: the shape of the result.
+        other: the residual, a node whose levels are added to the result, or ``None``.
+        sum_bounds: the range to which the sum is clipped.
+        last: the quantizer of the sum, or ``None``.
+        layers: the layers that it computes, in order.
     """
 
     op: ForwardConvolution
@@ -137,12 +137,12 @@ class Product(Generic[Weights]):
 
     @property
     def quantizer(self) -> Quantizer:
-        """The quantizer of the levels of the result."""
+        """The quantizer of the result, after adding the residual if there is one."""
         return self.last or self.first
 
     @property
     def reads(self) -> tuple[Node[Weights], ...]:
-        """The nodes that it reads, its data first."""
+        """The nodes that it reads: the data, then the residual if there is one."""
         return (self.data,) if self.other is None else (self.data, self.other)
 
 
@@ -157,7 +157,7 @@ class Pooled(Generic[Weights]):
 
     @property
     def quantizer(self) -> Quantizer:
-        """The quantizer of the levels of the result."""
+        """The quantizer of the result, which is that of the data."""
         return self.data.quantizer
 
     @property
@@ -179,46 +179,46 @@ class Subgraph(Generic[Weights]):
 
 
 MAX_LEVEL = 255
-# How far the level that stands for zero may be from an integer.
+# The largest deviation from an integer of the level of 0.
 ZERO_TOLERANCE = 1e-3
-# The recursion limit of the search; levels beyond it are taken from outside.
+# The recursion limit of the search; deeper values become inputs of the subgraph.
 MAX_DEPTH = 64
 
 
 class Kernels(Protocol[Weights]):
-    """The operations that the kernels of a backend support in quantized subgraphs."""
+    """The support of a backend for operations in quantized subgraphs."""
 
     def weights(self, context: MatchContext, filters: Port, op: ForwardConvolution) -> Weights | None:
-        """Return the constant filters of a convolution, or ``None`` if no kernel supports their levels."""
+        """Return the constant filters of a convolution in the form of the backend, or ``None`` if unsupported."""
 
     def compute_pooling(self, op: MaxPool, data: Node[Weights]) -> bool:
-        """Return whether a kernel computes max pooling of levels of images."""
+        """Return whether a kernel supports this max pooling of levels."""
 
     def add_residual(self, op: ForwardConvolution) -> bool:
-        """Return whether the kernel of a convolution can add a residual to its levels."""
+        """Return whether the kernel of a convolution can add a residual."""
 
 
 def find_subgraph(context: MatchContext, layer: Layer, kernels: Kernels[Weights]) -> Subgraph[Weights] | None:
-    """Return the quantized subgraph that ends with a FakeQuantize, ``None`` if it has no product."""
+    """Return the quantized subgraph that ends with a FakeQuantize, or ``None`` if it has no convolution."""
     shared: set[Port] = set()
     while True:
         result = _Search(context, shared, kernels).levels(Port(layer.id, 0))
         nodes = () if result is None else tuple(_in_order(result, set()))
         if result is None or not any(isinstance(node, Product) for node in nodes):
             return None
-        layers = tuple(each for node in nodes for each in node.layers)
-        more = _read_elsewhere(context, layers, layer)
-        if not more:
+        layers = tuple(layer for node in nodes for layer in node.layers)
+        escaping = _read_elsewhere(context, layers, layer)
+        if not escaping:
             return Subgraph(result, nodes, layers)
-        if more <= shared:
+        if escaping <= shared:
             return None
-        shared |= more
+        shared |= escaping
 
 
 def _in_order(node: Node[Weights], seen: set[int]) -> Iterator[Node[Weights]]:
-    """Yield a node after its dependencies, once each: a residual before the data.
+    """Yield a node after the nodes that it reads, each once, residuals before data.
 
-    Residuals are cheap; the last product of the data takes long enough to prefetch weights.
+    Residuals are cheap, so the convolution before a node takes long enough to prefetch the node's weights.
     """
     seen.add(id(node))
     for read in reversed(node.reads):
@@ -228,7 +228,7 @@ def _in_order(node: Node[Weights], seen: set[int]) -> Iterator[Node[Weights]]:
 
 
 def _read_elsewhere(context: MatchContext, layers: Sequence[Layer], last: Layer) -> set[Port]:
-    """Return the ports of all but the last layer that outside layers read."""
+    """Return the output ports of all layers but the last that are also read outside."""
     inside = {layer.id for layer in layers}
     ports = (port for layer in layers if layer.id != last.id for port in layer.output_ports)
     readers = context.graph.readers
@@ -245,7 +245,7 @@ class _Affine:
 
 @dataclass
 class _Search(Generic[Weights]):
-    """Walks back from a FakeQuantize; levels of ``shared`` ports come from outside."""
+    """Walks back from a FakeQuantize; ``shared`` ports become inputs of the subgraph."""
 
     context: MatchContext
     shared: set[Port]
@@ -254,7 +254,7 @@ class _Search(Generic[Weights]):
     depth: int = 0
 
     def levels(self, port: Port) -> Node[Weights] | None:
-        """Return the node that computes the levels of a port, ``None`` if it has none."""
+        """Return the node that computes the levels of a port, or ``None`` if the port is not quantized."""
         if port not in self.known:
             self.depth += 1
             self.known[port] = self._levels(port)
@@ -273,13 +273,13 @@ class _Search(Generic[Weights]):
         if port in self.shared or self.depth > MAX_DEPTH:
             return Source(port, shape, quantizer)
         data = self.context.sources(layer)[0]
-        found: Node[Weights] | None = self._product(data, quantizer, shape) or self._sum(
+        node: Node[Weights] | None = self._product(data, quantizer, shape) or self._sum(
             data, quantizer, shape
         )
-        if found is None:
-            found = Source(data, shape, quantizer)
-        found.layers.append(layer)
-        return found
+        if node is None:
+            node = Source(data, shape, quantizer)
+        node.layers.append(layer)
+        return node
 
     def _shape(self, port: Port) -> tuple[int, ...] | None:
         shape = self.context.value(port).shape
@@ -313,13 +313,13 @@ class _Search(Generic[Weights]):
         return Pooled(op, data, shape, [layer])
 
     def _alone(self, port: Port) -> Layer | None:
-        """Return the layer of a port that one layer reads."""
+        """Return the layer that produces a port if the port has a single reader, else ``None``."""
         layer = self.context.graph[port.layer]
         single = len(layer.outputs) == 1 and len(self.context.graph.readers(port)) == 1
         return layer if single and layer.op is not None and not self.context.value(port).is_known else None
 
     def _bounds(self, port: Port) -> tuple[Port, tuple[float, float], list[Layer]]:
-        """Walk back over ReLU and Clamp; return the port that the first one reads, their bounds, and the layers."""
+        """Walk back over ReLU and Clamp; return the port before them, the bounds that they impose, and the layers."""
         low, high, layers = -np.inf, np.inf, []
         while (layer := self._alone(port)) is not None and isinstance(layer.op, Clamp | ReLU):
             first, last = (layer.op.min, layer.op.max) if isinstance(layer.op, Clamp) else (0.0, np.inf)
@@ -350,7 +350,7 @@ class _Search(Generic[Weights]):
         )  # fmt: skip
 
     def _affine(self, layer: Layer, affine: _Affine) -> Port | None:
-        """Take a layer that multiplies or shifts each channel by a constant; return its other input."""
+        """Merge a layer that scales or shifts each channel into ``affine``; return its data, or ``None`` if it does neither."""
         ports = self.context.sources(layer)
         values = [self.context.value(port) for port in ports]
         for place, other in ((0, 1), (1, 0)):
@@ -385,7 +385,7 @@ class _Search(Generic[Weights]):
         return None
 
     def _own_product(self, port: Port, shape: tuple[int, ...]) -> Product[Weights] | None:
-        """Return a product whose levels only a sum reads."""
+        """Return the product that computes a port with a single reader, or ``None``."""
         layer = self._alone(port)
         quantizer = None if layer is None or port in self.shared else self._quantizer(layer)
         if layer is None or quantizer is None or self._shape(port) != shape:
@@ -395,30 +395,30 @@ class _Search(Generic[Weights]):
 
 
 class LayerByLayer:
-    """Computes layers in order from their input arrays, and returns the last result."""
+    """A function that evaluates layers one by one; the definition of a fused kernel."""
 
     def __init__(self, context: MatchContext, layers: Sequence[Layer], reads: Sequence[Port]) -> None:
         self._reads = reads
         self._layers = [(layer, context.sources(layer)) for layer in layers]
 
     def __call__(self, *arrays: Array) -> Array:
-        """Return the first output of the last layer."""
-        found: dict[Port, Array] = dict(zip(self._reads, arrays, strict=True))
+        """Evaluate the layers; return the first output of the last one."""
+        values: dict[Port, Array] = dict(zip(self._reads, arrays, strict=True))
         for layer, sources in self._layers:
             assert layer.op is not None
-            result: Array | tuple[Array, ...] = layer.op.evaluate(*(found[source] for source in sources))
-            found[Port(layer.id, 0)] = result[0] if isinstance(result, tuple) else result
-        return found[Port(self._layers[-1][0].id, 0)]
+            result: Array | tuple[Array, ...] = layer.op.evaluate(*(values[source] for source in sources))
+            values[Port(layer.id, 0)] = result[0] if isinstance(result, tuple) else result
+        return values[Port(self._layers[-1][0].id, 0)]
 
 
 def with_deferred(context: MatchContext, layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """Return the layers of a kernel after those that dequantize weights only they use.
+    """Return fused layers, preceded by the layers that dequantize weights which no other layer reads.
 
     These weights are then computed only if the layers run one by one.
     """
-    inside = {each.id for each in layers}
-    ports = dict.fromkeys(port for each in layers for port in context.sources(each))
-    alone = (port for port in ports if all(each.layer in inside for each in context.graph.readers(port)))
+    inside = {layer.id for layer in layers}
+    ports = dict.fromkeys(port for layer in layers for port in context.sources(layer))
+    alone = (port for port in ports if all(user.layer in inside for user in context.graph.readers(port)))
     values = map(context.value, alone)
-    more = [layer for value in values if isinstance(value, DeferredValue) for layer in value.layers]
-    return (*more, *layers)
+    deferred = [layer for value in values if isinstance(value, DeferredValue) for layer in value.layers]
+    return (*deferred, *layers)

@@ -1,4 +1,4 @@
-"""Recording of kernel calls, and the threads that replay them."""
+"""The `Replayer` of the native backend, with which kernels declare that their calls can be recorded."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["REPLAYER", "replayed"]
 
 
 class _Replayer:
-    """Records runs of tasks."""
+    """Records task calls; see `core.replay.Replayer`."""
 
     around = running
 
     def key(self, most: int | None = None) -> Hashable:
-        """Return the number of threads."""
+        """Return the number of threads, which decides how calls divide their work."""
         return threads() if most is None else at_most_cores(most)
 
     def recorder(
         self, steps: Sequence[RecordedStep], instructions: Sequence[Instruction], replayed: Mapping[int,
         Collection[int]], of_shapes: Collection[int], constants: Collection[int],
     ) -> Recorder:  # fmt: skip
-        """Return a recorder of a run, as `Replayer`."""
-        from .recorder import Recorder  # once a model runs again
+        """Return a recorder of a run; see `Replayer.recorder`."""
+        from .recorder import Recorder  # needed only once a model runs again
 
         return Recorder(steps, instructions, replayed, of_shapes, constants)
 
@@ -37,5 +37,5 @@ REPLAYER = _Replayer()
 
 
 def replayed(contents: Sequence[int] = (), alone: bool = True) -> Replayable:
-    """Return the recording policy of a kernel; `Replayable` describes the requirements."""
+    """Declare a kernel of this backend replayable; `Replayable` states the requirements."""
     return Replayable(REPLAYER, contents, alone)

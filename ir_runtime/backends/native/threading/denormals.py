@@ -1,7 +1,7 @@
-"""Flush denormal (subnormal) numbers to zero, since processors take a hundred cycles longer for each.
+"""Flush denormal (subnormal) values to zero, since an operation on one takes processors a hundred cycles longer.
 
-Kernel calls set the floating-point mode, workers inherit it from the calling thread, and both restore it, so
-NumPy and the program's threads never see it.
+Kernel calls set the floating-point mode, workers inherit it from the calling thread, and both restore it, so that NumPy and
+the program's threads never see it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ..codegen.vectors import I64, Emit, Value
 __all__ = ["FLUSHING_BITS", "float_mode", "flushing", "keep_denormals", "mode_bits", "set_float_mode"]
 
 FLUSHING_BITS = 0x8040 if TARGET.is_x86 else 1 << 24 if TARGET.is_arm else 0
-"""The mode bits that flush denormal operands and results to zero: FTZ and DAZ of MXCSR, or FZ of FPCR; 0 if
-unknown."""
+"""The mode bits that flush denormal operands and results to zero: FTZ and DAZ of MXCSR, or FZ of FPCR; 0 for other
+processors."""
 
 
 @instruction(returns=types.int64)
@@ -45,10 +45,9 @@ def set_float_mode(emit: Emit, mode: Value) -> None:
 
 @device
 def keep_denormals() -> int:
-    """Keep denormal numbers in this thread; return the previous mode, to be restored by `set_float_mode`.
+    """Stop flushing denormals in this thread; return the previous mode, to be restored by `set_float_mode`.
 
-    This is for kernels that decide rather than compute, so the boxes and buckets that they select do not
-    depend on the mode.
+    Kernels that select boxes or buckets do so, so that their choice does not depend on the mode.
     """
     mode: int = float_mode()
     if mode & FLUSHING_BITS != 0:
@@ -76,9 +75,9 @@ def _end(work: object, interrupted: bool) -> None:
 
 
 flushing = Scope(_begin, _end)
-"""Flushes denormal numbers to zero in the kernels of a run."""
+"""Flushes denormals to zero in the kernels of a run."""
 
 
 def mode_bits() -> int:
-    """Return the bits to add to the mode for kernels of the current run."""
+    """Return the floating-point mode bits that kernels of the current run set."""
     return 0 if _RUN.get() is None else FLUSHING_BITS

@@ -1,10 +1,10 @@
 """Parallel execution of tasks: the number of threads for a layer, the thread pool of a run, and records of calls.
 
-The thread pool does all the work of a run; the numpy backend limits BLAS to one thread.
+The thread pool does all parallel work of a run; the numpy backend limits BLAS to one thread.
 
-Between layers, workers wait in machine code, without the GIL, and yield to other threads that want the core,
-so a task reaches them within a microsecond. After a run they spin briefly, since another run often follows,
-and then sleep until the next. The shared words of a pool are on separate cache lines.
+Between layers, workers wait in machine code, without the GIL, so that a task reaches them within a microsecond; they yield
+the core to other threads. After a run they spin briefly, since another run often follows, and then sleep. The shared words
+of a pool are on separate cache lines.
 
 While a run is recorded, the arguments of `parallel_for` are appended to a `Record`.
 """
@@ -94,15 +94,15 @@ class Call(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """The record of a step.
+    """The task calls of a step, and what a replay must know about them.
 
     Args:
-        calls: its calls, in order.
-        workspaces: arrays that calls overwrite before reading.
-        refusals: addresses of counters that tasks increment when they refuse data.
+        calls: the calls, in order.
+        workspaces: arrays that calls write before they read them.
+        refusals: the addresses of the counters that tasks increment when they refuse data.
         constants: arrays owned by the kernel.
-        is_cheap: whether NumPy is as fast in other runs, so that the step alone is not worth a replay.
-        host: the Python functions that it called.
+        is_cheap: whether NumPy is as fast, so that the step alone is not worth a replay.
+        host: the Python calls that a replay makes before and after.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -114,11 +114,11 @@ class Record:
 
 
 RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
-"""The record of the current step; ``None`` in runs that are not recorded."""
+"""The record of the current step; ``None`` while nothing is recorded."""
 
 
 def recorded(run: Callable[[], None]) -> Record:
-    """Call a function and record its task calls."""
+    """Call a function, and return the record of its task calls."""
     record = Record()
     RECORD.set(record)
     HOST_CALLS.set(record.host)
@@ -131,15 +131,18 @@ def recorded(run: Callable[[], None]) -> Record:
 
 
 def workspace(size: int) -> Array:
-    """Return uninitialised f32 memory for a task."""
-    found = empty(size, np.float32)
+    """Return an uninitialised array of ``size`` f32 elements for a task, which must write it before reading."""
+    memory = empty(size, np.float32)
     if (record := RECORD.get()) is not None:
-        record.workspaces.append(found)
-    return found
+        record.workspaces.append(memory)
+    return memory
 
 
 def is_recording() -> bool:
-    """Return whether a run is being recorded; kernels for few numbers leave other runs to NumPy."""
+    """Return whether a run is being recorded, and mark the step as cheap.
+
+    Kernels of small tensors use it to leave runs that are not recorded to NumPy.
+    """
     if (record := RECORD.get()) is None:
         return False
     record.is_cheap = True
@@ -147,7 +150,7 @@ def is_recording() -> bool:
 
 
 def was_refused(job: Array, index: int) -> bool:
-    """Return whether a task has incremented its job's refusal counter, the i64 at ``index``."""
+    """Return whether a task has incremented the refusal counter of its job, the i64 at ``index``; register the counter."""
     words = job.view(np.int64)
     if (record := RECORD.get()) is not None:
         record.refusals.append(words.ctypes.data + 8 * index)
@@ -155,19 +158,19 @@ def was_refused(job: Array, index: int) -> bool:
 
 
 def uses_constant(array: Array) -> None:
-    """Declare that tasks will read a constant array owned by the kernel."""
+    """Register a constant array, owned by the kernel, that tasks read by its address."""
     if (record := RECORD.get()) is not None:
         record.constants.append(array)
 
 
-# Words of a pool: the number of the current call, its address (0 for none), the task and the floating-point mode; how many
-# workers may still join it, and how many are in it; whether a run is active; whether the pool is shut down. Then, on a cache line for each
-# worker, whether it is awake.
+# The words of a pool: the number of the current call, its address (0 for none), the task and the floating-point mode; how many
+# more workers may join the call, and how many have joined; whether a run is active; whether the pool is shut down. Then, on a
+# cache line for each worker, whether it is awake.
 _LINE = 8
 _CALL_NUMBER, _CALL, _TASK, _MODE = 0, 8, 9, 10
 _SLOTS, _JOINED, _RUN_ACTIVE, _SHUT_DOWN, _AWAKE = 16, 24, 32, 33, 40
 
-# How often a thread polls, and then yields, before it goes to sleep if no run is active.
+# How often a thread yields, after spinning, before it goes to sleep if no run is active.
 _YIELD_LIMIT = 2000
 
 
@@ -184,19 +187,19 @@ def array_data(emit: Emit, array: Value) -> Value:
 
 @instruction(returns=types.int64)
 def new_call(emit: Emit) -> Value:
-    """Return the address of a zeroed call on the stack."""
+    """Allocate the zeroed words of a call on the stack; return their address."""
     return emit.stack_words(CALL_WORDS)
 
 
 @instruction(returns=types.int64)
 def _worker_words(emit: Emit) -> Value:
-    """Return the address of a worker's own words of a call, on the stack."""
+    """Allocate a worker's own words of a call on the stack; return their address."""
     return emit.stack_words(WORKER_WORDS)
 
 
 @device
 def _join_call(pool: int, worker: int) -> bool:
-    """Work on the current call, if any."""
+    """Join the current call unless enough workers have; return whether there is one."""
     fetch_add(pool + 8 * _JOINED)
     call = load_atomic(pool + 8 * _CALL)
     found: bool = call != 0
@@ -211,7 +214,7 @@ def _join_call(pool: int, worker: int) -> bool:
 
 @routine(types.int64, types.int64)
 def worker_loop(pool: int, worker: int) -> None:
-    """Work on every call until no run has been active for a while."""
+    """Join every call of the pool; return once no run has been active for a while."""
     awake = pool + 8 * (_AWAKE + _LINE * worker)
     store_atomic(awake, 1)
     last, polls = -1, 0
@@ -256,9 +259,7 @@ def dispatch(  # noqa: PLR0913 (values in registers)
 ) -> int:  # fmt: skip
     """Run a task on ``threads`` threads and wait for them; return 0 on success.
 
-    Arrays are addresses of NumPy objects.
-
-    During the call, ``bits`` are added to the floating-point mode.
+    Arrays are passed as addresses of NumPy objects. During the call, ``bits`` are set in the floating-point mode.
     """
     mode = float_mode()
     set_float_mode(mode | bits)
@@ -273,7 +274,7 @@ def dispatch(  # noqa: PLR0913 (values in registers)
 
 @cache
 def dispatcher() -> Callable[..., int]:
-    """Return `dispatch` for Python: it takes arrays and releases the GIL."""
+    """Return `dispatch` as a Python function, which takes arrays and releases the GIL."""
     kinds: list[type] = [
         ctypes.c_int64,
         ctypes.c_int64,
@@ -290,7 +291,7 @@ def _worker_loop() -> Callable[[int, int], None]:
 
 
 class ThreadPool:
-    """A number of workers for one run at a time; they end when the pool is garbage-collected."""
+    """Worker threads for one run at a time; they end when the pool is garbage-collected."""
 
     def __init__(self, workers: int) -> None:
         words = np.zeros((_AWAKE // _LINE + workers + 1) * _LINE, np.int64)
@@ -307,11 +308,11 @@ class ThreadPool:
             threading.Thread(target=_work, args=args, name=name, daemon=True).start()
 
     def __len__(self) -> int:
-        """Return the number of workers."""
+        """Return the number of workers; 0 in a forked process."""
         return 0 if self._forked else len(self._sleep_locks)
 
     def begin_run(self) -> None:
-        """Wake sleeping workers."""
+        """Mark a run as active, and wake sleeping workers."""
         words = self._words
         words[_RUN_ACTIVE] = 1
         for worker, lock in enumerate(self._sleep_locks):
@@ -319,17 +320,17 @@ class ThreadPool:
                 lock.release()
 
     def end_run(self) -> None:
-        """Let the workers go to sleep."""
+        """Mark the run as ended, so that workers go to sleep."""
         self._words[_RUN_ACTIVE] = 0
 
     def after_fork(self) -> None:
-        """Forget the workers, which do not exist in a child process; an active run continues with one thread."""
+        """Drop the workers, which a forked process does not have; an active run continues with one thread."""
         self._words[:] = 0
         self._forked = True
 
 
 def _work(words: Array, worker: int, lock: LockType) -> None:
-    """Run a worker thread; it holds no reference to its pool."""
+    """The function of a worker thread; it holds no reference to its pool."""
     loop, address = _worker_loop(), int(words.ctypes.data)
     while True:
         lock.acquire()
@@ -349,7 +350,7 @@ _IDLE: list[ThreadPool] = []
 
 
 def acquire(workers: int) -> ThreadPool:
-    """Return a pool of at least ``workers`` workers that is not in use."""
+    """Return an idle pool of at least ``workers`` workers, or a new one."""
     try:
         pool = _IDLE.pop()
     except IndexError:
@@ -358,7 +359,7 @@ def acquire(workers: int) -> ThreadPool:
 
 
 def release(pool: ThreadPool) -> None:
-    """Return a pool for use by other runs."""
+    """Make a pool available to other runs."""
     _IDLE.append(pool)
 
 
@@ -366,8 +367,8 @@ in_child(_IDLE.clear)
 
 
 MIN_PARALLEL_WORK = 1 << 12
-"""The time in nanoseconds from which several threads are faster; sharing a layer costs one or two thousand."""
-# What a thread does in a nanosecond: bytes that it moves within the caches, and f32 operations in vectors.
+"""The time in nanoseconds above which several threads are faster; sharing a layer costs one to two thousand."""
+# The work of a thread in a nanosecond: bytes moved within the caches, and vectorized f32 operations.
 _MOVED, _COMPUTED = 64, 32
 
 
@@ -376,15 +377,15 @@ class _Run:
     """The current run. Other threads may inherit the context variable, but never use its pool."""
 
     thread: int = 0
-    """The thread of the run; 0 after the run has ended."""
+    """The id of the thread of the run; 0 after the run has ended."""
     work: object = None
     """The key of its scope."""
     outer: _Run | None = None
     """The enclosing run."""
     pool: ThreadPool | None = None
-    """The run's own pool, acquired when a kernel first needs threads."""
+    """The pool of the run, acquired when a kernel first needs threads."""
     threads: int = 0
-    """The number of threads for a layer; 0 before a kernel asks for it."""
+    """The number of threads for a layer, computed on first use; 0 before."""
 
 
 _NO_RUN = _Run()
@@ -392,9 +393,9 @@ _RUN: ContextVar[_Run] = ContextVar("run", default=_NO_RUN)
 
 
 def _pool(run: _Run) -> ThreadPool:
-    """Return the thread pool of this thread's run, or of the run that contains it.
+    """Return the thread pool of a run, or of a run around it in the same thread.
 
-    It is acquired when a kernel first needs threads, so small models wake none.
+    It is acquired on first use, so that small models wake no threads.
     """
     outer: _Run | None = run
     while outer is not None and outer.thread == run.thread:
@@ -407,7 +408,7 @@ def _pool(run: _Run) -> ThreadPool:
 
 
 def at_most_cores(threads: int) -> int:
-    """Return the number of threads for a layer of a run limited to ``threads`` threads."""
+    """Limit a number of threads to the usable cores."""
     return min(threads, parallelism())
 
 
@@ -416,14 +417,14 @@ def threads() -> int:
     run = _RUN.get()
     if run.threads:
         return run.threads
-    found = most(parallelism())
+    count = most(parallelism())
     if run is not _NO_RUN:
-        run.threads = found
-    return found
+        run.threads = count
+    return count
 
 
 def pays_to_share(*, moved: int = 0, computed: int = 0, steps: int = 0) -> bool:
-    """Return whether a layer takes longer in one thread than the cost of sharing it.
+    """Return whether sharing a layer among threads pays for its cost.
 
     Args:
         moved: the bytes read and written.
@@ -434,13 +435,13 @@ def pays_to_share(*, moved: int = 0, computed: int = 0, steps: int = 0) -> bool:
 
 
 def threads_for(*, moved: int = 0, computed: int = 0, steps: int = 0) -> int:
-    """Return the number of threads for a layer of the current run: one unless it `pays_to_share`."""
+    """Return the number of threads for a layer of the current run: 1 unless it `pays_to_share`."""
     return threads() if moved / _MOVED + computed / _COMPUTED + steps >= MIN_PARALLEL_WORK else 1
 
 
 def _begin(work: object) -> None:
     if (outer := _RUN.get()) is _NO_RUN and most(parallelism()) == 1:
-        return  # nothing asks for a pool
+        return  # no kernel will need a pool
     _RUN.set(_Run(get_ident(), work, outer))
 
 
@@ -460,17 +461,17 @@ def _end(work: object, interrupted: bool) -> None:
 running = Scope(_begin, _end)
 """Provides a thread pool for a run.
 
-An interrupted run does not return its pool for reuse: it ends with its last reference, which the traceback of
-the interrupt may hold, and later runs must not end up with both.
+An interrupted run does not release its pool for reuse, since the traceback of the interrupt may still refer to the pool: it
+ends with its last reference.
 """
 
 
 def parallel_for(
     task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int, d: Array = UNUSED
 ) -> None:  # fmt: skip
-    """Run the units of a task on ``threads`` threads, limited by those of the run; pass `UNUSED` for unread arrays.
+    """Run the units of a task on up to ``threads`` threads, and wait for them.
 
-    All arrays must be contiguous, since kernels only get addresses.
+    Arrays must be contiguous, since kernels only get addresses. Pass `UNUSED` for arrays that the task does not read.
 
     Raises:
         MemoryError: if the task runs out of scratch memory.
@@ -481,7 +482,7 @@ def parallel_for(
         failed = dispatcher()(0, task, job, out, a, b, c, d, 1, mode_bits())
     elif address := pool_address():
         failed = dispatcher()(address, task, job, out, a, b, c, d, threads, mode_bits())
-    else:  # as when weights are packed
+    else:  # outside runs, as when weights are packed
         failed = copy_context().run(inside, (running,), _parallel_for, task, job, out, a, b, c, threads, d)
     if failed:
         raise MemoryError(NO_SCRATCH)
@@ -490,10 +491,10 @@ def parallel_for(
 def _parallel_for(
     task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int, d: Array
 ) -> int:  # fmt: skip
-    address = pool_address()  # 0 where the caller may use one thread only
+    address = pool_address()  # 0 if only one thread is allowed
     return dispatcher()(address, task, job, out, a, b, c, d, threads if address else 1, mode_bits())
 
 
 def pool_address() -> int:
-    """Return the address of the thread pool of the current run; 0 outside runs."""
+    """Return the address of the thread pool of the current run, or 0 outside runs."""
     return _pool(run).address if (run := _RUN.get()).thread == get_ident() else 0

@@ -1,8 +1,7 @@
-"""Recorders of runs: they divide the steps into parts to replay, and steps to run one by one.
+"""The recorder of a run: it groups steps into parts that are replayed as one, and steps that run one by one.
 
-A part consists of consecutive steps that are recorded together.
-
-Imported in the second run of a model, since programs that run each model once need no recorder.
+A part consists of consecutive steps that are replayed together. This module is imported in the second run of a model, since
+programs that run each model once need no recorder.
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ NO_PLACES: Mapping[int, int] = {}
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """Consecutive steps that are replayed together.
-
-    Its fields record the state of slots that a replay relies on; each step adds to them.
+    """Consecutive steps that are replayed together, and the state of slots that their replay relies on.
 
     Args:
         start: the index of the first step.
         constants: the slots of constants.
-        known: the current contents of slots that never change for these shapes; the recorder updates it.
+        known: the contents of slots that depend only on shapes; the recorder updates it.
     """
 
     start: int
@@ -41,21 +38,20 @@ class Part:
     instructions: list[Instruction] = field(default_factory=list)
     writer: TapeWriter = field(default_factory=TapeWriter)
     alive: dict[int, View] = field(default_factory=dict)
-    """The location of slot contents that its steps read or wrote."""
+    """For each slot that its steps read or wrote, the location of its array."""
     fixed: dict[int, Array] = field(default_factory=dict)
-    """The arrays of slots that never change between replays."""
+    """The arrays of slots that are the same in every replay."""
     cleared: set[int] = field(default_factory=set)
     expected: dict[int, Array] = field(default_factory=dict)
-    """The required contents of slots when the part begins."""
+    """The arrays that slots must hold when the part begins."""
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """The required shapes of further slots when the part begins."""
+    """The shapes that the arrays of other slots must have when the part begins."""
     cheap: int = 0
-    """The number of steps that are as fast in NumPy."""
+    """The number of steps that are no slower in NumPy."""
     host: HostSteps = field(default_factory=HostSteps)
-    """The Python functions that replays call before the calls."""
+    """The Python functions to call before the recorded calls."""
     after: list[tuple[Callable[..., object], View | int]] = field(default_factory=list)
-    """The functions to call after the calls, and their arguments: a view, or the place of an array computed
-    in Python."""
+    """The functions to call after the recorded calls, each with its argument: a view, or the place of an array of `host`."""
 
     @property
     def is_worthwhile(self) -> bool:
@@ -66,10 +62,10 @@ class Part:
         self, step: RecordedStep, instruction: Instruction, contents: Collection[int], given: Sequence[Array],
         record: Record, made: Sequence[Array | None],
     ) -> None:  # fmt: skip
-        """Add a step.
+        """Add a step with recorded calls.
 
         Args:
-            step: the step, with its slots.
+            step: the slots of the step.
             instruction: the instruction that runs it.
             contents: the slots whose contents determine its calls.
             given: its inputs.
@@ -90,7 +86,7 @@ class Part:
         mark = self.host.mark()
         try:
             for slot, array in fresh:
-                if not array.size:  # no call reads it, but its shape counts
+                if not array.size:  # no call reads it, but its shape matters
                     self._place(slot, array, fixed)
             fresh = [(slot, x) for slot, x in fresh if x.size]
             before = [(self._call_before(each, pairs, fixed), each.made) for each in record.host.before]
@@ -117,7 +113,7 @@ class Part:
     def _fresh(
         self, pairs: Mapping[int, Array], fixed: Collection[int], host: HostCalls
     ) -> list[tuple[int, Array]]:
-        """Return the slots and arrays of inputs that calls may read, and that no earlier step has read or written."""
+        """Return the inputs that calls may read, and that no earlier step has read or written, with their slots."""
         args = {id(array) for each in host.before for array in each.args}
         return [
             (slot, x)
@@ -126,19 +122,19 @@ class Part:
         ]
 
     def _hosted(self, before: Sequence[tuple[int, Array]], written: Mapping[int, Array]) -> dict[int, int]:
-        """Return the places of outputs that were computed in Python."""
+        """Return the slots of outputs that Python functions computed, and the places of these outputs."""
         places = {id(array): place for place, array in before}
         return {slot: places[id(array)] for slot, array in written.items() if id(array) in places}
 
     def _call_before(self, before: Before, pairs: Mapping[int, Array], fixed: Collection[int]) -> int:
-        """Make replays call a Python function of arrays available before the calls; return the place of its result."""
+        """Add a Python function to call before the recorded calls; return the place of its result."""
         slots = {id(array): slot for slot, array in pairs.items()}
         if any(id(array) not in slots for array in before.args):
             raise UnknownArrayError
         return self.host.call(before, [self._place(slots[id(array)], array, fixed) for array in before.args])
 
     def _place(self, slot: int, array: Array, fixed: Collection[int]) -> int:
-        """Return the place of an array that is available before the calls."""
+        """Return the place of an array that is available before the recorded calls."""
         if slot in self.host.holds:
             return self.host.holds[slot]
         if slot in fixed:
@@ -149,7 +145,7 @@ class Part:
         return self.host.load(slot, array)
 
     def _call_after(self, function: Callable[..., object], array: Array, view: View | None) -> None:
-        """Make replays call a function after the calls, with the array of a view; ``None`` if the array is constant."""
+        """Add a function to call with an array after the recorded calls; ``view`` is ``None`` if the array is constant."""
         if view is None:
             self.after.append((function, self.host.constant(array)))
         else:
@@ -164,10 +160,10 @@ class Part:
         made: Sequence[Array | None],
         contents: Collection[int] = (),
     ) -> None:
-        """Add a step whose outputs are determined by the shapes of its inputs and the contents of some.
+        """Add a step whose outputs depend only on the shapes of its inputs, and the contents of the slots ``contents``.
 
         Raises:
-            UnknownArrayError: if that cannot be guaranteed; the part is unchanged.
+            UnknownArrayError: if the inputs may differ between replays; the part is unchanged.
         """
         pairs = dict(zip(step.reads, given, strict=True))
         fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
@@ -189,7 +185,7 @@ class Part:
         )
 
     def _expect(self, fixed: Collection[int]) -> None:
-        """Make replays check for arrays that were written by steps before the part."""
+        """Require that slots written before the part hold the same arrays in a replay."""
         self.expected |= {
             slot: self.known[slot] for slot in fixed if slot not in self.constants and slot not in self.fixed
         }
@@ -202,9 +198,14 @@ class Part:
         views: Mapping[int, View | None],
         hosted: Mapping[int, int] = NO_PLACES,
     ) -> None:
-        """Record the location of a step's outputs; constant outputs have no view.
+        """Update slots after a step.
 
-        Outputs in ``hosted`` are computed in Python and have these places.
+        Args:
+            step: the slots of the step.
+            instruction: the instruction that runs it.
+            written: the outputs by slot.
+            views: the location of each output, ``None`` for a constant one.
+            hosted: the places of outputs that are computed in Python.
         """
         self.instructions.append(instruction)
         for slot, view in views.items():
@@ -221,7 +222,7 @@ class Part:
         self.writer.regions.release()
 
     def _hold(self, slot: int, view: View | None) -> None:
-        """Set the array of a slot; ``region`` is ``None`` if it is in no region."""
+        """Set the location of the array in a slot; ``None`` if it is in no region."""
         self.fixed.pop(slot, None)
         self.host.holds.pop(slot, None)
         if (before := self.alive.pop(slot, None)) is not None:
@@ -232,7 +233,7 @@ class Part:
 
     @property
     def results(self) -> list[Region]:
-        """The allocations of steps that later steps and functions after the calls read."""
+        """The allocations of steps that are still read after the recorded calls."""
         views = [*self.alive.values(), *(what for _, what in self.after if isinstance(what, View))]
         return list(dict.fromkeys(view.region for view in views if view.region.slot is None))
 
@@ -266,19 +267,19 @@ def _is_hosted(region: Region) -> bool:
     return region.slot is not None and region.slot < 0
 
 
-# Bytes of the arrays of a step for each of its calls, and of an instruction: between larger ones, Python takes no time, and
-# deadlines and interrupts are not delayed. Those of an instruction are many, as Python takes 100 microseconds where layers
-# have driven it out of the caches. Steps of an instruction: between instructions, limits are looked at.
+# Limits of a replayed instruction: bytes of a step's arrays for each of its calls, bytes of all steps, and the number of steps.
+# Deadlines and interrupts are checked between instructions, and for larger steps the time of Python is negligible. The limit
+# for all steps is high, since Python takes 100 microseconds after layers have evicted it from the caches.
 MAX_CALL_BYTES, MAX_BYTES, MAX_STEPS = 1 << 24, 1 << 27, 256
-# Bytes of an array that follows from shapes, which a recording keeps.
+# The largest size, in bytes, of outputs that depend only on shapes and that a recording keeps.
 MAX_FIXED_BYTES = 1 << 16
-# A step of more calls is a network that packs its weights; its constants are those that its definition reads.
+# A step of more calls is a fused network with packed weights; only its definition reads its constants.
 MANY_CALLS = 8
 
 
 @dataclass(eq=False, slots=True)
 class Recorder:
-    """Records a run; see `Replayer.recorder` for the first five fields."""
+    """Records a run; the first five fields are the arguments of `Replayer.recorder`."""
 
     steps: Sequence[RecordedStep]
     instructions: Sequence[Instruction]
@@ -290,12 +291,12 @@ class Recorder:
     replay: Replay | None = None
     """The last instruction that replays a part."""
     part: Part | None = None
-    """The last steps, which have no instruction yet."""
+    """The steps that have no instruction yet."""
     known: dict[int, Array] = field(default_factory=dict)
-    """The slots whose contents depend only on shapes."""
+    """The arrays of slots whose contents depend only on shapes."""
 
     def instruction(self, index: int) -> Instruction:
-        """Return an instruction that runs a step and records it."""
+        """Return an instruction that runs a step and records its calls."""
         return partial(self._run, index)
 
     def program(self, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
@@ -324,14 +325,14 @@ class Recorder:
         self.known |= fixed
 
     def _record(self, index: int, run: Callable[[], None]) -> Record | None:
-        """Run a step; return its record, if it can be replayed."""
+        """Run a step; return its record, or ``None`` if it cannot be replayed."""
         if index in self.replayed:
             return recorded(run)
         run()
         return Record() if index in self.of_shapes else None
 
     def _added(self, index: int, given: list[Array], record: Record, made: list[Array | None]) -> bool:
-        """Add a step to the current part or a new one; return whether that is possible."""
+        """Add a step to the current part or a new one; return False if it cannot be replayed."""
         step, run = self.steps[index], self.instructions[index]
         several = len(record.calls) > MANY_CALLS
         read = [
@@ -357,7 +358,7 @@ class Recorder:
         return True
 
     def _close(self) -> None:
-        """Append the instruction of the current part."""
+        """End the current part: append the instruction that replays it, or those of its steps if that is no slower."""
         if (part := self.part) is None:
             return
         self.part = None
@@ -370,7 +371,7 @@ class Recorder:
 
 
 def _has_nothing_to_replay(record: Record, made: Sequence[Array | None]) -> bool:
-    """Return whether a step only allocated empty results, for which kernels do not run."""
+    """Return whether a step made no calls, since all of its results are empty."""
     host = record.host
     did_nothing = not (record.calls or record.refusals or host.before or host.after)
     return did_nothing and all(array is None or not array.size for array in made)

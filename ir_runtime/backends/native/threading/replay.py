@@ -1,10 +1,9 @@
-"""Replays of several steps: their recorded calls, and the Python functions before and after them.
+"""Replay of several steps: their recorded calls, and the Python functions before and after them.
 
-The Python functions of a replay are called before and after its recorded calls: see `core.replay.HostCalls`. Those
-before the calls work on a list of arrays: the initial contents of slots, constants, and results of earlier functions.
-An array is identified by its index in that list, its place.
+The Python functions (`core.replay.HostCalls`) that are called before the recorded calls work on a list of arrays: initial
+contents of slots, constants, and results of earlier functions. The place of an array is its index in that list.
 
-A run that is one replay goes directly from the inputs to the outputs, without slots in between.
+If a whole run is one replay, `direct_run` passes inputs and outputs directly, without slots.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from .task import NO_SCRATCH
 __all__ = ["direct_run", "got", "HostSteps", "made", "Made", "Replay", "Values"]
 
 Values: TypeAlias = list[Any]
-"""The array at each place; ``None`` before it is computed."""
+"""The array at each place, or ``None`` before it is computed."""
 
 
 class _Load(NamedTuple):
-    """The required contents of a slot when the replay begins."""
+    """A place to fill with the array of a slot, of the given shape and dtype, when the replay begins."""
 
     place: int
     slot: int
@@ -43,7 +42,7 @@ class _Load(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A function, the places of its arguments, and the expected result."""
+    """A Python function, the places of its arguments, and the place, shape and dtype of its result."""
 
     function: Callable[..., Array]
     args: tuple[int, ...]
@@ -54,22 +53,22 @@ class _Call(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class HostSteps:
-    """The functions to call before the calls of a part."""
+    """The Python functions to call before the recorded calls of a part."""
 
     constants: Values = field(default_factory=list)
-    """The initial list of arrays: constants, and ``None`` elsewhere."""
+    """The list of arrays before a replay: constants, and ``None`` at other places."""
     loads: list[_Load] = field(default_factory=list)
     calls: list[_Call] = field(default_factory=list)
     holds: dict[int, int] = field(default_factory=dict)
-    """The places of slot contents that a function computed and no recorded call has read."""
+    """The places of the slots that hold a result of a function which no recorded call has read."""
 
     def constant(self, array: Array | None) -> int:
-        """Return the place of an array that never changes between replays."""
+        """Add an array that is the same in every replay; return its place."""
         self.constants.append(array)
         return len(self.constants) - 1
 
     def load(self, slot: int, array: Array) -> int:
-        """Return the place of a slot's initial array, of this shape and dtype."""
+        """Add the array that a slot holds when a replay begins; return its place."""
         for known in self.loads:
             if known.slot == slot:
                 return known.place
@@ -77,22 +76,22 @@ class HostSteps:
         return self.loads[-1].place
 
     def call(self, before: Before, args: Sequence[int]) -> int:
-        """Return the place of the result of a function, given the places of its arguments."""
+        """Add a call of a function, given the places of its arguments; return the place of its result."""
         place, made = self.constant(None), before.made
         self.calls.append(_Call(before.function, tuple(args), place, made.shape, made.dtype))
         return place
 
     def mark(self) -> tuple[int, int, int]:
-        """Return a mark for `undo`."""
+        """Return the current state, for `undo`."""
         return len(self.constants), len(self.loads), len(self.calls)
 
     def undo(self, mark: tuple[int, int, int]) -> None:
-        """Remove all additions since a mark."""
+        """Remove everything that was added since ``mark``."""
         constants, loads, calls = mark
         del self.constants[constants:], self.loads[loads:], self.calls[calls:]
 
     def run(self, slots: Slots) -> Values | None:
-        """Return the arrays of a replay; ``None`` if a shape differs from the recording."""
+        """Call the functions; return the array at each place, or ``None`` if a shape or dtype differs from the recording."""
         values = [*self.constants]
         for place, slot, shape, dtype in self.loads:
             values[place] = array = slots[slot]
@@ -109,12 +108,12 @@ _Shape: TypeAlias = tuple[int, ...]
 _Given: TypeAlias = tuple[int, _Shape, _Shape, DType]
 _Layout: TypeAlias = tuple[_Shape, DType, int, _Shape, "_Shape | None"]
 Made: TypeAlias = "tuple[int, _Layout | None]"
-"""The index of an array and the parameters of a view of it, ``None`` for the array itself: shape, dtype,
-offset and strides, and the axis order in which the array is in C order, ``None`` if it already is."""
+"""The index of an array, and the layout of a view of it, or ``None`` for the array itself. The layout is the shape, dtype,
+offset and strides of the view, and the axis order that makes the array C-contiguous, or ``None`` if it is."""
 
 
 def made(view: View, place: int) -> Made:
-    """Return a view of the array at an index."""
+    """Describe a view as the index of an array and a layout in it."""
     shape, strides, dtype = view.layout
     order = view.region.order
     moved = None if order is None or order == tuple(range(len(order))) else order
@@ -123,24 +122,22 @@ def made(view: View, place: int) -> Made:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """Replays consecutive steps.
+    """A replay of consecutive steps.
 
     Args:
         tape: the recorded calls.
-        scratch: the bytes of scratch memory.
-        host: the Python functions before the calls.
-        given: for each input: the slot, or ``~place`` for a result of ``host``, and its shape, strides and
-            dtype.
-        shapes: the slots of which only the shape is read, and that shape.
-        expected: the slots that must hold a certain array, and that array.
+        scratch: the size of the scratch memory in bytes.
+        host: the Python functions to call before the recorded calls.
+        given: the inputs: slot, or ``~place`` for an array of ``host``, and shape, strides and dtype.
+        shapes: the slots of which only the shape is read, with the recorded shape.
+        expected: the slots that must hold the recorded array, with that array.
         results: the shape and dtype of each result.
-        after: the functions to call after the calls, and their argument: as in ``stores``, or ``~place`` for
-            a result of ``host``.
-        stores: the slots to set and the array of each; indices count from the scratch memory.
-        fixed: the slots that get the same value in every replay: an array, or ``None`` if it is not read
-            afterwards.
-        shared: whether threads share any call.
-        instructions: the instructions of the steps, which run for other inputs.
+        after: the functions to call after the recorded calls, each with its argument, as in ``stores``.
+        stores: the slots to set, each with its array. Index 0 is the scratch memory, followed by results and inputs;
+            ``~place`` is an array of ``host``.
+        fixed: the slots to set to the same value in every replay: an array, or ``None`` to clear them.
+        shared: whether several threads share a call.
+        instructions: the instructions of the steps, which run instead if inputs differ from the recording.
     """
 
     tape: Tape
@@ -158,7 +155,7 @@ class Replay:
 
     @property
     def run(self) -> Instruction:
-        """The instruction as a function, which Python calls faster than an object."""
+        """The replay as an instruction; a function, since Python calls it faster than an object."""
         call, address, first = replay(), self.tape.address, tuple_word()
         scratch, results, stores, after = self.scratch, self.results, self.stores, self.after
         shapes, expected, fixed = self.shapes, self.expected, self.fixed
@@ -202,7 +199,7 @@ class Replay:
 
 
 def _taken(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
-    """Append arrays to the inputs if all have the recorded layouts; NumPy scalars are not arrays."""
+    """Append arrays to ``inputs``; return False if one differs from the recorded layout, or is a NumPy scalar."""
     for place, shape, strides, dtype in given:
         array = arrays[place]
         if (
@@ -219,7 +216,7 @@ def _taken(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
 def _suited(
     slots: Slots, shapes: Sequence[tuple[int, _Shape]], expected: Sequence[tuple[int, Array]]
 ) -> bool:
-    """Return whether slots hold the contents that determined the recorded calls."""
+    """Return whether slots hold arrays of the recorded shapes, and the expected arrays."""
     for slot, shape in shapes:
         if slots[slot].shape != shape:
             return False
@@ -227,7 +224,7 @@ def _suited(
 
 
 def got(arrays: tuple[Array, ...], values: Values, what: Made) -> Array:
-    """Return an array, or a view of it; ``values`` are the arrays computed in Python."""
+    """Return the array or view that ``what`` describes; ``values`` are the arrays of `HostSteps`."""
     index, view = what
     if view is None:
         array: Array = arrays[index] if index >= 0 else values[~index]
@@ -238,11 +235,11 @@ def got(arrays: tuple[Array, ...], values: Values, what: Made) -> Array:
 
 
 def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> Direct | None:
-    """Return a function that performs a whole run by one replay; ``None`` if some steps run in Python.
+    """Return a function that performs a whole run by one replay, or ``None`` if the replay calls Python or needs slots.
 
     Args:
         whole: the replay of all steps of a plan.
-        inputs: the slots of its inputs, whose shapes match the recording.
+        inputs: the slots of its inputs; the function takes them in the recorded shapes.
         outputs: the slots of its outputs.
     """
     stores = dict(whole.stores)

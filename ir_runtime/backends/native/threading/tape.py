@@ -1,15 +1,14 @@
-"""Tapes and their memory plan: recorded calls of consecutive steps, with addresses that remain valid in other runs.
+"""Tapes: recorded calls of consecutive steps with relocatable addresses, and the memory plan of their arrays.
 
-The memory of a step is that of its inputs, of constants, and of its allocations: its regions. An array is identified
-by its location in one of them; a step with an array elsewhere, such as a copy made by NumPy, is not replayed.
-Only regions still in use are searched, and their arrays are not kept alive: a recorded run needs no extra
-memory, a later array may reuse the memory of an earlier one, and lookups do not slow down with the number of
-steps.
+The arrays of a step are located in regions: the memory of its inputs and of its allocations. An array in unknown memory,
+such as a copy made by NumPy, makes the step impossible to replay. Only regions still in use are searched, and recording
+does not keep their arrays alive. So it takes no extra memory, a later array may reuse the memory of an earlier one, and
+lookups do not slow down with the number of steps.
 
 One call from Python makes all calls of a tape, in machine code (`replay_tape`).
 
-Once the calls that use each region are known, a memory plan places them: regions in use at the same time do not
-overlap; the largest are placed first (greedy by size, Pisarchyk and Lee 2020).
+Once the calls that use each region are known, a memory plan places the regions: those in use at the same time do not
+overlap, and the largest are placed first (greedy by size, Pisarchyk and Lee 2020).
 """
 
 from __future__ import annotations
@@ -53,13 +52,14 @@ __all__ = [
 ]
 
 FIXED, SCRATCH = 0, 1
-"""The base of an address: 0, the first array, or, otherwise, the array at a word of the tuple."""
+"""The base of an address: 0, or the scratch memory. Any other value is a word of the tuple of arrays."""
 
 
 class TapeHeader(Descriptor):
-    """The header of a tape: the numbers of calls and refusal counters, the address of the counters' addresses, and mode bits.
+    """The header of a tape: the numbers of calls and of refusal counters.
 
-    ``mode`` are the bits of the floating-point mode that are set during its calls.
+    ``counters`` is the address of an array with the address of each counter, and ``mode`` the floating-point mode bits that
+    are set during the calls.
     """
 
     calls: i64
@@ -69,7 +69,7 @@ class TapeHeader(Descriptor):
 
 
 class TapeCall(Descriptor):
-    """A task call; each array is an index of an array and an offset in it."""
+    """A task call; each array is given by a base (`FIXED`, `SCRATCH`, or a word of the tuple) and an offset."""
 
     task: i64
     threads: i64
@@ -112,10 +112,10 @@ def replay_tape(tape: TapeHeader, pool: int, arrays: int, first: int) -> int:
 
     Args:
         tape: a `TapeHeader` followed by each `TapeCall`.
-        pool: the pool whose threads share calls; not read if no call is shared.
-        arrays: the tuple of arrays. The first is scratch memory, which begins with this replay's number of
-            refusals, if counted.
-        first: the index of the tuple's word with the first array.
+        pool: the pool whose threads share calls; unused if no call is shared.
+        arrays: the tuple of arrays. The first is the scratch memory, whose first word is set to the number of refusals of
+            this replay.
+        first: the word of the tuple object that holds the first array.
     """
     begin = array_data(load_i64(arrays, first))
     scratch, before = (begin + 127) // 64 * 64, _refusals(tape)
@@ -139,12 +139,12 @@ def replay_tape(tape: TapeHeader, pool: int, arrays: int, first: int) -> int:
 
 
 SCRATCH_MARGIN = 128
-"""The bytes of scratch memory before those that tasks use."""
+"""The number of bytes at the start of scratch memory that tasks do not use."""
 
 
 @cache
 def tuple_word() -> int:
-    """Return the index of the word of a tuple object that holds its first item."""
+    """Return the word of a tuple object that holds its first item."""
     probe = (object(),)
     words = np.frombuffer(ctypes.string_at(id(probe), 64), np.int64).tolist()
     return int(words.index(id(probe[0])))
@@ -152,32 +152,30 @@ def tuple_word() -> int:
 
 @cache
 def replay() -> Callable[..., int]:
-    """Return `replay_tape` for Python: it takes the tuple itself and releases the GIL."""
+    """Return `replay_tape` as a Python function, which takes the tuple itself and releases the GIL."""
     kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, ctypes.py_object, ctypes.c_int64]
     return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(library().address(replay_tape.name))
 
 
 _Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], DType]
 Located: TypeAlias = "tuple[Region | None, int]"
-"""The location of an array: byte offset in a region's array, or an address that is the same in all runs."""
+"""The location of an array: a region and a byte offset in it, or ``None`` and an address that is the same in all runs."""
 
 
 class UnknownArrayError(Exception):
-    """An array is in unknown memory."""
+    """A step cannot be replayed, as when an array is in unknown memory."""
 
 
 @dataclass(eq=False, slots=True)
 class Region:
-    """The memory of an array: an input or an allocation.
-
-    The fields are the array's memory and lifetime, for planning.
+    """The memory and lifetime of an array: an input or an allocation.
 
     Args:
         address: the address of the array's first element.
         start: the lowest address of its memory, which differs if strides are negative.
         stop: the end of its memory.
         layout: its shape, strides and dtype.
-        order: its axes in memory order, if it has no gaps and can be viewed; else ``None``.
+        order: its axes in memory order, or ``None`` if its memory has gaps or overlaps.
         first: the first call that uses it.
         last: the last call that uses it.
         slot: the slot of an input, or ``~place`` for a result of `HostSteps`; ``None`` for an allocation.
@@ -196,7 +194,7 @@ class Region:
 
 
 class View(NamedTuple):
-    """An array in a region, by its byte offset from the region's array."""
+    """An array within a region, at a byte offset from the region's own array."""
 
     region: Region
     offset: int
@@ -216,16 +214,16 @@ class _Intervals:
     stops: list[int] = field(default_factory=list)
 
     def holding(self, start: int, stop: int) -> int:
-        """Return the start of the interval that contains another; 0 if there is none."""
+        """Return the start of the interval that contains ``[start, stop)``, or 0 if there is none."""
         index = bisect_right(self.starts, start) - 1
         return self.starts[index] if index >= 0 and stop <= self.stops[index] else 0
 
     def overlaps(self, start: int, stop: int) -> bool:
-        """Return whether an interval overlaps any of the intervals."""
+        """Return whether ``[start, stop)`` overlaps any interval."""
         return bisect_right(self.stops, start) < bisect_left(self.starts, stop)
 
     def add(self, start: int, stop: int) -> None:
-        """Add an interval, merging it with those that it overlaps."""
+        """Add an interval, and merge it with the intervals that it overlaps."""
         where = slice(bisect_right(self.stops, start), bisect_left(self.starts, stop))
         start, stop = min([start, *self.starts[where]]), max([stop, *self.stops[where]])
         self.starts[where], self.stops[where] = [start], [stop]
@@ -242,17 +240,17 @@ class Regions:
 
     all: list[Region] = field(default_factory=list)
     kept: dict[int, Array] = field(default_factory=dict)
-    """Arrays with the same address in all runs, by identity."""
+    """Arrays that have the same address in all runs, by identity."""
     _fixed: _Intervals = field(default_factory=_Intervals)
     _used: _Intervals = field(default_factory=_Intervals)
     _by_start: dict[int, Region] = field(default_factory=dict)
     _unused: list[Region] = field(default_factory=list)
-    """The regions that may be forgotten at the end of the step."""
+    """The regions that may have become unused in the current step."""
     _bounds_of: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """The bounds of the step's arrays, by identity; querying NumPy takes microseconds."""
+    """The bounds of the step's arrays, by identity; a cache, since NumPy takes microseconds to compute them."""
 
     def fix(self, array: Array) -> None:
-        """Add the memory of an array with the same address in all runs; such arrays may overlap.
+        """Register an array that has the same address in all runs; such arrays may overlap.
 
         Raises:
             UnknownArrayError: if it overlaps a region.
@@ -265,7 +263,7 @@ class Regions:
             self.kept[id(array)] = array
 
     def add(self, array: Array, call: int, slot: int | None = None) -> Region:
-        """Add an array's memory as a new region that a call uses.
+        """Add the memory of an array as a new region, used from ``call`` on.
 
         Raises:
             UnknownArrayError: if the array is empty, or overlaps another region, so that an address would be ambiguous.
@@ -282,7 +280,7 @@ class Regions:
         return region
 
     def add_owner(self, array: Array, call: int) -> Region:
-        """Add the memory of the array that owns an array's data as a new region.
+        """Add the memory of the array that owns the data of ``array`` as a new region.
 
         Raises:
             UnknownArrayError: as for `add`, and if no array owns the data.
@@ -294,7 +292,7 @@ class Regions:
         return self.add(array, call)
 
     def located(self, array: Array) -> Located | None:
-        """Return the location of an array; ``None`` if it is in unknown memory."""
+        """Return the location of an array, or ``None`` if it is in unknown memory."""
         address, start, stop = self._bounds(array)
         if start == stop or self._fixed.holding(start, stop):
             return None, address
@@ -302,12 +300,12 @@ class Regions:
         return None if region is None else (region, address - region.address)
 
     def drop(self, region: Region) -> None:
-        """Record that a slot no longer holds an array in this region."""
+        """Register that a slot no longer holds an array of a region."""
         region.users -= 1
         self._unused.append(region)
 
     def release(self) -> None:
-        """Forget regions that no slot refers to, at the end of a step."""
+        """Stop tracking regions that no slot refers to, at the end of a step."""
         for region in self._unused:
             if not region.users and self._by_start.get(region.start) is region:
                 del self._by_start[region.start]
@@ -316,7 +314,7 @@ class Regions:
         self._bounds_of.clear()
 
     def undo(self, count: int) -> None:
-        """Remove all regions except the first ``count``, those from before a step."""
+        """Remove the regions added since there were ``count``, when a step fails."""
         self.release()
         del self.all[count:]
 
@@ -344,12 +342,12 @@ _ALIGNMENT = 64
 
 
 class Allocation(NamedTuple):
-    """The placement of a run's regions.
+    """The memory plan of a run.
 
     Args:
-        size: the bytes of scratch memory.
-        places: for each region, the result whose memory it occupies before that is written, or ``None`` for
-            scratch memory; and the byte offset there.
+        size: the size of the scratch memory in bytes.
+        places: for each region, the result whose memory it uses before that is written, or ``None`` for scratch memory, and
+            the byte offset there.
     """
 
     size: int
@@ -357,7 +355,7 @@ class Allocation(NamedTuple):
 
 
 def allocate(regions: Collection[Region], results: Collection[Region], calls: int) -> Allocation:
-    """Place regions in scratch memory, or in results that no call has written yet.
+    """Plan the memory of regions: place each in scratch memory, or in a result that no call has written yet.
 
     Args:
         regions: the regions, neither inputs nor results.
@@ -379,7 +377,7 @@ class _Plan:
     places: dict[Region, tuple[Region | None, int]] = field(default_factory=dict)
 
     def add(self, region: Region) -> None:
-        """Place a region: in scratch memory, unless that would grow and a result has room."""
+        """Place a region in scratch memory, or in a result if scratch memory would grow and a result has room."""
         calls = self.used[region.first : region.last + 1]
         others = {other for used in calls for other in used}
         place, offset = None, self._gap(region, None, others)
@@ -401,7 +399,7 @@ class _Plan:
         return None
 
     def _gap(self, region: Region, place: Region | None, others: Iterable[Region]) -> int:
-        """Return the lowest offset with enough room between other allocations."""
+        """Return the lowest offset in ``place`` at which a region does not overlap ``others``."""
         found = [(self.places[other], _rounded(other)) for other in others]
         end = 0
         for offset, size in sorted((offset, size) for (where, offset), size in found if where is place):
@@ -419,11 +417,11 @@ _NAMES = [(name, f"{name}_offset") for name in ("out", "a", "b", "c", "d")]
 
 
 class Tape(NamedTuple):
-    """Calls in the machine-code layout.
+    """Recorded calls in the layout that `replay_tape` reads.
 
     Args:
         words: a `TapeHeader` followed by each `TapeCall`.
-        kept: the arrays that they point to.
+        kept: the arrays that the words point to.
         can_refuse: whether a task may refuse its data.
     """
 
@@ -438,7 +436,7 @@ class Tape(NamedTuple):
 
 
 class _LocatedCall(NamedTuple):
-    """A call with array locations instead of arrays."""
+    """A task call with the locations of its arrays instead of the arrays."""
 
     task: int
     threads: int
@@ -448,7 +446,7 @@ class _LocatedCall(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class TapeWriter:
-    """Collects the calls of steps.
+    """Collects the calls of consecutive steps into a tape.
 
     Args:
         regions: the memory of the steps.
@@ -464,14 +462,14 @@ class TapeWriter:
         self, inputs: Iterable[tuple[int, Array]], fixed: Iterable[Array], record: Record, outputs:
         Iterable[Array],
     ) -> tuple[list[View], list[View | None]]:  # fmt: skip
-        """Add a step; return views of the given inputs and of its outputs, ``None`` for outputs in constants.
+        """Add a step; return views of ``inputs`` and of ``outputs``, ``None`` for outputs within constants.
 
         Args:
-            inputs: the slots and arrays of inputs that earlier steps neither read nor wrote, and of arrays
-                computed in Python.
-            fixed: the constant arrays.
+            inputs: the inputs that no earlier step has read or written, with their slots, and arrays computed in Python, with
+                ``~place``.
+            fixed: the inputs that are the same in every replay.
             record: the record of the step.
-            outputs: its outputs, and the arguments of functions after the calls.
+            outputs: its outputs, and the arguments of functions to call after the recorded calls.
 
         Raises:
             UnknownArrayError: if an array is in unknown memory; the tape and the regions are unchanged.
@@ -493,7 +491,7 @@ class TapeWriter:
         return [View(region, 0, region.layout) for region in given], views
 
     def _located(self, calls: Sequence[Call], number: int) -> list[_LocatedCall]:
-        """Return the calls of a step, numbered from ``number``, and record the regions that they use."""
+        """Locate the arrays of a step's calls, which are numbered from ``number``, and extend the lifetimes of their regions."""
         found, last = [], number + len(calls) - 1
         for index, call in enumerate(calls):
             out = call.arrays[0]
@@ -501,7 +499,7 @@ class TapeWriter:
                 self.regions.add_owner(out, number + index)
             places = [self._known(array) for array in call.arrays]
             for region, _ in places:
-                if region is not None:  # a call may read what an earlier one of the step wrote the address of
+                if region is not None:  # a call may read addresses that an earlier call of the step wrote
                     region.last = last
             found.append(_LocatedCall(call.task, call.threads, call.job, places))
         return found
@@ -512,7 +510,7 @@ class TapeWriter:
         return found
 
     def _view(self, array: Array) -> View | None:
-        """Return the location of a result in viewable memory; ``None`` if in constants."""
+        """Return an output as a view of its region, or ``None`` if it is in a constant."""
         region, offset = self._known(array)
         if not array.size:
             raise UnknownArrayError
@@ -524,16 +522,16 @@ class TapeWriter:
         return view
 
     def allocation(self, results: Collection[Region]) -> Allocation:
-        """Place regions in scratch memory, except results, which are allocated separately."""
+        """Plan the memory of all regions but inputs and results, which are allocated separately."""
         regions = [region for region in self.regions.all if region.slot is None and region not in results]
         return allocate(regions, results, len(self.calls))
 
     def tape(self, places: Mapping[Region, int], allocation: Allocation) -> Tape:
-        """Return the tape.
+        """Return the tape of the collected calls.
 
         Args:
-            places: the words of the tuple of arrays that hold inputs and separate allocations.
-            allocation: the placement of the other regions.
+            places: for each input and each result, the word of the tuple that holds it.
+            allocation: the memory plan of the other regions.
         """
         counters = np.array(self.refusals, np.int64)
         head = TapeHeader.fill(
