@@ -1,8 +1,8 @@
-"""Chains of element-wise operations fused into one pass over the data: a program, and its plan for each layout.
+"""Chains of element-wise operations fused into one pass over the data.
 
-A kernel interprets programs block by block, on f32 or bf16 data.
-A block stays in the L1 cache from the first operation to the last. Each operation is a loop over vectors;
-programs need no compilation.
+A chain becomes a program of `Instruction`s, planned for each layout of its inputs. A task interprets it block
+by block on f32 or bf16 data, so a block stays in the L1 cache from the first operation to the last. Each
+operation is a vectorized loop that exists already; no machine code is generated for a chain.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ __all__ = ["Instruction", "SHORT"]
 def expand_rows(
     emit: Emit, out: Register, x: Register, rows: Register, count: Register, apart: Register, single: Register
 ) -> None:  # fmt: skip
-    """Copy rows of ``count`` elements, ``apart`` bytes apart; if ``single``, repeat one number per row instead.
+    """Copy f32 rows, ``apart`` bytes apart, to contiguous memory; if ``single``, broadcast one element per row instead.
 
-    Stores are whole vectors if the excess is overwritten by the next row.
+    The last vector of a row is stored whole where the next row overwrites the excess.
     """
     builder, lanes = emit.builder, emit.i64(LANES)
     step = builder.mul(count, emit.i64(4))
@@ -109,7 +109,7 @@ def expand_rows(
     done = builder.mul(before, lanes)
     last = builder.sub(count, done)
     tail, mask = builder.mul(done, emit.i64(4)), emit.lane_mask(last)
-    # Rows at the end of which less than a vector follows.
+    # Trailing rows followed by less than a vector of memory.
     ends = builder.sdiv(builder.add(builder.sub(emit.i64(LANES - 1), last), count), count)
     whole = builder.sub(rows, ends)
     whole = builder.select(builder.icmp_signed(">", whole, emit.i64(0)), whole, emit.i64(0))
@@ -137,16 +137,17 @@ def expand_rows(
     emit.switch(single, {0: partial(go, False), 1: partial(go, True)})
 
 
-# Rows of fewer elements are expanded: a loop of its own for each of them takes longer.
+# Operand rows with fewer elements are expanded, as a separate loop for each row takes longer.
 SHORT = 64
 
 
 class ProgramJob(NestJob):
-    """The job of `RUN_PROGRAM`: the number of operations, and whether data and result are bf16.
+    """The job of `RUN_PROGRAM` and `RUN_BF16_PROGRAM`, followed by ``operations`` `Instruction`s.
 
-    Operands B and C have no strides; instructions locate them. Data that ``is_expanded``, whose rows are not
-    contiguous, or one number each if ``is_single``, is copied to the result first. On bf16 data and results,
-    ``is_affine`` programs multiply by a constant row, add another, and optionally clamp.
+    ``rounded_data`` and ``rounded_result`` say that data and result are bf16. Operands B and C have no strides
+    here; instructions locate them. If ``is_expanded``, the rows of the data are not contiguous, or hold one
+    element each (``is_single``), and are copied to the result first. An ``is_affine`` program on bf16
+    multiplies by a constant row, adds another, and optionally clamps.
     """
 
     operations: i64
@@ -158,10 +159,10 @@ class ProgramJob(NestJob):
 
 
 class Instruction(Descriptor):
-    """An operation with the parameters of an activation.
+    """An operation of a program with its operand, or with the parameters ``a`` and ``b`` of an activation.
 
-    ``operand`` is the operand's index, 0 for a constant; ``address`` is the operand's byte offset, or the
-    constant's address. Strides are in bytes, as is ``plane``, the distance between several constants.
+    ``operand`` is 1 for operand B, 2 for C, and 0 for a constant at ``address``. Strides are in bytes, as is
+    ``plane``, the distance between the constants of an operation that has several.
     """
 
     opcode: i64
@@ -180,7 +181,7 @@ def execute(  # noqa: PLR0913 (values in registers)
     job: ProgramJob, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int,
     room: int,
 ) -> None:  # fmt: skip
-    """Execute all operations on rows of ``count`` elements; short operand rows are expanded in ``room``."""
+    """Execute a program on ``rows`` rows of ``count`` elements; short operand rows are expanded in ``room``."""
     step = Instruction.at(job + 8 * ProgramJob.words)
     for _ in range(job.operations):
         code = step.opcode
@@ -212,7 +213,7 @@ def execute(  # noqa: PLR0913 (values in registers)
 
 @device
 def _run_block(job: ProgramJob, operands: Addresses, place: Place, rows: int, count: int, room: int) -> None:
-    """Execute all operations on rows of ``count`` elements of f32."""
+    """Execute a program on a block of f32."""
     (out, x, first, second), (image, row, column) = operands, place
     if job.is_expanded != 0:
         expand_rows(out, x, rows, count, row_stride(job, 1), job.is_single)
@@ -221,10 +222,10 @@ def _run_block(job: ProgramJob, operands: Addresses, place: Place, rows: int, co
 
 
 RUN_PROGRAM = nest_task("_run_program", _run_block)
-"""Run a program on f32 rows: A is the data, B and C are operands. The job is followed by `Instruction`s."""
+"""Run a program on f32; A is the data, B and C are operands."""
 
 
-# Operations of an affine program before it clamps.
+# Operations of an affine program before the optional clamp.
 AFFINE = 2
 
 
@@ -233,7 +234,7 @@ def _affine_rows(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: Register, scale: Register, shift: Register, rows: Register, count: Register, out: Register, low: Register, high:
     Register,
 ) -> None:  # fmt: skip
-    """Multiply bf16 rows by an f32 row, add another, clamp, and store bf16."""
+    """Multiply bf16 rows by the f32 row ``scale``, add the row ``shift``, clamp, and store bf16."""
     builder, bounds = emit.builder, (emit.splat(low), emit.splat(high))
     step, whole = builder.mul(count, emit.i64(2)), builder.sdiv(count, emit.i64(LANES))
     done = builder.mul(whole, emit.i64(LANES))
@@ -242,7 +243,7 @@ def _affine_rows(  # noqa: PLR0913 (values in registers)
     def compute(source: Register, target: Register, start: Register, length: Register | None) -> None:
         here, there = (builder.mul(start, emit.i64(size)) for size in (2, 4))
         factor, term = (load_lanes(emit, emit.at(row, there), length) for row in (scale, shift))
-        # The product is rounded before the sum, as by the two operations.
+        # The product is rounded before the sum, as in two separate operations.
         product = emit.fence(emit.multiply(load_bf16(emit, emit.at(source, here), length), factor))
         value = emit.minimum(emit.maximum(emit.add(product, term), bounds[0]), bounds[1])
         store_bf16(emit, as_bf16(emit, value), emit.at(target, here), length)
@@ -272,7 +273,7 @@ def _run_affine(job: ProgramJob, out: int, x: int, column: int, rows: int, count
 def _run_bf16_block(
     job: ProgramJob, operands: Addresses, place: Place, rows: int, count: int, room: int
 ) -> None:
-    """Execute all operations on contiguous rows with bf16 data or result."""
+    """Execute a program on a block of contiguous rows whose data or result is bf16."""
     (out, x, first, second), (image, row, column) = operands, place
     if job.is_affine != 0:
         _run_affine(job, out, x, column, rows, count)
@@ -291,7 +292,7 @@ RUN_BF16_PROGRAM = nest_task("_run_bf16_program", _run_bf16_block)
 """Like `RUN_PROGRAM`, with data or result in bf16."""
 
 
-# The opcode if the result so far is the first input, and if it is the second.
+# The opcodes for the running result as the first input, and as the second.
 _BINARY: dict[type[Operation], tuple[Opcode, Opcode]] = {
     Add: (Opcode.ADD, Opcode.ADD),
     Subtract: (Opcode.SUBTRACT, Opcode.SUBTRACT_FROM),
@@ -315,10 +316,10 @@ _UNARY: dict[type[Operation], Opcode] = {
 ELEMENTWISE_TYPES: tuple[type[Operation], ...] = (
     *_BINARY, *_UNARY, Round, Power, FakeQuantize, BatchNormInference, BatchNormInference1, *ACTIVATION_TYPES,
 )  # fmt: skip
-"""The operations that can be part of a chain."""
+"""The types of operations that a chain can contain."""
 
 _ZERO = np.float32(0)
-# Operations with several constants.
+# Operations with several constant operands.
 _SEVERAL = Opcode.QUANTIZE, Opcode.BATCH_NORM
 _REMAINDERS = Opcode.MOD, Opcode.MOD_OF, Opcode.FLOOR_MOD, Opcode.FLOOR_MOD_OF
 
@@ -329,13 +330,13 @@ class ElementwiseOp:
 
     Args:
         op: the operation.
-        place: the index of the input that is the current result.
-        inputs: the number of additional inputs.
+        place: the index of the input that is the running result.
+        inputs: the number of other inputs.
         code: the opcode.
         parameters: the parameters of an activation.
         constant: the operand, if constant; for a FakeQuantize, each `QuantizeParameter`, ``[10, ...]``; for a
             BatchNormInference, mean, deviation, factor and shift, ``[4, ...]``.
-        paired: whether the operand is an additional input.
+        paired: whether the operand is an input of the chain.
     """
 
     op: Operation
@@ -360,14 +361,17 @@ class ElementwiseOp:
 
 
 def numpy_function(op: Operation) -> Callable[..., Array]:
-    """Return the NumPy function for an f32 layer: a ufunc where its results equal the reference's."""
+    """Return the NumPy function for an f32 layer: a ufunc with the same results as the reference, or the reference."""
     if isinstance(op, ReLU):
         return lambda x: np.maximum(x, _ZERO)
     return BINARY_UFUNCS.get(type(op)) or op.evaluate
 
 
 def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:
-    """Convert an f32 layer whose input ``place`` is the current result; return ``None`` if it may change the shape."""
+    """Convert an f32 layer whose input ``place`` is the running result.
+
+    Returns ``None`` if the operation is not supported or may change the shape.
+    """
     if isinstance(op, BatchNormInference | BatchNormInference1):
         return _batch_norm(op, inputs, place)
     post_op = match_post_op(op, inputs, place)
@@ -392,7 +396,7 @@ def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> Elemen
 
 
 def outer_op(op: Operation, inputs: Sequence[Value]) -> ElementwiseOp | None:
-    """Convert a layer on two f32 tensors that may both broadcast; the first counts as the current result."""
+    """Convert a binary f32 layer whose inputs may both broadcast; the first is the running result."""
     if type(op) not in _BINARY or not is_f32(*inputs) or getattr(op, "auto_broadcast", "") != "numpy":
         return None
     return ElementwiseOp(op, 0, 1, _BINARY[type(op)][0], paired=True)
@@ -404,19 +408,21 @@ def _quantize(post_op: PostOp) -> ElementwiseOp | None:
         return None
     limits = zip(reversed(parameters.shape[1:]), reversed(list(post_op.data.shape)), strict=False)
     if any(count != 1 and dim.is_dynamic for count, dim in limits):
-        return None  # an open length could broadcast, which inference refuses
+        return None  # a dynamic length could broadcast, which inference refuses
     return ElementwiseOp(post_op.op, 0, post_op.extra_inputs, Opcode.QUANTIZE, constant=parameters)
 
 
 def _batch_norm(
     op: BatchNormInference | BatchNormInference1, inputs: Sequence[Value], place: int
 ) -> ElementwiseOp | None:
-    """Convert a layer with constant parameters, using the numbers that the reference derives from them."""
+    """Convert a layer with constant parameters; the deviation is computed as in the reference."""
     data_place = 0 if isinstance(op, BatchNormInference) else 2
     shape = inputs[place].shape
     if place != data_place or not is_f32(*inputs) or not shape.rank:
         return None
-    if not shape[min(1, shape.rank - 1)].is_static:  # an open length could broadcast, which inference refuses
+    if not shape[
+        min(1, shape.rank - 1)
+    ].is_static:  # a dynamic length could broadcast, which inference refuses
         return None
     known = [value.known() for index, value in enumerate(inputs) if index != place]
     if any(array is None for array in known):
@@ -431,7 +437,7 @@ def _batch_norm(
 
 
 def _slopes(op: PReLU, data: Value, slope: Value) -> ElementwiseOp | None:
-    """Convert a layer with constant slopes; one axis is that of the channels if the slopes match it."""
+    """Convert a PReLU with constant slopes; a vector of slopes applies per channel if its length matches."""
     known = known_slopes(data, slope)
     if known is None or not _broadcasts(PartialShape(known.shape), data.shape):
         return None
@@ -449,27 +455,28 @@ def _unary(op: Operation, inputs: Sequence[Value]) -> Opcode | None:
 
 
 def _broadcasts(other: PartialShape, ours: PartialShape) -> bool:
-    """Return whether ``other`` likely broadcasts to ``ours``, but not the reverse; every run checks it."""
+    """Return whether ``other`` broadcasts to ``ours`` unchanged as far as lengths are known; runs check the rest."""
     if other.rank is None or ours.rank is None or other.rank > ours.rank:
         return False
     pairs = zip(other[::-1], ours[::-1], strict=False)
     return all(a == 1 or (a == b if a.is_static and b.is_static else b != 1) for a, b in pairs)
 
 
-# Cost of an activation, in operations.
+# Cost of an activation relative to an addition.
 ACTIVATION_COST = 4
 AFFINE_CODES = [Opcode.MULTIPLY, Opcode.ADD]
-# Indices of operands that are not constant.
+# Operand indices of non-constant operands.
 OPERAND_SLOTS = 1, 2
 
 
 class Plan(NamedTuple):
-    """The program for arrays of one layout."""
+    """The program for inputs of one layout."""
 
     job: Array
     shape: tuple[int, ...]
     """The shape of the result, with its axes in memory order."""
     back: tuple[int, ...]
+    """The permutation that restores the axis order of the result."""
     copied: list[tuple[int, ...] | None]
     """For the data and each operand, the axis order of a contiguous copy; ``None`` to read the array in
     place."""
@@ -477,7 +484,7 @@ class Plan(NamedTuple):
     task: Task
 
     def read(self, arrays: Sequence[Array]) -> list[Array]:
-        """Return the arrays that the task reads: the data and the operands."""
+        """Return the data and the operands as the task reads them, copied where needed."""
         return [
             array if order is None else contiguous(array.transpose(order))
             for array, order in zip(arrays, self.copied, strict=True)
@@ -485,7 +492,10 @@ class Plan(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The lengths of three axes, the strides of data and operands (constants included), and the arrays to copy."""
+    """The three axes of a program: their lengths, and the strides of data and operands, including constants.
+
+    ``copied`` is as in `Plan`.
+    """
 
     lengths: tuple[int, ...]
     strides: list[tuple[int, ...]]
@@ -493,7 +503,7 @@ class _Layout(NamedTuple):
 
 
 def make_plan(ops: Sequence[ElementwiseOp], arrays: Sequence[Array], rounds: bool) -> Plan | None:
-    """Return the plan for data and operands; ``None`` if one does not broadcast or there are too many axes."""
+    """Return the plan for data and operands; ``None`` if one does not broadcast or axes do not merge to three."""
     x, others = arrays[0], list(arrays[1:])
     is_bf16 = rounds or x.dtype == BF16
     shape = x.shape if is_bf16 or not ops[0].paired else _broadcast(x.shape, others[0].shape)
@@ -502,13 +512,13 @@ def make_plan(ops: Sequence[ElementwiseOp], arrays: Sequence[Array], rounds: boo
     order = next((stored(array) for array in arrays[:2] if array.shape == shape), tuple(range(len(shape))))
     waiting = iter(others)
     operands = [next(waiting) if op.paired else op.planes[0] for op in ops if op.paired or op.planes]
-    is_given = [op.paired for op in ops if op.paired or op.planes]
-    found = _layout([x, *operands], [True, *is_given], shape, order, is_bf16)
-    if found is None:
+    is_input = [True, *(op.paired for op in ops if op.paired or op.planes)]
+    layout = _layout([x, *operands], is_input, shape, order, is_bf16)
+    if layout is None:
         return None
-    job = _job(ops, found, order, (x.dtype == BF16, rounds))
+    job = _job(ops, layout, order, (x.dtype == BF16, rounds))
     size, cost = math.prod(shape), sum(ACTIVATION_COST if op.is_costly else 1 for op in ops)
-    copied = [each for each, given in zip(found.copied, [True, *is_given], strict=True) if given]
+    copied = [axes for axes, varies in zip(layout.copied, is_input, strict=True) if varies]
     return Plan(
         job, tuple(shape[axis] for axis in order), tuple(np.argsort(order).tolist()), copied,
         pays_to_share(moved=2 * F32.itemsize * size, computed=cost * size),
@@ -520,40 +530,39 @@ def _broadcast(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...
     try:
         return np.broadcast_shapes(shape, other)
     except ValueError:
-        return None  # which the operation says better
+        return None  # the operation raises a better error
 
 
 def _layout(
-    arrays: Sequence[Array], given: Sequence[bool], shape: tuple[int, ...], order: tuple[int, ...], is_bf16:
+    arrays: Sequence[Array], is_input: Sequence[bool], shape: tuple[int, ...], order: tuple[int, ...], is_bf16:
     bool,
 ) -> _Layout | None:  # fmt: skip
-    """Return the layout of arrays as they are if possible; otherwise, noncontiguous ones are copied.
+    """Return a layout that reads the arrays in place if possible, else with contiguous copies.
 
     Args:
         arrays: the data and all operands.
-        given: the indices of arrays that are not constant.
+        is_input: whether each array is an input rather than a constant.
         shape: the shape of the result.
         order: the memory order of its axes.
-        is_bf16: whether data or result are bf16: then the data is contiguous, and its strides are those of
-            f32.
+        is_bf16: whether data or result are bf16; then the data is read as contiguous, with strides as for f32.
     """
     lengths = tuple(shape[axis] for axis in order)
     orders = [operand_axes(array.shape, order) for array in arrays]
     if any(array.ndim > len(shape) for array in arrays):
         return None
-    is_ready = [array.transpose(each).flags.c_contiguous for array, each in zip(arrays, orders, strict=True)]
+    is_ready = [array.transpose(own).flags.c_contiguous for array, own in zip(arrays, orders, strict=True)]
     for copies in (False, True):
         strides, copied = [], list[tuple[int, ...] | None]()
-        for index, (array, own, ready, is_given) in enumerate(
-            zip(arrays, orders, is_ready, given, strict=True)
+        for index, (array, own, ready, varies) in enumerate(
+            zip(arrays, orders, is_ready, is_input, strict=True)
         ):
-            moved = copies or not is_given or (is_bf16 and index == 0)  # constants are stored in this order
+            moved = copies or not varies or (is_bf16 and index == 0)  # constants are stored in this order
             steps = contiguous_strides(array.shape, own) if moved else array.strides
             strides.append(aligned_strides(array.shape, steps, shape, order))
-            copied.append(own if moved and is_given and not ready else None)
-        if any(each is None for each in strides):
+            copied.append(own if moved and varies and not ready else None)
+        if any(steps is None for steps in strides):
             return None
-        collapsed = collapse_axes(lengths, [each for each in strides if each is not None])
+        collapsed = collapse_axes(lengths, [steps for steps in strides if steps is not None])
         if collapsed is not None:
             return _Layout(*collapsed, copied)
     return None
@@ -610,23 +619,23 @@ def _instructions(
 
 
 def _is_affine(ops: Sequence[ElementwiseOp], strides: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether operations are a product with a constant row, a sum with one, and optional bounds."""
+    """Return whether a program multiplies by a constant row, adds another, and at most clamps."""
     codes = [op.code for op in ops]
     rows = all(apart == (0, 0, 4) for apart in strides) and all(len(op.planes) == 1 for op in ops[:2])
     return rows and codes in (AFFINE_CODES, [*AFFINE_CODES, Opcode.ACTIVATION + ActivationKind.CLAMP])
 
 
-# Results with fewer elements are computed by NumPy, whose calls are cheaper, unless a run is recorded or NumPy rounds
-# otherwise; FakeQuantize takes some twenty calls.
+# Smaller results are left to NumPy, whose calls are cheaper, unless a run is recorded or NumPy rounds differently. The
+# limit of FakeQuantize is lower, as it takes some twenty calls of NumPy.
 MIN_SIZE = 1 << 11
 MIN_QUANTIZED_SIZE = MIN_SIZE // 16
 # Plans that a chain caches, one for each layout of inputs.
 MAX_PLANS = 16
-# Feature maps may be stored in bf16.
+# The rank of feature maps, which may be stored in bf16.
 MAP_RANK = 4
 
 
-# Kernels of one unary layer that are shared by layers with the same parameters.
+# Number of cached kernels for a single unary layer, shared by all layers with the same parameters.
 MAX_SHARED = 256
 
 _SHARED: dict[tuple[object, ...], Kernel] = {}
@@ -635,12 +644,14 @@ _LayoutKey: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 @dataclass(frozen=True)
 class ElementwiseChain(KernelTemplate):
-    """A kernel of element-wise layers; the first takes ``arity`` inputs.
+    """A chain of element-wise layers, run layer by layer in NumPy if inputs have no `Plan`.
 
-    ``small`` says that the tensor is small if its shape is static.
-
-    Unsupported shapes are computed by the operations themselves. With ``bf16``, the result may be stored in
-    bf16; if it ``rounds``, it is, and the data may be.
+    Args:
+        ops: the layers.
+        arity: the number of inputs of the first layer.
+        bf16: whether the result may be stored in bf16.
+        rounds: whether the result is stored in bf16; then the data may be, too.
+        small: whether the shape is static and has fewer than `MIN_SIZE` elements.
     """
 
     ops: tuple[ElementwiseOp, ...]
@@ -653,7 +664,7 @@ class ElementwiseChain(KernelTemplate):
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseChain | None:
         """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
         op_ = elementwise_op(op, inputs, place)
-        if op_ is None or op_.paired + sum(known.paired for known in self.ops) > len(OPERAND_SLOTS):
+        if op_ is None or op_.paired + sum(op.paired for op in self.ops) > len(OPERAND_SLOTS):
             return None
         return replace(self, ops=(*self.ops, op_), _plans={})
 
@@ -667,7 +678,7 @@ class ElementwiseChain(KernelTemplate):
 
     @cached_property
     def _read(self) -> list[int]:
-        """Return the indices of the data and of the operands that are not constant."""
+        """The input indices of the data and of the non-constant operands."""
         places, start = [self.ops[0].place], 0
         for index, op_ in enumerate(self.ops):
             if op_.paired:
@@ -677,26 +688,26 @@ class ElementwiseChain(KernelTemplate):
 
     @cached_property
     def _left_to_numpy(self) -> bool:
-        """Whether NumPy is as fast: for few numbers, outside recorded runs."""
+        """Whether NumPy computes the chain outside recorded runs: it is small, and NumPy has the same results."""
         exact = (*range(Opcode.MOD), Opcode.ACTIVATION + ActivationKind.CLAMP)
         return self.small and all(op_.code in exact for op_ in self.ops)
 
     def prepare(self) -> Kernel:
-        """Return the kernel; for few numbers, a function with less call overhead."""
+        """Return the kernel; for a small tensor, one with less call overhead."""
         if not self._left_to_numpy:
             return Kernel(self._compute, accepts=any_lengths, replay=replayed())
         if len(self.ops) > 1 or self.ops[0].paired or self.ops[0].planes:
-            return self._for_few(self._op_by_op)
+            return self._small_kernel(self._run_in_numpy)
         (only,) = self.ops
         key = type(only.op), only.code, only.parameters, self.arity
         if key not in _SHARED:
             if len(_SHARED) >= MAX_SHARED:
                 _SHARED.clear()
-            _SHARED[key] = self._for_few(numpy_function(only.op))
+            _SHARED[key] = self._small_kernel(numpy_function(only.op))
         return _SHARED[key]
 
-    def _for_few(self, run: Callable[..., Array]) -> Kernel:
-        """Return a function that computes with ``run``, except in recorded runs."""
+    def _small_kernel(self, run: Callable[..., Array]) -> Kernel:
+        """Return a kernel that calls ``run``, or in recorded runs the task."""
 
         def kernel(*arrays: Array) -> Array:
             return self._compute(*arrays) if is_recording() else run(*arrays)
@@ -709,51 +720,51 @@ class ElementwiseChain(KernelTemplate):
         try:
             plan = self._plans[key]
         except KeyError:
-            plan = self._remember(key, read)
+            plan = self._add_plan(key, read)
         if plan is None:
-            whole = None if RECORD.get() is None else self._expanded(*arrays)
-            return self._op_by_op(*arrays) if whole is None else self._compute(*whole)
+            whole = None if RECORD.get() is None else self._expand_data(*arrays)
+            return self._run_in_numpy(*arrays) if whole is None else self._compute(*whole)
         out = empty(plan.shape, BF16 if self.rounds else F32)
         source, first, second = (*plan.read(read), UNUSED, UNUSED)[:3]
         parallel_for(plan.task.address, plan.job, out, source, first, second, threads() if plan.large else 1)
         return out.transpose(plan.back)
 
-    def _remember(self, key: _LayoutKey, read: Sequence[Array]) -> Plan | None:
+    def _add_plan(self, key: _LayoutKey, read: Sequence[Array]) -> Plan | None:
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
         plan = self._plans[key] = make_plan(self.ops, read, self.rounds)
         return plan
 
-    def _expanded(self, *arrays: Array) -> list[Array] | None:
-        """Expand operands to the result's shape if they are few and recorded, since NumPy would end the replay."""
+    def _expand_data(self, *arrays: Array) -> list[Array] | None:
+        """Broadcast the data to the shape of a small result in a recorded run, as NumPy would end the replay."""
         first, place = arrays[: self.arity], self.ops[0].place
         shapes = [array.shape for array in first]
         try:
             shape = np.broadcast_shapes(*shapes)
         except ValueError:
-            return None  # which the operation says better
+            return None  # the operation raises a better error
         if shape == shapes[place] or not 0 < math.prod(shape) <= MAX_SIZE or not is_recording():
             return None
         whole = expanded(first[place], shape) if first[place].dtype == F32 else None
         return None if whole is None else [*arrays[:place], whole, *arrays[place + 1 :]]
 
-    def _op_by_op(self, *arrays: Array) -> Array:
-        """Evaluate the operations one by one, for operands that broadcast the result or need too many axes."""
+    def _run_in_numpy(self, *arrays: Array) -> Array:
+        """Evaluate the operations one by one, for inputs without a plan."""
         first = self.ops[0]
-        found: Array = numpy_function(first.op)(
+        result: Array = numpy_function(first.op)(
             *(array.astype(F32) if array.dtype == BF16 else array for array in arrays[: self.arity])
         )
         start = self.arity
         for op_ in self.ops[1:]:
             inputs = list(arrays[start : start + op_.inputs])
-            inputs.insert(op_.place, found)
-            found, start = numpy_function(op_.op)(*inputs), start + op_.inputs
-        return np.asarray(found, BF16 if self.rounds else None)
+            inputs.insert(op_.place, result)
+            result, start = numpy_function(op_.op)(*inputs), start + op_.inputs
+        return np.asarray(result, BF16 if self.rounds else None)
 
 
 @backend.accelerates(*ELEMENTWISE_TYPES)
 def elementwise(op: Operation, *inputs: Value) -> KernelTemplate | None:
-    """Support f32 with a result of one input's shape."""
+    """Return a kernel for f32 whose result has the shape of an input, or for two inputs that both broadcast."""
     for place in range(min(len(inputs), 3)):
         shape = inputs[place].shape
         if inputs[place].known() is not None or shape.rank == 0:
@@ -768,7 +779,7 @@ def elementwise(op: Operation, *inputs: Value) -> KernelTemplate | None:
 
 
 def _outer(op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
-    """Return a kernel for two operands that may both broadcast, such as positions and frequencies, or a larger constant one."""
+    """Return a kernel for two inputs that may both broadcast, such as positions and frequencies."""
     if len(inputs) != 2 or any(not x.shape.rank for x in inputs):
         return None
     op_ = outer_op(op, inputs)

@@ -58,7 +58,7 @@ def _add_up(  # noqa: PLR0913 (values in registers)
     emit: Emit, table: Any, size: Any, indices: Any, count: Any, weights: Any, step: Any, divisor: Any, width: Any,
     out: Any,
 ) -> None:  # fmt: skip
-    """Store the weighted sum of ``count`` rows of ``size`` bytes, divided by an integer."""
+    """Store the weighted sum of ``count`` table rows of ``size`` bytes, divided by the integer ``divisor``."""
     builder = emit.builder
     divisors = emit.splat(builder.sitofp(divisor, F32))
 
@@ -92,7 +92,7 @@ def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: 
     for bag in each_counted(counter, bags):
         first = load_i64(offsets, bag)
         last = load_i64(offsets, bag + 1) if bag + 1 < bags else count
-        checked = first if bag > 0 else 0  # also indices before the first bag have to be those of rows
+        checked = first if bag > 0 else 0  # indices before the first bag must be in range, too
         if not 0 <= first <= last <= count or not _is_inside(indices, checked, last, rows):
             fetch_add(job + 8 * BagsJob.refused)
         elif first == last and default >= 0:
@@ -107,7 +107,7 @@ def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: 
 
 @backend.accelerates(EmbeddingBagOffsetsSum, EmbeddingBagOffsets)
 def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: Value) -> Kernel | None:
-    """Support f32 bags of any length; the reference reports indices and offsets out of range."""
+    """Return a kernel for f32 bags of any length; the reference reports indices and offsets out of range."""
     if not _is_supported(table, indices, *others[1:]) or offsets.shape.rank != 1:
         return None
     _bags.prepare()
@@ -115,17 +115,17 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
 
     def kernel(table: Array, indices: Array, offsets: Array, *others: Array) -> Array:
         default = int(others[0].item()) if others else -1
-        found = _reduced(table, indices, offsets, is_mean, default, others[1] if len(others) > 1 else None)
-        return op.evaluate(table, indices, offsets, *others) if found is None else found
+        sums = _reduce_bags(table, indices, offsets, is_mean, default, others[1] if len(others) > 1 else None)
+        return op.evaluate(table, indices, offsets, *others) if sums is None else sums
 
-    # What its job contains is the same in all runs.
+    # A replay repeats the job: it must hold no weights, and the default index must be constant.
     fixed = not others[1:] and all(value.known() is not None for value in others)
     return Kernel(kernel, accepts=any_lengths, replay=replayed() if fixed else None)
 
 
 @backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
 def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -> Kernel | None:
-    """Support f32 bags of equal length; the reference reports indices out of range."""
+    """Return a kernel for f32 bags of equal length; the reference reports indices out of range."""
     if not _is_supported(table, indices, *weights):
         return None
     _bags.prepare()
@@ -134,8 +134,8 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
     def kernel(table: Array, indices: Array, *weights: Array) -> Array:
         offsets = _equal_offsets(*indices.shape)
         uses_constant(offsets)
-        found = _reduced(table, indices, offsets, is_mean, -1, weights[0] if weights else None)
-        return op.evaluate(table, indices, *weights) if found is None else found
+        sums = _reduce_bags(table, indices, offsets, is_mean, -1, weights[0] if weights else None)
+        return op.evaluate(table, indices, *weights) if sums is None else sums
 
     return Kernel(kernel, accepts=any_lengths, replay=None if weights else replayed())
 
@@ -144,18 +144,18 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
 def segments(
     op: EmbeddingSegmentsSum, table: Value, indices: Value, ids: Value, count: Value, *others: Value
 ) -> Kernel | None:
-    """Support f32 segments in ascending order, which are bags; the reference computes others."""
+    """Return a kernel for f32 segments with ascending ids, computed as bags; unsorted ids are left to the reference."""
     if not _is_supported(table, indices, *others[1:]) or ids.shape.rank != 1:
         return None
     _bags.prepare()
 
     def kernel(table: Array, indices: Array, ids: Array, count: Array, *others: Array) -> Array:
-        found, weights = None, others[1] if len(others) > 1 else None
+        sums, weights = None, others[1] if len(others) > 1 else None
         if ids.size and ids.shape == indices.shape and _is_ascending(ids, int(count.item())):
             offsets = ids.searchsorted(np.arange(int(count.item())))
             default = int(others[0].item()) if others else -1
-            found = _reduced(table, indices, offsets, False, default, weights)
-        return op.evaluate(table, indices, ids, count, *others) if found is None else found
+            sums = _reduce_bags(table, indices, offsets, False, default, weights)
+        return op.evaluate(table, indices, ids, count, *others) if sums is None else sums
 
     return Kernel(kernel, accepts=any_lengths)
 
@@ -174,10 +174,10 @@ def _equal_offsets(bags: int, length: int) -> Array:
     return np.arange(bags, dtype=np.int64) * length
 
 
-def _reduced(
+def _reduce_bags(
     table: Array, indices: Array, offsets: Array, is_mean: bool, default: int, weights: Array | None
 ) -> Array | None:
-    """Return the reduced bags; ``None`` to let the reference report invalid indices."""
+    """Return the sum or mean of each bag; ``None`` to let the reference report invalid inputs."""
     count, (rows, *lengths) = len(offsets), table.shape
     if not count or default >= rows or (weights is not None and (is_mean or weights.shape != indices.shape)):
         return None
@@ -194,6 +194,6 @@ def _reduced(
     return None if was_refused(job, BagsJob.refused) else out
 
 
-def _words(numbers: Array) -> Array:
+def _words(integers: Array) -> Array:
     """Return integers as contiguous i64."""
-    return np.ascontiguousarray(numbers, np.int64)
+    return np.ascontiguousarray(integers, np.int64)

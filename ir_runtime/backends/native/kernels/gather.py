@@ -66,7 +66,7 @@ class GatherElementsJob(Descriptor):
 def _gather_columns(
     emit: Emit, job: ir.Value, count: ir.Value, x: ir.Value, indices: ir.Value, out: ir.Value
 ) -> None:
-    """Copy the elements selected by ``count`` indices of a row."""
+    """Copy the elements that ``count`` indices of a row select."""
     builder = emit.builder
 
     def field(index: int) -> ir.Value:
@@ -92,17 +92,17 @@ def _gather_columns(
                     emit.fetch_add(emit.at(job, 8 * GatherElementsJob.refused), 1)
             following += [emit.at(data, step), emit.at(place, stride), emit.at(target, size)]
 
-    def of_size(size: int) -> None:
+    def switch_index_size(size: int) -> None:
         emit.switch(
             field(GatherElementsJob.index_size), {4: partial(go, size, I32), 8: partial(go, size, I64)}
         )
 
-    emit.switch(field(GatherElementsJob.size), {size: partial(of_size, size) for size in SIZES})
+    emit.switch(field(GatherElementsJob.size), {size: partial(switch_index_size, size) for size in SIZES})
 
 
 @device
 def _gather_row(job: GatherElementsJob, x: int, indices: int, out: int, first: int, count: int) -> None:
-    """Copy ``count`` elements of a row from column ``first`` on; addresses are those of its first column."""
+    """Gather ``count`` elements of a row from column ``first`` on; addresses are those of column 0."""
     size, stride = job.size, job.column_stride
     length, step = job.length, job.step
     if stride != 0 or step == 0:
@@ -143,7 +143,7 @@ def gather_elements_task(call: int, job: GatherElementsJob, out: int, x: int, in
 
 @backend.accelerates(GatherElements)
 def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel | None:
-    """Support all types except strings, along any axis; broadcast indices are read in place."""
+    """Return a kernel for all element types but strings, along any axis; broadcast indices are read in place."""
     rank, dtype = data.shape.rank, data.element.dtype
     if not rank or indices.shape.rank != rank or not -rank <= op.axis < rank:
         return None
@@ -162,10 +162,10 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
         if not (suits(x, indices) and x.size and indices.size):
             return op.evaluate(x, indices)
         x, out = contiguous(x), empty(indices.shape, x.dtype)
-        strides = _merged(indices.shape, indices.strides, axis)
+        strides = _merge_axes(indices.shape, indices.strides, axis)
         if strides is None:
             indices = contiguous(indices)
-            strides = _merged(indices.shape, indices.strides, axis) or (0, 0, 0)
+            strides = _merge_axes(indices.shape, indices.strides, axis) or (0, 0, 0)
         job = gather_job(x, axis, indices.shape[axis], indices.itemsize, strides)
         count = threads_for(steps=out.size // 2)
         parallel_for(gather_elements_task.address, job, out, x, indices, UNUSED, count)
@@ -198,14 +198,14 @@ def gather_job(x: Array, axis: int, count: int, index_size: int, strides: tuple[
 
 
 @lru_cache(maxsize=256)
-def _merged(shape: _Shape, strides: _Shape, axis: int) -> tuple[int, int, int] | None:
-    """Return the strides after merging all axes before and all axes after one; ``None`` if they cannot be merged."""
-    before, behind = (_stride(shape[part], strides[part]) for part in (slice(axis), slice(axis + 1, None)))
-    return None if before is None or behind is None else (before, strides[axis], behind)
+def _merge_axes(shape: _Shape, strides: _Shape, axis: int) -> tuple[int, int, int] | None:
+    """Return the strides before, at and after an axis, with the other axes merged; ``None`` if they do not merge."""
+    before, after = (_stride(shape[part], strides[part]) for part in (slice(axis), slice(axis + 1, None)))
+    return None if before is None or after is None else (before, strides[axis], after)
 
 
 def _stride(shape: _Shape, strides: _Shape) -> int | None:
-    """Return the stride of axes merged into one; ``None`` if they cannot be merged."""
+    """Return the stride of axes merged into one; ``None`` if they do not merge."""
     axes = [axis for axis in zip(reversed(shape), reversed(strides), strict=True) if axis[0] != 1]
     expected = first = axes[0][1] if axes else 0
     for length, stride in axes:
@@ -215,18 +215,18 @@ def _stride(shape: _Shape, strides: _Shape) -> int | None:
     return first
 
 
-# Most axes of constant indices that are a grid.
+# Maximum number of axes of a grid of constant indices.
 MAX_AXES = 4
 
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """Support all types except strings, along a constant axis; a constant scalar index is left to the reference.
+    """Return a kernel for all element types but strings, along a constant axis.
 
-    Without a batch, NumPy copies as fast outside recorded runs. As in the reference, indices out of range
-    give zeros.
+    A constant scalar index is left to the reference. Gathers without batch axes call NumPy, which is as fast,
+    unless a run is recorded. Indices out of range give zeros, as in the reference.
     """
-    along = _copied_axis(data, axis)
+    along = _constant_axis(data, axis)
     if along is None or indices.element not in (ElementType.i32, ElementType.i64):
         return None
     places = indices.known()
@@ -235,14 +235,14 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
     for task in (gather_elements_task, COPY):  # the second for indices that are not contiguous
         task.prepare()
     if op.batch:
-        return _of_batch(op, indices, along)
+        return _batched_kernel(op, indices, along)
     grid = None if places is None else index_grid(places, MAX_AXES)
     if places is not None and grid is not None and grid.bounds[0] >= 0:
-        return _part(op, grid, places.shape, data.shape, along)
-    return _along(op, along)
+        return _grid_kernel(op, grid, places.shape, data.shape, along)
+    return _unbatched_kernel(op, along)
 
 
-def _copied_axis(data: Value, axis: Value) -> int | None:
+def _constant_axis(data: Value, axis: Value) -> int | None:
     """Return the axis if it is constant and the kernel supports the data type."""
     rank, known = data.shape.rank or 0, axis.ints()
     if data.element.dtype.itemsize not in SIZES or data.element.dtype.hasobject:
@@ -250,16 +250,16 @@ def _copied_axis(data: Value, axis: Value) -> int | None:
     return known[0] % rank if known and -rank <= known[0] < rank else None
 
 
-def _along(op: GatherBase, along: int) -> Kernel:
+def _unbatched_kernel(op: GatherBase, along: int) -> Kernel:
     """Return the kernel for indices without batch axes."""
 
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
         if not (is_recording() and x.flags.c_contiguous and x.size and indices.size):
-            return _taken(x, indices, axis)
-        found = _gathered(x, indices, along, 0)
-        return op.evaluate(x, indices, axis) if found is None else found
+            return take(x, indices, axis)
+        result = _gather(x, indices, along, 0)
+        return op.evaluate(x, indices, axis) if result is None else result
 
-    def _taken(x: Array, indices: Array, axis: Array) -> Array:
+    def take(x: Array, indices: Array, axis: Array) -> Array:
         try:
             return x.take(indices, along)
         except IndexError:
@@ -268,8 +268,8 @@ def _along(op: GatherBase, along: int) -> Kernel:
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
 
 
-def _of_batch(op: GatherBase, indices: Value, along: int) -> Kernel | None:
-    """Return the kernel for an axis after the batch axes; ``None`` for others."""
+def _batched_kernel(op: GatherBase, indices: Value, along: int) -> Kernel | None:
+    """Return the kernel for the axis that follows the batch axes; ``None`` for other axes."""
     batch = op.batch + (indices.shape.rank or 0 if op.batch < 0 else 0)
     if indices.shape.rank is None or batch != along:
         return None
@@ -280,14 +280,14 @@ def _of_batch(op: GatherBase, indices: Value, along: int) -> Kernel | None:
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
         if not (suits(x, indices, axis) and x.size and indices.size):
             return op.evaluate(x, indices, axis)
-        found = _gathered(contiguous(x), contiguous(indices), along, batch)
-        return op.evaluate(x, indices, axis) if found is None else found
+        result = _gather(contiguous(x), contiguous(indices), along, batch)
+        return op.evaluate(x, indices, axis) if result is None else result
 
     return Kernel(kernel, accepts=suits, replay=replayed())
 
 
-def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
-    """Gather by indices, shared or one set per batch entry; return ``None`` if one is out of range."""
+def _gather(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
+    """Gather along an axis, with ``batch`` leading axes in common; return ``None`` if an index is out of range."""
     out = empty((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
     size, count = indices.itemsize, math.prod(indices.shape[batch:])
     job = gather_job(x, axis, count, size, (size * count if batch else 0, size, 0))
@@ -297,35 +297,38 @@ def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
     return None if was_refused(job, GatherElementsJob.refused) else out
 
 
-def _part(op: GatherBase, grid: IndexGrid, shape: _Shape, given: PartialShape, along: int) -> Kernel:
-    """Return a kernel for indices that form a grid: a view, unless one of their axes spans several axes of the grid."""
+def _grid_kernel(op: GatherBase, grid: IndexGrid, shape: _Shape, given: PartialShape, along: int) -> Kernel:
+    """Return a kernel for constant indices that form a grid.
+
+    The result is a view of the data, or a copy where an axis of the indices spans several axes of the grid.
+    """
     ends = [set(accumulate(reversed(lengths), operator.mul)) for lengths in (grid.lengths, shape)]
     is_view, last = ends[0] <= ends[1], grid.bounds[1]
 
-    def chosen(x: Array) -> Array:
-        found = grid.view(x, along)
-        return (found if is_view else contiguous(found)).reshape(
+    def select(x: Array) -> Array:
+        view = grid.view(x, along)
+        return (view if is_view else contiguous(view)).reshape(
             *x.shape[:along], *shape, *x.shape[along + 1 :]
         )
 
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
-        return chosen(x) if last < x.shape[along] else op.evaluate(x, indices, axis)
+        return select(x) if last < x.shape[along] else op.evaluate(x, indices, axis)
 
     if is_view and last < given[along].min:
-        return Kernel.unary(chosen, view=True)
+        return Kernel.unary(select, view=True)
     COPY.prepare()
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
 
 
-# Elements of a unit where that is possible; results with fewer are left to NumPy, unless a run is recorded.
+# Intended number of elements of a unit; smaller results than `MIN_SIZE` are left to NumPy, unless a run is recorded.
 BLOCK = 1 << 13
 MIN_SIZE = 1 << 11
 
 
 class OneHotJob(Descriptor):
-    """The job of `_one_hot`: sizes before, of, and after the class axis, and a unit's share of the first two.
+    """The job of `_one_hot`: the result is ``[outer, depth, inner]``, a unit ``[block_outer, block_depth, inner]``.
 
-    ``added`` is the number added to negative classes; sizes are in bytes; values are bits.
+    ``added`` is added to negative classes. Sizes of indices and values are in bytes; values are bit patterns.
     """
 
     outer: i64
@@ -342,7 +345,7 @@ class OneHotJob(Descriptor):
 
 @instruction(*[types.int64] * 4)
 def _fill(emit: Emit, size: ir.Value, value: ir.Value, count: ir.Value, out: ir.Value) -> None:
-    """Store the low ``size`` bytes of a number ``count`` times."""
+    """Store the low ``size`` bytes of a word ``count`` times."""
 
     def go(width: int) -> None:
         kind = ir.IntType(8 * width)
@@ -369,17 +372,17 @@ def _one_hot(call: int, job: OneHotJob, out: int, indices: int) -> None:
             place = out + size * (row * depth + first) * inner
             _fill(size, job.off_value, (end - first) * inner, place)
             for column in range(inner):
-                found = load_index(indices, row * inner + column, index_size)
-                if found < 0:
-                    found += added
-                if first <= found < end:
-                    at = out + size * ((row * depth + found) * inner + column)
+                label = load_index(indices, row * inner + column, index_size)
+                if label < 0:
+                    label += added
+                if first <= label < end:
+                    at = out + size * ((row * depth + label) * inner + column)
                     _fill(size, job.on_value, 1, at)
 
 
 @backend.accelerates(OneHot1, OneHot16)
 def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_value: Value) -> Kernel | None:
-    """Support classes of i32 and i64, and values of whole bytes."""
+    """Return a kernel for classes of i32 and i64, and values of whole bytes."""
     if indices.element not in (ElementType.i32, ElementType.i64) or indices.shape.rank is None:
         return None
     dtype = on_value.element.dtype
@@ -411,5 +414,5 @@ def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_v
 
 
 def _bits(number: Array) -> int:
-    """Return a number's bytes as the low bytes of an i64."""
+    """Return the bytes of a scalar as the low bytes of an i64."""
     return int.from_bytes(number.tobytes().ljust(8, b"\0"), "little", signed=True)

@@ -1,6 +1,6 @@
-"""Matrix products with matrices selected by indices from a table, such as a mixture's experts, read in place.
+"""Matrix products with matrices that a Gather selects from a table, such as the experts of a mixture.
 
-Without this pattern, Gather would copy the matrices in every run.
+The kernel reads the matrices in place; without this pattern, Gather would copy them in every run.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ __all__: list[str] = []
 
 # Columns of a unit.
 COLUMNS_PER_UNIT = 64
-# Shapes whose jobs a kernel keeps.
+# Jobs that a kernel caches, one for each combination of shapes.
 MAX_JOBS = 64
 
 
 class GatheredJob(Descriptor):
-    """The job of `_gathered`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
+    """The job of `_multiply_gathered`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
 
-    ``table`` is the address of the matrices. ``places`` holds, for each product, the left matrix and the
-    index that it reads. ``refused`` counts indices out of the range of ``matrices``.
+    ``table`` is the address of the matrices. ``places`` holds, for each product, the positions of its left
+    matrix and of its index. ``refused`` counts indices out of the range of ``matrices``.
     """
 
     products: i64
@@ -61,7 +61,7 @@ class GatheredJob(Descriptor):
 
 @device
 def _multiply_columns(job: GatheredJob, x: int, matrix: int, first: int, count: int, out: int) -> None:
-    """Multiply rows by columns of a matrix; the other addresses are those of the first row."""
+    """Multiply all rows by ``count`` columns of a matrix from ``first`` on; ``x`` and ``out`` are at the first row."""
     depth, columns = job.depth, job.columns
     for row in range(job.rows):
         line, target = x + 4 * depth * row, out + 4 * (columns * row + first)
@@ -73,7 +73,9 @@ def _multiply_columns(job: GatheredJob, x: int, matrix: int, first: int, count: 
 
 
 @Task
-def _gathered(call: int, job: GatheredJob, out: int, x: int, indices: int, extra: int, other: int) -> None:
+def _multiply_gathered(
+    call: int, job: GatheredJob, out: int, x: int, indices: int, extra: int, other: int
+) -> None:
     """Multiply A by the matrices at the indices B; a unit is a block of columns of a product.
 
     C and D are extra tensors of the epilogue.
@@ -108,17 +110,17 @@ def _gathered(call: int, job: GatheredJob, out: int, x: int, indices: int, extra
 
 @backend.pattern(MatMul, after="Gather")
 def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match products of few rows with selected matrices."""
-    found = match_gathered_matmul(context, layer)
-    if not isinstance(found, GatheredMatMul):
-        return found
-    if not found.matrices.size or not found.matrices.flags.c_contiguous:
+    """Match products of few rows with gathered matrices."""
+    match = match_gathered_matmul(context, layer)
+    if not isinstance(match, GatheredMatMul):
+        return match
+    if not match.matrices.size or not match.matrices.flags.c_contiguous:
         return None
-    if not context.value(found.reads[2]).shape.rank:
+    if not context.value(match.reads[2]).shape.rank:
         return Refusal("indices have no axes, or their rank is not known")
-    depth = found.matrices.shape[2 if found.matmul.transpose_b else 1]
-    kernel = FusedKernel(partial(_kernel, found.gather, found.matmul), accepts=partial(_accepts, depth))
-    return Fusion(found.layers, found.reads, kernel)
+    depth = match.matrices.shape[2 if match.matmul.transpose_b else 1]
+    kernel = FusedKernel(partial(_kernel, match.gather, match.matmul), accepts=partial(_accepts, depth))
+    return Fusion(match.layers, match.reads, kernel)
 
 
 def _accepts(depth: int, x: Array, _: Array, indices: Array, *others: object) -> bool:
@@ -126,12 +128,11 @@ def _accepts(depth: int, x: Array, _: Array, indices: Array, *others: object) ->
         np.broadcast_shapes(x.shape[:-2], indices.shape)
     except ValueError:
         return False
-    found: bool = x.shape[-1] == depth
-    return found
+    return bool(x.shape[-1] == depth)
 
 
 def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
-    _gathered.prepare()
+    _multiply_gathered.prepare()
     packed = PackedEpilogue.of(epilogue.without_weights())
     has_epilogue = epilogue.shift is not None or epilogue.scale is not None or bool(epilogue.post_ops)
     find = lru_cache(MAX_JOBS)(partial(_job, bool(op.transpose_b), packed if has_epilogue else None))
@@ -147,17 +148,16 @@ def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
         job["table"] = table.ctypes.data
         count = threads_for(computed=2 * out.size * x.shape[-1])
         places, others = np.ascontiguousarray(indices), packed.extra_arrays(extras, -1)
-        parallel_for(_gathered.address, job, out, contiguous(x), places, others[0], count, others[1])
+        parallel_for(_multiply_gathered.address, job, out, contiguous(x), places, others[0], count, others[1])
         return None if was_refused(job, GatheredJob.refused) else out
 
     def kernel(x: Array, table: Array, indices: Array, _: Array, *extras: Array) -> Array:
-        if (
-            found := run(x, table, indices, extras)
-        ) is None:  # Gather gives zeros where an index is out of range
+        result = run(x, table, indices, extras)
+        if result is None:  # Gather gives zeros where an index is out of range
             copies = np.asarray(gather.evaluate(table, indices, axis)).reshape(-1, *table.shape[1:])
-            found = run(x, copies, np.arange(len(copies)).reshape(indices.shape), extras)
-            assert found is not None
-        return found
+            result = run(x, copies, np.arange(len(copies)).reshape(indices.shape), extras)
+            assert result is not None
+        return result
 
     return Kernel(kernel, replay=replayed())
 
@@ -168,10 +168,10 @@ _Shape: TypeAlias = tuple[int, ...]
 def _job(
     by_rows: bool, epilogue: PackedEpilogue | None, x: _Shape, table: _Shape, indices: _Shape, size: int
 ) -> tuple[_Shape, Array]:
-    """Return the result's shape, and the job for these shapes without the table's address."""
+    """Return the shape of the result, and the job for these shapes without the address of the table."""
     batch = np.broadcast_shapes(x[:-2], indices)
-    numbered = [np.arange(math.prod(axes)).reshape(axes) for axes in (x[:-2], indices)]
-    places = np.stack([np.broadcast_to(each, batch).reshape(-1) for each in numbered], 1).astype(np.int64)
+    positions = [np.arange(math.prod(axes)).reshape(axes) for axes in (x[:-2], indices)]
+    places = np.stack([np.broadcast_to(p, batch).reshape(-1) for p in positions], 1).astype(np.int64)
     matrices, depth, columns = (table[0], table[2], table[1]) if by_rows else table
     job = GatheredJob.fill(
         products=math.prod(batch), rows=x[-2], depth=depth, columns=columns, by_rows=by_rows, table=0,

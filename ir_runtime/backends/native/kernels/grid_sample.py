@@ -1,4 +1,4 @@
-"""GridSample: one vector of points at a time, with gathered pixels.
+"""GridSample by vectors of points whose pixels are gathered.
 
 Every step is rounded as in the reference, so floors and ties agree.
 """
@@ -30,15 +30,15 @@ from ._copy import contiguous
 __all__: list[str] = []
 
 DOUBLES = ir.VectorType(ir.F64, LANES)
-# Coefficients of cubic convolution (Keys 1981) with -0.75.
+# Coefficients of cubic convolution (Keys 1981) with a = -0.75.
 NEAR, FAR = (1.25, -2.25), (-0.75, 3.75, -6.0, 3.0)
 
 
 class GridJob(Descriptor):
-    """The job of `GRID_SAMPLE`: lengths; images and points per unit, and the number of units.
+    """The job of the tasks in `PLANES`: sizes of images; images and points per unit, and the number of units.
 
-    A coordinate c is at ((c + 1) * scale - shift) / 2. Reflections repeat after ``period``; positions in the
-    second half are mirrored to ``turn`` minus the position.
+    The coordinate c is the position ((c + 1) * scale - shift) / 2. Reflections repeat after ``period``;
+    positions in the second half are mirrored to ``turn`` minus the position.
     """
 
     channels: i64
@@ -61,12 +61,12 @@ class GridJob(Descriptor):
 
 
 Point = tuple[Register, Register]
-"""Coordinate vectors, vertical and horizontal."""
+"""Vectors of coordinates, vertical and horizontal."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of the images, with the fields of `GridJob` as vectors."""
+    """An axis of the images: its fields of `GridJob` as vectors, and its last index."""
 
     scale: Register
     shift: Register
@@ -77,7 +77,7 @@ class Axis:
 
     @classmethod
     def of(cls, emit: Emit, job: Register, first: int) -> Axis:
-        """Load the axis whose fields begin at an index of a job."""
+        """Load the axis whose fields start at field ``first`` of a job."""
         words = [
             emit.load(emit.at(job, 8 * index), I64) for index in (GridJob.shift, *range(first, first + 4))
         ]
@@ -89,7 +89,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class AxisTaps:
-    """The taps of points along an axis: indices, a mask of those inside unless all are, and weights."""
+    """The taps of points along an axis: indices, masks of those inside (``None`` if all are), and weights."""
 
     indices: list[Register]
     inside: list[Register | None]
@@ -104,13 +104,13 @@ def point_taps(emit: Emit, job: Register, mode: str, padding: str, point: Point)
 
 
 def grid_points(emit: Emit, grid: Register, count: Register | None = None) -> Point:
-    """Load a vector of points, or its first ``count``, stored horizontally, then vertically."""
+    """Load a vector of ``(x, y)`` points, or its first ``count``, from a grid."""
     builder, vector = emit.builder, 4 * LANES
     if count is None:
         first, second = emit.load(grid), emit.load(emit.at(grid, vector))
     else:
-        numbers = builder.mul(count, emit.i64(2))
-        masks = emit.lane_mask(numbers), emit.lane_mask(builder.sub(numbers, emit.i64(LANES)))
+        length = builder.mul(count, emit.i64(2))
+        masks = emit.lane_mask(length), emit.lane_mask(builder.sub(length, emit.i64(LANES)))
         first, second = (emit.masked_load(emit.at(grid, vector * i), mask) for i, mask in enumerate(masks))
     across, down = (
         builder.shuffle_vector(first, second, ir.Constant(INTS, list(range(start, 2 * LANES, 2))))
@@ -120,12 +120,12 @@ def grid_points(emit: Emit, grid: Register, count: Register | None = None) -> Po
 
 
 def gather(emit: Emit, base: Register, indices: Register, inside: Register | None) -> Register:
-    """Gather f32 by index from a base address; numbers outside are 0, and their memory is not read."""
+    """Gather f32 elements by index from a base address; lanes outside are 0, and their memory is not read."""
     return emit.gather(base, indices, inside)
 
 
 def weighted_sum(emit: Emit, weights: list[Register], values: list[Register]) -> Register:
-    """Return the sum of products in order, each rounded; without weights, the value itself."""
+    """Return the sum of the rounded products in order; without weights, the only value."""
     if not weights:
         return values[0]
     first, *others = (
@@ -162,31 +162,31 @@ def _weights(emit: Emit, part: Register, mode: str) -> list[Register]:
 
 
 def _near(emit: Emit, part: Register) -> Register:
-    found = emit.fence(emit.multiply(emit.constant(NEAR[0]), part))
-    found = emit.multiply(emit.add(found, emit.constant(NEAR[1])), part)
-    return emit.add(emit.fence(emit.multiply(found, part)), emit.constant(1))
+    weight = emit.fence(emit.multiply(emit.constant(NEAR[0]), part))
+    weight = emit.multiply(emit.add(weight, emit.constant(NEAR[1])), part)
+    return emit.add(emit.fence(emit.multiply(weight, part)), emit.constant(1))
 
 
 def _far(emit: Emit, part: Register) -> Register:
-    found = emit.constant(FAR[0])
+    weight = emit.constant(FAR[0])
     for term in FAR[1:]:
-        found = emit.add(emit.fence(emit.multiply(found, part)), emit.constant(term))
-    return found
+        weight = emit.add(emit.fence(emit.multiply(weight, part)), emit.constant(term))
+    return weight
 
 
 def _pixel(emit: Emit, position: Register, axis: Axis, padding: str) -> tuple[Register, Register | None]:
-    """Return the pixel indices of integer positions, clamped to the image, and which positions are inside."""
+    """Return the pixel indices of integer positions, and for padding with zeros, a mask of those inside the image."""
     builder, zero = emit.builder, emit.constant(0)
     if padding == "reflection":
-        return builder.fptosi(_reflected(emit, position, axis), INTS), None
+        return builder.fptosi(_reflect(emit, position, axis), INTS), None
     is_positive = builder.fcmp_ordered(">", position, zero)
     bounded = emit.minimum(builder.select(is_positive, position, zero), axis.last)
     inside = builder.fcmp_ordered("==", position, bounded) if padding == "zeros" else None
     return builder.fptosi(bounded, INTS), inside
 
 
-def _reflected(emit: Emit, position: Register, axis: Axis) -> Register:
-    """Reflect integer positions of at most `MOST`, so that all numbers are exact."""
+def _reflect(emit: Emit, position: Register, axis: Axis) -> Register:
+    """Reflect integer positions into the image; f64 is exact for positions up to `MOST`."""
     builder = emit.builder
     position = builder.fpext(position, DOUBLES)
     periods = emit.intrinsic("llvm.floor", builder.fdiv(position, axis.period))
@@ -202,12 +202,12 @@ def _splat_double(emit: Emit, word: Register) -> Register:
 
 # Samples of a unit.
 UNIT = 1 << 10
-# The lengths whose indices are all exact in f32, and the number of pixels with indices in i32.
+# Maximum length of an axis with indices that are exact in f32, and number of pixels with indices in i32.
 MAX_LENGTH, MAX_PIXELS = 1 << 24, 1 << 31
 
 
 def _plane_samples(mode: str, padding: str) -> Instruction:
-    """Return an instruction that samples image planes at points, one vector of points at a time."""
+    """Return an instruction that samples the planes of an image at a vector of points at a time."""
 
     def vector(
         emit: Emit, job: Register, image: Register, grid: Register, out: Register, count: Register | None
@@ -252,7 +252,7 @@ def _plane_samples(mode: str, padding: str) -> Instruction:
 
 
 def _plane_task(mode: str, padding: str) -> Task:
-    """Return a task whose units are points of an image, or several whole images."""
+    """Return a task that samples images; a unit is a range of points of an image, or several whole images."""
     sample = _plane_samples(mode, padding)
 
     def sample_planes(call: int, job: GridJob, out: int, x: int, grid: int) -> None:
@@ -276,24 +276,24 @@ PLANES = {
     (mode, padding): _plane_task(mode, padding)
     for mode, padding in product(("nearest", "bilinear", "bicubic"), ("zeros", "border", "reflection"))
 }
-"""Sample images stored plane by plane."""
+"""The tasks that sample images stored plane by plane, by interpolation and padding mode."""
 
 
 @backend.accelerates(GridSample)
 def grid_sample(op: GridSample, data: Value, grid: Value) -> Kernel | None:
-    """Support f32."""
+    """Return a kernel for f32 data and grids."""
     if not is_f32(data, grid):
         return None
     PLANES[op.mode, op.padding_mode].prepare()
-    return Kernel(partial(_sampled, op), accepts=_lengths, replay=replayed(alone=False))
+    return Kernel(partial(_sample, op), accepts=_lengths, replay=replayed(alone=False))
 
 
 def _lengths(x: Array, grid: Array) -> bool:
-    """Accept nonempty images with as many grids of coordinate pairs."""
+    """Accept nonempty images with a grid of coordinate pairs for each."""
     return len(x) == len(grid) and grid.shape[3] == 2 and x.shape[2] * x.shape[3] > 0
 
 
-def _sampled(op: GridSample, x: Array, grid: Array) -> Array:
+def _sample(op: GridSample, x: Array, grid: Array) -> Array:
     images, channels, height, width = x.shape
     _, rows, columns, _ = grid.shape
     y = empty((images, channels, rows, columns), np.float32)

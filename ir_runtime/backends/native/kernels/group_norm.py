@@ -1,4 +1,4 @@
-"""Group and instance normalization in NHWC layout, by sums over map columns."""
+"""Group and instance normalization in NHWC layout, computed from the column sums of a feature map."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .normalization import GROW, NEGLIGIBLE, SHRINK, Mode, overflows, reciprocal
 
 __all__: list[str] = []
 
-# Rows, and fewest channels, of a block of the map, which stays in the L1 cache.
+# Rows and minimum channels of a block of the map, which stays in the L1 cache.
 ROWS = 64
 MIN_CHANNELS = 4 * LANES
 
@@ -75,7 +75,7 @@ def _normalize_columns(  # noqa: PLR0913 (values in registers)
 
 
 class GroupNormJob(Descriptor):
-    """The job of `_normalize`: units in all and per image; elements of a map; channels of a map, a group and a unit."""
+    """The job of `_normalize`: units, in total and per image; pixels of a map; channels of a map, a group and a unit."""
 
     units: i64
     blocks: i64
@@ -92,7 +92,7 @@ class GroupNormJob(Descriptor):
 
 @device
 def _mean(sums: int, first: int, width: int, size: int) -> np.float32:
-    """Return a group's mean from the sums of its channels, and reset these to 0."""
+    """Return the mean of a group from the sums of its channels, and reset the sums to 0."""
     total = np.float32(0)
     for c in range(first, first + width):
         total += load_f32(sums, c)
@@ -102,7 +102,7 @@ def _mean(sums: int, first: int, width: int, size: int) -> np.float32:
 
 @device
 def _measure(x: int, stride: int, size: int, count: int, width: int, means: int, sums: int) -> None:
-    """Store each group's mean for all its channels, and the sums of squared deviations."""
+    """Store the mean of its group for each channel, and the sum of squared deviations of each channel."""
     for c in range(count):
         store_f32(means, c, np.float32(0))
         store_f32(sums, c, np.float32(0))
@@ -118,7 +118,7 @@ def _measure(x: int, stride: int, size: int, count: int, width: int, means: int,
 
 @Task
 def _normalize(call: int, job: GroupNormJob, out: int, x: int, partner: int, second: int) -> None:
-    """Normalize whole channel groups of an image."""
+    """Normalize A; a unit is one or more channel groups of an image. B and C are extra tensors of the epilogue."""
     units, blocks, size, channels = job.units, job.blocks, job.size, job.channels
     width, most, mode, eps = job.group_channels, job.unit_channels, job.mode, job.epsilon
     scale, shift = job.scale, job.shift
@@ -159,7 +159,7 @@ def _normalize(call: int, job: GroupNormJob, out: int, x: int, partner: int, sec
 
 @backend.accelerates(GroupNormalization)
 def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> KernelTemplate | None:
-    """Support f32 with this many channels, and constant scale and bias."""
+    """Return a kernel for f32 with a known number of channels, and constant scale and bias."""
     factors, shifts = scale.known(), bias.known()
     if not is_f32(data, scale, bias) or factors is None or shifts is None:
         return None
@@ -171,17 +171,25 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
 @backend.accelerates(MVN)
 def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """Support f32 over all axes after the channels, at least two."""
-    rank, found = data.shape.rank, axes.ints()
-    if not is_f32(data) or not rank or rank < 4 or found is None:
+    """Return a kernel for f32 normalized over all axes after the channels, of which there are at least two."""
+    rank, reduced = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or rank < 4 or reduced is None:
         return None
-    if {axis % rank for axis in found} != set(range(2, rank)):
+    if {axis % rank for axis in reduced} != set(range(2, rank)):
         return None
     return FusedKernel(partial(_kernel, None, Mode.of(op), op.eps, 1), 1, accepts=any_lengths)
 
 
 def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: Epilogue) -> Kernel:
-    """Return a kernel for ``groups``, ``None`` for one per channel; ``others`` inputs after the data are unused."""
+    """Return a normalization kernel.
+
+    Args:
+        groups: the number of channel groups; ``None`` for one per channel.
+        mode: the divisor.
+        eps: the epsilon of the divisor.
+        others: the number of inputs between the data and those of the epilogue, which are unused.
+        epilogue: the fused layers.
+    """
     packed = PackedEpilogue.of(epilogue)
     rows = [
         np.full(1, usual, np.float32) if row is None else row.reshape(-1)
@@ -194,10 +202,10 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
         several = math.lcm(width, LANES)
         most = min(several * -(-MIN_CHANNELS // several), channels)
         blocks = -(-channels // most)
-        kept = [np.ascontiguousarray(np.broadcast_to(row, channels)) for row in rows]
+        scale, shift = (np.ascontiguousarray(np.broadcast_to(row, channels)) for row in rows)
         return GroupNormJob.fill(
             units=images * blocks, blocks=blocks, size=size, channels=channels, group_channels=width,
-            unit_channels=most, mode=mode, epsilon=eps, scale=kept[0], shift=kept[1], epilogue=packed.record,
+            unit_channels=most, mode=mode, epsilon=eps, scale=scale, shift=shift, epilogue=packed.record,
         )  # fmt: skip
 
     def kernel(x: Array, *rest: Array) -> Array:

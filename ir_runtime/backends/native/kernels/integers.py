@@ -19,7 +19,7 @@ from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 __all__: list[str] = []
 
 FLOOR_DIVIDE, TRUNCATE_DIVIDE, FLOOR_MOD, MOD = range(4)
-# A quotient in f64 of smaller integers is rounded to an integer only if it is one.
+# The rounded f64 quotient of integers with at most this many bits is an integer only if the exact quotient is.
 _BITS = 52
 _WORD = ir.IntType(LANES)
 
@@ -28,9 +28,10 @@ _WORD = ir.IntType(LANES)
 def divide_rows(
     emit: Emit, code: Register, size: Register, singles: Register, a: Register, b: Register, count: Register, out: Register
 ) -> Register:  # fmt: skip
-    """Divide rows of integers of ``size`` bytes, either operand possibly one number; return the number of zero divisors.
+    """Divide rows of integers of ``size`` bytes; return the number of vectors that contain a zero divisor.
 
-    Division by 0 gives the result of division by 1.
+    ``singles`` has a bit for each operand that is one element for the whole row. Division by 0 gives the
+    result of division by 1.
     """
     builder = emit.builder
     zeros = emit.stack_words(1)
@@ -46,8 +47,8 @@ def divide_rows(
             any_zero = builder.icmp_unsigned("!=", builder.bitcast(there, _WORD), ir.Constant(_WORD, 0))
             emit.store(builder.add(emit.load(zeros, I64), builder.zext(any_zero, I64)), zeros)
             y = builder.select(is_zero, constant_lanes(I64S, 1), y)
-            found = _divided(emit, code, x, y, is_wide=kind == I64S)
-            store_typed(emit, found if kind == I64S else builder.trunc(found, kind), out, index, mask)
+            result = _divide_lanes(emit, code, x, y, is_wide=kind == I64S)
+            store_typed(emit, result if kind == I64S else builder.trunc(result, kind), out, index, mask)
 
     branches = {
         (code * 4 + single) * 16 + width: partial(go, code, kind, single)
@@ -61,19 +62,18 @@ def divide_rows(
 def _operand(
     emit: Emit, kind: ir.VectorType, address: Register, index: Register, mask: Register | None, single: bool
 ) -> Register:
-    """Return numbers as i64."""
-    builder = emit.builder
-    found = load_lanes(emit, kind, address, index, mask, single)
-    return found if kind == I64S else builder.sext(found, I64S)
+    """Load a vector of integers as i64."""
+    loaded = load_lanes(emit, kind, address, index, mask, single)
+    return loaded if kind == I64S else emit.builder.sext(loaded, I64S)
 
 
-def _divided(emit: Emit, code: int, x: Register, y: Register, is_wide: bool) -> Register:
-    """Compute quotients or remainders in f64, or as integers if one is large, which only i64 can be."""
+def _divide_lanes(emit: Emit, code: int, x: Register, y: Register, is_wide: bool) -> Register:
+    """Compute quotients or remainders in f64, or lane by lane in i64 if an integer exceeds `_BITS`."""
     if not is_wide:
-        return _by_reals(emit, code, x, y)
+        return _divide_as_f64(emit, code, x, y)
     builder = emit.builder
     above = [builder.ashr(n, constant_lanes(I64S, _BITS)) for n in (x, y)]
-    # The bits above are all as the sign: so 0 or -1.
+    # 0 or -1 if all high bits equal the sign.
     large = [
         builder.icmp_unsigned(">", builder.add(n, constant_lanes(I64S, 1)), constant_lanes(I64S, 1))
         for n in above
@@ -81,20 +81,20 @@ def _divided(emit: Emit, code: int, x: Register, y: Register, is_wide: bool) -> 
     any_large = builder.icmp_unsigned(
         "!=", builder.bitcast(builder.or_(*large), _WORD), ir.Constant(_WORD, 0)
     )
-    (found,) = emit.if_else(
-        any_large, lambda: [_one_by_one(emit, code, x, y)], lambda: [_by_reals(emit, code, x, y)]
+    (result,) = emit.if_else(
+        any_large, lambda: [_divide_one_by_one(emit, code, x, y)], lambda: [_divide_as_f64(emit, code, x, y)]
     )
-    return found
+    return result
 
 
-def _by_reals(emit: Emit, code: int, x: Register, y: Register) -> Register:
+def _divide_as_f64(emit: Emit, code: int, x: Register, y: Register) -> Register:
     builder = emit.builder
     real = builder.fdiv(builder.sitofp(x, F64S), builder.sitofp(y, F64S))
-    return _corrected(emit, code, x, y, builder.fptosi(real, I64S))
+    return _correct(emit, code, x, y, builder.fptosi(real, I64S))
 
 
-def _corrected(emit: Emit, code: int, x: Register, y: Register, quotient: Register) -> Register:
-    """Correct a quotient rounded towards zero."""
+def _correct(emit: Emit, code: int, x: Register, y: Register, quotient: Register) -> Register:
+    """Return the result of ``code`` from a quotient rounded toward zero."""
     builder = emit.builder
     if code == TRUNCATE_DIVIDE:
         return quotient
@@ -109,23 +109,23 @@ def _corrected(emit: Emit, code: int, x: Register, y: Register, quotient: Regist
     return builder.add(rest, builder.select(is_above, y, zero))
 
 
-def _one_by_one(emit: Emit, code: int, x: Register, y: Register) -> Register:
-    """Divide lane by lane, without dividing -2^63 by -1, which traps but should wrap around.
+def _divide_one_by_one(emit: Emit, code: int, x: Register, y: Register) -> Register:
+    """Divide lane by lane; divisors of -1 negate instead, as -2^63 / -1 would trap rather than wrap around.
 
-    A loop, as divisions take longer than it, and all kinds of operands have one of their own.
+    This is a loop because it is emitted for each kind of operands, and costs little next to a division.
     """
     builder, one = emit.builder, constant_lanes(I64S, 1)
     is_minus = builder.icmp_signed("==", y, constant_lanes(I64S, -1))
     divisors = builder.select(is_minus, one, y)
-    with emit.loop(emit.i64(LANES), [x]) as (lane, (found,), following):
-        a, b = builder.extract_element(found, lane), builder.extract_element(divisors, lane)
-        following.append(builder.insert_element(found, builder.sdiv(a, b), lane))
+    with emit.loop(emit.i64(LANES), [x]) as (lane, (mixed,), following):
+        a, b = builder.extract_element(mixed, lane), builder.extract_element(divisors, lane)
+        following.append(builder.insert_element(mixed, builder.sdiv(a, b), lane))
     (quotients,) = following
     negative = builder.sub(ir.Constant(I64S, None), x)
-    return _corrected(emit, code, x, y, builder.select(is_minus, negative, quotients))
+    return _correct(emit, code, x, y, builder.select(is_minus, negative, quotients))
 
 
-# Fewer elements are left to NumPy, unless a run is recorded; about how long one takes, in eighths of a nanosecond.
+# Smaller results are left to NumPy, unless a run is recorded. Time per element, in eighths of a nanosecond.
 MIN_SIZE, STEPS = 1 << 9, 2
 
 
@@ -137,12 +137,12 @@ def _divide_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int)
 
 
 DIVIDE = broadcast_task("_divide", _divide_row)
-"""Divide the integers A by B; rows with a divisor of 0 are counted as refused."""
+"""Divide the integers A by B; count rows with a zero divisor as refused."""
 
 
 @backend.accelerates(Divide, Mod, FloorMod)
 def divide(op: Division, a: Value, b: Value) -> Kernel | None:
-    """Support i32 and i64 that broadcast as in NumPy."""
+    """Return a kernel for i32 and i64 that broadcast as in NumPy."""
     if a.element is not b.element or a.element not in (ElementType.i32, ElementType.i64):
         return None
     if op.auto_broadcast != "numpy":

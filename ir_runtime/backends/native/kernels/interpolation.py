@@ -1,7 +1,7 @@
 """Interpolation over two spatial axes in NHWC layout: each result row along the height, then along the width.
 
-Along the width, a vector holds channels of one pixel. Images of few channels, and planes of channels-first
-maps, instead gather a vector of numbers by a table with the place and weight of each number of a row.
+Along the width, a vector holds channels of one pixel. Images with few channels, and planes of channels-first
+maps, instead gather vectors by a table with the index and weight of each tap of each element of a result row.
 """
 
 from __future__ import annotations
@@ -36,37 +36,40 @@ from ._copy import contiguous
 __all__: list[str] = []
 
 MODES = ("nearest", "linear", "linear_onnx", "cubic")
-# Plans are cached for this many shapes.
+# Number of shapes whose plans are cached.
 MAX_PLANS = 32
 
 
-class _Stored(Enum):
-    """The storage of a rank-4 tensor to resize: as ``[N, height, width, C]``, by its own axes or permuted, or plane by plane."""
+class _Layout(Enum):
+    """The memory layout of a rank-4 tensor to resize."""
 
     IMAGE = 0
+    """Contiguous ``[N, height, width, C]``."""
     CHANNELS_LAST = 1
+    """``[N, C, height, width]``, stored channels-last."""
     PLANES = 2
+    """Contiguous ``[N, C, height, width]``; each plane counts as an image."""
 
     @property
     def before_height(self) -> int:
-        """The number of axes between the images and the height."""
-        return 0 if self is _Stored.IMAGE else 1
+        """The number of axes between the batch axis and the height."""
+        return 0 if self is _Layout.IMAGE else 1
 
     def image(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the lengths ``[N, height, width, C]`` for a tensor shape."""
-        if self is _Stored.PLANES:
+        if self is _Layout.PLANES:
             return (shape[0] * shape[1], *shape[2:], 1)
-        return tuple(shape) if self is _Stored.IMAGE else (shape[0], *shape[2:], shape[1])
+        return tuple(shape) if self is _Layout.IMAGE else (shape[0], *shape[2:], shape[1])
 
 
 @dataclass(frozen=True)
 class _ResizePlan:
-    """The resizing of feature maps of one shape.
+    """How to resize feature maps of one shape.
 
     Args:
         before: the shape of the data, ``[N, height, width, C]``.
-        after: the shape of the result.
-        steps: the taps along axes 1 and 2, if these are resized.
+        after: the shape of the result, likewise.
+        steps: the taps along height and width (axes 1 and 2), if these are resized.
     """
 
     before: tuple[int, ...]
@@ -79,12 +82,12 @@ Resize: TypeAlias = Callable[[Array], Array]
 
 
 def _resize_kernel(op: Interpolate4 | Interpolate11) -> Kernel | None:
-    """Return a kernel for images and feature maps; other axes and padded images are left to the reference."""
+    """Return a kernel that resizes height and width; padding and other axes are left to the reference."""
     if op.mode not in MODES or any(op.pads_begin + op.pads_end):
         return None
     axes_input = 2 if isinstance(op, Interpolate4) else 1
     target_input = 1 if axes_input == 2 and op.shape_calculation_mode == "scales" else 0
-    resizes: dict[tuple[object, ...], tuple[Resize, _Stored] | None] = {}
+    resizes: dict[tuple[object, ...], tuple[Resize, _Layout] | None] = {}
 
     def kernel(x: Array, *others: Array) -> Array:
         target, axes = others[target_input], others[axes_input] if len(others) > axes_input else None
@@ -95,13 +98,13 @@ def _resize_kernel(op: Interpolate4 | Interpolate11) -> Kernel | None:
                 resizes.clear()
             plan = _plan(op, x.shape, stored, target, axes) if x.size else None
             resizes[key] = None if plan is None else (_make_resize(plan[0]), plan[1])
-        found = resizes[key]
-        if found is None:
+        resize = resizes[key]
+        if resize is None:
             return op.evaluate(x, *others)
-        run, how = found
-        if how is _Stored.CHANNELS_LAST:
+        run, layout = resize
+        if layout is _Layout.CHANNELS_LAST:
             return channels_first(run(channels_last(x)))
-        if how is _Stored.IMAGE:
+        if layout is _Layout.IMAGE:
             return run(x)
         y = run(x.reshape(-1, *x.shape[2:], 1))
         return y.reshape(*x.shape[:2], *y.shape[1:3])
@@ -115,8 +118,8 @@ def _plan(
     stored: tuple[bool, bool],
     target: Array,
     axes: Array | None,
-) -> tuple[_ResizePlan, _Stored] | None:
-    """Return a plan, and the storage of the tensor.
+) -> tuple[_ResizePlan, _Layout] | None:
+    """Return the plan for a tensor, and the tensor's memory layout.
 
     Returns ``None`` if axes other than height and width are resized, or if the result is empty.
 
@@ -125,7 +128,7 @@ def _plan(
         shape: the shape of the data.
         stored: whether the data is contiguous, and whether it is channels-last.
         target: the sizes or scales.
-        axes: the axes that they refer to.
+        axes: the axes of ``target``; ``None`` for all.
     """
     data = Value.unknown(ElementType.f32, PartialShape(shape))
     after = op.shape(data, Value.constant(target), None if axes is None else Value.constant(axes)).static
@@ -133,33 +136,33 @@ def _plan(
     numbers = {step.number for step in steps}
     if 0 in after:
         return None
-    how = _how(stored, numbers)
-    if how is None:
+    layout = _choose_layout(stored, numbers)
+    if layout is None:
         return None
     moved = [
-        replace(step.normalized() if op.mode == "linear" else step, number=step.number - how.before_height)
+        replace(step.normalized() if op.mode == "linear" else step, number=step.number - layout.before_height)
         for step in steps
     ]
-    before, result = (how.image(lengths) for lengths in (shape, after))
-    return _ResizePlan(before, result, tuple(moved)), how
+    before, result = (layout.image(lengths) for lengths in (shape, after))
+    return _ResizePlan(before, result, tuple(moved)), layout
 
 
-def _how(stored: tuple[bool, bool], numbers: Set[int]) -> _Stored | None:
-    """Return the storage of a tensor whose given axes are resized; ``None`` if they cannot be height and width."""
+def _choose_layout(stored: tuple[bool, bool], numbers: Set[int]) -> _Layout | None:
+    """Return the layout of a tensor whose axes ``numbers`` are resized; ``None`` if they are not height and width."""
     if stored[0] and not stored[1] and numbers <= {1, 2}:
-        return _Stored.IMAGE
+        return _Layout.IMAGE
     if not numbers <= {2, 3}:
         return None
     if stored[1]:
-        return _Stored.CHANNELS_LAST
-    return _Stored.PLANES if stored[0] else None
+        return _Layout.CHANNELS_LAST
+    return _Layout.PLANES if stored[0] else None
 
 
 @instruction(*[types.int64] * 6)
 def _weighted_sum(
     emit: Emit, out: ir.Value, base: ir.Value, offsets: ir.Value, weights: ir.Value, taps: ir.Value, count: ir.Value
 ) -> None:  # fmt: skip
-    """Compute the weighted sum of rows of ``count`` elements at byte offsets from an address."""
+    """Compute the weighted sum of ``taps`` rows of ``count`` elements, at byte offsets from ``base``."""
     builder = emit.builder
 
     def row(tap: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -188,14 +191,14 @@ def _weighted_sum(
 
 
 @instruction(*[types.int64] * 7)
-def _gathered_sum(
+def _gather_sum(
     emit: Emit, out: ir.Value, row: ir.Value, places: ir.Value, weights: ir.Value, taps: ir.Value, apart: ir.Value,
     count: ir.Value,
 ) -> None:  # fmt: skip
-    """Compute ``count`` weighted sums of numbers of a row.
+    """Compute ``count`` weighted sums of gathered elements of a row.
 
-    The table holds the places and weights of all first taps, then, ``apart`` bytes later, those of all second
-    taps, each padded to whole vectors.
+    The tables hold the indices and weights of the first tap of each sum, then, ``apart`` bytes later, of the
+    second tap, and so on, each padded to whole vectors.
     """
     builder = emit.builder
 
@@ -219,8 +222,8 @@ class ResizeJob(Descriptor):
     """The job of `_resize`: sizes, taps per element along both axes, and addresses of byte offsets and weights.
 
     ``sums_rows`` says whether a result row is a sum of data rows rather than a copy of one; ``width_taps`` is
-    0 if the width is unchanged. A nonzero ``gathers`` means that numbers along the width are gathered: it is
-    the bytes between the places (i32) of a number's two taps, and between their weights.
+    0 if the width is unchanged. If ``gathers`` is not 0, elements along the width are gathered, and it is the
+    byte distance between the tables of successive taps, both of indices (i32) and of weights.
     """
 
     image_bytes: i64
@@ -260,7 +263,7 @@ def _resize(call: int, job: ResizeJob, out: int, x: int) -> None:
             row = scratch if wide > 0 else target
             _weighted_sum(row, image, offsets, weights, tall, length)
         if wide > 0 and gathers != 0:
-            _gathered_sum(target, row, places, factors, wide, gathers, columns * channels)
+            _gather_sum(target, row, places, factors, wide, gathers, columns * channels)
         elif wide > 0:
             for w in range(columns):
                 _weighted_sum(target, row, places + 8 * w * wide, factors + 4 * w * wide, wide, channels)
@@ -269,7 +272,7 @@ def _resize(call: int, job: ResizeJob, out: int, x: int) -> None:
 
 @backend.accelerates(Interpolate4, Interpolate11)
 def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value) -> Kernel | None:
-    """Support f32 over two spatial axes."""
+    """Return a kernel for f32 of rank 4, resized along height and width."""
     if not is_f32(data) or data.shape.rank != 4:
         return None
     _resize.prepare()
@@ -288,7 +291,7 @@ def _make_resize(plan: _ResizePlan) -> Resize:
     taps = tall[1].shape[1], wide[1].shape[1]
     gathers = 2 in by_axis and channels < LANES
     if gathers:
-        wide = _gathered_taps(by_axis[2], channels)
+        wide = _gather_tables(by_axis[2], channels)
     job = ResizeJob.fill(
         image_bytes=4 * channels * width * height, row_elements=width * channels, channels=channels,
         rows=images * plan.after[1], image_rows=plan.after[1], columns=plan.after[2],
@@ -314,8 +317,11 @@ def _taps(step: Taps | None, length: int, size: int) -> tuple[Array, Array]:
     return np.ascontiguousarray(step.index * size, np.int64), np.ascontiguousarray(step.weight, np.float32)
 
 
-def _gathered_taps(step: Taps, channels: int) -> tuple[Array, Array]:
-    """Return the places of the taps of a row's numbers, ``[taps, numbers]``, and their weights, padded to whole vectors."""
+def _gather_tables(step: Taps, channels: int) -> tuple[Array, Array]:
+    """Return the indices of the taps of each element of a row, ``[taps, elements]``, and their weights.
+
+    Both are padded to whole vectors.
+    """
     places = step.index.T[:, :, None] * channels + np.arange(channels)
     weights = np.repeat(step.weight.T[:, :, None], channels, 2)
     count = places[0].size

@@ -1,4 +1,4 @@
-"""Comparisons, logical operations on booleans, and Select, as for masks, shared by threads."""
+"""Multithreaded comparisons, logical operations on booleans, and Select, as used for attention masks."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _LOGICAL: dict[type[Operation], str] = {
     BitwiseAnd: "and_", LogicalAnd: "and_", BitwiseOr: "or_", LogicalOr: "or_", BitwiseXor: "xor", LogicalXor: "xor",
 }  # fmt: skip
 _CODES = {
-    each: code
-    for code, each in enumerate([*((kind, p) for kind in _KINDS for p in _PREDICATES), *_CONNECTIVES])
+    function: code
+    for code, function in enumerate([*((kind, p) for kind in _KINDS for p in _PREDICATES), *_CONNECTIVES])
 }
 _BOOLEAN, _TRUE = np.dtype(np.bool_), np.ones((), np.bool_)
 
 
-# Fewer elements are left to NumPy, unless a run is recorded.
+# Smaller results are left to NumPy, unless a run is recorded.
 MIN_SIZE = 1 << 11
 
 
@@ -53,7 +53,10 @@ MIN_SIZE = 1 << 11
 def _decide_elements(
     emit: Emit, code: ir.Value, singles: ir.Value, a: ir.Value, b: ir.Value, count: ir.Value, out: ir.Value
 ) -> None:
-    """Store the comparisons of ``count`` pairs as bytes; A and B may be one element for all."""
+    """Compare or combine ``count`` pairs of elements and store booleans.
+
+    ``singles`` has a bit for each operand that is one element for the whole row.
+    """
     copies = [emit.stack_words(LANES) for _ in range(2)]
 
     def go(kind: ir.VectorType, function: Callable[[ir.Value, ir.Value], ir.Value]) -> None:
@@ -70,7 +73,7 @@ def _decide_elements(
             store_typed(emit, function(x, y), out, index, mask)
 
     branches = {
-        _CODES[element, predicate]: partial(go, kind, partial(_compared, emit, predicate))
+        _CODES[element, predicate]: partial(go, kind, partial(_compare_lanes, emit, predicate))
         for element, kind in _KINDS.items() for predicate in _PREDICATES
     }  # fmt: skip
     branches |= {_CODES[name]: partial(go, I8S, getattr(emit.builder, name)) for name in _CONNECTIVES}
@@ -80,7 +83,7 @@ def _decide_elements(
 def _operand(
     emit: Emit, kind: ir.VectorType, address: ir.Value, single: ir.Value, copies: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
-    """Return the address of elements and their step; the step is 0 if one element stands for all."""
+    """Return the address and the step of an operand; a single element is broadcast to ``copies``, with step 0."""
     builder, one = emit.builder, emit.i64(1)
     is_single = builder.icmp_signed("!=", single, emit.i64(0))
     with builder.if_then(is_single):
@@ -88,7 +91,7 @@ def _operand(
     return builder.select(is_single, copies, address), builder.select(is_single, emit.i64(0), one)
 
 
-def _compared(emit: Emit, predicate: str, x: ir.Value, y: ir.Value) -> ir.Value:
+def _compare_lanes(emit: Emit, predicate: str, x: ir.Value, y: ir.Value) -> ir.Value:
     builder = emit.builder
     if x.type != VECTOR:
         return builder.zext(builder.icmp_signed(predicate, x, y), I8S)
@@ -106,7 +109,10 @@ def _decide_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int)
 def _select_elements(
     emit: Emit, size: ir.Value, singles: ir.Value, a: ir.Value, b: ir.Value, c: ir.Value, count: ir.Value, out: ir.Value
 ) -> None:  # fmt: skip
-    """Store elements of ``size`` bytes from B where A is true, else from C; each may be one element for all."""
+    """Store elements of ``size`` bytes from B where A is true, else from C.
+
+    ``singles`` has a bit for each operand that is one element for the whole row.
+    """
 
     def go(width: int, single: tuple[bool, ...]) -> None:
         kind = ir.VectorType(ir.IntType(8 * width), LANES)
@@ -140,25 +146,25 @@ DECIDE, SELECT = broadcast_task("_decide", _decide_row), broadcast_task("_select
 
 @backend.accelerates(*_QUESTIONS)
 def compare(op: Operation, a: Value, b: Value) -> Kernel | None:
-    """Support f32, i32 and i64 that broadcast as in NumPy."""
+    """Return a kernel for f32, i32 and i64 that broadcast as in NumPy."""
     if a.element is not b.element or a.element not in _KINDS or not _is_numpy(op):
         return None
     predicate, is_swapped = _QUESTIONS[type(op)]
     order = (1, 0) if is_swapped else (0, 1)
-    return _by_rows(op, DECIDE, _BOOLEAN, lambda *x: [x[i] for i in order], _CODES[a.element, predicate])
+    return _row_kernel(op, DECIDE, _BOOLEAN, lambda *x: [x[i] for i in order], _CODES[a.element, predicate])
 
 
 @backend.accelerates(*_LOGICAL)
 def combine(op: Operation, a: Value, b: Value) -> Kernel | None:
-    """Support booleans that broadcast as in NumPy."""
+    """Return a kernel for booleans that broadcast as in NumPy."""
     if {a.element, b.element} != {ElementType.boolean} or not _is_numpy(op):
         return None
-    return _by_rows(op, DECIDE, _BOOLEAN, code=_CODES[_LOGICAL[type(op)]])
+    return _row_kernel(op, DECIDE, _BOOLEAN, code=_CODES[_LOGICAL[type(op)]])
 
 
 @backend.accelerates(BitwiseNot, LogicalNot)
 def negate(op: Operation, data: Value) -> Kernel | None:
-    """Support booleans."""
+    """Return a kernel for booleans."""
     if data.element is not ElementType.boolean:
         return None
 
@@ -166,29 +172,29 @@ def negate(op: Operation, data: Value) -> Kernel | None:
         uses_constant(_TRUE)
         return x, _TRUE
 
-    return _by_rows(op, DECIDE, _BOOLEAN, operands, _CODES["xor"])
+    return _row_kernel(op, DECIDE, _BOOLEAN, operands, _CODES["xor"])
 
 
 @backend.accelerates(Select)
 def select(op: Select, condition: Value, then: Value, otherwise: Value) -> Kernel | None:
-    """Support elements of whole bytes that broadcast as in NumPy."""
+    """Return a kernel for elements of whole bytes that broadcast as in NumPy."""
     dtype = then.element.dtype
     if then.element is not otherwise.element or dtype.itemsize not in SIZES or dtype.hasobject:
         return None
-    return _by_rows(op, SELECT, dtype) if _is_numpy(op) else None
+    return _row_kernel(op, SELECT, dtype) if _is_numpy(op) else None
 
 
 def _is_numpy(op: Operation) -> bool:
     return getattr(op, "auto_broadcast", "") == "numpy"
 
 
-def _by_rows(
+def _row_kernel(
     op: Operation,
     task: Task,
     dtype: DType,
     operands: Callable[..., Sequence[Array]] | None = None,
     code: int = 0,
 ) -> Kernel:
-    """Return a kernel that computes results of a dtype with a task; ``operands`` are functions of the inputs."""
+    """Return a kernel that runs a task for results of a dtype; ``operands`` maps the inputs to those of the task."""
     evaluate: Callable[..., Array] = op.evaluate
     return broadcast_kernel(task, dtype, evaluate, code, MIN_SIZE, operands=operands)

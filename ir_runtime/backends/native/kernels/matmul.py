@@ -1,8 +1,8 @@
-"""Matrix products and Einsum, with constant weights or two computed inputs, of any batch.
+"""MatMul and Einsum, with constant weights or two computed inputs, of any batch.
 
-A unit of a computed product is a block of its columns and rows. Each thread packs the right matrix's columns
-in its own memory, so threads never wait. A few rows are multiplied by columns in place. Long sums are split
-into parts, as in BLAS, which reduces rounding errors.
+A unit of a product of computed matrices is a block of its rows and columns. Each thread packs columns of the
+right matrix in its own memory, so threads never wait; for few rows, columns are read in place. Long sums are
+split into partial sums, as in BLAS, which reduces rounding errors.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = ["constant_product"]
 
 @backend.accelerates(MatMul)
 def constant_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Support f32 rows, of any batch, multiplied by one constant matrix."""
-    known = b.known()
-    if known is None or not known.size or not is_f32(a, b) or math.prod(known.shape[:-2]) != 1:
+    """Return a kernel for f32 rows, of any batch, multiplied by one constant matrix."""
+    constant = b.known()
+    if constant is None or not constant.size or not is_f32(a, b) or math.prod(constant.shape[:-2]) != 1:
         return None
-    if a.shape.rank is None or a.shape.rank < max(known.ndim, 2) or known.ndim < 2:
+    if a.shape.rank is None or a.shape.rank < max(constant.ndim, 2) or constant.ndim < 2:
         return None
-    matrix = known.reshape(known.shape[-2:])
+    matrix = constant.reshape(constant.shape[-2:])
     weights = matrix.T if op.transpose_b else matrix
     rows = math.prod(a.shape.static) // len(weights) if a.shape.is_static else None
     products = few_row_products(asked_products(rows, weights.size), rows, len(weights), weights.size)
@@ -60,7 +60,7 @@ def constant_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
 
 
 def constant_product(weights: Array, transposed: bool, epilogue: Epilogue, products: Products) -> Kernel:
-    """Return the kernel that multiplies rows by a constant matrix.
+    """Return a kernel that multiplies rows by a constant matrix.
 
     Args:
         weights: the matrix, ``[depth, columns]``.
@@ -82,20 +82,20 @@ def constant_product(weights: Array, transposed: bool, epilogue: Epilogue, produ
     return Kernel(kernel, name=products.name, replay=replayed())
 
 
-# Units per thread, so that other threads can take over from one that is interrupted.
+# Units per thread: several, so that others can take over from a thread that is interrupted.
 UNITS_PER_THREAD = 4
-# Most rows for which columns are not packed.
+# Maximum rows for which columns are read in place.
 MAX_FEW_ROWS = 4
-# Columns of a unit of few rows, where they are contiguous and where rows are; fewest rows of a unit that packs columns, which
-# takes as long as some rows, where threads have several and where each has one.
+# Columns of a unit of few rows, for contiguous columns and for contiguous rows. Minimum rows of a unit that packs columns, as
+# packing takes as long as multiplying several rows: for several units per thread, and for one.
 FEW_COLUMNS, FEW_ROW_COLUMNS = 64, 256
 MIN_ROWS, MIN_OWN_ROWS = 6 * ROW_MULTIPLE, 16
-# Numbers of packed columns, and of the rows that they are multiplied by: together they stay in the L2 cache.
-PACKED_NUMBERS, ROW_NUMBERS = 1 << 16, 1 << 15
+# Elements of packed columns, and of the rows that they are multiplied by: together they stay in the L2 cache.
+PACKED_ELEMENTS, ROW_ELEMENTS = 1 << 16, 1 << 15
 PANEL = WIDE * LANES
-# Numbers of a part of a sum.
+# Terms of a partial sum.
 PART = 256
-# Shapes whose jobs a kernel keeps.
+# Jobs that a kernel caches, one for each combination of shapes.
 MAX_JOBS = 64
 F32_SIZE = 4
 _INFINITY = np.float32(np.inf)
@@ -103,12 +103,13 @@ _ZEROS = np.zeros(PANEL, np.float32)
 
 
 class ProductJob(Descriptor):
-    """The job of `_computed`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
+    """The job of `_multiply_matrices`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
 
-    ``places`` holds the byte offsets of each product's matrices; ``row_stride`` and ``other_stride`` are the
-    bytes between their rows. A unit has ``unit_rows`` rows and ``unit_columns`` columns, and multiplies
-    ``some_rows`` at a time. ``packed`` is the size in bytes of the packed columns, 0 for few rows, and
-    ``scratch`` that of all scratch memory of a thread. ``zeros`` is the address of a row of zeros.
+    ``places`` holds the byte offsets of both matrices of each product; ``row_stride`` and ``other_stride`` are
+    the byte distances of the rows of the left and the right ones. A unit has ``unit_rows`` rows and
+    ``unit_columns`` columns, and multiplies ``some_rows`` rows at a time. ``packed`` is the size of the packed
+    columns, 0 for few rows, and ``scratch`` that of all scratch memory of a thread, in bytes. ``zeros`` is the
+    address of a row of zeros.
     """
 
     products: i64
@@ -130,9 +131,10 @@ class ProductJob(Descriptor):
 
 @device
 def _few_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, part: int) -> None:
-    """Multiply rows by columns in place.
+    """Multiply rows by columns that are read in place.
 
-    The addresses are those of the first row, column and result, and of memory for partial sums of a row.
+    ``x``, ``y`` and ``out`` are the addresses of the first row, column and result; ``part`` is memory for the
+    partial sums of a row.
     """
     depth, apart = job.depth, job.other_stride
     columns, stride = job.columns, job.row_stride
@@ -152,7 +154,10 @@ def _few_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, 
 
 @device
 def _panel_products(job: ProductJob, places: int, rows: int, packed: int, count: int, out: int) -> None:
-    """Multiply the rows at addresses, each followed by a part's byte offset, by packed columns."""
+    """Multiply rows by packed columns.
+
+    ``places`` holds the addresses of the rows, and after them a word for the byte offset of a partial sum.
+    """
     depth, stride = job.depth, 4 * job.columns
     offset, zeros = places + 8 * job.some_rows, job.zeros
     done = 0
@@ -171,7 +176,10 @@ def _panel_products(job: ProductJob, places: int, rows: int, packed: int, count:
 
 @device
 def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, packed: int) -> None:
-    """Pack columns and multiply rows by them; takes the addresses of `_few_rows`, and memory."""
+    """Pack columns and multiply rows by them.
+
+    Addresses are as in `_few_rows`; ``packed`` is memory for the columns and for the addresses of rows.
+    """
     depth, apart = job.depth, job.other_stride
     stride, width = job.row_stride, 4 * job.columns
     some, places = job.some_rows, packed + job.packed
@@ -187,8 +195,8 @@ def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int,
 
 
 @Task
-def _computed(call: int, job: ProductJob, out: int, x: int, y: int, extra: int, other: int) -> None:
-    """Multiply A by B; a unit is a block of rows and columns of a product.
+def _multiply_matrices(call: int, job: ProductJob, out: int, x: int, y: int, extra: int, other: int) -> None:
+    """Multiply matrices A by matrices B; a unit is a block of rows and columns of a product.
 
     C and D are extra tensors of the epilogue.
     """
@@ -218,11 +226,11 @@ def _computed(call: int, job: ProductJob, out: int, x: int, y: int, extra: int, 
 
 @backend.accelerates(MatMul)
 def computed_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Support f32 matrices of any batch; a constant matrix would be packed again in each run."""
+    """Return a kernel for f32 matrices of any batch, but not for one constant right matrix, which is packed just once."""
     if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
         return None
-    known = b.known()
-    if known is not None and math.prod(known.shape[:-2]) == 1:
+    constant = b.known()
+    if constant is not None and math.prod(constant.shape[:-2]) == 1:
         return None
     return FusedKernel(partial(matrix_product, op), accepts=partial(_accepts, op))
 
@@ -233,13 +241,12 @@ def _accepts(op: MatMul, a: Array, b: Array, *others: object) -> bool:
     except ValueError:
         return False
     depth: int = a.shape[-2 if op.transpose_a else -1]
-    found: bool = depth == b.shape[-1 if op.transpose_b else -2]
-    return found
+    return bool(depth == b.shape[-1 if op.transpose_b else -2])
 
 
 def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
-    """Return a kernel for f32 matrices with compatible lengths and batches that broadcast."""
-    _computed.prepare()
+    """Return a kernel for f32 matrices of compatible shapes, with batches that broadcast."""
+    _multiply_matrices.prepare()
     after = epilogue.without_weights()
     packed = PackedEpilogue.of(after)
     find = lru_cache(MAX_JOBS)(partial(_job, packed if after.post_ops else None))
@@ -250,14 +257,14 @@ def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
         out = empty((*_batch(a.shape, b.shape), a.shape[-2], b.shape[-1]), np.float32)
         if not out.size:
             return out
-        if b.shape[-1] == 1 and not packed.has_rows:  # the same numbers are a row
+        if b.shape[-1] == 1 and not packed.has_rows:  # a result column has the memory of a row
             a, b = b.swapaxes(-1, -2), a.swapaxes(-1, -2)
         a = contiguous_rows(a)
         b = b if b.strides[-2] == F32_SIZE else contiguous_rows(b)
         count = threads_for(computed=2 * out.size * a.shape[-1])
         job = find(a.shape, a.strides, b.shape, b.strides, count)
         first, second = packed.extra_arrays(extras, -1)
-        parallel_for(_computed.address, job, out, a, b, first, count, second)
+        parallel_for(_multiply_matrices.address, job, out, a, b, first, count, second)
         return out
 
     return Kernel(kernel, replay=replayed())
@@ -273,7 +280,7 @@ def _batch(a: _Axes, b: _Axes) -> _Axes:
 def _job(
     epilogue: PackedEpilogue | None, a: _Axes, a_strides: _Axes, b: _Axes, b_strides: _Axes, count: int
 ) -> Array:
-    """Return the job for matrices of these shapes and strides, for a number of threads."""
+    """Return the job for matrices of these shapes and strides, and for ``count`` threads."""
     batch = _batch(a, b)
     sides = [_offsets(shape[:-2], strides, batch) for shape, strides in ((a, a_strides), (b, b_strides))]
     places = np.stack(sides, 1)
@@ -283,7 +290,7 @@ def _job(
         wide, tall = FEW_COLUMNS if by_rows else FEW_ROW_COLUMNS, rows
     else:
         wide, tall = _unit(rows, depth, columns, len(places), count)
-    some = min(tall, max(ROW_NUMBERS // max(depth, 1) // ROW_MULTIPLE, 1) * ROW_MULTIPLE)
+    some = min(tall, max(ROW_ELEMENTS // max(depth, 1) // ROW_MULTIPLE, 1) * ROW_MULTIPLE)
     packed = 0 if rows <= MAX_FEW_ROWS else 4 * max(depth, 1) * -(-min(wide, columns) // LANES) * LANES
     return ProductJob.fill(
         products=len(places), rows=rows, depth=depth, columns=columns, by_rows=by_rows, places=places,
@@ -295,16 +302,16 @@ def _job(
 
 
 def _offsets(shape: _Axes, strides: _Axes, batch: _Axes) -> Array:
-    """Return the byte offset of the matrix of each product."""
+    """Return the byte offset of the matrix that each product reads."""
     axes = [np.arange(n) * stride for n, stride in zip(shape, strides, strict=False)]
-    found = sum(np.ix_(*axes), np.zeros((1,) * len(axes), np.int64)) if axes else np.zeros((), np.int64)
-    return np.broadcast_to(found, batch).reshape(-1).astype(np.int64)
+    offsets = sum(np.ix_(*axes), np.zeros((1,) * len(axes), np.int64)) if axes else np.zeros((), np.int64)
+    return np.broadcast_to(offsets, batch).reshape(-1).astype(np.int64)
 
 
 def _unit(rows: int, depth: int, columns: int, products: int, count: int) -> tuple[int, int]:
-    """Return the columns and rows of a unit, one or more units for each of ``count`` threads unless they become too small."""
+    """Return the columns and rows of a unit: at least one unit for each of ``count`` threads, unless units get too small."""
     parts = -(-UNITS_PER_THREAD * count // products) if count > 1 else 1
-    panels = min(PACKED_NUMBERS // (max(depth, 1) * PANEL), -(-columns // (parts * PANEL)))
+    panels = min(PACKED_ELEMENTS // (max(depth, 1) * PANEL), -(-columns // (parts * PANEL)))
     wide = max(panels, 1) * PANEL
     blocks = -(-columns // wide)
     tall = max(-(-rows // -(-parts // blocks)), min(MIN_ROWS, rows))
@@ -314,7 +321,7 @@ def _unit(rows: int, depth: int, columns: int, products: int, count: int) -> tup
 
 @backend.accelerates(Einsum)
 def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 with one constant matrix, which is packed."""
+    """Return a kernel for f32 and one constant matrix, which is packed."""
     return constant_einsum(backend, op, operands, reshaped)
 
 
@@ -323,17 +330,17 @@ def products(op: Einsum, *operands: Value) -> Kernel | None:
     """Return a kernel for batched f32 matrices; views reorder the axes of inputs and result."""
     if len(operands) != 2 or not is_f32(*operands) or None in (value.shape.rank for value in operands):
         return None
-    found = einsum_product(op.equation, tuple(len(value.shape) for value in operands))
-    return None if found is None else _kernel(op, found)
+    product = einsum_product(op.equation, tuple(len(value.shape) for value in operands))
+    return None if product is None else _kernel(op, product)
 
 
-def _kernel(op: Einsum, found: EinsumProduct) -> Kernel:
+def _kernel(op: Einsum, product: EinsumProduct) -> Kernel:
     multiply = matrix_product(MatMul(transpose_a=False, transpose_b=False), Epilogue())
 
     def kernel(a: Array, b: Array) -> Array:
-        left, right = found.ordered(a, b)
-        if not found.fits(left, right):  # lengths of 1 are broadcast
+        left, right = product.ordered(a, b)
+        if not product.fits(left, right):  # an axis of length 1 broadcasts
             return op.evaluate(a, b)
-        return found.result(np.asarray(multiply(*found.matrices(left, right, reshaped))), left, right)
+        return product.result(np.asarray(multiply(*product.matrices(left, right, reshaped))), left, right)
 
     return Kernel(kernel, replay=replayed())

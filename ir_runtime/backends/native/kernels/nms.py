@@ -1,6 +1,7 @@
 """Non-maximum suppression (NMS): each candidate is compared with one vector of kept boxes at a time.
 
-Few boxes are selected, sorted and suppressed in one call; of many boxes, each class is sorted by score first.
+For small inputs, one call selects, sorts and suppresses the boxes; for large ones, NumPy sorts the candidates of
+each class by score first, and threads share the classes.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ NMS_VERSIONS = (
     NonMaxSuppression9,
 )
 
-# The bits of a 64-bit sort key that a score leaves.
+# Bits of a 64-bit sort key that the score leaves free.
 FREE_BITS = 31
-# The bits of a score without its sign.
+# All bits of a score but its sign.
 HIGHEST = np.int32(2**31 - 1)
 
 
@@ -78,42 +79,42 @@ class Candidates:
         """Select the candidates whose ``scores[batches, classes, boxes]`` exceed a threshold; NaN does not."""
         batches, classes, boxes = scores.shape
         flat = scores.reshape(-1)
-        found = np.flatnonzero(flat > threshold)
+        selected = np.flatnonzero(flat > threshold)
         width = max(boxes - 1, 1).bit_length()
         if (batches * classes - 1).bit_length() + width > FREE_BITS:
-            rows, places = np.divmod(found, boxes)
-            order = np.lexsort((-flat[found], rows))
+            rows, places = np.divmod(selected, boxes)
+            order = np.lexsort((-flat[selected], rows))
             return cls(corners, classes, rows[order], places[order])
         # Sorting integer keys takes a tenth of the time: row, descending score, index.
-        rows = found // boxes
-        bits = (flat[found] + np.float32(0)).view(np.int32)
+        rows = selected // boxes
+        bits = (flat[selected] + np.float32(0)).view(np.int32)
         falling = np.where(bits < 0, bits, bits ^ HIGHEST).view(np.uint32)
-        keys = rows << (32 + width) | falling.astype(np.int64) << width | found - rows * boxes
+        keys = rows << (32 + width) | falling.astype(np.int64) << width | selected - rows * boxes
         keys.sort()
         return cls(corners, classes, keys >> (32 + width), keys & ((1 << width) - 1))
 
     def best(self, rows: int, most: int, label: int) -> Candidates:
-        """Return the first ``most`` candidates of each row, all if that is negative, excluding class ``label``."""
+        """Return the first ``most`` candidates of each row (all if negative), without those of class ``label``."""
         keep = self.rows % self.classes != label
         if most >= 0:
             keep &= np.arange(len(self.rows)) < self.starts(rows)[self.rows] + most
         return Candidates(self.corners, self.classes, self.rows[keep], self.places[keep])
 
     def starts(self, rows: int) -> Array:
-        """Return the start of each row's candidates, followed by the end of the last row's."""
+        """Return the position of each row's first candidate, followed by the number of candidates."""
         return np.searchsorted(self.rows, np.arange(rows + 1))
 
 
 Suppress = Callable[[Candidates, int, int, float], Array]
-"""Takes candidates, the number of rows, the most boxes to keep per row, and the IoU threshold, which is above
-0; returns the indices of kept candidates, ascending."""
+"""Takes candidates, the number of rows, the maximum number of boxes to keep per row, and the IoU threshold, which
+is above 0; returns the indices of kept candidates, ascending."""
 
 Kept: TypeAlias = tuple[Array, Array]
 """The batch entry, class and box of each kept candidate, row by row, best first; and the scores."""
 
 
 class Settings(NamedTuple):
-    """The most boxes to keep per row, at least 1; the IoU threshold, above 0; and the score threshold."""
+    """The maximum number of boxes per row, at least 1; the IoU threshold, above 0; and the score threshold."""
 
     limit: int
     iou: float
@@ -121,7 +122,7 @@ class Settings(NamedTuple):
 
     @classmethod
     def of(cls, boxes: Array, scores: Array, others: Sequence[Array]) -> Settings | None:
-        """Return the settings; ``None`` for cases left to the reference: soft NMS, a limit of 0, or no scores."""
+        """Read the settings; return ``None`` for soft NMS, a limit of 0 or no scores, which the reference computes."""
         limit, iou, threshold, sigma = (number(x) for x in (*others, *[None] * (4 - len(others))))
         batches, _, count = scores.shape
         if (
@@ -146,7 +147,7 @@ def nms_kernel(
     unread: Collection[int] = (),
     few_boxes: FewBoxes | None = None,
 ) -> Kernel:
-    """Return a kernel; soft NMS and limits of 0 are left to the reference.
+    """Return an NMS kernel; soft NMS and limits of 0 are left to the reference.
 
     Args:
         op: the operation.
@@ -161,37 +162,38 @@ def nms_kernel(
         if (settings := Settings.of(boxes, scores, others)) is None:
             return op.evaluate(boxes, scores, *others)
         kept = None if few_boxes is None else few_boxes(boxes, scores, is_centred, settings)
-        found, final = kept or _kept(op.corners(boxes), scores, settings, suppress)
+        selected, final = kept or _select_boxes(op.corners(boxes), scores, settings, suppress)
         if op.sort_result_descending and scores.shape[0] * scores.shape[1] > 1:
             order = np.argsort(-final, kind="stable")
-            found, final = found[order], final[order]
+            selected, final = selected[order], final[order]
         if isinstance(op, IndicesOnlyNms):
-            return found.astype(index)
+            return selected.astype(index)
         if 1 in unread and 2 in unread:
-            return found.astype(index), UNREAD, UNREAD
-        return op.packed(found, final)
+            return selected.astype(index), UNREAD, UNREAD
+        return op.packed(selected, final)
 
     return Kernel(kernel)
 
 
-def _kept(corners: Array, scores: Array, settings: Settings, suppress: Suppress) -> Kept:
+def _select_boxes(corners: Array, scores: Array, settings: Settings, suppress: Suppress) -> Kept:
     batches, classes, _ = scores.shape
     candidates = Candidates.select(corners, np.ascontiguousarray(scores), settings.threshold)
     kept = suppress(candidates, batches * classes, settings.limit, settings.iou)
     batch, label = np.divmod(candidates.rows[kept], classes)
-    found = np.stack([batch, label, candidates.places[kept]], axis=1)
-    return found, scores[batch, label, found[:, 2]]
+    places = candidates.places[kept]
+    return np.stack([batch, label, places], axis=1), scores[batch, label, places]
 
 
 def multiclass_kernel(
     op: MulticlassNmsBase, suppress: Suppress, boxes: Value, scores: Value, *roisnum: Value
 ) -> Kernel | None:
-    """Return a kernel for classes that share f32 boxes; ``None`` if they do not, and for thresholds of 0."""
+    """Return a kernel for classes that share f32 boxes, an IoU threshold above 0, and no adaptive threshold."""
     is_finite = bool(np.isfinite(np.float32(op.score_threshold)))
     is_usual = op.iou_threshold > 0 and op.nms_eta == 1 and op.normalized
     if roisnum or not (is_f32(boxes, scores) and is_usual and is_finite):
         return None
-    threshold = np.nextafter(np.float32(op.score_threshold), np.float32(-np.inf))  # which is enough itself
+    # Scores equal to the threshold are selected, too.
+    threshold = np.nextafter(np.float32(op.score_threshold), np.float32(-np.inf))
     evaluate: Callable[..., tuple[Array, Array, Array]] = op.evaluate
 
     def kernel(boxes: Array, scores: Array, *roisnum: Array) -> tuple[Array, Array, Array]:
@@ -199,11 +201,11 @@ def multiclass_kernel(
         if roisnum or not scores.size or boxes.shape != (images, count, 4):
             return evaluate(boxes, scores, *roisnum)
         rows = images * classes
-        found = Candidates.select(boxes, np.ascontiguousarray(scores), float(threshold))
-        found = found.best(rows, op.nms_top_k, op.background_class)
-        kept = suppress(found, rows, count, op.iou_threshold)
-        image, label = np.divmod(found.rows[kept], classes)
-        place = found.places[kept]
+        candidates = Candidates.select(boxes, np.ascontiguousarray(scores), float(threshold))
+        candidates = candidates.best(rows, op.nms_top_k, op.background_class)
+        kept = suppress(candidates, rows, count, op.iou_threshold)
+        image, label = np.divmod(candidates.rows[kept], classes)
+        place = candidates.places[kept]
         left = KeptBoxes(image, label, place, scores[image, label, place])
         parts = [op.best(left.take(image == index)) for index in range(images)]
         return op.outputs_of(boxes, [nothing(scores.dtype), *parts])
@@ -211,15 +213,16 @@ def multiclass_kernel(
     return Kernel(kernel)
 
 
-# Numbers of a box: its corners and its area.
+# Values of a box: four coordinates of its corners, and its area.
 BOX_FIELDS = 5
 
 
 @instruction(*[types.int64] * 3, types.float32, returns=types.int64)
-def _any_overlap(emit: Emit, box: ir.Value, others: ir.Value, apart: ir.Value, limit: ir.Value) -> ir.Value:
-    """Return whether any of a vector of boxes overlaps a box with an IoU of at least ``limit``, which is above 0.
+def _overlap_mask(emit: Emit, box: ir.Value, others: ir.Value, apart: ir.Value, limit: ir.Value) -> ir.Value:
+    """Return a mask of the boxes in a vector whose IoU with ``box`` is at least ``limit``, which is above 0.
 
-    ``others`` has a row for each coordinate. Boxes with NaN overlap nothing. Rounding follows the reference.
+    ``others`` has a row for each value of a box, ``apart`` bytes apart. Boxes with NaN overlap nothing. Rounding
+    follows the reference.
     """
     builder = emit.builder
     ours = [emit.splat(emit.load(emit.at(box, 4 * i), F32)) for i in range(BOX_FIELDS)]
@@ -231,33 +234,33 @@ def _any_overlap(emit: Emit, box: ir.Value, others: ir.Value, apart: ir.Value, l
 
     shared = emit.multiply(side(0), side(1))
     union = emit.subtract(emit.add(theirs[4], ours[4]), shared)
-    found = builder.fcmp_ordered(">=", emit.divide(shared, union), emit.splat(limit))
-    for fact in (shared, theirs[4], ours[4]):
-        found = builder.and_(found, builder.fcmp_ordered(">", fact, emit.constant(0)))
-    return builder.zext(builder.bitcast(found, ir.IntType(LANES)), I64)
+    overlaps = builder.fcmp_ordered(">=", emit.divide(shared, union), emit.splat(limit))
+    for area in (shared, theirs[4], ours[4]):
+        overlaps = builder.and_(overlaps, builder.fcmp_ordered(">", area, emit.constant(0)))
+    return builder.zext(builder.bitcast(overlaps, ir.IntType(LANES)), I64)
 
 
 @device
 def is_suppressed(box: int, others: int, apart: int, count: int, limit: np.float32) -> bool:
-    """Return whether any of ``count`` boxes, in columns ``apart`` bytes apart, overlaps a box."""
+    """Return whether any of ``count`` boxes, stored as in `_overlap_mask`, overlaps ``box``."""
     start = 0
-    while start < count and _any_overlap(box, others + 4 * start, apart, limit) == 0:
+    while start < count and _overlap_mask(box, others + 4 * start, apart, limit) == 0:
         start += LANES
     return start < count
 
 
 @device
 def add_box(box: int, others: int, apart: int, count: int) -> None:
-    """Append a box to ``count`` boxes; the rest of the vector is filled with NaN, which overlaps nothing."""
-    for fact in range(BOX_FIELDS):
-        line = others + fact * apart
+    """Append a box to ``count`` boxes; unused lanes of its vector are NaN, which overlaps nothing."""
+    for field in range(BOX_FIELDS):
+        line = others + field * apart
         if count % LANES == 0:
             for lane in range(LANES):
                 store_f32(line, count + lane, np.float32(np.nan))
-        store_f32(line, count, load_f32(box, fact))
+        store_f32(line, count, load_f32(box, field))
 
 
-# Bits of a sort key that the index of a box takes; numbers of a result.
+# Bits of the box index in a sort key; columns of a result row.
 INDEX_BITS, RESULT = 31, 3
 
 
@@ -275,7 +278,7 @@ class SmallNmsJob(Descriptor):
 
 @instruction(types.float32, types.int64, returns=types.int64)
 def _sort_key(emit: Emit, score: ir.Value, index: ir.Value) -> ir.Value:
-    """Return a sort key that ascends with descending scores, then with the index."""
+    """Return a key that sorts by descending score, then by ascending index."""
     builder = emit.builder
     zero, none = ir.Constant(score.type, 0.0), ir.Constant(I32, 0)
     bits = builder.select(builder.fcmp_ordered("==", score, zero), none, builder.bitcast(score, I32))
@@ -288,7 +291,7 @@ def _sort_key(emit: Emit, score: ir.Value, index: ir.Value) -> ir.Value:
 
 @device
 def _lower(a: np.float32, b: np.float32) -> np.float32:
-    """Return the minimum; NaN if one is NaN."""
+    """Return the minimum of two numbers, or NaN if either is NaN."""
     return a if a != a or a < b else b
 
 
@@ -316,7 +319,7 @@ def _store_boxes(boxes: int, count: int, is_centred: int, out: int) -> None:
 
 @device
 def _sort(keys: int, count: int, other: int) -> int:
-    """Sort numbers by bottom-up merge sort, with a buffer of equal size; return the address of the sorted numbers."""
+    """Sort i64 keys by bottom-up merge sort with a buffer of equal size; return the address of the sorted keys."""
     width = 1
     while width < count:
         for start in range(0, count, 2 * width):
@@ -339,7 +342,7 @@ def _sort(keys: int, count: int, other: int) -> int:
 
 @device
 def _candidates(scores: int, count: int, threshold: np.float32, keys: int) -> int:
-    """Store the sort keys of scores above the threshold; return their number."""
+    """Store the sort keys of the scores above a threshold; return how many there are."""
     found = 0
     for index in range(count):
         score = load_f32(scores, index)
@@ -351,9 +354,9 @@ def _candidates(scores: int, count: int, threshold: np.float32, keys: int) -> in
 
 @Task
 def _small_nms(call: int, job: SmallNmsJob, out: int, boxes: int, scores: int, final: int) -> None:
-    """Select boxes: A are boxes, B scores, and C receives the scores of selected boxes.
+    """Perform NMS on boxes A and scores B in one unit; C receives the scores of the selected boxes.
 
-    The result is their number, followed by a row of batch entry, class and box index for each.
+    The result is the number of selected boxes, then a row of batch entry, class and box index for each.
     """
     mode = keep_denormals()
     batches, classes, count = job.batches, job.classes, job.boxes
@@ -389,30 +392,30 @@ def _small_nms(call: int, job: SmallNmsJob, out: int, boxes: int, scores: int, f
 def small_nms(
     boxes: Array, scores: Array, is_centred: bool, limit: int, iou: float, threshold: float
 ) -> tuple[Array, Array]:
-    """Return the selected boxes as rows of batch entry, class and index, and their scores, class by class."""
+    """Return the selected boxes as rows of batch entry, class and box index, class by class, and their scores."""
     batches, classes, count = scores.shape
     limit = min(limit, count)
     most = batches * classes * limit
-    found, final = np.empty((1 + most, RESULT), np.int64), np.empty(most, np.float32)
+    selected, final = np.empty((1 + most, RESULT), np.int64), np.empty(most, np.float32)
     job = SmallNmsJob.fill(
         batches=batches, classes=classes, boxes=count, is_centred=is_centred, limit=limit, iou_threshold=iou,
         score_threshold=threshold,
     )  # fmt: skip
-    parallel_for(_small_nms.address, job, found, boxes, scores, final, 1)
-    number = int(found[0, 0])
-    return found[1 : 1 + number], final[:number]
+    parallel_for(_small_nms.address, job, selected, boxes, scores, final, 1)
+    count = int(selected[0, 0])
+    return selected[1 : 1 + count], final[:count]
 
 
-# Scores up to which one call selects, sorts and suppresses.
+# Maximum number of scores for which one call selects, sorts and suppresses.
 MAX_SMALL = 1 << 13
 
 
 class NmsJob(Descriptor):
     """The job of `_suppress`.
 
-    Sizes: candidate rows; rows and boxes per batch entry; the capacity of the buffer of kept boxes; the most
-    boxes kept per row. Addresses: the start of each row; the box of each candidate; a flag for each candidate
-    that is kept.
+    Sizes are the number of candidate rows, the classes and boxes per batch entry, the ``capacity`` of the buffer
+    of kept boxes, and the ``limit`` of boxes kept per row. Addresses are those of the start of each row
+    (``starts``), and for each candidate, of its box (``places``) and of a flag set if it is ``kept``.
     """
 
     rows: i64
@@ -428,7 +431,7 @@ class NmsJob(Descriptor):
 
 @Task
 def _suppress(call: int, job: NmsJob, _out: int, boxes: int) -> None:
-    """Select boxes from candidate rows sorted by score; A holds each batch entry's box coordinates."""
+    """Suppress candidates sorted by score; a unit is a row of candidates. A holds the boxes of each batch entry."""
     counter = shared_counters(call)
     mode = keep_denormals()
     rows, classes, length, most = job.rows, job.classes, job.boxes, job.capacity
@@ -452,23 +455,23 @@ def _suppress(call: int, job: NmsJob, _out: int, boxes: int) -> None:
 
 @backend.accelerates(*NMS_VERSIONS)
 def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """Support f32."""
+    """Return a kernel for f32 boxes and scores."""
     if not is_f32(*inputs[:2]):
         return None
     _suppress.prepare()
     _small_nms.prepare()
-    return nms_kernel(op, _run_nms, unread, _few_boxes)
+    return nms_kernel(op, _run_nms, unread, _run_small_nms)
 
 
 @backend.accelerates(MulticlassNms8, MulticlassNms9)
 def multiclass_nms(op: MulticlassNmsBase, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """Support f32 boxes shared by classes."""
+    """Return a kernel for f32 boxes that classes share."""
     if (kernel := multiclass_kernel(op, _run_nms, *inputs)) is not None:
         _suppress.prepare()
     return kernel
 
 
-def _few_boxes(boxes: Array, scores: Array, is_centred: bool, settings: Settings) -> Kept | None:
+def _run_small_nms(boxes: Array, scores: Array, is_centred: bool, settings: Settings) -> Kept | None:
     if scores.size > MAX_SMALL:
         return None
     return small_nms(contiguous(boxes), contiguous(scores), is_centred, *settings)
@@ -477,8 +480,8 @@ def _few_boxes(boxes: Array, scores: Array, is_centred: bool, settings: Settings
 def _run_nms(candidates: Candidates, rows: int, limit: int, iou: float) -> Array:
     corners, starts, places = candidates.corners, candidates.starts(rows), candidates.places
     boxes = np.empty((*corners.shape[:2], BOX_FIELDS), np.float32)
-    for index, numbers in enumerate((*(corners[..., axis] for axis in range(4)), areas(corners))):
-        boxes[..., index] = numbers
+    for index, values in enumerate((*(corners[..., axis] for axis in range(4)), areas(corners))):
+        boxes[..., index] = values
     kept = np.zeros(len(places), np.int64)
     longest = int(np.diff(starts).max(initial=0))
     most = -(-min(limit, longest) // LANES) * LANES

@@ -1,4 +1,4 @@
-"""Normalization over rows: layer normalization (MVN), RMS and L2 normalization and their patterns, and softmax."""
+"""Normalization of rows: MVN (layer normalization), softmax, and the patterns of RMS and L2 normalization."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ __all__ = ["GROW", "NEGLIGIBLE", "SHRINK", "Mode", "overflows", "reciprocal_devi
 
 
 class RMSNorm(NamedTuple):
-    """The layers of ``x / sqrt(mean(x²) + epsilon)``.
+    """The matched layers of ``x / sqrt(mean(x²) + epsilon)``.
 
-    They read ``x`` and constants that the kernel does not need.
+    ``reads`` are ``x`` and constants that the kernel ignores.
     """
 
     layers: tuple[Layer, ...]
@@ -64,35 +64,35 @@ def match_rms_norm(context: MatchContext, layer: Layer) -> RMSNorm | Refusal | N
     """
     first, second = context.sources(layer)
     if isinstance(layer.op, Divide):
-        return _by_root(context, layer, first, second, ())
+        return _match_root(context, layer, first, second, ())
     for x, other in ((first, second), (second, first)):
         if (inverse := context.producer(other, "Divide")) is not None:
             above, below = context.sources(inverse)
-            found = _by_root(context, layer, x, below, (inverse,)) if context.scalar(above) == 1 else None
-            if found is not None:
-                return found
+            match = _match_root(context, layer, x, below, (inverse,)) if context.scalar(above) == 1 else None
+            if match is not None:
+                return match
         if (inverse := context.producer(other, "Power")) is not None:
             base, exponent = context.sources(inverse)
             if context.scalar(exponent) == -0.5:
-                return _by_mean(context, layer, x, base, (inverse,))
+                return _match_mean(context, layer, x, base, (inverse,))
     return None
 
 
-def _by_root(
+def _match_root(
     context: MatchContext, layer: Layer, x: Port, root: Port, after: tuple[Layer, ...]
 ) -> RMSNorm | Refusal | None:
-    if (made := context.producer(root, "Sqrt")) is not None:
-        return _by_mean(context, layer, x, context.sources(made)[0], (made, *after))
+    if (sqrt_layer := context.producer(root, "Sqrt")) is not None:
+        return _match_mean(context, layer, x, context.sources(sqrt_layer)[0], (sqrt_layer, *after))
     power = context.producer(root, "Power")
     if power is None or context.scalar(context.sources(power)[1]) != 0.5:
         return None
-    return _by_mean(context, layer, x, context.sources(power)[0], (power, *after))
+    return _match_mean(context, layer, x, context.sources(power)[0], (power, *after))
 
 
-def _by_mean(
+def _match_mean(
     context: MatchContext, layer: Layer, x: Port, raised: Port, after: tuple[Layer, ...]
 ) -> RMSNorm | Refusal | None:
-    """Match the mean of squares to which epsilon is added; ``after`` are the layers between that and the last."""
+    """Match ``mean(x²) + epsilon``; ``after`` are the layers between it and ``layer``, the last."""
     added = context.producer(raised, "Add")
     if added is None:
         return None
@@ -122,12 +122,12 @@ def _squares(context: MatchContext, squared: Layer, x: Port) -> bool:
     return base == x and (context.scalar(other) == 2 if squared.type == "Power" else other == x)
 
 
-# The least length that rows are divided by: the inverse of a shorter one may be infinite.
+# The minimum epsilon of L2 normalization: the inverse of a smaller norm may be infinite.
 MIN_LENGTH = 1e-30
 
 
 class L2Norm(NamedTuple):
-    """The layers of ``x / max(norm(x), epsilon)``; they read ``x`` and constants that the kernel does not need."""
+    """The matched layers of ``x / max(norm(x), epsilon)``; ``reads`` are ``x`` and constants that the kernel ignores."""
 
     layers: tuple[Layer, ...]
     reads: tuple[Port, ...]
@@ -157,12 +157,12 @@ def match_l2_norm(context: MatchContext, layer: Layer) -> L2Norm | Refusal | Non
 
 # Elements of a unit of work.
 UNIT_SIZE = 1 << 12
-# Rows of at most `LANES` elements from which on they are faster as columns.
+# Minimum number of rows of at most `LANES` elements that softmax processes faster as columns.
 MIN_SHORT_ROWS = 64
 
 
 class NormalizationJob(Descriptor):
-    """The job of `_NORMALIZE`; addresses are 0 for none."""
+    """The job of `_NORMALIZE`; ``scale`` and ``shift`` are addresses of rows, or 0."""
 
     rows: i64
     length: i64
@@ -185,7 +185,10 @@ class SoftmaxJob(Descriptor):
 
 @device
 def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np.float32:
-    """Return the factor for a variance or a mean of squares; ``mode`` is a `Mode`."""
+    """Return the reciprocal divisor of a row from its variance, or from its mean (RMS) or sum (L2) of squares.
+
+    ``mode`` is a `Mode`.
+    """
     if mode == 0:
         return np.float32(1)
     if mode == 4:
@@ -196,12 +199,12 @@ def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np
 
 
 SHRINK, GROW = np.float32(2.0**-80), np.float32(2.0**80)
-"""Numbers whose sum or sum of squares overflows f32 are scaled by this factor before they are added.
+"""The factor for rows whose sum or sum of squares overflows f32 before they are summed, and its reciprocal.
 
-The page has no such limit: one number of 3e38 does not make a row 0, as it does in OpenVINO.
+In the specification, sums do not overflow; in OpenVINO, one element of 3e38 makes a row 0.
 """
 NEGLIGIBLE = np.float32(2.0**-126)
-"""Replacement for epsilon after scaling: negligible, but it prevents 0 / 0."""
+"""The epsilon of rows that were scaled by `SHRINK`: negligible, but it prevents 0 / 0."""
 
 
 @device
@@ -259,7 +262,7 @@ def _softmax(call: int, job: SoftmaxJob, out: int, x: int, sums: int) -> None:
                 scale_row(target, length, np.float32(1) / sum)
 
 
-# f32 between the sums of two threads, which are on separate cache lines.
+# Distance of the sums of two threads in f32 elements, so that they are on separate cache lines.
 _SUM_STRIDE = 32
 _NORMALIZE, _SOFTMAX = Task(_normalize), Task(_softmax)
 
@@ -286,7 +289,7 @@ class Mode(IntEnum):
 
 
 def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) -> KernelTemplate:
-    """Return a kernel for rows along an axis of the first input, followed by ``others`` unused inputs."""
+    """Return a kernel that normalizes the first input along an axis, and ignores the next ``others`` inputs."""
 
     def make(epilogue: Epilogue) -> Kernel:
         packed = PackedEpilogue.of(epilogue)
@@ -323,11 +326,11 @@ def _threads(size: int) -> int:
 
 @backend.accelerates(MVN)
 def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """Support f32 over one axis: the last, or the channels of a channels-last map."""
-    rank, found = data.shape.rank, axes.ints()
-    if not is_f32(data) or not rank or found is None or len(found) != 1:
+    """Return a kernel for f32 over one axis; an axis before the last is fast if it is last in memory."""
+    rank, reduced = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or reduced is None or len(reduced) != 1:
         return None
-    axis = found[0] % rank
+    axis = reduced[0] % rank
     return normalization_kernel(Mode.of(op), op.eps, 1, -1 if axis == rank - 1 else axis)
 
 
@@ -340,7 +343,7 @@ def _softmax_job(rows: int, length: int, logarithm: bool) -> Array:
 
 @backend.accelerates(SoftMax, LogSoftmax)
 def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
-    """Support f32 along any axis; short rows, and axes other than the last, are processed as columns."""
+    """Return a kernel for f32 along any axis; short rows, and axes other than the last, are processed as columns."""
     rank = data.shape.rank
     if not is_f32(data) or not rank:
         return None
@@ -348,8 +351,8 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
     SOFTMAX_COLUMNS.prepare()
 
     def kernel(x: Array) -> Array:
-        if not logarithm and (found := _softmax_of_columns(x, axis)) is not None:
-            return found
+        if not logarithm and (result := _softmax_of_columns(x, axis)) is not None:
+            return result
         x = x.swapaxes(axis, -1) if axis != rank - 1 else x
         y = empty(x.shape, np.float32)
         if y.size:
@@ -363,7 +366,7 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
 
 
 def _softmax_of_columns(x: Array, axis: int) -> Array | None:
-    """Compute softmax along an axis with many columns or many short rows; return ``None`` for other data."""
+    """Compute softmax column by column if there are many columns or many short rows, else return ``None``."""
     length, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
     if not x.size:
         return None
@@ -384,19 +387,18 @@ def _softmax_of_columns(x: Array, axis: int) -> Array | None:
 @backend.pattern(Divide)
 def l2_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Match f32 ``x / max(norm(x), eps)`` over the last axis."""
-    found = match_l2_norm(context, layer)
-    if not isinstance(found, L2Norm):
-        return found
-    kernel = normalization_kernel(Mode.L2, found.epsilon, len(found.reads) - 1)
-    return Fusion(found.layers, found.reads, kernel)
+    match = match_l2_norm(context, layer)
+    if not isinstance(match, L2Norm):
+        return match
+    kernel = normalization_kernel(Mode.L2, match.epsilon, len(match.reads) - 1)
+    return Fusion(match.layers, match.reads, kernel)
 
 
 @backend.pattern(Multiply, Divide)
 def rms_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Match f32 ``x / sqrt(mean(x²) + eps)`` over the last axis."""
-    found = match_rms_norm(context, layer)
-    if not isinstance(found, RMSNorm):
-        return found
-    return Fusion(
-        found.layers, found.reads, normalization_kernel(Mode.RMS, found.epsilon, len(found.reads) - 1)
-    )
+    match = match_rms_norm(context, layer)
+    if not isinstance(match, RMSNorm):
+        return match
+    kernel = normalization_kernel(Mode.RMS, match.epsilon, len(match.reads) - 1)
+    return Fusion(match.layers, match.reads, kernel)

@@ -1,4 +1,4 @@
-"""Pad of f32 with constant pads, and zero borders around images; each result row is copied from one data row."""
+"""Pad of f32 with constant pads, and zero padding of images; each result row is copied from one data row."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from ._rows import copy_row
 
 __all__ = ["pad_images"]
 
-# The most axes besides the last, and rows per unit.
+# Maximum number of axes before the last, and rows per unit.
 OUTER = 4
 ROWS_PER_UNIT = 16
-# The table entry of filled elements.
+# The table entry of elements that hold the fill value.
 FILLED = -1
 
 _Shape: TypeAlias = tuple[int, ...]
@@ -43,10 +43,10 @@ _Shape: TypeAlias = tuple[int, ...]
 class PadRowsJob(Descriptor):
     """The job of `_pad_rows`.
 
-    The job has the lengths of the result's outer axes, innermost last, and a table for each with its
-    elements' byte offsets in the data, or `FILLED`. For a row, it has the number of elements; the start and
-    length of the part that is copied unchanged, and the part's start in the data; whether all other elements
-    are filled; a table of their data elements; and the fill value.
+    ``lengths`` are those of the outer axes of the result, innermost last; ``tables`` has a table for each with
+    the byte offset of each index in the data, or `FILLED`. A row has ``columns`` elements. Those from ``before``
+    on, ``inside`` in number, are copied from ``first`` on in the data; all others are filled with ``number`` if
+    ``fills_sides``, else looked up in ``column_table``.
     """
 
     lengths: Annotated[int, (np.int64, (OUTER,))]
@@ -62,16 +62,16 @@ class PadRowsJob(Descriptor):
 
 @instruction(types.int64, types.int64, types.float32)
 def _fill_row(emit: Emit, out: Register, count: Register, number: Register) -> None:
-    """Store a number ``count`` times."""
-    filled = emit.splat(number)
+    """Store ``number`` ``count`` times."""
+    vector = emit.splat(number)
 
     for offset, _, store in emit.vectors(count):
-        store(filled, emit.at(out, offset))
+        store(vector, emit.at(out, offset))
 
 
 @Task
 def _pad_rows(call: int, job: PadRowsJob, out: int, x: int) -> None:
-    """Copy rows; a unit is several indices of the innermost outer axis."""
+    """Copy or fill the rows of the result; a unit is several indices of the innermost outer axis."""
     last = load_i64(job.lengths, OUTER - 1)
     chunks, units = (last + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT, 1
     for axis in range(OUTER - 1):
@@ -108,7 +108,7 @@ def _pad_rows(call: int, job: PadRowsJob, out: int, x: int) -> None:
 
 
 class _Axis(NamedTuple):
-    """An axis of the data, and the data index of each result element; `FILLED` for fill values."""
+    """A padded axis: its length in the data, and the data index of each result element, or `FILLED`."""
 
     length: int
     places: Array
@@ -120,7 +120,7 @@ class _Axis(NamedTuple):
 
     @classmethod
     def of(cls, mode: str, length: int, before: int, after: int) -> _Axis:
-        """Return a padded axis."""
+        """Return an axis padded with ``before`` and ``after`` elements."""
         places = np.arange(-before, length + after)
         if mode == "constant":
             return cls(length, np.where((places < 0) | (places >= length), FILLED, places))
@@ -130,14 +130,14 @@ class _Axis(NamedTuple):
         places = np.where(places < 0, -places - gap, places)
         return cls(length, np.where(places >= length, 2 * (length - 1) - places + gap, places))
 
-    def merged(self, inner: _Axis) -> _Axis:
+    def merge(self, inner: _Axis) -> _Axis:
         """Merge this axis with the next inner axis; neither is padded."""
         return _Axis(self.length * inner.length, np.arange(self.length * inner.length))
 
 
 @backend.accelerates(Pad1, Pad12)
 def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) -> Kernel | None:
-    """Support f32 with constant pads, possibly negative, and a constant fill value."""
+    """Return a kernel for f32 with constant pads, possibly negative, and a constant fill value."""
     before, after, rank = begin.ints(), end.ints(), data.shape.rank
     if not is_f32(data) or before is None or after is None or not rank:
         return None
@@ -163,9 +163,9 @@ def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) ->
 
     def kernel(x: Array, begin: Array, end: Array, *fill: Array) -> Array:
         order = _memory_order(x.strides)
-        if not x.size or (found := job_for(x.shape, order)) is None:
+        if not x.size or (plan := job_for(x.shape, order)) is None:
             return op.evaluate(x, begin, end, *fill)
-        job, lengths = found
+        job, lengths = plan
         y = empty(lengths, np.float32)
         count = threads_for(moved=2 * y.nbytes)
         parallel_for(_pad_rows.address, job, y, contiguous(x.transpose(order)), UNUSED, UNUSED, count)
@@ -186,11 +186,11 @@ def _inverse(order: _Shape) -> _Shape:
 
 
 def _job(axes: Sequence[_Axis], number: float) -> Array | None:
-    """Return the job for axes in memory order; ``None`` for too many axes."""
+    """Return the job for axes in memory order; ``None`` if there are too many."""
     merged: list[_Axis] = []
     for axis in axes:
         both = bool(merged) and merged[-1].is_same and axis.is_same
-        merged.append(merged.pop().merged(axis) if both else axis)
+        merged.append(merged.pop().merge(axis) if both else axis)
     *outer, row = merged
     if len(outer) > OUTER:
         return None
@@ -201,7 +201,7 @@ def _job(axes: Sequence[_Axis], number: float) -> Array | None:
     tables += [np.zeros(1, np.int64)] * (OUTER - len(outer))
     tables.reverse()
     places = np.ascontiguousarray(row.places)
-    before, first, inside = _copied(places)
+    before, first, inside = _longest_run(places)
     return PadRowsJob.fill(
         lengths=tuple(map(len, tables)), tables=tuple(tables), columns=len(places), before=before,
         inside=inside, first=first, fills_sides=int((places >= 0).sum()) == inside, column_table=places,
@@ -210,7 +210,7 @@ def _job(axes: Sequence[_Axis], number: float) -> Array | None:
 
 
 def pad_images(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
-    """Return images ``[N, C, H, W]``, contiguous, with zeros before and after the last two axes."""
+    """Pad the last two axes of images ``x[N, C, H, W]`` with zeros; the result is contiguous."""
     job, shape = _images_job(x.shape, tuple(pads))
     y = empty(shape, np.float32)
     parallel_for(_pad_rows.address, job, y, contiguous(x), UNUSED, UNUSED, threads_for(moved=2 * y.nbytes))
@@ -226,8 +226,8 @@ def _images_job(shape: _Shape, pads: tuple[tuple[int, int], ...]) -> tuple[Array
     return job, tuple(len(axis.places) for axis in axes)
 
 
-def _copied(places: Array) -> tuple[int, int, int]:
-    """Return the longest run of consecutive elements in a result row: its starts in result and data, and its length."""
+def _longest_run(places: Array) -> tuple[int, int, int]:
+    """Return the longest run of consecutive data elements in a result row: its start there and in the data, and its length."""
     breaks = np.flatnonzero((np.diff(places) != 1) | (places[:-1] < 0)) + 1
     starts, ends = np.append(0, breaks), np.append(breaks, len(places))
     longest = int(np.argmax(ends - starts))

@@ -1,8 +1,8 @@
 """Max, average and adaptive average pooling, and spatial means, in NHWC layout.
 
-Volumes are pooled by two passes of the kernel for maps: over planes, then within them. For a spatial mean,
-each thread sums map lines that it has usually just computed and has in its cache; then the partial sums are
-added.
+Volumes are pooled in two passes of the 2-D kernel: across planes, then within them. For a spatial mean, each
+thread sums the lines of maps that it has usually just computed and still has in its cache; then the partial
+sums are added.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ LOWEST = float(lowest(np.dtype(np.float32)))
 _LOWEST_BF16 = -(2 - 2.0**-7) * 2.0**127
 
 
-def _max(emit: Emit, found: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
-    """Return the maximum, ignoring NaN."""
-    return emit.builder.select(emit.builder.fcmp_ordered(">", x, found), x, found)
+def _max(emit: Emit, largest: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
+    """Return the maximum; ``x`` is ignored if it is NaN."""
+    return emit.builder.select(emit.builder.fcmp_ordered(">", x, largest), x, largest)
 
 
-# Maximum and sum of several windows at a time; add 1 for one window at a time.
+# Kernel variants: maximum or sum of several windows at a time; plus 1 for one window at a time.
 MAX, AVERAGE = 0, 2
-# Added where the data are bf16, and where there are fewer channels than lanes.
+# Added to the variant for bf16 data, and for fewer channels than lanes.
 _FROM_BF16, _NARROW = 4, 8
 BF16_SIZE = 2
 
@@ -85,26 +85,27 @@ def _store_rounded(emit: Emit, value: ir.Value, at: ir.Value, *more: ir.Value, *
     store_bf16(emit, as_bf16(emit, emit.multiply(value, emit.splat(more[0]))), at, **lanes)
 
 
-def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
+def _variants(memory: Memory) -> dict[int, Callable[..., None]]:
     return {
         form + place + _NARROW * narrow: general_window(combine, beside, memory, narrow)
-        for form, combine in ((MAX, _max), (AVERAGE, lambda emit, found, x, _: emit.add(found, x)))
+        for form, combine in ((MAX, _max), (AVERAGE, lambda emit, sum, x, _: emit.add(sum, x)))
         for place, beside in enumerate((WINDOWS, 1))
         for narrow in (False, True)
     }
 
 
-# The last arguments multiply results that are rounded, and count lanes.
+# The last arguments: the factor for rounded results, and the number of lanes.
 _MORE = types.float32, types.int64
-_slide = sliding_window(_ways(Memory()), _MORE)
-_f32, _bf16 = (_ways(Memory(load, _store_rounded)) for load in (load_f32_vector, load_bf16))
-_slide_bf16 = sliding_window(_f32 | {form + _FROM_BF16: way for form, way in _bf16.items()}, _MORE)
+_slide = sliding_window(_variants(Memory()), _MORE)
+_f32, _bf16 = (_variants(Memory(load, _store_rounded)) for load in (load_f32_vector, load_bf16))
+_slide_bf16 = sliding_window(_f32 | {form + _FROM_BF16: variant for form, variant in _bf16.items()}, _MORE)
 
 
 class PoolJob(SlidingWindows):
-    """The job of `POOL`: ``factor`` multiplies sums; 0 divides by the number of elements inside the data.
+    """The job of `POOL`; ``mode`` is `MAX` or `AVERAGE`, and sizes are in bytes.
 
-    Sizes are in bytes.
+    ``factor`` multiplies the sum of a window; if it is 0, the sum is divided by the number of elements of the
+    window that lie inside the data.
     """
 
     rows: i64
@@ -116,7 +117,7 @@ class PoolJob(SlidingWindows):
     result_size: i64
 
 
-def _windows_of(slide: Instruction) -> Device[..., None]:
+def _compute_windows(slide: Instruction) -> Device[..., None]:
     """Return a function that computes neighbouring windows for all channels."""
 
     def compute(job: PoolJob, form: int, x: int, rows: int, y: int, first: int) -> None:
@@ -142,7 +143,7 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
 
 @device
 def _divide_row(job: PoolJob, target: int, rows: int) -> None:
-    """Divide window sums of that many rows by their number of elements, or multiply them by the factor."""
+    """Turn a row of window sums into means; ``rows`` is the height of the windows inside the data."""
     channels, columns = job.channels, job.out_width
     factor = job.factor
     if factor > 0:
@@ -156,8 +157,8 @@ def _divide_row(job: PoolJob, target: int, rows: int) -> None:
 
 
 def _pool_task(name: str, slide: Instruction) -> Task:
-    """Return the pooling task; a unit is a row of the results of all images."""
-    compute = _windows_of(slide)
+    """Return a pooling task; a unit is a row of the result of an image."""
+    compute = _compute_windows(slide)
 
     def pool(call: int, job: PoolJob, y: int, x: int) -> None:
         height, width, channels, lines, columns = (
@@ -186,14 +187,14 @@ def _pool_task(name: str, slide: Instruction) -> Task:
 
 
 POOL = _pool_task("_pool", _slide)
-"""Compute result rows of all images."""
+"""Pool f32 images."""
 BF16_POOL = _pool_task("_bf16_pool", _slide_bf16)
 """Like `POOL`, from f32 or bf16 data to bf16; averages require all windows to lie inside the data."""
 
 
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
-    """Support f32. As in the reference, no result is NaN or below the lowest number."""
+    """Return a kernel for f32; as in the reference, no result is NaN or below the lowest finite number."""
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster) if _is_supported(op, data) else None
 
 
@@ -201,14 +202,14 @@ def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
 def max_pool_values(
     op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()
 ) -> KernelTemplate | None:
-    """Support f32 if the indices are not read."""
+    """Return a kernel for f32 if nothing reads the indices."""
     supported = _is_supported(op, data) and 1 in unread
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster, UNREAD) if supported else None
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
 def average_pool(op: AvgPoolBase, data: Value) -> KernelTemplate | None:
-    """Support f32."""
+    """Return a kernel for f32."""
     if not _is_supported(op, data):
         return None
     inside = op.auto_pad in ("explicit", "valid") and op.rounding_type == "floor"
@@ -222,14 +223,14 @@ def _is_supported(op: Pooling, data: Value) -> bool:
 
 @dataclass(frozen=True)
 class _Pooling(KernelTemplate):
-    """Pooling of rows, maps and volumes.
+    """Pooling over one, two or three spatial axes.
 
     Args:
         op: the operation.
-        form: the kind of pooling.
+        form: `MAX` or `AVERAGE`.
         fill: the padding value.
-        bf16: whether the result may be stored in bf16 if it is maps.
-        other: a second output, if any.
+        bf16: whether the result may be stored in bf16 if there are two spatial axes.
+        other: the second output, which nothing reads, if any.
         rounds: whether the result is stored in bf16; then the data may be, too.
     """
 
@@ -260,7 +261,7 @@ class _Pooling(KernelTemplate):
 
 
 def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Array], Array]:
-    """Return a function that pools maps over two spatial axes, optionally rounding the result to bf16."""
+    """Return a function that pools over two spatial axes; if it ``rounds``, the result is bf16."""
     start = np.full(LANES, fill, F32)
     fillers = {F32.itemsize: start, BF16.itemsize: np.full(LANES, max(fill, _LOWEST_BF16), BF16)}
     task, stored = (BF16_POOL, BF16) if rounds else (POOL, F32)
@@ -295,24 +296,24 @@ def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Ar
     return pool
 
 
-# Vectors of channels that are summed at a time.
+# Maximum number of channel vectors that are summed at a time.
 MAX_VECTORS = 4
 
 
 def vectors_abreast(channels: int) -> int:
-    """Return the number of vectors of this many channels to sum at a time, at least those of one element."""
+    """Return the number of channel vectors to sum at a time: the largest of 4, 2 and 1 that ``channels`` fill."""
     return next(n for n in (MAX_VECTORS, 2, 1) if channels >= n * LANES)
 
 
 def _rectangle_mean(
     abreast: int, size: int = 4, load_vector: Callable[[Emit, ir.Value], ir.Value] = Emit.load
 ) -> Instruction:
-    """Return an instruction for the mean over a rectangle for several channel vectors, summed row by row.
+    """Return an instruction that sums a rectangle of pixels row by row and scales the sums.
 
     Args:
-        abreast: the number of vectors.
-        size: the size of a number in bytes.
-        load_vector: the function that loads a vector as f32.
+        abreast: the number of channel vectors to sum at a time.
+        size: the size of an element in bytes.
+        load_vector: loads a vector as f32.
     """
 
     def write(
@@ -346,9 +347,9 @@ _bf16_mean = _rectangle_mean(1, 2, load_bf16)
 def channel_means(  # noqa: PLR0913 (values in registers)
     x: int, size: int, down: int, right: int, rows: int, columns: int, y: int, vectors: int, factor: np.float32
 ) -> None:  # fmt: skip
-    """Store the sums over a rectangle, times a factor, for channel vectors of f32 or bf16 (``size`` bytes).
+    """Store the sums over a rectangle of pixels, times a factor, for channel vectors of f32 or bf16 (``size`` bytes).
 
-    Lines are ``down`` bytes apart, elements of a line ``right`` bytes.
+    Lines are ``down`` bytes apart, pixels of a line ``right`` bytes.
     """
     if size < F32_SIZE:
         for i in range(vectors):
@@ -381,7 +382,10 @@ class SpatialMeanJob(Descriptor):
 
 @Task
 def spatial_mean_task(call: int, job: SpatialMeanJob, y: int, x: int, sums: int) -> None:
-    """Sum parts of maps, where a unit is several lines, then add the sums, where a unit is several channels of a map."""
+    """Sum the parts of each map, then add the partial sums.
+
+    A unit of the first step is a part, a unit of the second several channels of a map.
+    """
     counter = shared_counters(call)
     images, height, width, channels = job.images, job.height, job.width, job.channels
     parts, lines = job.parts, job.part_lines
@@ -411,20 +415,17 @@ def spatial_mean_task(call: int, job: SpatialMeanJob, y: int, x: int, sums: int)
 
 @backend.accelerates(ReduceMean)
 def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> KernelTemplate | None:
-    """Support f32 over the two axes after the channels."""
-    found = axes.ints()
-    if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
+    """Return a kernel for f32 means over height and width, the two axes after the channels."""
+    reduced = axes.ints()
+    if not is_f32(data) or data.shape.rank != 4 or reduced is None or {a % 4 for a in reduced} != {2, 3}:
         return None
     REDUCE.prepare()
-    return _SpatialMean(op, np.array(found), asked_products().is_faster)
+    return _SpatialMean(op, np.array(reduced), asked_products().is_faster)
 
 
 @dataclass(frozen=True)
 class _SpatialMean(KernelTemplate):
-    """Means over the two axes after the channels; with ``bf16``, the data may be stored in bf16.
-
-    The result is f32.
-    """
+    """Means over the two axes after the channels, in f32; with ``bf16``, the data may be stored in bf16."""
 
     op: ReduceMean
     axes: Array
@@ -435,7 +436,7 @@ class _SpatialMean(KernelTemplate):
         return self.bf16 and place == 0
 
     def prepare(self) -> Kernel:
-        """Return a function, which has less call overhead."""
+        """Return the kernel."""
         return Kernel(self._means, replay=replayed())
 
     def _means(self, *arrays: Array) -> Array:
@@ -448,9 +449,9 @@ class _SpatialMean(KernelTemplate):
 
 
 def spatial_means(x: Array) -> Array:
-    """Return the spatial means of nonempty ``[N, C, height, width]``, f32 or bf16, as ``[N, C, 1, 1]``."""
+    """Return the means of a nonempty f32 or bf16 ``x[N, C, height, width]`` as f32 ``[N, C, 1, 1]``."""
     if x.itemsize == F32_SIZE and x.flags.c_contiguous and x.shape[1] > 1:
-        return _means_of_rows(x)
+        return _channels_first_means(x)
     rows = pad_channels(channels_last(x))
     images, height, width, channels = rows.shape
     lines = max(PART_SIZE // (width * channels), 1)
@@ -465,8 +466,8 @@ def spatial_means(x: Array) -> Array:
     return channels_first(drop_padding(y, x.shape[1]))
 
 
-def _means_of_rows(x: Array) -> Array:
-    """Return the means of channels-first maps."""
+def _channels_first_means(x: Array) -> Array:
+    """Return the spatial means of channels-first maps."""
     images, channels, height, width = x.shape
     y = empty((images, channels, 1, 1), np.float32)
     reduce_columns(x, y, (images * channels, height * width, 1), Reduction.MEAN, height * width)
@@ -474,7 +475,7 @@ def _means_of_rows(x: Array) -> Array:
 
 
 class AdaptivePoolJob(Descriptor):
-    """The job of `_adaptive_mean`; a unit is ``vectors`` channel vectors of a result element."""
+    """The job of `_adaptive_mean`; a unit is ``vectors`` channel vectors of a result pixel."""
 
     height: i64
     width: i64
@@ -488,7 +489,7 @@ class AdaptivePoolJob(Descriptor):
 
 @Task
 def _adaptive_mean(call: int, job: AdaptivePoolJob, y: int, x: int) -> None:
-    """Compute means over nearly equal windows; a unit is several channels of a result element."""
+    """Compute means over nearly equal windows; a unit is several channels of a result pixel."""
     height, width, channels, lines, columns = (
         job.height, job.width, job.channels, job.out_height, job.out_width,
     )  # fmt: skip
@@ -512,7 +513,7 @@ def _adaptive_mean(call: int, job: AdaptivePoolJob, y: int, x: int) -> None:
 
 @backend.accelerates(AdaptiveAvgPool)
 def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | None:
-    """Support f32 over two spatial axes, with a constant number of windows."""
+    """Return a kernel for f32 over two spatial axes, with a constant number of windows."""
     counts = output_size.ints()
     if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
         return None
@@ -547,16 +548,16 @@ class _Axis(NamedTuple):
 
 
 class _Pass(NamedTuple):
-    """Windows over two axes of some images: the job, and the shape of the result."""
+    """One pass of the 2-D kernel: its job, and the shape of its result."""
 
     job: Array
     shape: tuple[int, ...]
 
 
 def _whole_vectors(plane: int, channels: int) -> tuple[_Axis, int]:
-    """Reshape a plane to whole channel vectors if possible; return its axis, with windows of one, and the channels.
+    """Return the axis of a plane, with windows of one pixel, and its channels, regrouped to whole vectors if possible.
 
-    Along planes, the assignment of numbers to elements does not matter.
+    Pooling across planes treats all elements of a plane alike, whatever their pixel and channel.
     """
     if channels < LANES and plane * channels % LANES == 0:
         plane, channels = plane * channels // LANES, LANES
@@ -566,7 +567,7 @@ def _whole_vectors(plane: int, channels: int) -> tuple[_Axis, int]:
 def _pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
     filler = np.full(LANES, fill, np.float32)
     POOL.prepare()
-    of_maps = _pool_maps(op, form, fill)
+    pool_planes = _plane_pool(op, form, fill)
 
     def one_pass(images: int, down: _Axis, across: _Axis, channels: int, counts_padding: bool) -> _Pass:
         pairs = [n for pair in zip(down, across, strict=True) for n in pair]
@@ -583,33 +584,33 @@ def _pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
         """Return the passes, and the number of windows along each axis."""
         pads, counts = op.pads(lengths, op.kernel), op.windows(lengths, op.kernel)
         before = [begin for begin, _ in pads]
-        numbers = zip(lengths, counts, op.kernel, op.strides, op.spread(), before, strict=True)
-        *ahead, down, across = [_Axis(1, 1), *(_Axis(*map(int, each)) for each in numbers)]
+        settings = zip(lengths, counts, op.kernel, op.strides, op.spread(), before, strict=True)
+        *ahead, down, across = [_Axis(1, 1), *(_Axis(*map(int, setting)) for setting in settings)]
         counted = isinstance(op, AvgPoolBase) and not op.exclude_pad and any(map(any, pads))
-        found = []
+        steps = []
         if len(lengths) == 3:
-            found.append(
+            steps.append(
                 one_pass(images, ahead[-1], *_whole_vectors(down.length * across.length, channels), counted)
             )
             images *= ahead[-1].windows
-        return [*found, one_pass(images, down, across, channels, counted)], counts
+        return [*steps, one_pass(images, down, across, channels, counted)], counts
 
     def pool(x: Array) -> Array:
-        if of_maps is not None and (maps := _as_maps(op, x)) is not None:
-            return _as_volumes(of_maps(maps), x.shape)
-        found, (steps, counts) = contiguous(channels_last(x)), passes(len(x), x.shape[2:], x.shape[1])
+        if pool_planes is not None and (maps := _view_as_maps(op, x)) is not None:
+            return _view_as_volumes(pool_planes(maps), x.shape)
+        current, (steps, counts) = contiguous(channels_last(x)), passes(len(x), x.shape[2:], x.shape[1])
         for job, shape in steps:
             y = empty(shape, np.float32)
             shared = threads_for(computed=y.size * math.prod(op.kernel))
-            parallel_for(POOL.address, job, y, found, UNUSED, UNUSED, shared)
-            found = y
-        return channels_first(found.reshape(len(x), *counts, x.shape[1]))
+            parallel_for(POOL.address, job, y, current, UNUSED, UNUSED, shared)
+            current = y
+        return channels_first(current.reshape(len(x), *counts, x.shape[1]))
 
     return pool
 
 
-def _pool_maps(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] | None:
-    """Return a kernel for the maps of volumes with windows within one plane; ``None`` for other windows."""
+def _plane_pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] | None:
+    """Return a function that pools the planes of volumes as maps, or ``None`` if windows span several planes."""
     if len(op.kernel) != 3 or op.kernel[0] != 1 or op.pads_begin[0] or op.pads_end[0]:
         return None
     fields = ["kernel", "strides", "pads_begin", "pads_end"]
@@ -618,8 +619,8 @@ def _pool_maps(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] 
     return pool_maps(op.replace(**{name: getattr(op, name)[1:] for name in fields}), form, fill, False)
 
 
-def _as_maps(op: Pooling, x: Array) -> Array | None:
-    """View the planes of windows as channels or as images; return ``None`` if neither is a view."""
+def _view_as_maps(op: Pooling, x: Array) -> Array | None:
+    """View the planes of volumes as channels or as images of maps; return ``None`` if both need a copy."""
     if not x.size:
         return None
     count = op.windows(x.shape[2:], op.kernel)[0]
@@ -634,8 +635,8 @@ def _as_maps(op: Pooling, x: Array) -> Array | None:
     return None
 
 
-def _as_volumes(y: Array, shape: tuple[int, ...]) -> Array:
-    """Return the result for a volume's maps in the shape of volumes."""
+def _view_as_volumes(y: Array, shape: tuple[int, ...]) -> Array:
+    """View pooled maps as the volumes from which `_view_as_maps` made them; ``shape`` is that of the data."""
     images, channels = shape[:2]
     if len(y) == images and y.shape[1] % channels == 0:
         return y.reshape(images, channels, -1, *y.shape[2:])

@@ -57,9 +57,9 @@ def match_cached_attention(
     Args:
         context: the graph around the layer, and the values of its ports.
         layer: the attention.
-        offer: the factory of a kernel for it, without shared heads.
-        attend: computes it with shared heads.
-        packed: computes it from packed keys and values.
+        offer: the factory of kernels for attention without shared heads.
+        attend: computes attention with shared heads.
+        packed: computes attention over packed keys and values.
     """
     if not isinstance(layer.op, ScaledDotProductAttention):
         return None
@@ -75,17 +75,17 @@ def match_cached_attention(
 
 
 def _kernel(op: ScaledDotProductAttention, exact: Compute, attend: Attend, value: int) -> Kernel:
-    return Kernel(_Packed(op, exact, attend, value), name="sdpa_u8", checks_inputs=True)
+    return Kernel(_PackedAttention(op, exact, attend, value), name="sdpa_u8", checks_inputs=True)
 
 
-class _Packed:
+class _PackedAttention:
     """Attention whose keys and values are both f32 or both packed.
 
-    Shapes depend on the variable, so the kernel checks all of them itself.
+    Shapes depend on the contents of a variable, so the kernel checks all of them itself.
 
     Args:
         op: the attention.
-        exact: computes f32 attention: `SharedHeads`, or a kernel for separate keys per head.
+        exact: computes f32 attention: `SharedHeads`, or a kernel for keys of every head.
         attend: computes attention over packed rows.
         value: the index of the values input.
     """
@@ -100,7 +100,7 @@ class _Packed:
             mask, scale = mask_and_scale(self._op, q, arrays[self._rest :])
             if self._fits(q, unpacked_shape(k), unpacked_shape(v), arrays, mask):
                 return self._attend(q, k, v, mask, scale, self._op.causal)
-        return self._unpacked(q, *(unpack_rows(x) if x.dtype == np.uint8 else x for x in arrays))
+        return self._attend_unpacked(q, *(unpack_rows(x) if x.dtype == np.uint8 else x for x in arrays))
 
     @property
     def _rest(self) -> int:
@@ -115,8 +115,8 @@ class _Packed:
         fits = q.shape[:2] == k[:2] == v[:2] and q.shape[3] == k[3] and k[2] == v[2]
         return bool(fits and q.size and k[2] and v[3] and mask_fits(mask, (*q.shape[:3], k[2])))
 
-    def _unpacked(self, q: Array, *arrays: Array) -> Array:
-        """Compute attention over f32."""
+    def _attend_unpacked(self, q: Array, *arrays: Array) -> Array:
+        """Compute attention over f32 keys and values."""
         is_checked = isinstance(self._exact, SharedHeads) or attention_lengths(q, *arrays)
         return np.asarray((self._exact if is_checked else self._op.evaluate)(q, *arrays))
 
@@ -127,71 +127,71 @@ _MOST = 255.0
 
 @instruction(*[types.int64] * 3)
 def pack_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Pack a row of ``count`` numbers."""
+    """Pack a row of ``count`` f32 elements: its scale, its minimum, and a u8 code for each element."""
     builder = emit.builder
     low, high, wrong = _extremes(emit, x, count)
     scale = builder.fdiv(builder.fsub(high, low), ir.Constant(F32, _MOST))
     _store(emit, scale, out)
-    # A scale that is no number makes the row NaN: its difference from itself is NaN.
+    # A scale that is not finite makes the row NaN, as its difference from itself is NaN.
     _store(emit, builder.fadd(builder.fadd(low, wrong), builder.fsub(scale, scale)), emit.at(out, 4))
     is_usable = builder.and_(
         builder.fcmp_ordered(">", scale, ir.Constant(F32, 0.0)),
         builder.fcmp_ordered("<", builder.fadd(scale, wrong), ir.Constant(F32, float("inf"))),
     )
-    kept = emit.splat(builder.sext(is_usable, I32))
+    usable = emit.splat(builder.sext(is_usable, I32))
     first, step = emit.splat(low), emit.splat(builder.select(is_usable, scale, ir.Constant(F32, 1.0)))
     codes = emit.at(out, PREFIX)
 
     for done, _, mask in emit.masked_strips(count):
-        found = _numbers(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
-        found = emit.round(builder.fdiv(emit.subtract(found, first), step))
-        found = builder.bitcast(emit.minimum(found, emit.constant(_MOST)), INTS)
-        found = builder.fptosi(builder.bitcast(builder.and_(found, kept), VECTOR), INTS)
-        _store_codes(emit, builder.trunc(found, _CODES), emit.at(codes, done), mask)
+        values = _load_row(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
+        levels = emit.round(builder.fdiv(emit.subtract(values, first), step))
+        bits = builder.bitcast(emit.minimum(levels, emit.constant(_MOST)), INTS)
+        integers = builder.fptosi(builder.bitcast(builder.and_(bits, usable), VECTOR), INTS)
+        _store_codes(emit, builder.trunc(integers, _CODES), emit.at(codes, done), mask)
 
 
 @instruction(*[types.int64] * 3)
 def unpack_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Unpack a row of ``count`` numbers."""
-    scale, low = (emit.splat(side) for side in _sides(emit, x))
+    """Unpack a row of ``count`` elements to f32."""
+    scale, low = (emit.splat(field) for field in _load_prefix(emit, x))
 
     for done, _, mask in emit.masked_strips(count):
-        found = emit.add(emit.multiply(_codes(emit, emit.at(emit.at(x, PREFIX), done), mask), scale), low)
+        values = emit.add(emit.multiply(_codes(emit, emit.at(emit.at(x, PREFIX), done), mask), scale), low)
         place = emit.at(out, emit.builder.mul(done, emit.i64(4)))
         if mask is None:
-            emit.store(found, place)
+            emit.store(values, place)
         else:
-            emit.masked_store(found, place, mask)
+            emit.masked_store(values, place, mask)
 
 
 @instruction(*[types.int64] * 6, types.float32)
 def dot_packed(
     emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value, total: Value
 ) -> None:  # fmt: skip
-    """Compute the dot products of a row, whose sum is ``total``, with packed rows that are ``stride`` bytes apart."""
+    """Compute the dot products of an f32 row, whose sum is ``total``, with packed rows that are ``stride`` bytes apart."""
     builder = emit.builder
     at_once = 4
 
-    def of(rows_here: int, start: Value, target: Value) -> None:
+    def multiply(rows_here: int, start: Value, target: Value) -> None:
         places = [emit.at(start, builder.mul(stride, emit.i64(r))) for r in range(rows_here)]
         sums = [emit.constant(0)] * rows_here
 
         for done, _, mask in emit.masked_strips(count, sums=sums):
-            factor = _numbers(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
+            factor = _load_row(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
             for r, place in enumerate(places):
                 sums[r] = emit.fma(factor, _codes(emit, emit.at(emit.at(place, PREFIX), done), mask), sums[r])
         for r, (place, sum) in enumerate(zip(places, sums, strict=True)):
-            scale, low = _sides(emit, place)
-            found = builder.fadd(builder.fmul(emit.reduce_add(sum), scale), builder.fmul(total, low))
-            emit.store(found, emit.at(target, 4 * r))
+            scale, low = _load_prefix(emit, place)
+            product = builder.fadd(builder.fmul(emit.reduce_add(sum), scale), builder.fmul(total, low))
+            emit.store(product, emit.at(target, 4 * r))
 
     many = builder.sdiv(rows, emit.i64(at_once))
     with emit.loop(many, [y, out]) as (_, (start, target), following):
-        of(at_once, start, target)
+        multiply(at_once, start, target)
         following += [emit.at(start, builder.mul(stride, emit.i64(at_once))), emit.at(target, 4 * at_once)]
     left = builder.sub(rows, builder.mul(many, emit.i64(at_once)))
     with emit.loop(left, list(following)) as (_, (start, target), after):
-        of(1, start, target)
+        multiply(1, start, target)
         after += [emit.at(start, stride), emit.at(target, 4)]
 
 
@@ -205,9 +205,9 @@ def add_weighted_packed(
     for done, vectors, mask in emit.masked_strips(count, 8, 4):
         target = emit.at(out, builder.mul(done, emit.i64(4)))
         places = [emit.at(target, 4 * LANES * j) for j in range(vectors)]
-        now = [y, weights, ir.Constant(F32, 0.0), *(_numbers(emit, place, mask) for place in places)]
+        now = [y, weights, ir.Constant(F32, 0.0), *(_load_row(emit, place, mask) for place in places)]
         with emit.loop(rows, now) as (_, (at, weight, lows, *sums), following):
-            scale, low = _sides(emit, at)
+            scale, low = _load_prefix(emit, at)
             number = emit.load(weight, F32)
             factor = emit.splat(builder.fmul(number, scale))
             codes = emit.at(emit.at(at, PREFIX), done)
@@ -222,15 +222,15 @@ def add_weighted_packed(
             ]
         lowest = emit.splat(following[2])
         for place, sum in zip(places, following[3:], strict=True):
-            found = emit.add(sum, lowest)
+            total = emit.add(sum, lowest)
             if mask is None:
-                emit.store(found, place)
+                emit.store(total, place)
             else:
-                emit.masked_store(found, place, mask)
+                emit.masked_store(total, place, mask)
 
 
 def _extremes(emit: Emit, x: Value, count: Value) -> tuple[Value, Value, Value]:
-    """Return a row's smallest and largest numbers, and 0, or NaN if one is not finite."""
+    """Return the minimum and the maximum of a row, and 0, or NaN if an element is not finite."""
     builder = emit.builder
 
     def smaller(a: Value, b: Value) -> Value:
@@ -242,17 +242,17 @@ def _extremes(emit: Emit, x: Value, count: Value) -> tuple[Value, Value, Value]:
     ends = [emit.constant(float("inf")), emit.constant(float("-inf")), emit.constant(0)]
     for done, _, mask in emit.masked_strips(count, sums=ends):
         low, high, wrong = ends
-        found = _numbers(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
-        ends[:] = smaller(low, found), larger(high, found), emit.fma(found, emit.constant(0), wrong)
+        values = _load_row(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
+        ends[:] = smaller(low, values), larger(high, values), emit.fma(values, emit.constant(0), wrong)
     return emit.reduce(ends[0], smaller), emit.reduce(ends[1], larger), emit.reduce_add(ends[2])
 
 
-def _numbers(emit: Emit, address: Value, mask: Value | None) -> Value:
+def _load_row(emit: Emit, address: Value, mask: Value | None) -> Value:
     return emit.load(address) if mask is None else emit.masked_load(address, mask)
 
 
 def _codes(emit: Emit, address: Value, mask: Value | None) -> Value:
-    """Return a vector of codes as f32; 0 outside the mask."""
+    """Load a vector of codes as f32; lanes outside the mask are 0."""
     codes = emit.load(address, _CODES, 1) if mask is None else emit.masked_load(address, mask, _CODES, 1)
     return emit.builder.sitofp(emit.builder.zext(codes, INTS), VECTOR)
 
@@ -264,8 +264,8 @@ def _store_codes(emit: Emit, codes: Value, address: Value, mask: Value | None) -
         emit.masked_store(codes, address, mask, 1)
 
 
-def _sides(emit: Emit, row: Value) -> tuple[Value, Value]:
-    """Return the scale and the minimum of a packed row."""
+def _load_prefix(emit: Emit, row: Value) -> tuple[Value, Value]:
+    """Load the scale and the minimum of a packed row."""
     return emit.load(row, F32, 1), emit.load(emit.at(row, 4), F32, 1)
 
 
@@ -275,7 +275,7 @@ def _store(emit: Emit, number: Value, address: Value) -> None:
 
 
 class RowsJob(Descriptor):
-    """The job of `PACK` and `UNPACK`: rows, their width, bytes of a row read and written, and rows per unit."""
+    """The job of `PACK` and `UNPACK`: rows, elements and bytes of a row as read and written, and rows per unit."""
 
     rows: i64
     width: i64
@@ -311,21 +311,21 @@ PACK, UNPACK = _rows_task("_pack_rows", pack_row), _rows_task("_unpack_rows", un
 DECODE_PACKED = decode_task("_decode_packed", _sum, _dot, add_weighted_packed)
 
 
-# Numbers of a unit.
+# Elements of a unit.
 CHUNK = 1 << 13
 
 
 def pack(x: Array) -> Array:
     """Pack f32 rows, like `ir.quantized_cache.pack_rows`."""
-    return _each_row(PACK, x, empty((*x.shape[:-1], x.shape[-1] + PREFIX), np.uint8), x.shape[-1])
+    return _convert_rows(PACK, x, empty((*x.shape[:-1], x.shape[-1] + PREFIX), np.uint8), x.shape[-1])
 
 
 def unpack(x: Array) -> Array:
     """Unpack rows to f32, like `ir.quantized_cache.unpack_rows`."""
-    return _each_row(UNPACK, x, empty(unpacked_shape(x), np.float32), x.shape[-1] - PREFIX)
+    return _convert_rows(UNPACK, x, empty(unpacked_shape(x), np.float32), x.shape[-1] - PREFIX)
 
 
-def _each_row(task: Task, x: Array, out: Array, width: int) -> Array:
+def _convert_rows(task: Task, x: Array, out: Array, width: int) -> Array:
     rows = math.prod(x.shape[:-1])
     if not rows * width:
         return out
@@ -347,7 +347,7 @@ def packed_attention(
     causal: bool,
     attend: Attend = grouped_attention,
 ) -> Array:
-    """Return the attention of queries to packed keys and values; for many queries, ``attend`` computes it on unpacked rows."""
+    """Compute attention over packed keys and values; for many queries, ``attend`` computes it over unpacked ones."""
     if q.shape[2] > MAX_DECODE_ROWS:
         return attend(q, unpack(k), unpack(v), mask, factor, causal)
     return decode(DECODE_PACKED, q, k, v, mask, factor, causal, v.shape[3] - PREFIX)
@@ -356,13 +356,13 @@ def packed_attention(
 def cached_attention(context: MatchContext, layer: Layer) -> CachedAttention | None:
     """Match attention with keys and values that may be packed."""
     attend, _ = followed()
-    found = match_cached_attention(
+    match = match_cached_attention(
         context, layer, attention, attend, partial(packed_attention, attend=attend)
     )
-    if found is None:
+    if match is None:
         return None
-    contents = [SCALE] if len(found.layers) == 1 else shared_contents(found.reads)
-    return replace(found, kernel=replace(found.kernel, replay=replayed(contents)))
+    contents = [SCALE] if len(match.layers) == 1 else shared_contents(match.reads)
+    return replace(match, kernel=replace(match.kernel, replay=replayed(contents)))
 
 
 KERNELS = CacheKernels(pack, cached_attention)
