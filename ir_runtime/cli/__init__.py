@@ -1,7 +1,7 @@
 """The command line. Results go to stdout, messages to stderr.
 
-``--help`` imports no command: the index has their names and summaries. A command imports its dependencies
-when it runs, and only click at module level.
+``--help`` imports no command modules: names and summaries come from the generated index. At module level a
+command imports only click; it imports its dependencies when it runs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ the backend to use where --backend does not.
 
 
 class _Program(click.Group):
-    """A group that imports commands on demand, and ends every failure in one message and an exit code."""
+    """Command group that imports commands on demand and reports every failure as one message and an exit code."""
 
     context_class = Context
 
@@ -49,7 +49,7 @@ class _Program(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the module of a command, which has its name."""
+        """Import the command from the module of the same name."""
         if name not in COMMANDS:
             return None
         module = name.replace("-", "_")

@@ -1,7 +1,7 @@
-"""A limit on address space (``ulimit -v``) that is too small for the loaded libraries.
+"""Detect an address-space limit (``ulimit -v``) that is too small to load the libraries.
 
-An import without memory fails with misleading errors. NumPy's BLAS exits the process, or interrupts it like
-Ctrl-C, if it cannot allocate buffers and threads.
+Imports that run out of memory fail with misleading errors. NumPy's BLAS exits the process, or raises SIGINT,
+if it cannot allocate its buffers and threads.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _SHORTAGES = ("failed to map segment", "cannot allocate memory", "Cannot allocat
 
 
 def check_before_numpy() -> None:
-    """Let the first import of NumPy raise `MemoryError` if the address space is too small."""
+    """Make the first import of NumPy raise `MemoryError` if the address space is too small."""
     if _limit() is not None and "numpy" not in sys.modules:
         sys.meta_path.insert(0, _Check())
 
 
 def shortage(problem: BaseException) -> str | None:
-    """Return the message of a memory failure; ``None`` for others."""
+    """Return the message for an out-of-memory failure; ``None`` for any other exception."""
     if isinstance(problem, MemoryError):
         return str(problem) or "for this model"
     if not isinstance(problem, ImportError) or isinstance(problem, ModuleNotFoundError):
@@ -35,7 +35,7 @@ def shortage(problem: BaseException) -> str | None:
 
 
 def _limit() -> int | None:
-    """Return the limit of address space in bytes; ``None`` if unlimited."""
+    """Return the address-space limit in bytes; ``None`` if unlimited."""
     try:
         import resource
     except ImportError:  # Windows
@@ -49,10 +49,10 @@ def _within(limit: int | None) -> str:
 
 
 class _Check:
-    """Tries the import in a child, before this process does the same."""
+    """Import hook that first tries ``import numpy`` in a child process."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Find nothing, but raise `MemoryError` for NumPy if it cannot be imported for lack of memory."""
+        """Raise `MemoryError` if NumPy cannot be imported in a child process; otherwise defer to other finders."""
         if name == "numpy":
             sys.meta_path.remove(self)
             from .._util.child_process import can_import

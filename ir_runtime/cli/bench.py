@@ -1,4 +1,4 @@
-"""``ir-runtime bench``: measure a model, optionally against OpenVINO."""
+"""``ir-runtime bench``: measure speed and memory of a model, optionally against OpenVINO."""
 
 from __future__ import annotations
 
@@ -54,23 +54,25 @@ reals are equal. Where only the order of rows differs, as of objects that are eq
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Run")
 @click.argument("model", metavar="[MODEL]", required=False)
-@click.option("-m", "--model", "path", metavar="MODEL", help="The same as the argument.")
-@click.option("-d", "--device", default="CPU", show_default=True, help="The device; CPU is the only one.")
-@count_option("-b", "--batch", help="The batch: N in -layout, else the first axis.")
+@click.option("-m", "--model", "path", metavar="MODEL", help="The model, instead of as an argument.")
 @click.option(
-    "-layout", "--layout", metavar="[NAME]LAYOUT", help="What the axes of inputs are: [NCHW], a[NC],b[N]."
+    "-d", "--device", default="CPU", show_default=True, help="Accepted for benchmark_app; only CPU."
 )
-@count_option("-niter", "--niter", help="Inferences on each side.")
+@count_option("-b", "--batch", help="Batch size: sets axis N of -layout, or else the first axis.")
+@click.option(
+    "-layout", "--layout", metavar="[NAME]LAYOUT", help="Layout of the inputs: [NCHW], or by name a[NC],b[N]."
+)
+@count_option("-niter", "--niter", help="Number of inferences per runtime.")
 @click.option(
     "-t",
     "--time",
     "seconds",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long each side runs; by default 5, unless -niter is given.",
+    help="Measuring time per runtime; by default 5, unless -niter is given.",
 )
 @count_option(
-    "-nireq", "--nireq", help="Requests at once; by default 1 for latency, one per core for throughput."
+    "-nireq", "--nireq", help="Concurrent requests; by default 1 for latency, one per core for throughput."
 )
 @click.option(
     "-hint",
@@ -79,25 +81,27 @@ reals are equal. Where only the order of rows differs, as of objects that are eq
     default="latency",
     show_default=True,
     metavar="HINT",
-    help="What to optimize for: latency, throughput (tput), cumulative_throughput (ctput) or none.",
+    help="Performance hint: latency, throughput (tput), cumulative_throughput (ctput) or none.",
 )
 @click.option(
     "-api",
     "--api",
     type=click.Choice(["sync", "async"]),
-    help="One request in this thread, or in the background; by default, what -nireq needs.",
+    help="sync runs one request in this thread, async runs in the background; by default, as -nireq requires.",
 )
-@count_option("-nstreams", "--nstreams", help="Runs at once that share the threads.")
-@count_option("-nthreads", "--nthreads", callback=limit_threads, help="Threads of each side.")
+@count_option("-nstreams", "--nstreams", help="Concurrent inferences that share the threads.")
+@count_option("-nthreads", "--nthreads", callback=limit_threads, help="Threads per runtime.")
 @shape_option("-shape", "--shape")
 @shape_option(
     "-data_shape",
     "--data-shape",
     into="data",
-    help="The shape of the data of an input that keeps its open lengths. Repeatable.",
+    help="Shape of the data for an input that stays dynamic. Repeatable.",
 )
 @input_files
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs."
+)
 @weights
 @click.option("--backend", metavar="NAME", help="The backend: native, numpy, reference, …")
 @click.option(
@@ -105,30 +109,36 @@ reals are equal. Where only the order of rows differs, as of objects that are eq
     "--precision",
     type=PRECISION,
     metavar="TYPE",
-    help="The type to compute in, f32, f16 or bf16; by default, the model's here and f32 in OpenVINO.",
+    help="Compute precision: f32, f16 or bf16; by default, the model's types here and f32 in OpenVINO.",
 )
 @click.option(
     "--mode",
     type=click.Choice(["accuracy", "performance"]),
     default="accuracy",
     show_default=True,
-    help="EXECUTION_MODE_HINT: what the model says, or what is fastest here against OpenVINO as it comes.",
+    help="EXECUTION_MODE_HINT: accuracy keeps the model's types; performance may lower precision, as OpenVINO does by default.",
 )
-@click.option("-pc", "--counters", is_flag=True, help="Also show the time of each layer.")
+@click.option("-pc", "--counters", is_flag=True, help="Also show per-layer times.")
 @click.option(
     "-report_type",
     "--report-type",
     type=click.Choice(["no_counters", "average_counters", "detailed_counters"]),
     metavar="KIND",
-    help="Write benchmark_report.csv, as benchmark_app does: no_counters, or also average_counters or "
-    "detailed_counters of layers.",
+    help="Write benchmark_report.csv like benchmark_app; average_counters and detailed_counters add per-layer "
+    "times.",
 )
-@click.option("-report_folder", "--report-folder", metavar="FOLDER", default=".", help="Where reports go.")
-@click.option("--against", type=click.Choice(["openvino"]), help="Also measure it, and compare.")
+@click.option(
+    "-report_folder", "--report-folder", metavar="FOLDER", default=".", help="Folder of the reports."
+)
+@click.option("--against", type=click.Choice(["openvino"]), help="Also measure OpenVINO, and compare.")
 @count_option(
-    "--starts", default=1, help="Fresh processes that load the model; the best counts.  [default: 1]"
+    "--starts",
+    default=1,
+    help="Measure loading in this many fresh processes; the fastest counts.  [default: 1]",
 )
-@click.option("--cpu-time", is_flag=True, help="Latency in CPU time, of all threads, for one request.")
+@click.option(
+    "--cpu-time", is_flag=True, help="Measure latency of one request as CPU time summed over all threads."
+)
 @limited
 @as_json
 def bench(
@@ -161,7 +171,7 @@ def bench(
     limits: Limits,
     as_json: bool,
 ) -> None:
-    """Measure how long MODEL takes to load and to run, and how much memory.
+    """Measure load time, inference latency, throughput and memory of MODEL.
 
     MODEL is the .xml of an IR.
     """
@@ -241,7 +251,7 @@ def bench(
 
 
 def _one_model(model: str | None, path: str | None) -> str:
-    """Return the model from the argument or ``-m``."""
+    """Return the path of the model, given either as the argument or by ``-m``."""
     if (model is None) == (path is None):
         raise click.UsageError("give the MODEL once: as the argument, or with -m")
     return str(model or path)
@@ -320,7 +330,7 @@ def _ratio(report: Report, key: str) -> list[str]:
 
 
 def _counter_text(counters: Sequence[Counter]) -> str:
-    """Return the time of each layer as a table, the longest first."""
+    """Return the time of each layer as a table, slowest first."""
     total = sum(counter.ms for counter in counters) or 1.0
     ran = sorted(
         (counter for counter in counters if counter.status == "EXECUTED"), key=lambda counter: -counter.ms

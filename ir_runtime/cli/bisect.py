@@ -1,4 +1,4 @@
-"""``ir-runtime bisect``: find the first layer in which another execution differs by more than rounding."""
+"""``ir-runtime bisect``: find the first layer that another runtime computes wrongly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ is 'explained', so that there is no layer to find, else with 1.
 @debugs()
 @as_json
 def bisect(debugging: Debugging, side: SideLike, states: dict[str, Array] | None) -> None:
-    """Find the first layer of MODEL in which another execution differs from f64 by more than rounding."""
+    """Find the first layer of MODEL whose error in another runtime exceeds rounding."""
     from ..debug import bisect as search
 
     with debugging.working("bisecting") as (model, feeds):

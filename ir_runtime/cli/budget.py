@@ -1,4 +1,4 @@
-"""``ir-runtime budget``: find the layers that lose accuracy in a lower precision."""
+"""``ir-runtime budget``: rank layers by the accuracy lost in a lower precision."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ number, larger is better.
 
 
 def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> Sequence[int | None]:
-    """Return the numbers of a list such as 64,128."""
+    """Parse a comma-separated list of integers such as ``64,128``."""
     try:
         return [None] if text is None else [int(part) for part in text.split(",")]
     except ValueError:
@@ -55,27 +55,31 @@ def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> Sequenc
     "--to",
     type=click.Choice(["bf16", "f16", "int8", "int4", "w8a8", "stored"]),
     metavar="PRECISION",
-    help="bf16, f16, int8, int4, w8a8, stored; see below.",
+    help="Lower precision: bf16, f16, int8, int4, w8a8 or stored; see below.",
 )
 @click.option(
-    "--keep", type=click.IntRange(min=0), default=3, show_default=True, help="Layers to keep in f32."
+    "--keep",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="Number of layers to keep in f32.",
 )
 @click.option(
     "--group-size",
     "group_sizes",
     callback=_numbers,
     metavar="N,...",
-    help="Weights that share a scale: 64,128.",
+    help="Weights per quantization scale: 64,128.",
 )
 @click.option(
     "--metric",
     metavar="FILE:NAME",
-    help="Python function that rates outputs.",
+    help="Python function that rates outputs; higher is better.",
 )
 @click.option(
     "--original",
     metavar="XML",
-    help="The model before it was quantized.",
+    help="The model before quantization.",
 )
 @debugs()
 @as_json
@@ -87,7 +91,7 @@ def budget(
     metric: str | None,
     original: str | None,
 ) -> None:
-    """Say which layers of MODEL cost accuracy in a lower precision, and what keeping the worst in f32 gains."""
+    """Rank the layers of MODEL by the accuracy lost in a lower precision, and choose which to keep in f32."""
     from ..debug import budget as compute
 
     rate = None if metric is None else _load_metric(metric)
@@ -107,13 +111,13 @@ def budget(
 
 
 def _record(found: Sequence[Budget]) -> Record:
-    """Return the first budget, with those of other group sizes in it."""
+    """Return the record of the first budget, with those for other group sizes nested in it."""
     first, *others = (each.record() for each in found)
     return first | {"others": list(others)}
 
 
 def _fitting(found: Budget) -> str:
-    """Return the costs as a table for a terminal."""
+    """Format the layer costs as a table that fits the terminal."""
     if not found.layers:
         return found.summary
     has_metric = found.metric is not None
@@ -129,16 +133,16 @@ _FORM = "--metric FILE.py:FUNCTION, or --metric MODULE:FUNCTION for a module tha
 
 
 def _load_metric(text: str) -> Metric:
-    """Load a function that rates outputs; its exceptions become errors with file and line.
+    """Load the user's metric, a function that rates outputs; its exceptions become errors with file and line.
 
-    A file is run only if it is named as a file. Modules are found on the search path of this program without the working
-    directory, so that files there are not run by accident.
+    A file is executed only if it is named as a file. Modules are imported from ``sys.path`` without the working
+    directory, so that no file there is executed by accident.
 
     Args:
         text: ``FILE.py:FUNCTION`` or ``MODULE:FUNCTION``.
 
     Raises:
-        InputError: if there is no such file, module or function, or it cannot be loaded.
+        InputError: if the file, module or function does not exist or cannot be loaded.
     """
     from .._util.nearest import did_you_mean
     from ..errors import InputError
@@ -165,7 +169,7 @@ def _called(text: str, metric: Callable[..., float]) -> Metric:
 
 @contextmanager
 def _explained(text: str, what: str) -> Iterator[None]:
-    """Turn exceptions of the user's code into errors with file and line."""
+    """Convert exceptions raised by the user's code to errors with file and line."""
     import traceback
 
     from ..errors import InputError

@@ -1,4 +1,4 @@
-"""Run a model on data sets that are larger than memory, by Dask: ``ir-runtime run --batch``."""
+"""Run a model with Dask on data sets larger than memory: ``ir-runtime run --batch``."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def run_streaming(
     config: Mapping[str, Any],
     as_json: bool,
 ) -> None:
-    """Run a model on data sets, and write results as they arrive.
+    """Run a model on data sets chunk by chunk, writing each chunk of results as it completes.
 
     Args:
         model: the path of the model.
         net: the model.
-        changed: whether the model differs from its file, so that workers need its contents.
+        changed: whether the model was modified after reading, so that workers cannot read it from its file.
         files: the data sets of the inputs.
         output: the path of the results.
         streaming: the settings of the run.
-        config: OpenVINO's properties.
+        config: properties for compiling the model, by OpenVINO's names.
         as_json: whether to print JSON.
 
     Raises:
-        InputError: if the data sets, or the path of the results, do not fit.
+        InputError: if the data sets do not match the inputs, or results cannot be written to the path.
     """
     from ..dask.needed import needed
     from ..dask.targets import target_path
@@ -138,7 +138,7 @@ def _check_nan(types: Any) -> None:
 
 
 def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str, Dataset]:
-    """Return the data set of each input."""
+    """Open the data set of each input, by input name."""
     from ..dask.datasets import open_dataset
     from ..errors import InputError
     from .feeding import assigned, split_input
@@ -162,7 +162,7 @@ def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str
 
 @contextmanager
 def _record_run(target: Path, job: Job, head: Record, resume: bool) -> Iterator[tuple[Manifest, Job]]:
-    """Open the manifest; yield it with the job that writes the partial result; rename the result at the end."""
+    """Open the manifest of a run; yield it with the job redirected to the partial result, and close it afterwards."""
     from ..dask.manifest import Manifest
     from ..dask.targets import place_targets
 
@@ -201,7 +201,7 @@ def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
 
 @contextmanager
 def _progress(rows: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that shows progress with rate and estimate on a terminal."""
+    """Show a progress bar with rate and remaining time; yield a function that advances it by a number of rows."""
     from .progress import bar
 
     with bar("rows", rows) as shown:
@@ -217,7 +217,7 @@ def _progress(rows: int) -> Iterator[Callable[[int], None]]:
 
 
 def pace(done: int, rows: int, seconds: float) -> str:
-    """Return the rate of a run and the estimated remaining time.
+    """Format the rate of a run and its estimated remaining time.
 
     >>> pace(50, 850, 5)
     '10 rows/s, 1:20 min left'
@@ -261,16 +261,16 @@ class _Images(Dataset):
 
 
 def _open_images(path: str, label: str, model: ModelSource, options: ImageOptions) -> Dataset | None:
-    """Return the data set of a folder or pattern of images; ``None`` if it is something else.
+    """Open the images of a folder or glob pattern as a data set; ``None`` if the path names no images.
 
     Args:
-        path: the folder or pattern.
+        path: the folder or glob pattern.
         label: the name of the input.
-        model: whose input it is.
-        options: how images become inputs.
+        model: the model that has the input.
+        options: the image preprocessing.
 
     Raises:
-        InputError: if the first image cannot be read, or does not fit the input.
+        InputError: if the first image cannot be read or converted to the input.
     """
     place = Path(path)
     if place.is_dir() and not any(file.suffix.lower() in SUFFIXES for file in place.iterdir()):

@@ -1,4 +1,4 @@
-"""``ir-runtime cache``: show, remove or move the cache folder."""
+"""``ir-runtime cache``: list, clear or move the cache folder."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class _Kept:
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Keep")
-@click.option("--clean", "cleaned", is_flag=True, help="Remove all that is kept.")
-@click.option("--move", "target", metavar="FOLDER", help="Move all to this folder.")
+@click.option("--clean", "cleaned", is_flag=True, help="Delete all cached files.")
+@click.option("--move", "target", metavar="FOLDER", help="Move the cache to this folder.")
 @as_json
 def cache(cleaned: bool, target: str | None, as_json: bool) -> None:
-    """Show what is kept in the cache folder; remove or move it."""
+    """List the contents of the cache folder, or clear or move it."""
     from .._util.user_cache import user_cache
     from ..errors import InputError
 
@@ -67,7 +67,7 @@ def cache(cleaned: bool, target: str | None, as_json: bool) -> None:
 
 
 def _list_entries(folder: Path) -> Iterator[_Kept]:
-    """Yield the entries that belong to this package; other files are ignored."""
+    """Yield the cache entries of this package; ignore other files."""
     path = folder / _DEBUGGING
     if path.is_dir() and not path.is_symlink():
         sizes = [file.stat().st_size for file in path.rglob("*") if file.is_file()]
@@ -82,7 +82,7 @@ def _remove(entries: list[_Kept]) -> None:
 
 
 def _move(entries: list[_Kept], target: Path) -> Path:
-    """Move folders elsewhere, and print how to find them; return the new location."""
+    """Move cache entries to another folder, print how to make this package use it, and return its path."""
     from .._util.user_cache import make_own_folder, user_cache
     from ..errors import InputError
 

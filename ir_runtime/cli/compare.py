@@ -1,4 +1,4 @@
-"""``ir-runtime compare``: does rounding explain how another execution differs, and if not, where does it begin?"""
+"""``ir-runtime compare``: tell rounding from errors in the results of another runtime, and locate errors."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ exceed the type), unexplained. Ends with 0 if it is 'explained', else with 1.
 @click.option(
     "--against",
     metavar="SIDE",
-    help="What is judged: openvino, openvino:bf16, openvino:f16, openvino:default, onnxruntime:MODEL.onnx, a backend, or "
-    "the path of an IR.",
+    help="The runtime to judge: openvino, openvino:bf16, openvino:f16, openvino:default, onnxruntime:MODEL.onnx, a backend, "
+    "or the path of another IR.",
 )
 @click.option(
     "--results",
     metavar="FILE",
-    help="What is judged, from any device: outputs and layers by name in an .npz or a folder of .npy; one output as .npy.",
+    help="Recorded results of any device to judge: outputs and layers by name in an .npz or a folder of .npy; one output as .npy.",
 )
 @command_options[0]
 @command_options[1]
@@ -46,7 +46,7 @@ exceed the type), unexplained. Ends with 0 if it is 'explained', else with 1.
 @click.option(
     "--precision",
     type=click.Choice(["f32", "bf16", "f16"]),
-    help="What --results or --run were computed in. Default: the type of their arrays, f32 or less.",
+    help="Precision that --results or --run computed in. Default: the type of their arrays, at most f32.",
 )
 @debugs()
 @as_json
@@ -60,7 +60,7 @@ def compare(
     precision: str | None,
     types: str,
 ) -> None:
-    """Say whether rounding explains how an execution of MODEL differs from f64, and where the difference begins."""
+    """Decide whether rounding explains the error of another runtime on MODEL; if not, show where it starts."""
     from ..debug import compare as judge
     from ..debug.recorded_side import recorded
 

@@ -1,6 +1,6 @@
-"""``ir-runtime completion``: complete commands in a shell: files, layers, inputs, operations, codes.
+"""``ir-runtime completion``: shell completion of commands, options, files, layers, inputs, operations and codes.
 
-Words are read, and answers quoted, by the rules of each shell.
+The command line is split, and completions are quoted, by the rules of each shell.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ For the shell that is open: source <(ir-runtime completion bash)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that lets SHELL complete ir-runtime: commands, options, files, layers, inputs, codes."""
+    """Print the completion script for SHELL: commands, options, files, layers, inputs and codes."""
     register()
     completion_class = get_completion_class(shell)
     assert completion_class is not None
@@ -123,7 +123,7 @@ end
 complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
 
-# ASCII that means nothing to bash wherever it stands in a word but its start; what is not ASCII means nothing, either.
+# Characters to escape for bash. The ASCII characters excluded here are literal except at the start of a word; non-ASCII ones always are.
 _SPECIAL = re.compile(r"[^\w@%+=:,./\x80-\U0010ffff-]", re.ASCII)
 _SPECIAL_IN_QUOTES = re.compile(r"[$`\"\\]")
 # An option with its value in one word.
@@ -132,7 +132,7 @@ _PLAIN = re.compile(r"[\w./:=+-]+", re.ASCII)
 
 
 def split(line: str, in_single_quotes: str = "") -> tuple[list[str], str, int]:
-    r"""Return the words of a line, the quote that is open at its end, and the length of the last word before that.
+    r"""Split a command line; also return the quote left open at its end, and the length of the last word before it.
 
     >>> split("run 'a b' c\\$\\(d"), split('run x"y z')
     ((['run', 'a b', 'c$(d'], '', 0), (['run', 'xy z'], '"', 1))
@@ -163,7 +163,7 @@ def split(line: str, in_single_quotes: str = "") -> tuple[list[str], str, int]:
 
 
 def in_bash(word: str, quote: str = "") -> str:
-    r"""Return a word as bash reads it, after an open quote where there is one.
+    r"""Quote a word for bash, continuing an open quote if there is one.
 
     >>> print(in_bash("a$(b)"), in_bash("it's", "'"), in_bash('"$x"!', '"'))
     a\$\(b\) it'\''s \"\$x\""\!"
@@ -176,7 +176,7 @@ def in_bash(word: str, quote: str = "") -> str:
 
 
 class _Quoting(ShellComplete):
-    """Completion of the line in ``COMP_LINE``, whose answers are printable."""
+    """Completes the command line in ``COMP_LINE``, offering only printable completions."""
 
     _in_single_quotes = ""
 
@@ -185,7 +185,7 @@ class _Quoting(ShellComplete):
         return words[1:-1], words[-1] if len(words) > 1 else ""
 
     def complete(self) -> str:
-        """Return the answers; none to a script that knows nothing of quotes, as click has it."""
+        """Return the completions; none for click's own scripts, which do not handle quotes."""
         if "COMP_LINE" not in os.environ:
             return ""
         args, incomplete = self.get_completion_args()
@@ -208,7 +208,7 @@ class _Bash(_Quoting, BashComplete):
     source_template = _BASH
 
     def _word(self, word: str, incomplete: str) -> str:
-        """Return the replacement of the text after the open quote, or of the whole word."""
+        """Return the replacement for the text after the open quote, or for the whole word if no quote is open."""
         same = word.startswith(incomplete[: self._before])
         return in_bash(word[self._before :], self._quote) if same else ""
 
@@ -233,7 +233,7 @@ class _Fish(_Quoting, FishComplete):
 
 
 def register() -> None:
-    """Let click complete by these classes, and in no other way."""
+    """Register these classes with click; for PowerShell, offer only completions that need no quotes."""
     for cls in (_Bash, _Zsh, _Fish):
         add_completion_class(cls)
     if (other := get_completion_class("powershell")) is not None:
@@ -241,7 +241,7 @@ def register() -> None:
 
 
 def _plain_completions(cls: type[ShellComplete]) -> object:
-    """Return a method that gives only the completions of a class that need no quotes."""
+    """Return a ``get_completions`` that drops the completions of a class that need quotes."""
 
     def get_completions(self: ShellComplete, args: list[str], incomplete: str) -> list[_Item]:
         items = cls.get_completions(self, args, incomplete)
@@ -261,7 +261,7 @@ _ARRAYS = (".npy", ".npz")
 
 
 def attach(name: str, command: click.Command) -> None:
-    """Set the completers of a command's parameters by their names."""
+    """Attach completers to the parameters of a command, by parameter name."""
     completers = _COMPLETERS | _OF_COMMANDS.get(name, {})
     for param in command.params:
         if (completer := completers.get(param.name or "")) is not None:
@@ -273,7 +273,7 @@ def _starting(words: Iterable[str], start: str) -> list[CompletionItem]:
 
 
 def _files(*endings: str) -> _Completer:
-    """Complete files with these endings; if there are folders, leave it to the shell."""
+    """Return a completer of files with these suffixes; it defers to the shell if there are folders."""
 
     def complete(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
         entries = list(_entries(start, endings))
@@ -285,7 +285,7 @@ def _files(*endings: str) -> _Completer:
 
 
 def _entries(start: str, endings: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files with these endings, and the folders with a slash, that begin with a text."""
+    """Yield the folders, with a slash, and the files with these suffixes whose paths start with a prefix."""
     folder, part = os.path.split(start)
     try:
         with os.scandir(folder or ".") as entries:
@@ -323,7 +323,7 @@ def _inputs(ctx: click.Context, _: click.Parameter, start: str) -> list[Completi
 
 
 def _in_model(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    """Yield the name and type of each layer of the model on the command line, if no option is called so."""
+    """Yield the name and type of each layer of the model on the command line."""
     # Options without their value keep click from parsing the line, so that the arguments themselves are searched.
     path = next((arg for arg in kept_args(ctx) if arg.endswith(".xml")), "")
     try:
@@ -339,7 +339,7 @@ def _in_model(ctx: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: bytes) -> str | None:
-    """Return the text of an attribute, as a parser reads it; ``None`` if it is not in UTF-8."""
+    """Decode an XML attribute and unescape its entities; ``None`` if it is not UTF-8."""
     try:
         return unescape(re.sub(r"[\t\r\n]", " ", value.decode()))
     except UnicodeDecodeError:

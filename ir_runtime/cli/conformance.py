@@ -45,27 +45,29 @@ _WRITTEN = (".json", ".xml", ".html")
 @click.option(
     "--against",
     metavar="RUNTIME",
-    help="What is run: openvino, openvino:GPU, openvino:reference (Model.evaluate), a backend of this package, or a command, "
-    "which is called with a folder.",
+    help="The runtime to test: openvino, openvino:GPU, openvino:reference (Model.evaluate), a backend of this package, or a "
+    "command, which is called with a folder.",
 )
 @click.option(
     "--select",
     "selected",
     multiple=True,
     metavar="GLOB",
-    help="Only cases whose id, operation, kind or clause it matches: 'Reduce*', refusal. Repeatable.",
+    help="Run only cases whose id, operation, kind or clause matches: 'Reduce*', refusal. Repeatable.",
 )
-@count_option("--generate", help="Run this many cases that are generated, in place of a corpus.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="S", help="Which ones are generated.")
+@count_option("--generate", help="Run this many generated cases instead of a corpus.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, metavar="S", help="Seed of the generated cases."
+)
 @click.option(
     "--failures",
     metavar="FOLDER",
-    help="Save the cases that fail in this folder; generated ones are made smaller first.",
+    help="Save failing cases in this folder; generated cases are shrunk first.",
 )
 @click.option(
-    "--xfail", metavar="FILE", help="Cases that are expected to fail: a line for each, with '# reason'."
+    "--xfail", metavar="FILE", help="File of expected failures, one case per line, each with '# reason'."
 )
-@click.option("--resume", metavar="FILE", help="Keep each result in this file, and go on from there.")
+@click.option("--resume", metavar="FILE", help="Record each result in this file, and resume from it.")
 @click.option(
     "-o",
     "--output",
@@ -74,7 +76,7 @@ _WRITTEN = (".json", ".xml", ".html")
     metavar="PATH",
     help="Write the results: .json, .xml for JUnit, .html. Repeatable.",
 )
-@count_option("-j", "--jobs", help="How many processes run cases. Default: one for each core, 4 at most.")
+@count_option("-j", "--jobs", help="Number of worker processes. Default: one per core, at most 4.")
 @click.option(
     "--case-timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -99,7 +101,7 @@ def conformance(
     case_timeout: float,
     as_json: bool,
 ) -> None:
-    """Run conformance cases against a runtime and score it, or compare two such runs."""
+    """Score a runtime on conformance cases, or compare two such runs."""
     _check_outputs(action, outputs)
     if action == "compare":
         if against or selected or xfail or resume or generate or failures:
@@ -125,7 +127,7 @@ def conformance(
 
 @dataclass(frozen=True)
 class _Running:
-    """Options of runs."""
+    """Options of a conformance run."""
 
     against: str
     jobs: int | None
@@ -187,7 +189,7 @@ def _run_generated(
 
 
 def _failing(ask: Callable[[Case], Status], result: Result) -> Callable[[Case], bool]:
-    """Return a function that says whether a case fails as a result does."""
+    """Return a predicate: whether a case fails in the same way as a given result."""
 
     def fails(case: Case) -> bool:
         return ask(case) == result.status
@@ -214,7 +216,7 @@ def _compare(paths: Sequence[str], outputs: Sequence[str], as_json: bool) -> Non
 
 
 def _check_outputs(action: str, outputs: Sequence[str]) -> None:
-    """Check that results can be written, before anything runs."""
+    """Check before the run that results can be written."""
     from .._util.files import resolve_target
     from ..errors import InputError
 

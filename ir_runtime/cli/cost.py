@@ -1,4 +1,4 @@
-"""``ir-runtime cost``: the arithmetic, the parameters and the memory of one run of a model."""
+"""``ir-runtime cost``: FLOPs, parameters and memory of one inference."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ _WHAT = {"trips": "iterations", "parts": "iterations", "frame": "length of a fra
     default=10,
     show_default=True,
     metavar="N",
-    help="How many layers to show, the most FLOPs first; 0 for all, in their order.",
+    help="Number of layers to show, by descending FLOPs; 0 shows all, in model order.",
 )
 @click.option(
     "--at",
     "lengths",
     multiple=True,
     metavar="NAME=N",
-    help="A number for lengths in formulas: seq=128, n*=32.",
+    help="Value of a dynamic length: seq=128, n*=32.",
 )
 @selects
 @weights
@@ -82,7 +82,7 @@ def cost(
     limits: Limits,
     as_json: bool,
 ) -> None:
-    """Count the FLOPs, parameters and memory of one run of MODEL, per layer and per operation."""
+    """Count FLOPs, parameters and memory of one inference of MODEL, per layer and per operation."""
     from ..openvino.costing import cost as counted
 
     net = read(model, weights, example, values, limits=limits, lacking=True)
@@ -101,7 +101,7 @@ def cost(
 
 
 def _numbers(texts: Sequence[str], names: frozenset[str]) -> dict[str, int]:
-    """Return numbers for the names of lengths that patterns match, such as ``n*=32``."""
+    """Parse assignments such as ``n*=32``, and return the value of each dynamic length whose name matches."""
     from .._util.nearest import did_you_mean
 
     numbers: dict[str, int] = {}
@@ -168,14 +168,14 @@ def _details(result: Cost, top: int) -> Iterator[str]:
 
 
 def _what(number: RunLength) -> str:
-    """Describe a run-time number."""
+    """Describe an unknown of a formula that is known only at run time."""
     if number.axis is not None:
         return f"axis {number.axis}"
     return _WHAT.get(number.name.rstrip("0123456789"), "")
 
 
 def _why_no_peak(result: Cost, inputs: Sequence[Output]) -> str:
-    """Describe the missing inputs of the activation peak, and the option that sets them."""
+    """Explain which dynamic lengths leave the activation peak unknown, and which option sets them."""
     if result.unknown:
         return "unknown, as ranks are not known"
     if not result.lengths:
@@ -185,7 +185,7 @@ def _why_no_peak(result: Cost, inputs: Sequence[Output]) -> str:
 
 
 def _shapes_to_give(result: Cost, inputs: Sequence[Output]) -> str:
-    """Return options for dynamic inputs: ``--shape 'image[BATCH,1,8,8]'``."""
+    """Return the ``--shape`` options that would make all inputs static: ``--shape 'image[BATCH,1,8,8]'``."""
     names: dict[str, dict[int, str]] = {}
     for length in result.lengths:
         names.setdefault(length.input, {})[length.axis] = length.name.upper()
@@ -231,7 +231,7 @@ def _row(layer: LayerCount, flops: Count) -> list[str]:
 
 
 def _share(part: Count | None, whole: Count) -> str:
-    """Return a percentage, if both are numbers."""
+    """Return a percentage; empty unless both counts are numbers."""
     return f"{100 * part / whole:.1f} %" if isinstance(part, int) and isinstance(whole, int) and whole else ""
 
 
@@ -242,7 +242,7 @@ def _exact(count: Count) -> str:
 
 
 def _formula(formula: Formula, width: int) -> str:
-    """Return a formula with as many terms as fit."""
+    """Truncate a formula to the terms that fit a width."""
     text = formula.text()
     terms = text.split(" + ")
     shown = len(terms)
@@ -253,5 +253,5 @@ def _formula(formula: Formula, width: int) -> str:
 
 
 def short(count: Count) -> str:
-    """Format a number with three digits and a prefix, ``4.09 G``; truncate a formula."""
+    """Format a number with three digits and an SI prefix, ``4.09 G``; truncate a formula."""
     return prefixed(count) if isinstance(count, int) else _formula(count, _SHOWN)

@@ -33,7 +33,7 @@ Layers are matched by structure and names; how they are numbered and called does
 @limited
 @as_json
 def diff(old: str, new: str, limits: Limits, as_json: bool) -> None:
-    """List the layers, attributes, connections, shapes and weights in which NEW differs from OLD."""
+    """List the changes from model OLD to model NEW: layers, attributes, connections, shapes, weights."""
     from ..debug import diff as compare
 
     difference = compare(read(old, None, limits=limits), read(new, None, limits=limits))
@@ -44,7 +44,7 @@ def diff(old: str, new: str, limits: Limits, as_json: bool) -> None:
 
 
 def _fitting(difference: Difference) -> str:
-    """Return the changes as a table for a terminal."""
+    """Format the changes as a table that fits the terminal."""
     rows = [[change.layer, change.operation, change.kind, change.what] for change in difference.changes]
     header = ["layer", "operation", "change", "what"]
     changes = table(

@@ -1,4 +1,4 @@
-"""Exit codes, and one message for each failure."""
+"""Map exceptions to exit codes and error messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WHILE_RUNNING = ("memory", "trips", "seconds")
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turn an exception into one message on stderr and an exit code."""
+    """Report an exception of the block as one message on stderr and an exit code."""
     try:
         yield
         if sys.stdout is not None:
@@ -65,7 +65,7 @@ def reported() -> Iterator[None]:
 
 
 def _usage(problem: click.ClickException) -> str:
-    """Return the message of a wrong command line in the style of all errors, escaping names of files."""
+    """Format a usage error in the style of all errors, escaping file names."""
     from .._util.escaping import shown, visible
     from .render import failure
 
@@ -81,7 +81,7 @@ def _usage(problem: click.ClickException) -> str:
 
 
 def _usage_message(problem: click.ClickException) -> str:
-    """Return click's message, spelt as ours are; for an unknown option, with the one that is nearest."""
+    """Return click's message in lower case and without a full stop; suggest the nearest option for an unknown one."""
     if isinstance(problem, click.NoSuchOption):
         return unknown_option(problem)
     message = problem.format_message().rstrip(".")
@@ -89,7 +89,7 @@ def _usage_message(problem: click.ClickException) -> str:
 
 
 def _end(code: int, message_text: str, message: str = "", findings: Sequence[Diagnostic] = ()) -> None:
-    """Print the error; with JSON output, print it as data."""
+    """Print an error on stderr, with ``--json`` also as JSON on stdout, and exit."""
     from .terminal import show
 
     if _wants_json():
@@ -119,7 +119,7 @@ def _wants_json() -> bool:
 
 
 def explain(problem: Exception) -> tuple[Exit, str]:
-    """Return the exit code and the message of an error."""
+    """Return the exit code and the message for an exception."""
     from .._util.escaping import visible
     from ..errors import IRError
     from .address_space import shortage
@@ -149,7 +149,7 @@ def _code(problem: Exception) -> Exit:
 
 
 def _abandon_stdout() -> None:
-    """Redirect stdout, so that the interpreter does not fail again when it flushes it at exit."""
+    """Redirect stdout to the null device, so that flushing it at exit does not fail again."""
     with suppress(OSError, ValueError, AttributeError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         try:

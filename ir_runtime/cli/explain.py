@@ -1,4 +1,4 @@
-"""``ir-runtime explain``: what a code means, an example, and how to fix it."""
+"""``ir-runtime explain``: the meaning of a code of a finding, with an example and the fix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ir-runtime explain json error the JSON Schema of what --json prints where a comm
 @click.argument("command", metavar="[COMMAND]", required=False)
 @as_json
 def explain(code: str | None, command: str | None, as_json: bool) -> None:
-    """Explain a CODE that a finding or an error has, such as IR301; without one, list them all."""
+    """Explain an error CODE such as IR301, or list all codes."""
     from ..codes import Code
 
     if code == "json":
@@ -64,7 +64,7 @@ def explain(code: str | None, command: str | None, as_json: bool) -> None:
 
 
 def _schema(command: str | None) -> str:
-    """Return the JSON Schema of a command's results; without a command, list the schemas."""
+    """Return the JSON Schema of a command's results, or without a command the list of schemas."""
     from importlib.resources import files
 
     from .._util.nearest import did_you_mean

@@ -1,4 +1,4 @@
-"""Collect an array for each input, from files and random numbers."""
+"""Read or generate the array for each input of a model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _URL = re.compile(r"[a-z0-9]{2,}://")
 
 @dataclass(frozen=True)
 class Feed:
-    """The array for an input, and its source."""
+    """The array for an input, and its source for messages."""
 
     array: Array
     source: str
@@ -52,20 +52,20 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
     """Return an array for each input of a model.
 
     Args:
-        model: whose inputs to feed.
-        files: ``.npy``, ``.npz`` and images, each as ``FILE`` or ``NAME=FILE``. Arrays without a name go to
-            the inputs that are left, in order.
-        seed: for random numbers where no file gives an input; without it, that is an error.
+        model: the model to feed.
+        files: ``.npy``, ``.npz`` and images, each as ``FILE`` or ``NAME=FILE``. Unnamed arrays go to the
+        remaining inputs, in order.
+        seed: the seed of random data for inputs without a file; ``None`` makes them an error.
 
     Raises:
-        InputError: if a file cannot be read, or does not fit the model.
+        InputError: if a file cannot be read, or its arrays do not match the inputs.
     """
     found = (found for text in files for found in _read_feeds(text))
     return _complete(model, assigned(model.inputs, found, lambda feed: feed.source), seed)
 
 
 def _complete(model: Model, given: Mapping[Output, Feed | Pictures], seed: int | None) -> dict[Output, Feed]:
-    """Complete the inputs with random numbers, if there is a seed."""
+    """Add random data for the missing inputs, if there is a seed."""
     ports = model.inputs
     missing = [port for port in ports if port not in given]
     if missing and seed is None:
@@ -79,17 +79,17 @@ def _complete(model: Model, given: Mapping[Output, Feed | Pictures], seed: int |
 
 
 def collect_sets(model: Model, files: Sequence[str], seed: int | None = None) -> list[dict[Output, Feed]]:
-    """Return one or several sets of inputs: each file of an input belongs to the next set.
+    """Return one or more sets of inputs: the n-th file of an input belongs to the n-th set.
 
-    An input with one file is the same in all sets. A folder stands for its ``.npy`` and ``.npz`` files, sorted by name.
+    An input with a single file has it in all sets. A folder stands for its ``.npy`` and ``.npz`` files, sorted by name.
 
     Args:
-        model: whose inputs to feed.
+        model: the model to feed.
         files: as for `collect`.
         seed: as for `collect`.
 
     Raises:
-        InputError: if a file cannot be read, does not fit the model, or inputs are given different numbers of times.
+        InputError: if a file cannot be read, its arrays do not match the inputs, or inputs have different numbers of files.
     """
     ports = model.inputs
     named: dict[Output, list[Feed | Pictures]] = {}
@@ -121,7 +121,7 @@ def collect_sets(model: Model, files: Sequence[str], seed: int | None = None) ->
 
 
 def _expanded(text: str) -> Iterator[str]:
-    """Expand a folder of arrays to its files, each with the name of the input; yield other texts unchanged."""
+    """Expand ``NAME=FOLDER`` to ``NAME=FILE`` for each array file in the folder; yield any other text unchanged."""
     name, path = split_input(text)
     folder = Path(path)
     arrays = (
@@ -138,7 +138,7 @@ def _expanded(text: str) -> Iterator[str]:
 def _random(
     model: Model, feeds: Mapping[Output, Feed], missing: Sequence[Output], seed: int
 ) -> dict[Output, Feed]:
-    """Return random data for inputs, and print the choices to stderr."""
+    """Return random data for inputs; print its shapes and distributions to stderr."""
     feeds_drawn = random_feeds(model, {port: feed.array for port, feed in feeds.items()}, seed)
     choices = "; ".join([f"seed {seed}", *feeds_drawn.choices])
     show(f"random data: {visible(choices)}; -i, --shape and --seed change that", err=True)
@@ -146,7 +146,7 @@ def _random(
 
 
 def _as_feed(model: Model, port: Output, source: Feed | Pictures) -> Feed:
-    """Return the array of an input; for images, print the conversion to stderr."""
+    """Convert images to the array of an input, printing the conversion to stderr; return arrays unchanged."""
     if isinstance(source, Feed):
         return source
     array, note = source.laid_out(model, port, image_options_given())
@@ -168,9 +168,9 @@ def _fitting(model: Model, port: Output, feed: Feed) -> Feed:
 
 
 def _try_shape(model: Model, port: Output, lengths: tuple[int, ...]) -> str:
-    """Return whether the model may be reshaped to what an input is given, as a hint.
+    """Return a hint that says whether reshaping the model to the shape of the given data would work.
 
-    The model is reshaped by that: it is not used any more.
+    This reshapes the model, which must not be used afterwards.
     """
     shape = ",".join(map(str, lengths))
     option = f"--shape {shlex.quote(f'{port.label}[{shape}]')}"
@@ -185,9 +185,9 @@ def _try_shape(model: Model, port: Output, lengths: tuple[int, ...]) -> str:
 
 @contextmanager
 def tracing_shapes(model: Model, arrays: Sequence[Array]) -> Iterator[None]:
-    """Trace the failure of a layer to the shapes of the inputs, if inference refuses these, too.
+    """Add the causes of a layer's failure to its error, if shape inference refuses the input shapes, too.
 
-    The model is reshaped by that: it is not used any more.
+    This reshapes the model, which must not be used afterwards.
     """
     try:
         yield
@@ -254,9 +254,9 @@ def _port_of_key(ports: Sequence[Output], key: str, source: str) -> Output:
 
 
 def _read_feeds(text: str) -> Iterator[tuple[str | None, Feed | Pictures, bool]]:
-    """Read the arrays of one ``-i``, with the names of their inputs, and whether these are keys of an ``.npz``.
+    """Yield input name, array, and whether the name is a key of an ``.npz``, for each array of one ``-i``.
 
-    Images are read later, when it is known for which input.
+    Images are only opened here: decoding them depends on the input they go to.
     """
     name, path = split_input(text)
     if (images := _images(path)) is not None:
@@ -282,7 +282,7 @@ def _images(path: str) -> list[Path] | None:
 
 
 def split_input(text: str) -> tuple[str | None, str]:
-    """Split NAME=FILE, or NAME:FILE as benchmark_app has it; a file may be named like that, too."""
+    """Split ``NAME=FILE``, or ``NAME:FILE`` as for benchmark_app, unless a file of that whole name exists."""
     if os.path.exists(text):
         return None, text
     name, equals, path = text.partition("=")
@@ -293,7 +293,7 @@ def split_input(text: str) -> tuple[str | None, str]:
 
 
 def _name(key: str) -> str | None:
-    """Return the name of an array in an ``.npz``; unnamed arrays are called arr_0 and so on."""
+    """Return the name of an array in an ``.npz``; ``None`` for NumPy's default names ``arr_0`` and so on."""
     return None if key.startswith("arr_") and key[4:].isdecimal() else key
 
 
@@ -312,7 +312,7 @@ def _load(path: str) -> Array | Mapping[str, Array]:
 
 
 def _copy_stdin() -> IO[bytes]:
-    """Copy stdin to a temporary file, which can be read twice.
+    """Copy stdin to a seekable temporary file.
 
     Raises:
         LimitError: if it is larger than the limits allow.

@@ -1,4 +1,4 @@
-"""``ir-runtime graph``: write the graph of a model for other programs, or as a picture."""
+"""``ir-runtime graph``: export the graph of a model as DOT, SVG or JSON."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ they go. `ir-runtime report` makes a page of large models.
     default="dot",
     show_default=True,
     metavar="FORM",
-    help="dot, svg, json or model-explorer.",
+    help="Output format: dot, svg, json or model-explorer.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write a file; by default or with -, to stdout.")
-@click.option("--constants", is_flag=True, help="Draw constants, too.")
+@click.option("-o", "--output", metavar="FILE", help="File to write; stdout by default, or with -.")
+@click.option("--constants", is_flag=True, help="Include constants.")
 @selects
 @weights
 @limited

@@ -1,4 +1,4 @@
-"""``ir-runtime guide``: pages about how the package is used, built and extended."""
+"""``ir-runtime guide``: print the guides on using and extending the package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["guide"]
 @click.argument("name", metavar="[NAME]", required=False)
 @as_json
 def guide(name: str | None, as_json: bool) -> None:
-    """Print the guide NAME as Markdown; without a name, list the guides."""
+    """Print the guide NAME as Markdown, or list all guides."""
     from ..guides import guide as found
     from ..guides import guides
 

@@ -1,4 +1,4 @@
-"""Help that fits the terminal, and suggestions where a name is misspelt."""
+"""Format help for the width of the terminal, and suggest options for misspelt ones."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = [
     "with_two_dashes",
 ]
 
-# click writes for terminals of at least this many columns.
+# The least width that click formats help for, in columns.
 _CLICKS_NARROWEST = 52
 _NARROWEST = 30
-# Below that many columns, the help of an option with a long name starts in the line after it.
+# Below this many columns, the help of an option with a long name starts on the next line.
 _TWO_COLUMNS = 60
 _LONG_NAME = 14
-# Options that say in which type numbers are computed: each command has the one that reads best there.
+# The option that sets the compute precision has one of these names, depending on the command.
 _TYPES = ("--precision", "--as", "--to", "--types")
-# Where the arguments of the program are kept in a context.
+# The key of the program's arguments in the metadata of a context.
 _ARGS = f"{__name__}.args"
 
 
 class Formatter(click.HelpFormatter):
-    """Format help even for narrow terminals; preformatted lines continue with an indent."""
+    """Help formatter that supports narrow terminals and indents continued preformatted lines."""
 
     def __init__(
         self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None
@@ -62,7 +62,7 @@ class Context(click.Context):
 
 
 class SectionOption(click.Option):
-    """An option that help lists under a heading of its own."""
+    """An option listed under a section heading in the help of its command."""
 
     def __init__(self, *args: Any, section: str, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -70,7 +70,7 @@ class SectionOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command that the program's help lists in a group, and whose own help has a heading for each section."""
+    """A command that belongs to a group in the help of the program, with its own options grouped by section."""
 
     def __init__(self, *args: Any, group: str, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -87,7 +87,7 @@ class GroupedCommand(click.Command):
 
 
 def _break_lines(paragraph: str, room: int) -> str:
-    """Break the long lines of a preformatted paragraph."""
+    """Wrap the long lines of a preformatted paragraph."""
     if "\b" not in paragraph:
         return paragraph
     return "\n".join(_continue_line(line, room) for line in paragraph.split("\n"))
@@ -102,17 +102,17 @@ def _continue_line(line: str, room: int) -> str:
 
 
 def keep_args(ctx: click.Context, args: Sequence[str]) -> None:
-    """Keep the arguments of the program, for `unknown_option`."""
+    """Store the arguments of the program in the context, for `unknown_option`."""
     ctx.meta[_ARGS] = list(args)
 
 
 def kept_args(ctx: click.Context) -> list[str]:
-    """Return the arguments of the program."""
+    """Return the arguments stored by `keep_args`."""
     return list(ctx.meta.get(_ARGS, ()))
 
 
 def with_two_dashes(command: click.Command, args: Sequence[str]) -> list[str]:
-    """Give options of several letters that have one dash, as OpenVINO's tools write them, the second."""
+    """Replace ``-option``, as OpenVINO's tools write it, by ``--option`` if the command only has the latter."""
     options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
 
     def spelt(arg: str) -> str:
@@ -124,10 +124,10 @@ def with_two_dashes(command: click.Command, args: Sequence[str]) -> list[str]:
 
 
 def unknown_option(problem: click.NoSuchOption) -> str:
-    """Return the message for an unknown option, with the one that may have been meant.
+    """Return the message for an unknown option, suggesting a similar one.
 
-    Options of several letters after one dash, such as ``-nitr``, are whole, though click takes them for several
-    of one letter; options in which commands name a type lead to that of this command.
+    An option such as ``-nitr`` counts as one long option, although click splits it into short ones. An option that
+    sets the precision in another command, such as ``--as``, leads to its counterpart in this one.
     """
     from .._util.nearest import did_you_mean, suggestion
 

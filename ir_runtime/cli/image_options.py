@@ -1,4 +1,4 @@
-"""Options for images as inputs. They are kept in the context of the command, where inputs are read."""
+"""Options for image inputs, stored in click's context until the inputs are read."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def image_options(command: Command) -> Command:
         metavar="NUMBERS",
     )
     for option in (
-        stored_option("--color", type=click.Choice(["rgb", "bgr", "gray"]), help="The order of channels."),
+        stored_option("--color", type=click.Choice(["rgb", "bgr", "gray"]), help="Channel order."),
         stored_option(
             "--resize",
             type=click.Choice(["stretch", "letterbox", "crop", "none"]),
             metavar="HOW",
-            help="stretch, letterbox, crop or none.",
+            help="Resizing: stretch, letterbox, crop or none.",
         ),
-        numbers("--scale", help="Then divide by this: one number or one a channel."),
-        numbers("--mean", help="Subtract this: one number or one a channel."),
+        numbers("--scale", help="Then divide by this: one value, or one per channel."),
+        numbers("--mean", help="Subtract this: one value, or one per channel."),
     ):
         command = option(command)
     return command
@@ -69,7 +69,7 @@ def image_layout(command: Command) -> Command:
         metavar="LAYOUT",
         expose_value=False,
         callback=_keep,
-        help="The axes of the input, such as NCHW.",
+        help="Layout of the input, such as NCHW.",
     )(command)
 
 

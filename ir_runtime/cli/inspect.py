@@ -34,13 +34,11 @@ __all__ = ["inspect"]
 @weights
 @limited
 @click.option(
-    "--fusion", is_flag=True, help="Show which layers one kernel computes, and why others are not fused."
+    "--fusion", is_flag=True, help="Show which layers were fused into one kernel, and why others were not."
 )
+@click.option("--print-after", "after", metavar="PASS", help="Show the graph after this compiler pass.")
 @click.option(
-    "--print-after", "after", metavar="PASS", help="Show the graph as this pass of compiling leaves it."
-)
-@click.option(
-    "--backend", metavar="NAME", help="With these two, whose kernels are asked: native, numpy, reference."
+    "--backend", metavar="NAME", help="Backend of --fusion and --print-after: native, numpy, reference."
 )
 @as_json
 def inspect(
@@ -54,9 +52,9 @@ def inspect(
     as_json: bool,
     limits: Limits,
 ) -> None:
-    """Show the inputs, outputs, operations and weights of MODEL, or what compiling makes of it.
+    """Show the inputs, outputs, operations and weights of MODEL, or its graph as compiled.
 
-    Models with operations that are not known, or with errors, are shown as far as they go.
+    A model with unknown operations or errors is shown nevertheless.
     """
     if fusion and after:
         raise click.UsageError("--fusion and --print-after cannot be given together")
@@ -96,7 +94,7 @@ def _record(path: str, net: Model) -> Record:
 
 
 def _operations(nodes: Sequence[Node]) -> Iterator[Record]:
-    """Count the layers of each operation, the most frequent first."""
+    """Yield each operation with its number of layers, most frequent first."""
     counts = Counter((_operation(node), _is_known(node)) for node in nodes)
     for (name, is_known), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         yield {"operation": name, "count": count, "known": is_known}
@@ -112,7 +110,7 @@ def _operation(node: Node) -> str:
 
 
 def _weights(constants: Sequence[Output]) -> Iterator[Record]:
-    """Constants by element type, the largest first."""
+    """Yield the totals of constants per element type, largest first."""
     tensors: Counter[str] = Counter()
     numbers: Counter[str] = Counter()
     size: Counter[str] = Counter()
@@ -128,7 +126,7 @@ def _weights(constants: Sequence[Output]) -> Iterator[Record]:
 
 
 def _dynamic(inputs: Sequence[Output]) -> Iterator[Record]:
-    """Return the dynamic dims of inputs; ``axis`` is null if the rank is dynamic."""
+    """Yield the dynamic dimensions of inputs; ``axis`` is null if the rank is dynamic."""
     for port in inputs:
         if port.partial_shape.rank.is_dynamic:
             yield {"input": port.label, "axis": None, "min": 0, "max": None}
@@ -139,7 +137,7 @@ def _dynamic(inputs: Sequence[Output]) -> Iterator[Record]:
 
 
 def _releases(net: Model) -> Record:
-    """Return which releases of OpenVINO read a model, and each need with the first layer that has it."""
+    """Return the releases of OpenVINO that read a model, and each requirement with the first layer that has it."""
     from ..releases.needs import needs_of_file, oldest_release
     from ..releases.release import Release, releases
 
@@ -190,7 +188,7 @@ def _text(record: Record) -> str:
 
 
 def _release_table(record: Record) -> str:
-    """Say which releases of OpenVINO read the model, and why no older ones do."""
+    """Describe which releases of OpenVINO read the model, and why older ones do not."""
     oldest, needs, (first, _) = (record["releases"][key] for key in ("oldest", "needs", "known"))
     if oldest is None:
         title = f"Read by no OpenVINO since {first}"
@@ -255,7 +253,7 @@ def _remark(record: Record) -> None:
 
 
 def _show_after(model: Model, name: str, backend: str | None, as_json: bool) -> None:
-    """Print the text of a model after a pass."""
+    """Print a model as it is after a compiler pass."""
     from ..openvino.compiling import program_after
 
     text = program_after(model, name, backend)
@@ -263,7 +261,7 @@ def _show_after(model: Model, name: str, backend: str | None, as_json: bool) -> 
 
 
 def _show_fusions(model: Model, backend: str | None, as_json: bool) -> None:
-    """Print which layers were fused, and which were not, with the reason."""
+    """Print which layers were fused, and why others were not."""
     from ..openvino.compiling import fusions_of
 
     report = fusions_of(model, backend)

@@ -1,4 +1,4 @@
-"""``ir-runtime kernels``: which library of compiled kernels is used, and why."""
+"""``ir-runtime kernels``: show which library of compiled kernels is in use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ unless IR_RUNTIME_TARGET names another one; results may differ between them by r
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Keep")
 @as_json
 def kernels(as_json: bool) -> None:
-    """Say which compiled kernels the backend native uses on this processor, and why."""
+    """Show which compiled kernels the native backend uses on this processor, and why."""
     from ..backends import native_library
 
     library = native_library()

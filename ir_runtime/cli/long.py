@@ -1,4 +1,4 @@
-"""Options of long commands: progress with an estimate, a cache to resume from, and partial reports after Ctrl-C."""
+"""Shared parts of long-running commands: progress with an estimate, a resumable cache, partial reports on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
     "states_of",
 ]
 
-# Which part must have been computed to say how long the rest takes.
+# The least fraction of the work that must be done before the remaining time is estimated.
 _LEAST = 1e-6
 _Feeds = TypeVar("_Feeds")
 
@@ -45,32 +45,32 @@ _Feeds = TypeVar("_Feeds")
 _against = click.option(
     "--against",
     metavar="SIDE",
-    help="What differs: openvino, openvino:bf16, a backend, or the path of another IR.",
+    help="The runtime to judge: openvino, openvino:bf16, a backend, or the path of another IR.",
 )
 command_options = (
     click.option(
         "--run",
         metavar="COMMAND",
-        help="A command that runs models on a device, called with a folder: 'ir-runtime guide debugging' has its form.",
+        help="A command that runs a model on a device, called with a folder; 'ir-runtime guide debugging' describes it.",
     ),
     click.option(
         "--repeat",
         type=click.IntRange(min=1),
         default=1,
         metavar="N",
-        help="How often to run what is judged, if its results change: one that is wrong counts.",
+        help="Number of runs of a runtime whose results vary; a single wrong run counts.",
     ),
     click.option(
         "--state",
         metavar="FILE",
-        help="An .npz of what the variables of the model hold before this step, by their ids.",
+        help="An .npz with the values of the model's variables before this step, by variable id.",
     ),
 )
 """The options of `side_of` and `states_of`."""
 
 
 def sided(command: Command) -> Command:
-    """Give a command ``--against`` and the `command_options`. It is called with a ``side`` that runs models, and ``states``."""
+    """Add ``--against`` and the `command_options` to a command, which receives a ``side`` that runs models, and ``states``."""
 
     @functools.wraps(command)
     def with_side(
@@ -98,7 +98,7 @@ def sided(command: Command) -> Command:
 
 
 def side_of(named: SideLike | None, run: str | None, repeat: int) -> SideLike:
-    """Return the side that is named, or else the command, run as often as asked."""
+    """Return the side of ``--run``, or else the named one, wrapped in `Repeated` if it runs several times."""
     from ..debug import Command as Ran
     from ..debug import Repeated
 
@@ -111,12 +111,12 @@ declared_types = click.option(
     type=click.Choice(["real", "declared"]),
     default="real",
     show_default=True,
-    help="declared: round what the model declares as f16 or bf16 to that, also in f64.",
+    help="declared: round tensors declared as f16 or bf16 to their type, also in the f64 reference.",
 )
 _cache = click.option(
     "--cache",
     metavar="FOLDER",
-    help="Where to keep what is done, to resume after Ctrl-C; by default, the user's cache folder.",
+    help="Folder for finished steps, to resume after Ctrl-C; by default, in the user's cache folder.",
 )
 
 
@@ -125,13 +125,13 @@ _GOES_ON = "the same command goes on from here"
 
 @dataclass(frozen=True)
 class Debugging:
-    """The arguments of a debugging command: a model, its inputs, and a cache to resume from.
+    """The arguments common to debugging commands: a model, its inputs, and a cache to resume from.
 
     Args:
         model: the path of the model.
         weights: the path of its weights, if given.
-        feeding: gives the inputs.
-        limits: of memory and time.
+        feeding: the options that determine the inputs.
+        limits: the limits of memory and time.
         cache: the folder of the cache, if given.
         as_json: whether to print results as JSON.
     """
@@ -145,7 +145,7 @@ class Debugging:
 
     @contextmanager
     def working(self, label: str) -> Iterator[tuple[Model, list[Array]]]:
-        """Give model and inputs to the block, and show its progress; print its partial results after Ctrl-C or the timeout."""
+        """Yield model and inputs; show the progress of the block, and its partial results after Ctrl-C or the timeout."""
         from .feeding import tracing_shapes
 
         with self._working(label, self.feeding) as both, tracing_shapes(*both):
@@ -153,7 +153,7 @@ class Debugging:
 
     @contextmanager
     def working_on_sets(self, label: str) -> Iterator[tuple[Model, list[list[Array]]]]:
-        """Pass a model and sets of inputs to the block."""
+        """Like `working`, for several sets of inputs."""
         with self._working(label, self.feeding.sets) as both:
             yield both
 
@@ -188,9 +188,9 @@ class Debugging:
 
 
 def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return a decorator that adds MODEL, input options, ``more``, weights, limits and ``--cache``.
+    """Return a decorator that adds MODEL, the options of inputs, weights, limits and cache, and ``more`` options.
 
-    The command receives all but ``more`` as a `Debugging`.
+    The command receives them as a `Debugging`, and ``more`` as separate arguments.
     """
 
     def decorate(command: Command) -> Command:
@@ -220,7 +220,7 @@ def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
 
 
 def cache_folder(given: str | None) -> Path | None:
-    """Return the given folder, or else the user's, if known."""
+    """Return the given cache folder, or else the default one; ``None`` if there is no default."""
     from .._util.user_cache import user_cache
 
     if given is not None:
@@ -230,13 +230,13 @@ def cache_folder(given: str | None) -> Path | None:
 
 
 def _is_kept(given: str | None) -> bool:
-    """Return whether the steps that are done are in the cache folder."""
+    """Return whether the cache folder has finished steps."""
     folder = cache_folder(given)
     return folder is not None and folder.is_dir() and any(folder.iterdir())
 
 
 def states_of(path: str | None) -> dict[str, Array] | None:
-    """Return the arrays of a file by name; ``None`` without a file."""
+    """Read the values of variables from a file, by variable id; ``None`` without a file."""
     from ..debug.recorded_side import read_arrays
 
     return None if path is None else {str(name): array for name, array in read_arrays(path).items()}
@@ -258,7 +258,7 @@ class _Estimate:
         self._bar.advance(step, left)
 
     def skip(self, part: float) -> None:
-        """Skip a part that was done earlier."""
+        """Exclude a fraction that was done earlier from the estimate."""
         self._skipped += part
 
 

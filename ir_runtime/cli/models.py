@@ -1,4 +1,4 @@
-"""Read the model of a command; helpers that several commands share."""
+"""Read the model that a command names, and options and helpers shared by several commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PortKey: TypeAlias = str | int | tuple[int, int]
 
 
 class PortRecord(TypedDict):
-    """An input or output of a model, for JSON."""
+    """The JSON record of an input or output of a model."""
 
     name: str
     type: str
@@ -43,18 +43,18 @@ class PortRecord(TypedDict):
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 weights = click.option(
-    "-w", "--weights", metavar="BIN", help="Weights; by default the .bin beside the model."
+    "-w", "--weights", metavar="BIN", help="Weights; by default, the .bin beside the model."
 )
 
 count_option = functools.partial(click.option, type=click.IntRange(min=1), metavar="N")
 """An option for a positive number."""
 
-strictly = click.option("--strict", is_flag=True, help="Refuse shapes that inference contradicts.")
+strictly = click.option("--strict", is_flag=True, help="Refuse declared shapes that contradict inference.")
 
 
 def selects(command: Command) -> Command:
-    """Add options to select an example of a page and set its ports."""
-    example = count_option("--example", help="Which example of a page, from 1.")
+    """Add ``--example`` and ``--value`` to a command: the example of a specification page, and contents of its ports."""
+    example = count_option("--example", help="Number of the example on a page, from 1.")
     value = click.option(
         "--value",
         "values",
@@ -75,9 +75,9 @@ def read(
     strict: bool = False,
     lacking: bool = False,
 ) -> Model:
-    """Read a model or an example of a page; print warnings if ``checked``.
+    """Read a model or an example of a specification page; if ``checked``, raise on errors and print warnings.
 
-    Weights may be missing if ``lacking``.
+    With ``lacking``, missing weights are no error.
     """
     from ..codes import Code
     from ..diagnostics import fold
@@ -100,7 +100,7 @@ def read(
 
 
 def note_missing(model: Model, reshaped: bool) -> bool:
-    """Print a note on stderr if weights are missing; return whether they are."""
+    """Return whether weights are missing; if so, print a note on stderr."""
     from ..codes import Code
 
     error_missing = next((error for error in model.report.errors if error.code == Code.WEIGHTS_MISSING), None)
@@ -113,7 +113,7 @@ def note_missing(model: Model, reshaped: bool) -> bool:
 
 
 def parse_value(text: str) -> tuple[PortKey, list[float]]:
-    """Split ``1=2,3`` into a port and its value; ``4:1=2,3`` is port 1 of layer 4."""
+    """Parse ``PORT=VALUES`` such as ``1=2,3``; ``4:1=2,3`` means port 1 of layer 4."""
     port, equals, numbers = text.rpartition("=")
     try:
         contents = [_number(part) for part in numbers.split(",") if part.strip()]
@@ -139,7 +139,7 @@ def _port(text: str) -> PortKey:
 
 
 def port_record(port: Output) -> PortRecord:
-    """Return an input or output for JSON."""
+    """Return the JSON record of an input or output."""
     from .render import shape_record
 
     return PortRecord(name=port.label, type=port.element_type.label, shape=shape_record(port._type.shape))

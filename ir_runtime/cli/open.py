@@ -1,4 +1,4 @@
-"""``ir-runtime open``: show the report of a model in the browser."""
+"""``ir-runtime open``: open the report of a model in the browser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ want it, and also measures. Ends with 1 if the model has errors, else with 0.
 @weights
 @limited
 def open(model: str, weights: str | None, limits: Limits) -> None:
-    """Show MODEL in the browser: its story, its graph, and everything about its layers."""
+    """Open a report of MODEL in the browser: a summary, the graph, and all details of its layers."""
     net = read(model, weights, checked=False, limits=limits)
     target = Path(mkdtemp(prefix="ir-runtime-")) / f"{Path(model).stem or 'model'}.html"
     page = net.report(target)

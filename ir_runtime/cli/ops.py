@@ -21,9 +21,9 @@ __all__ = ["ops"]
 @click.argument("name", metavar="[NAME]", required=False)
 @as_json
 def ops(name: str | None, as_json: bool) -> None:
-    """List the operations that are supported, or describe NAME.
+    """List the supported operations, or describe one.
 
-    NAME is an operation, such as ReduceL2, or one version of it, such as ReduceL2-4.
+    NAME is an operation such as ReduceL2, or one of its versions such as ReduceL2-4.
     """
     from ..ops._define.describe import page, record
 

@@ -39,12 +39,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Feeding:
-    """Reshapes a model, and returns an array for each input.
+    """The options that determine the inputs; called with a model, it reshapes it and returns an array for each input.
 
     Args:
-        files: the values of ``--input``.
-        shapes: the values of ``--shape``.
-        seed: of random data; ``None`` for no random data.
+        files: the arguments of ``--input``.
+        shapes: the arguments of ``--shape``.
+        seed: the seed of random data for inputs without a file; ``None`` makes them an error.
     """
 
     files: Sequence[str]
@@ -55,7 +55,7 @@ class Feeding:
         return feeds_of(model, self.files, self.shapes, self.seed)
 
     def sets(self, model: Model) -> list[list[Array]]:
-        """Return one or several sets of inputs."""
+        """Reshape the model, and return one or more sets of inputs."""
         from .feeding import collect_sets
 
         reshape(model, self.shapes)
@@ -82,9 +82,14 @@ def input_files(command: Command) -> Command:
 
 def data_options(command: Command) -> Command:
     """Add ``--input``, ``--random``, ``--seed``, ``--shape`` and image options to a command."""
-    random = click.option("--random", is_flag=True, help="Random data for inputs without a file.")
+    random = click.option("--random", is_flag=True, help="Use random data for inputs without a file.")
     seed = click.option(
-        "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="For --random."
+        "--seed",
+        type=click.IntRange(min=0),
+        metavar="N",
+        default=0,
+        show_default=True,
+        help="Seed of --random.",
     )
     return input_files(image_layout(random(seed(shaped(command)))))
 
@@ -107,7 +112,7 @@ def fed(command: Command) -> Command:
 
 
 def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: int | None) -> list[Array]:
-    """Reshape a model and return an array for each input; random ones only with a seed."""
+    """Reshape a model and return an array for each input; inputs without a file are random if there is a seed."""
     from .feeding import collect
 
     reshape(model, shapes)
@@ -123,10 +128,10 @@ def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None
 
 
 def parse_size(text: str) -> int:
-    """Return a number of bytes: ``512M``, ``4G``, ``1.5GiB``, ``65536``.
+    """Parse a size in bytes: ``512M``, ``4G``, ``1.5GiB``, ``65536``.
 
     Raises:
-        click.BadParameter: if the text is something else.
+        click.BadParameter: if the text is not a size.
     """
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
     size = int(float(match[1]) * (1 << 10 * _UNITS[match[2]])) if match else 0
@@ -136,13 +141,13 @@ def parse_size(text: str) -> int:
 
 
 def limited(command: Command) -> Command:
-    """Add ``--max-memory`` and ``--timeout`` to a command, which receives ``limits`` and runs on a timer."""
+    """Add ``--max-memory`` and ``--timeout`` to a command, which receives ``limits`` and is interrupted at the deadline."""
 
     @click.option(
         "--max-memory",
         callback=_size,
         metavar="SIZE",
-        help="Memory limit of the data of a run: 512M, 4G.",
+        help="Memory limit for tensors: 512M, 4G.",
     )
     @click.option(
         "--timeout",
@@ -176,7 +181,7 @@ _AGAIN = 1.0
 
 @contextmanager
 def _timer(is_asked_for: bool) -> Iterator[None]:
-    """Interrupt the block at the deadline, even within a layer if the system supports it."""
+    """Interrupt the block at the deadline, even within a layer on systems with ``setitimer``."""
     from .._util.deadline import current_deadline, deadline_error
     from ..errors import IRError
 
@@ -211,11 +216,11 @@ def _timer(is_asked_for: bool) -> Iterator[None]:
 
 
 def limit_threads(_: click.Context, __: click.Parameter, count: int | None) -> int | None:
-    """Set the number of threads of BLAS, as the callback of an option: before a command imports NumPy.
+    """Option callback that sets the number of BLAS threads, before the command imports NumPy.
 
-    BLAS reads the variables once, while NumPy is imported, and processes that are started inherit them. Runs of the
-    backends limit BLAS themselves (`ir_runtime.backends.common.blas`), so where NumPy is imported already, as when a
-    program calls the command line, the property INFERENCE_NUM_THREADS is enough.
+    BLAS reads the environment variables once, when NumPy is imported; child processes inherit them. If NumPy is already
+    imported, as when a program calls the command line, they are left alone: runs of the backends limit BLAS themselves
+    (`ir_runtime.backends.common.blas`).
     """
     if count is not None and "numpy" not in sys.modules:
         for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -224,10 +229,10 @@ def limit_threads(_: click.Context, __: click.Parameter, count: int | None) -> i
 
 
 class _Precision(click.Choice[str]):
-    """A type that kernels compute in, also as the ports of files have it (``FP16``)."""
+    """Option type for a compute precision, ``f16`` or ``FP16``."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of the type."""
+        """Return the precision in lower case, without the ``p`` of ``FP``."""
         return super().convert(value.lower().replace("fp", "f"), param, ctx)
 
 

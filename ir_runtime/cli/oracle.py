@@ -1,4 +1,4 @@
-"""``ir-runtime oracle``: the outputs of a model as computed in f64."""
+"""``ir-runtime oracle``: compute the outputs of a model in f64."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _REST = "a pipe gets all"
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @debugs(
     declared_types,
-    click.option("-o", "--output", metavar="PATH", help="Save the tensors, as run -o saves them."),
+    click.option("-o", "--output", metavar="PATH", help="Save the tensors in the formats of run -o."),
     click.option(
         "--layers", multiple=True, metavar="GLOB", help="Also show and save these layers. Repeatable."
     ),
 )
 @as_json
 def oracle(debugging: Debugging, output: str | None, layers: Sequence[str], types: str) -> None:
-    """Compute MODEL in f64: numbers that it has in f32, f16 or bf16 are never rounded to these."""
+    """Compute the outputs of MODEL in f64, without rounding to its f32, f16 or bf16."""
     from ..debug import oracle as compute
     from ..ir.element import ElementType
     from .outputs import STDOUT, check_count, check_target, save, summarize

@@ -1,4 +1,4 @@
-"""The outputs of a run: saved as files or to stdout, summarized, named by their classes, and checked for NaN and Inf."""
+"""Save and summarize the outputs of a run, name their classes, and check for NaN and Inf."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _FORMS = "-o takes a path that ends in .npy, .npz or / (a folder of .npy), or - 
 
 
 def check_target(path: str) -> Path:
-    """Check that a path can be saved to, before anything is computed.
+    """Check before the run that outputs can be saved to a path, and return it.
 
     Raises:
-        InputError: if it says no form, its folder does not exist, or something else is in the way.
+        InputError: if the path implies no file format, its folder does not exist, or it cannot be overwritten.
     """
     target = Path(path)
     if target == STDOUT:
@@ -79,7 +79,7 @@ def check_count(target: Path, names: Sequence[str]) -> None:
     """Check that a target can hold this many arrays.
 
     Raises:
-        InputError: if it is an ``.npy``, and there are several.
+        InputError: if the target is an ``.npy``, and there are several arrays.
     """
     if target.suffix.lower() == ".npy" and len(names) != 1:
         first = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
@@ -115,7 +115,7 @@ def _write(file: IO[bytes], arrays: Mapping[str, Array], is_single: bool) -> Non
 
 
 def _plain(array: Array) -> Array:
-    """Return an array that can be saved without pickling and read back."""
+    """Convert an array to a type that ``.npy`` files can hold without pickling."""
     if array.dtype.isbuiltin == 2:  # of a package, under whatever name it has there
         return array.view(f"V{array.dtype.itemsize}")
     if array.dtype != object:
@@ -146,7 +146,7 @@ TOP = 5
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary of a tensor; ``None`` where it has no numbers. NaN is counted, and excluded from the rest."""
+    """Statistics of a tensor, ``None`` for non-numeric ones. NaN is counted, and excluded from the other statistics."""
 
     type: str
     shape: tuple[int, ...]
@@ -158,13 +158,13 @@ class Summary:
     top: tuple[tuple[int, float | int], ...] | None = None
 
     def record(self) -> Record:
-        """Return the same as data for JSON."""
+        """Return a dict for JSON."""
         top = None if self.top is None else [{"index": i, "value": v} for i, v in self.top]
         return {**asdict(self), "top": top}
 
 
 def summarize(array: Array, element: ElementType) -> Summary:
-    """Return bounds, mean, and the top entries of an array that looks like a vector of scores."""
+    """Return the bounds and the mean of an array, and its top entries if it looks like a vector of scores."""
     kind, shape = _type(array, element), array.shape
     if array.dtype.kind in "OSU":
         return Summary(kind, shape)
@@ -188,7 +188,7 @@ def summarize(array: Array, element: ElementType) -> Summary:
 
 
 def _numbers(block: tuple[Array, ...]) -> Array:
-    """Convert a block of a type that NumPy lacks to f32, which holds all its values."""
+    """Convert a block of a type that NumPy lacks, such as bf16, to f32, which is exact."""
     (numbers,) = block
     return numbers if numbers.dtype.kind in "biuf" else numbers.astype(np.float32)
 
@@ -223,11 +223,11 @@ _ROWS = 20
 
 
 def labels_of(model: Model, path: str | None) -> list[str]:
-    """Return the names of classes: from a file, or else from the model's ``model_info``, or none.
+    """Return class names from a file, or else from the model's ``model_info``; empty if there are none.
 
     Args:
         model: the model.
-        path: a file with a name in each line, or a JSON list, or a JSON object from numbers to names.
+        path: a text file with one name per line, a JSON list, or a JSON object that maps class indices to names.
 
     Raises:
         InputError: if the file cannot be read.
@@ -269,12 +269,12 @@ def _names(content: object) -> list[str]:
 
 
 def label(labels: Sequence[str], index: int) -> str:
-    """Return the name of a class; empty where it has none."""
+    """Return the name of a class; empty if it has none."""
     return labels[index] if index < len(labels) else ""
 
 
 def best_rows(array: Array) -> list[tuple[int, int, float]]:
-    """Return the row, the best class and its score for each row of a batch of scores; none for other arrays."""
+    """Return row, best class and its score for each row of a 2-D array of scores; empty for other arrays."""
     if array.ndim != 2 or array.shape[0] < 2 or array.shape[1] < 2 or array.dtype.kind != "f":
         return []
     best = np.asarray(array.argmax(axis=1))
@@ -283,13 +283,13 @@ def best_rows(array: Array) -> list[tuple[int, int, float]]:
 
 @dataclass
 class NanCheck:
-    """An observer that counts NaN and Inf produced from finite inputs."""
+    """Observer of a run that records layers that produce NaN or Inf from finite inputs."""
 
     origins: list[Record] = field(default_factory=list)
     _is_finite: bool = True
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Check the inputs before the layer may overwrite them."""
+        """Record whether the inputs are finite, before the layer may overwrite them."""
         self._is_finite = not any(any(_count_non_finite(array)) for array in inputs)
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
@@ -306,7 +306,7 @@ class NanCheck:
             )
 
     def text(self) -> str:
-        """Format the layers as a table, or return a line if there are none."""
+        """Format the recorded layers as a table, or return a line that says there are none."""
         if not self.origins:
             return "NaN check: no layer makes NaN or Inf of finite inputs"
         rows = [[o["layer"], o["operation"], plain(o["nan"]), plain(o["inf"])] for o in self.origins]
@@ -316,7 +316,7 @@ class NanCheck:
 
 
 def _count_non_finite(array: Array) -> tuple[int, int]:
-    """Count the NaN and the infinite elements."""
+    """Return the number of NaN and of infinite elements."""
     if array.dtype.kind not in "fV":
         return 0, 0
     real = array if array.dtype.kind == "f" else array.astype(np.float32)  # bf16 and others that NumPy lacks

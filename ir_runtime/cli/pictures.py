@@ -1,4 +1,4 @@
-"""Find and read images, and convert them to the layout of an input of a model."""
+"""Read image files and convert them to the layout and element type of a model input."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _RESIZE_TYPES: Mapping[str, Resizing] = {
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """How images become inputs; ``None`` follows from the model.
+    """Preprocessing of image inputs; ``None`` takes the setting from the model.
 
     Args:
-        layout: the axes of the input, such as ``NCHW``.
-        mean: what is subtracted, one number or one for each channel.
-        scale: what is then divided by.
-        resize: how an image gets the height and width of the input.
-        color: the order of channels.
+        layout: the layout of the input, such as ``NCHW``.
+        mean: the value to subtract, or one per channel.
+        scale: the divisor applied afterwards, or one per channel.
+        resize: how to fit images to the height and width of the input.
+        color: the channel order.
     """
 
     layout: str | None = None
@@ -62,7 +62,7 @@ class ImageOptions:
     color: Color | None = None
 
     def completed(self, model: Model) -> ImageOptions:
-        """Complete the options with the ``model_info`` of a model."""
+        """Fill in unset options from the ``model_info`` of a model."""
         info = model.get_rt_info(_INFO).value if model.has_rt_info(_INFO) else {}
         if not isinstance(info, Mapping):
             return self
@@ -76,7 +76,7 @@ class ImageOptions:
 
 
 def _numbers(text: str | None) -> tuple[float, ...] | None:
-    """Return numbers that are separated by spaces or commas."""
+    """Parse numbers separated by spaces or commas; ``None`` if there are none."""
     words = (text or "").replace(",", " ").strip("[]() ").split()
     try:
         return tuple(map(float, words)) or None
@@ -86,16 +86,16 @@ def _numbers(text: str | None) -> tuple[float, ...] | None:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Images for one input; those of a folder or pattern form a batch."""
+    """Image files for one input; several files form a batch."""
 
     source: str
     files: Sequence[Path]
 
     def laid_out(self, model: Model, port: Output, options: ImageOptions) -> tuple[Array, str]:
-        """Return the array for an input, and a description of the conversion.
+        """Decode and convert the images; return the array for an input, and a description of the conversion.
 
         Raises:
-            InputError: if Pillow is not installed, an image cannot be read, or the input takes no images.
+            InputError: if Pillow is not installed, an image cannot be read, or the shape of the input does not fit images.
         """
         completed_options = options.completed(model)
         letters = _letters(port, completed_options.layout)
@@ -174,7 +174,7 @@ def _count(color: str) -> int:
 
 
 def _letters(port: Output, requested: str | None) -> str:
-    """Return the axes of an input: as requested, from the model, or guessed from its shape."""
+    """Return the layout of an input: as requested, from the model, or guessed from its shape."""
     shape = port._type.shape
     if shape.rank is None:
         raise InputError(f"input {port.label!r} has no rank, so no layout", hint="--shape gives it one")
@@ -191,7 +191,7 @@ def _letters(port: Output, requested: str | None) -> str:
 
 
 def _guess_layout(lengths: Sequence[int | None]) -> str:
-    """Return the likely layout for the lengths of axes."""
+    """Guess the layout of an image tensor from the lengths of its axes."""
     if len(lengths) not in (2, 3, 4):
         return ""
     if len(lengths) == 2:
@@ -219,7 +219,7 @@ def _resize(image: Image, size: tuple[int, int] | None, how: str) -> Image:
 
 
 def _scale_pixels(port: Output, pixels: Array, options: ImageOptions) -> Array:
-    """Return the pixels in an input's element type, minus the mean, divided by the scale."""
+    """Subtract the mean from pixels, divide by the scale, and convert to the element type of an input."""
     element, channels = port.element_type, pixels.shape[-1]
     if not element.is_real():
         if options.mean or options.scale:
@@ -259,10 +259,10 @@ _DAMAGED: tuple[type[Exception], ...] = (
 
 
 def picture_files(path: str) -> list[Path] | None:
-    """Return the images that a path, a folder or a pattern stands for; ``None`` if it is something else.
+    """Return the image files that a path, folder or glob pattern stands for; ``None`` if it names no images.
 
     Raises:
-        InputError: if a folder has no images, or a pattern also matches other files.
+        InputError: if a folder contains no images, or a pattern also matches other files.
     """
     place = Path(path)
     if place.is_dir():
@@ -284,11 +284,11 @@ def picture_files(path: str) -> list[Path] | None:
 
 
 def _open_picture(path: Path, mode: str) -> tuple[Image, str]:
-    """Read an image in a mode of Pillow; also return its size and mode in the file.
+    """Read an image and convert it to a Pillow mode; also return a text with its original size and mode.
 
     Raises:
         InputError: if Pillow is not installed, or the file is damaged.
-        LimitError: if its pixels take more memory than allowed.
+        LimitError: if its pixels exceed the memory limit.
     """
     try:
         from PIL import Image, ImageOps
@@ -315,18 +315,18 @@ def _open_picture(path: Path, mode: str) -> tuple[Image, str]:
 
 
 def _frames(image: Image) -> str:
-    """Note that only the first image of a file is read, if it has several."""
+    """Return a note for files with several images, of which only the first is read; else empty."""
     count = getattr(image, "n_frames", 1)
     return f", the first of {count} frames" if count > 1 else ""
 
 
 def _of_bytes(path: Path, image: Image, format: str | None) -> Image:
-    """Convert channels to bytes; Pillow would clamp larger values to 255.
+    """Convert channels to 8 bits; Pillow itself would clamp larger values to 255.
 
-    For 16 bits, the high byte is kept, as by OpenCV, and by Pillow for color.
+    Of 16-bit channels, the high byte is kept, as OpenCV does, and Pillow for color images.
 
     Raises:
-        InputError: if there is no range of values that 0 to 255 could stand for.
+        InputError: if pixels are 32-bit integers or floats, whose range is unknown.
     """
     from PIL import Image as Images
 
@@ -343,9 +343,9 @@ def _of_bytes(path: Path, image: Image, format: str | None) -> Image:
 
 
 def _check_size(path: Path, width: int, height: int) -> None:
-    """Raise if the pixels of an image take more memory than allowed, before they are decoded.
+    """Check the size of an image against the memory limit, before decoding it.
 
     Raises:
-        LimitError: if so.
+        LimitError: if its pixels exceed the limit.
     """
     current().check("memory", 4 * width * height, Location(str(path)))

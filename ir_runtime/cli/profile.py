@@ -1,4 +1,4 @@
-"""``ir-runtime profile``: how long each layer of a model takes."""
+"""``ir-runtime profile``: measure per-layer times."""
 
 from __future__ import annotations
 
@@ -43,10 +43,12 @@ it shows the layers of each run, the time between them, and how many threads wer
 @click.argument("model", metavar="MODEL")
 @data_options
 @weights
-@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Runs to watch.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Number of measured runs."
+)
 @click.option("--backend", metavar="NAME", help="The backend: native, numpy, reference, …")
-@count_option("--threads", callback=limit_threads, help="Threads to use.")
-@click.option("--against", type=click.Choice(["openvino"]), help="Also show OpenVINO's own counters.")
+@count_option("--threads", callback=limit_threads, help="Number of threads.")
+@click.option("--against", type=click.Choice(["openvino"]), help="Also show OpenVINO's performance counters.")
 @click.option("--chrome", metavar="FILE", help="Write a trace for Perfetto or chrome://tracing.")
 @click.option(
     "--top",
@@ -54,7 +56,7 @@ it shows the layers of each run, the time between them, and how many threads wer
     default=20,
     show_default=True,
     metavar="N",
-    help="How many rows to show, the slowest first; 0 for all, in the order in which they run.",
+    help="Number of rows to show, slowest first; 0 shows all, in execution order.",
 )
 @limited
 @as_json
@@ -74,7 +76,7 @@ def profile(
     limits: Limits,
     as_json: bool,
 ) -> None:
-    """Measure how long each layer of MODEL takes, and what limits it."""
+    """Measure the time of each layer of MODEL, and whether compute or memory bandwidth limits it."""
     from ..bench.profiling import profile as measured
     from .feeding import collect
 

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, on terminals only."""
+"""Progress bars on stderr, if it is a terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAME = 12
 
 
 class Bar:
-    """A progress bar on one line that is erased at the end; without a terminal it does nothing.
+    """A one-line progress bar that is erased at the end; it does nothing unless stderr is a terminal.
 
     Args:
         label: the name of the work.
@@ -45,7 +45,7 @@ class Bar:
         self._shown: Progress | None = None
 
     def advance(self, steps: float = 1, item: str = "") -> None:
-        """Count steps, and show the next item."""
+        """Advance by a number of steps, and show the name of the current item."""
         self._done += steps
         if not self._hidden and time.monotonic() >= self._next:
             self._show(item)
@@ -75,7 +75,7 @@ class Bar:
 
 @contextmanager
 def bar(label: str, total: float = 0) -> Iterator[Bar]:
-    """Show a bar while the block runs, once it has taken a while."""
+    """Show a bar while the block runs, unless it ends quickly."""
     progress_bar = Bar(label, total)
     try:
         yield progress_bar
@@ -85,7 +85,7 @@ def bar(label: str, total: float = 0) -> Iterator[Bar]:
 
 @contextmanager
 def status(text: str) -> Iterator[None]:
-    """Show a line while the block runs, and erase it then."""
+    """Show a line while the block runs, and erase it afterwards."""
     width = columns(err=True) if text else None
     if width is not None:
         click.echo(shortened(f"{text} …", width - 1), err=True, nl=False)
@@ -120,7 +120,7 @@ def _fitting(item: str, room: int) -> str:
 
 @contextmanager
 def progress(steps: int) -> Iterator[list[Observer]]:
-    """Return the observers of a run: a progress bar on a terminal."""
+    """Yield the observers that show the progress of a run on a terminal; none elsewhere."""
     if columns(err=True) is None:
         yield []
         return
@@ -129,7 +129,7 @@ def progress(steps: int) -> Iterator[list[Observer]]:
 
 
 class _Observer:
-    """Counts steps."""
+    """Advances a bar after each step of a run."""
 
     def __init__(self, shown: Bar) -> None:
         self._bar = shown

@@ -1,4 +1,4 @@
-"""``ir-runtime reduce``: find the smallest part of a model that still shows a difference."""
+"""``ir-runtime reduce``: reduce a model to the smallest part that reproduces a difference."""
 
 from __future__ import annotations
 
@@ -32,14 +32,20 @@ with 0, and no folder, if it is 'explained', else with 1.
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @sided
 @debugs(
-    click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for what is found."),
-    click.option("--keep-values", is_flag=True, help="Leave weights and inputs as they are."),
+    click.option(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FOLDER",
+        help="New folder for the part and a program that shows the error.",
+    ),
+    click.option("--keep-values", is_flag=True, help="Keep weights and inputs instead of randomizing them."),
 )
 @as_json
 def reduce(
     debugging: Debugging, side: SideLike, states: dict[str, Array] | None, output: str, keep_values: bool
 ) -> None:
-    """Find the smallest part of MODEL on which another execution differs from f64 by more than rounding."""
+    """Find the smallest part of MODEL whose error in another runtime exceeds rounding."""
     from ..debug import reduce as shrink
 
     with debugging.working("reducing") as (model, feeds):

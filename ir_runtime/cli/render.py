@@ -1,4 +1,4 @@
-"""Text for people, with tables that fit the terminal; JSON for programs."""
+"""Format results as text, with tables that fit the terminal, or as JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 def dump(data: Json, *, whole: bool = False) -> str:
     """Format JSON in ASCII, which any encoding can represent; see `json_text` for ``whole``.
 
-    Numbers that JSON lacks are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
+    NaN and infinities become the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
     """
     return json_text(encodable(data), whole=whole, indent=2)
 
@@ -58,7 +58,7 @@ def result(
 ) -> None:
     """Print the result of a command as JSON or text; long text may be paged.
 
-    JSON has the version of its schema; `ir-runtime explain json` prints schemas.
+    JSON includes the version of its schema; ``ir-runtime explain json`` prints the schemas.
     """
     if as_json:
         click.echo(dump({"schema": SCHEMA, **record()}))
@@ -67,7 +67,7 @@ def result(
 
 
 def concluded(conclusion: Sequence[str], details: Sequence[str]) -> str:
-    """Join the parts of a text; on a terminal that would scroll the conclusion away, details come first."""
+    """Join conclusion and details; if the text exceeds the terminal, the conclusion comes last so that it stays visible."""
     first_to_last = "\n\n".join([*conclusion, *details])
     if not conclusion or is_on_one_screen(first_to_last):
         return first_to_last
@@ -84,18 +84,18 @@ def table(
     least: Sequence[str] = (),
     rest: str = "",
 ) -> str:
-    """Format a table; on a terminal it fits the width, and is truncated if ``rest`` describes how to see all.
+    """Format a table; on a terminal, fit it to the width, and truncate it if ``rest`` says how to see all rows.
 
-    Columns that a narrow terminal has no room for are named below the table.
+    Columns dropped on a narrow terminal are named below the table.
 
     Args:
-        title: the line above it.
+        title: the line above the table.
         header: the names of the columns.
         rows: the cells.
-        right: the names of columns of numbers, which are aligned to the right.
-        sentences: the names of columns whose cells may be broken between words; others lose their middle.
-        least: the names of columns that may be dropped where there is no room, the least important first.
-        rest: how to see rows that are cut; by default, all are shown.
+        right: the names of numeric columns, which are right-aligned.
+        sentences: the names of columns whose cells may wrap between words; other cells are elided in the middle.
+        least: the names of columns to drop if there is no room, least important first.
+        rest: how to see the truncated rows; by default, all rows are shown.
     """
     cells = [[shown(cell) for cell in row] for row in rows]
     width = columns()
@@ -117,7 +117,7 @@ def table(
 def _align(
     header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """Return the header and the rows with columns as wide as they need."""
+    """Return the header and the rows with cells padded to the widest of their column."""
     widths = [max(map(display_width, column)) for column in zip(header, *rows, strict=True)]
     aligned = [name in right for name in header]
     heading, *lines = (_line(row, widths, aligned) for row in (header, *rows))
@@ -133,12 +133,12 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 
 def failure(message: str) -> str:
-    """Format a message, with the words error and warning in colour."""
+    """Format a message, with the words error and warning in color."""
     return "\n".join(_color(visible(line.rstrip())) for line in message.splitlines())
 
 
 def finding(diagnostic: Diagnostic) -> str:
-    """Format a finding: location, severity, code, message; below it the line, causes and the hint."""
+    """Format a finding: location, severity, code and message, followed by the source line, causes and the hint."""
     width = columns()
     if width is not None and diagnostic.excerpt is not None:
         diagnostic = diagnostic.showing(diagnostic.excerpt.within(width))
@@ -146,7 +146,7 @@ def finding(diagnostic: Diagnostic) -> str:
 
 
 def rest(file: str, more: More) -> str:
-    """Format the numbers of findings that were not kept."""
+    """Format the number of findings of a kind that were counted but not kept."""
     return _color(visible(f"{file}: {more}"))
 
 
@@ -172,12 +172,12 @@ def plain(count: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 error``, ``2 errors``."""
+    """Format a count with its noun: ``1 error``, ``2 errors``."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def shape_record(shape: PartialShape) -> list[int | str] | None:
-    """Return a shape for JSON: numbers, text such as ``"1..8"`` or ``"?"`` where a length is open, or null."""
+    """Return a shape for JSON: integers, strings such as ``"1..8"`` or ``"?"`` for dynamic dimensions; ``None`` for a dynamic rank."""
     if shape.rank is None:
         return None
     return [dim.min if dim.is_static else str(dim) for dim in shape]
@@ -188,13 +188,13 @@ _GAP = 2
 
 
 class _Floors(NamedTuple):
-    """The least widths of columns."""
+    """The minimum widths of columns of names and of sentences."""
 
     name: int
     sentence: int
 
 
-# Words of a sentence that are no longer than this are not broken.
+# Words of a sentence up to this length are not broken.
 _WORD = 28
 _COMFORTABLE = _Floors(16, 24)
 _TIGHT = _Floors(12, 12)
@@ -204,10 +204,10 @@ class _Fitted(NamedTuple):
     """A table that fits a terminal."""
 
     heading: str
-    """The names of the columns; empty if each row is a block of lines."""
+    """The header line; empty if each row is a block of lines."""
     lines: list[str]
     dropped: Sequence[str] = ()
-    """The columns that found no room."""
+    """The names of the dropped columns."""
 
 
 class _Grid(NamedTuple):
@@ -235,17 +235,17 @@ def fitted(
 ) -> _Fitted:
     """Fit the header and rows of a table to a terminal.
 
-    Long names lose their middle, and the scopes that they share where they would not differ any more; sentences are
-    wrapped, and numbers stay whole. Where that does not fit, columns of ``least`` are dropped, one after the
-    other; then names and sentences get less room; and at last each row becomes a block of lines with all its cells.
+    Long names are elided in the middle, after dropping their common scopes if they would become equal; sentences are
+    wrapped, and numbers stay whole. If that does not fit, the columns of ``least`` are dropped one by one, then names and
+    sentences get narrower, and finally each row becomes a block of lines with all its cells.
 
     Args:
         header: the names of the columns.
         rows: the cells.
-        right: the names of columns of numbers, which are aligned to the right.
-        sentences: the names of columns whose cells may be broken between words.
+        right: the names of numeric columns, which are right-aligned.
+        sentences: the names of columns whose cells may wrap between words.
         columns: the width of the terminal.
-        least: the columns that matter least, the least first.
+        least: the names of columns to drop if there is no room, least important first.
     """
     empty = {
         name for name, *cells in zip(header[1:], *(row[1:] for row in rows), strict=True) if not any(cells)
@@ -281,7 +281,7 @@ def _least_width(
     sentences: Collection[str],
     floors: _Floors,
 ) -> int:
-    """Return how narrow a column may become: numbers stay whole, and so do words that are not too long."""
+    """Return the minimum width of a column: numbers and words of moderate length are not broken."""
     if name in right:
         return natural
     if name not in sentences:
@@ -292,7 +292,7 @@ def _least_width(
 
 
 def _blocks(grid: _Grid, columns: int) -> list[str]:
-    """Return a block of lines for each row, headed by its first cell that is no number."""
+    """Format each row as a block of lines, titled by its first non-numeric cell."""
     header, rows, right, sentences = grid
     head = next((i for i, name in enumerate(header) if name not in right), 0)
     titles = _titles([row[head] for row in rows], columns - _GAP, header[head] in sentences)
@@ -301,7 +301,7 @@ def _blocks(grid: _Grid, columns: int) -> list[str]:
 
 
 def _narrow(natural: Sequence[int], floors: Sequence[int], room: int) -> list[int] | None:
-    """Narrow the widest columns until all fit; ``None`` if they cannot."""
+    """Return column widths that fit the room, narrowing the widest columns first; ``None`` if impossible."""
     widths = list(natural)
     while sum(widths) > room:
         left = [index for index, width in enumerate(widths) if width > floors[index]]
@@ -314,7 +314,7 @@ def _narrow(natural: Sequence[int], floors: Sequence[int], room: int) -> list[in
 def _shorten(
     rows: Sequence[Sequence[str]], names: Sequence[int], widths: Sequence[int]
 ) -> list[list[str]] | None:
-    """Shorten the cells of columns of names; ``None`` if different names would look the same."""
+    """Shorten the names in the given columns; ``None`` if different names would look the same."""
     shortened_rows = [list(row) for row in rows]
     for index in names:
         cells = [row[index] for row in rows]
@@ -387,7 +387,7 @@ def _render(
 
 
 def _titles(cells: Sequence[str], width: int, is_sentence: bool) -> list[list[str]]:
-    """Return the titles of blocks: shortened names if they stay distinct, or else whole names."""
+    """Return the title lines of blocks: shortened names if they stay distinct, or else wrapped whole names."""
     ways = (cells, _without_scopes(cells, width), _without_prefix(cells, width))
     for way in () if is_sentence else ways:
         if _differ(cells, short := _truncate(way, width)):
@@ -398,7 +398,7 @@ def _titles(cells: Sequence[str], width: int, is_sentence: bool) -> list[list[st
 def _block(
     header: Sequence[str], row: Sequence[str], head: int, columns: int, sentences: Collection[str]
 ) -> Iterator[str]:
-    """Yield the lines of one row below the cell that names it: the others with the names of their columns."""
+    """Yield the lines below the title of a row: its other cells, each after the name of its column."""
     line = ""
     for index, (name, cell) in enumerate(zip(header, row, strict=True)):
         if not cell or index == head:

@@ -1,4 +1,4 @@
-"""``ir-runtime report``: write an HTML page with the graph of a model and all about its layers."""
+"""``ir-runtime report``: write an HTML page with the graph and details of a model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _size_of_values(_: click.Context, __: click.Parameter, text: str | None) -> 
     default="report.html",
     show_default=True,
     metavar="FILE",
-    help="Where to write it; - for stdout.",
+    help="File to write; - for stdout.",
 )
 @click.option("--profile", is_flag=True, help="Measure the time of each layer.")
 @click.option(
@@ -59,16 +59,16 @@ def _size_of_values(_: click.Context, __: click.Parameter, text: str | None) -> 
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Runs that the time is the median of.",
+    help="Number of timed runs; the median is shown.",
 )
 @click.option(
-    "--compare", "against", metavar="SIDE", help="Show the error of each layer: as compare --against."
+    "--compare", "against", metavar="SIDE", help="Show the error of each layer, as by compare --against."
 )
 @click.option(
     "--trace-nan",
     "precision",
     type=click.Choice(["f32", "f16", "bf16"]),
-    help="Show where Inf or NaN begins in this type.",
+    help="Show where Inf or NaN first appears in this precision.",
 )
 @click.option(
     "--histograms", is_flag=True, help="Show histograms of weights, and of activations if the model runs."
@@ -82,11 +82,11 @@ def _size_of_values(_: click.Context, __: click.Parameter, text: str | None) -> 
     "--values",
     callback=_size_of_values,
     metavar="SIZE",
-    help="Put the values of constants up to SIZE into the page, to look at and to save: 64K, 2M, all.  [default: some small ones]",
+    help="Include the values of constants up to SIZE, to view and save: 64K, 2M, all.  [default: a few small ones]",
 )
-@click.option("--diff", "old", metavar="OLD", help="Show this older model beside MODEL, with what changed.")
+@click.option("--diff", "old", metavar="OLD", help="Show this older model beside MODEL, with the changes.")
 @click.option("--constraints/--no-constraints", default=True, help="Find the constraints on the inputs.")
-@click.option("--backend", metavar="NAME", help="What computes: native, numpy, reference.")
+@click.option("--backend", metavar="NAME", help="The backend: native, numpy, reference.")
 @data_options
 @weights
 @limited
@@ -110,9 +110,9 @@ def report(
     weights: str | None,
     limits: Limits,
 ) -> None:
-    """Write a page with the graph of MODEL, everything about its layers, and what was measured.
+    """Write an HTML report of MODEL: its graph, all details of its layers, and measurements.
 
-    Models with errors are shown as far as they go, with what was found.
+    Models with errors are shown together with their findings.
     """
     with_measurements = bool(profile or against or precision or pictures or files or random)
     net = read(model, weights, checked=with_measurements, limits=limits)

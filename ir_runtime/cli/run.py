@@ -1,4 +1,4 @@
-"""``ir-runtime run``: run a model on arrays, or on random numbers."""
+"""``ir-runtime run``: run a model on arrays, images or random data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _REST = "--layers GLOB selects, a pipe gets all"
     metavar="PATH",
     help="Save outputs: .npz, .npy, folder/; - for stdout.",
 )
-@click.option("--labels", metavar="FILE", help="Names of classes, one in each line.")
+@click.option("--labels", metavar="FILE", help="File of class names, one per line.")
 @click.option(
     "--layers",
     multiple=True,
@@ -69,9 +69,9 @@ _REST = "--layers GLOB selects, a pipe gets all"
     "--precision",
     type=PRECISION,
     metavar="TYPE",
-    help="f32, f16 or bf16; by default as the model says.",
+    help="f32, f16 or bf16; by default, the model's types.",
 )
-@click.option("--nan-check", is_flag=True, help="Name layers that make NaN or Inf; end with 1.")
+@click.option("--nan-check", is_flag=True, help="List layers that produce NaN or Inf; exit with 1.")
 @streams
 @strictly
 @limited
@@ -135,7 +135,7 @@ def run(
 
 
 def _note_on_nan(tensors: Sequence[_Tensor], feeds: Mapping[Output, Feed]) -> str:
-    """Say where NaN of the outputs comes from, or what finds it; empty if there is none."""
+    """Return a note on NaN in the outputs: the input that has it, or the commands that find its source; else empty."""
     lost = [tensor for tensor in tensors if tensor.is_output and tensor.summary.nan]
     if not lost:
         return ""
@@ -146,7 +146,7 @@ def _note_on_nan(tensors: Sequence[_Tensor], feeds: Mapping[Output, Feed]) -> st
 
 
 def _has_nan(feed: Feed) -> bool:
-    """Return whether an input holds NaN."""
+    """Return whether an input contains NaN."""
     import numpy as np
 
     return feed.array.dtype.kind == "f" and bool(np.isnan(feed.array).any())
@@ -287,7 +287,7 @@ def _top(tensor: _Tensor) -> str:
 
 
 def _best(tensor: _Tensor) -> Iterator[str]:
-    """Yield a table of the best class of each row of a batch, if classes have names."""
+    """Yield a table of the best class of each row in a batch, if classes have names."""
     from .outputs import best_rows, label
 
     if not tensor.labels or not (found := best_rows(tensor.array)):

@@ -1,4 +1,4 @@
-"""``ir-runtime shapes``: every shape in a model, and the constraints on its inputs."""
+"""``ir-runtime shapes``: list all shapes in a model, and the constraints on its inputs."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ The weights may be missing: shapes that depend on them are those that the file d
 @click.argument("model", metavar="MODEL")
 @shaped
 @click.option("--layers", multiple=True, metavar="GLOB", help="Show only these layers. Repeatable.")
-@click.option("--inputs", "inputs", is_flag=True, help="Show the input ports of layers, too.")
+@click.option("--inputs", "inputs", is_flag=True, help="Also show input ports.")
 @click.option("--constraints/--no-constraints", default=True, help="Find the constraints on the inputs.")
-@click.option("--confirm/--no-confirm", default=True, help="Run the model to confirm what was found.")
+@click.option("--confirm/--no-confirm", default=True, help="Run the model to confirm the constraints.")
 @selects
 @weights
 @limited
@@ -74,9 +74,9 @@ def shapes(
     limits: Limits,
     as_json: bool,
 ) -> None:
-    """List every shape in MODEL, and the constraints on its inputs.
+    """List all shapes in MODEL, and the constraints on its input sizes.
 
-    The exit code is 1 if no input at all can satisfy the model.
+    The exit code is 1 if no input shapes satisfy the model.
     """
     from ..analysis.shapes import shapes_in
 
@@ -104,10 +104,10 @@ def shapes(
 
 
 def _select_layers(net: Model, layers: Sequence[str]) -> frozenset[str] | None:
-    """Return the names of selected layers: by name, or else by pattern; ``None`` for all.
+    """Return the names of the layers that match exact names or glob patterns; ``None`` for all.
 
     Raises:
-        InputError: if there is no such layer; it says which name may have been meant.
+        InputError: if a pattern matches no layer; the message suggests similar names.
     """
     from ..openvino.names import unknown_name
 
@@ -200,7 +200,7 @@ def _sure(constraint: Constraint) -> str:
 
 
 def _refusing(constraint: Constraint) -> str:
-    """Return the line and layer of a constraint, shortening long names on a terminal."""
+    """Return the line and name of the layer that imposes a constraint, shortening long names on a terminal."""
     where = constraint.reason.where if constraint.reason else None
     if where is None:
         return ""

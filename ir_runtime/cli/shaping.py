@@ -1,4 +1,4 @@
-"""The option ``--shape``: new shapes for the inputs of a model."""
+"""The ``--shape`` option: parse new input shapes, and reshape the model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NAMED = re.compile(r"\s*([^\[\]=]*?)\s*=?\s*\[([^\[\]]*)\]\s*")
 
 
 def shape_option(*names: str, into: str = "shapes", help: str = _HELP) -> Callable[[Command], Command]:
-    """Return an option that takes shapes of inputs, and the argument of the command that gets them."""
+    """Return an option for input shapes; the command receives them as the argument ``into``."""
     return click.option(
         *names,
         into,
@@ -48,27 +48,27 @@ def shape_option(*names: str, into: str = "shapes", help: str = _HELP) -> Callab
 
 
 def shaped(command: Command) -> Command:
-    """Add ``--shape`` to a command; `shapes_of` parses it."""
+    """Add ``--shape`` to a command; `shapes_of` parses its arguments."""
     return shape_option("--shape")(command)
 
 
 def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:
-    """Return the new shape of each input by name, or by number if unnamed.
+    """Parse the arguments of ``--shape``; return shapes by input name, by index, or by ``None`` for the only input.
 
-    Each text is a shape as OpenVINO writes it, ``[1..8,3,?,?]``, ``..8,-1`` or ``...``; with a name
-    before it, ``data=1,3``; or several as OpenVINO's tools take them, ``ids[1,16],mask[?,16]``.
+    Each text is a shape in OpenVINO's notation, ``[1..8,3,?,?]``, ``..8,-1`` or ``...``, optionally after a name,
+    ``data=1,3``; or several named shapes in the notation of OpenVINO's tools, ``ids[1,16],mask[?,16]``.
 
     Raises:
-        click.BadParameter: if one cannot be read.
+        click.BadParameter: if a text has neither form.
     """
     return {name: shape for text in texts for name, shape in _shapes(text)}
 
 
 def _layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
-    """Yield the layout of each input by name, or by number if unnamed; ``None`` is the only one.
+    """Parse ``-layout``; yield layouts by input name, by index, or by ``None`` for the only input.
 
     Raises:
-        click.BadParameter: if one cannot be read.
+        click.BadParameter: if a text has neither form.
     """
     several = _several(text) or ([("", text)] if text and "[" not in text else [])
     if text and not several:
@@ -81,7 +81,7 @@ def _layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
 
 @contextmanager
 def hinting_at_shapes() -> Iterator[None]:
-    """Add a hint to the refusal of new shapes: the command that lists which ones fit."""
+    """Add a hint to the error for refused shapes: the command that lists the valid ones."""
     from ..errors import ValidationError
 
     try:
@@ -95,7 +95,7 @@ def hinting_at_shapes() -> Iterator[None]:
 
 
 def reshape(net: Model, texts: Iterable[str]) -> None:
-    """Reshape the inputs of a model as ``--shape`` says, if it is given."""
+    """Reshape a model to the arguments of ``--shape``, if there are any."""
     if shapes := shapes_of(texts):
         with hinting_at_shapes():
             net.reshape(shapes)
@@ -104,7 +104,7 @@ def reshape(net: Model, texts: Iterable[str]) -> None:
 def reshaped(
     net: Model, shapes: Sequence[str], batch: int | None, layouts: Mapping[Output, str]
 ) -> list[tuple[str | int | None, str]]:
-    """Reshape the inputs of a model; return the shapes by name or number."""
+    """Reshape a model by ``--shape`` and batch size; return the new shapes as text, by input name or index."""
     new_shapes = shapes_of(shapes)
     reshape(net, shapes)
     if batch is None:
@@ -115,14 +115,14 @@ def reshaped(
 
 
 def input_layouts(net: Model, text: str | None) -> dict[Output, str]:
-    """Return the given layouts of inputs."""
+    """Return the layouts given for inputs by ``-layout``."""
     from ..openvino.names import find_port
 
     return {find_port(net.inputs, name, "input"): layout for name, layout in _layouts_of(text or "")}
 
 
 def _batch_axes(net: Model, layouts: Mapping[Output, str]) -> dict[Output, int]:
-    """Return the axis of the batch of each input that has one: N in its layout, else the first."""
+    """Return the batch axis of each input that has one: N in its layout, or else the first axis."""
     axes = {port: 0 for port in net.inputs if port.partial_shape.rank.is_static and len(port.partial_shape)}
     for port, axis_names in layouts.items():
         if "N" in axis_names:
@@ -145,7 +145,7 @@ def _shapes(text: str) -> Iterator[tuple[str | int | None, PartialShape]]:
 
 
 def _several(text: str) -> list[tuple[str, str]]:
-    """Parse names with shapes in brackets; empty if the text has another form."""
+    """Parse a list such as ``ids[1,16],mask[?,16]`` into pairs of name and content; empty for any other form."""
     pairs, place = [], 0
     while match := _NAMED.match(text, place):
         pairs.append((match[1].lstrip(", "), match[2]))

@@ -1,4 +1,4 @@
-"""Options of ``ir-runtime run`` for data sets that are larger than memory."""
+"""The options of ``ir-runtime run`` for data sets larger than memory."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _SECTION = "Data sets, by rows"
 
 @dataclass(frozen=True)
 class Streaming:
-    """The options of a run by rows.
+    """The options of a run over data sets, which are read row by row.
 
     Args:
-        batch: rows to run at once.
-        chunk: rows of a chunk of the result, which is recorded when it is done.
-        scheduler: ``local``, ``threads``, or an address.
-        workers: how many.
-        resume: whether to resume a former run.
-        on_error: the treatment of chunks that fail.
-        sequence_axis: the axis of the steps, for models with states.
+        batch: the number of rows per inference.
+        chunk: the number of rows per chunk of the result; finished chunks survive an interrupt.
+        scheduler: ``local``, ``threads``, or the address of a Dask scheduler.
+        workers: the number of workers.
+        resume: whether to resume an interrupted run.
+        on_error: the treatment of failing chunks.
+        sequence_axis: the time axis, for models with variables.
         send_model: whether to send the contents of the model to the workers.
     """
 
@@ -49,32 +49,32 @@ class Streaming:
 
     @property
     def is_asked(self) -> bool:
-        """Whether any of the options is given."""
+        """Whether any of these options was given."""
         return any(value not in (None, False) for value in vars(self).values())
 
 
 def streams(command: Command) -> Command:
-    """Give a command the options of runs by rows, as ``streaming``."""
+    """Add the options of runs by rows to a command, which receives them as ``streaming``."""
     option = partial(click.option, cls=SectionOption, section=_SECTION)
     count = partial(count_option, cls=SectionOption, section=_SECTION)
 
-    @count("--batch", metavar="ROWS", help="Rows to run at once.")
-    @count("--chunk", metavar="ROWS", help="Rows to read and write at once.")
+    @count("--batch", metavar="ROWS", help="Rows per inference.")
+    @count("--chunk", metavar="ROWS", help="Rows to read and write at a time.")
     @option(
         "--scheduler",
         metavar="NAME",
         help="local, threads, or a Dask scheduler: tcp://…",
     )
-    @count("--workers", help="How many processes or threads.")
-    @option("--resume", is_flag=True, help="Go on with an interrupted run by rows.")
+    @count("--workers", help="Number of worker processes or threads.")
+    @option("--resume", is_flag=True, help="Resume an interrupted run by rows.")
     @option(
         "--on-error",
         type=click.Choice(["stop", "skip", "nan"]),
         metavar="HOW",
-        help="stop, skip or nan, for rows that fail.",
+        help="Treatment of failing rows: stop, skip or nan.",
     )
-    @count("--sequence-axis", metavar="AXIS", help="Axis of the steps of models with states.")
-    @option("--send-model", is_flag=True, help="Send the model to workers without its file.")
+    @count("--sequence-axis", metavar="AXIS", help="Time axis of models with states.")
+    @option("--send-model", is_flag=True, help="Send the model to workers that cannot read its file.")
     @functools.wraps(command)
     def with_streaming(
         *args: object,
@@ -95,15 +95,15 @@ def streams(command: Command) -> Command:
 
 
 def is_store(output: str | None, files: Sequence[str]) -> bool:
-    """Return whether the results, or an input, are a zarr store or an HDF5 file, which are read by rows."""
+    """Return whether the output or an input is a zarr store or an HDF5 file, which require a run by rows."""
     return any(path.rstrip("/").lower().endswith(_STORES) for path in (output or "", *files))
 
 
 def check_by_rows(others: Mapping[str, object]) -> None:
-    """Check that no option is given that a run by rows does not have.
+    """Check that no option is given that a run by rows does not support.
 
     Raises:
-        UsageError: if one is.
+        UsageError: if there is such an option.
     """
     if given := next((name for name, value in others.items() if value), None):
         raise click.UsageError(f"{given} cannot be given for a run by rows, which Dask computes")

@@ -1,4 +1,4 @@
-"""Print text: unchanged into files and pipes; on a terminal, within its width, with Markdown rendered."""
+"""Print text: unchanged to files and pipes; on a terminal, wrapped to its width, with Markdown rendered."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import click
 
 __all__ = ["columns", "is_on_one_screen", "rendered", "show", "wrapped"]
 
-# A line of a file below a finding, and the marks under it: these are cut where they are made.
+# A source line quoted below a finding, or the markers under it, which are already truncated.
 _EXCERPT = re.compile(r" *\d* \| ")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-# Narrower terminals are written to as if they were as wide as this.
+# The least width that is assumed for a terminal.
 _NARROWEST = 20
 
 
 def columns(err: bool = False) -> int | None:
-    """Return the width of the terminal that results go to, or messages; ``None`` if that is no terminal."""
+    """Return the width of the terminal on stdout, or stderr if ``err``; ``None`` if it is not a terminal."""
     stream = sys.stderr if err else sys.stdout
     if stream is None or not stream.isatty():
         return None
@@ -27,12 +27,12 @@ def columns(err: bool = False) -> int | None:
 
 
 def show(text: str, *, err: bool = False, pager: bool = False) -> None:
-    """Print a text; on a terminal, break long lines between words.
+    """Print a text; on a terminal, wrap long lines.
 
     Args:
         text: the text.
-        err: whether it is a message, which goes to stderr.
-        pager: whether what is longer than the terminal is shown page by page.
+        err: print to stderr instead of stdout.
+        pager: on stdout, use a pager if the text exceeds the terminal.
     """
     if (width := columns(err)) is None:
         click.echo(text, err=err)
@@ -46,13 +46,13 @@ def show(text: str, *, err: bool = False, pager: bool = False) -> None:
 
 
 def is_on_one_screen(text: str) -> bool:
-    """Return whether nothing of a result scrolls away before its end, which nothing does in a pipe or a file."""
+    """Return whether a text fits on one screen of the terminal on stdout; always true for pipes and files."""
     width = columns()
     return width is None or wrapped(text, width).count("\n") + 2 <= shutil.get_terminal_size().lines
 
 
 def wrapped(text: str, width: int) -> str:
-    """Break lines longer than ``width`` between words; continuation lines are indented.
+    """Wrap lines longer than ``width`` between words; continuation lines are indented.
 
     >>> print(wrapped("net.xml:7: error: the shapes do not fit", 24))
     net.xml:7: error: the
@@ -65,7 +65,7 @@ def _wrapped(line: str, width: int) -> str:
     if len(_ESCAPE.sub("", line)) <= width or _EXCERPT.match(line):
         return line
     indent = line[: len(line) - len(line.lstrip())]
-    # Escapes take no place: they are put back where their word ends up.
+    # Escapes have no width: they are taken out, and put back after wrapping.
     hidden: list[str] = []
 
     def hide(match: re.Match[str]) -> str:
@@ -92,20 +92,20 @@ _HYPERLINK = re.compile(r"\x1b\]8;[^\x1b\x07]*(?:\x1b\\|\x07)")
 
 
 def rendered(text: str) -> str:
-    """Render a page for a terminal; for pipes and files, return it unchanged."""
+    """Render Markdown for the terminal; for pipes and files, return it unchanged."""
     width = columns()
     return text if width is None else render(text, width)
 
 
 def render(text: str, width: int) -> str:
-    """Render a page for a terminal of this width."""
+    """Render Markdown for a terminal of this width."""
     from io import StringIO
 
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.theme import Theme
 
-    # No background colours: those that rich has suit dark terminals.
+    # No background colors: rich's defaults suit only dark terminals.
     theme = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold"})
     console = Console(
         file=StringIO(),

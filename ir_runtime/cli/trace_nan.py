@@ -1,4 +1,4 @@
-"""``ir-runtime trace-nan``: where the first Inf or NaN comes from."""
+"""``ir-runtime trace-nan``: find the origin of Inf and NaN."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Ends with 1 if a layer makes Inf or NaN of finite inputs, else with 0.
     type=click.Choice(["f32", "f16", "bf16"]),
     default="f32",
     show_default=True,
-    help="The type to compute in; f16 and bf16 are emulated.",
+    help="Compute precision; f16 and bf16 are emulated.",
 )
 @debugs()
 @as_json
 def trace_nan(debugging: Debugging, precision: str) -> None:
-    """Find the layers of MODEL that make Inf or NaN of finite inputs, and those that are near the limit of a type."""
+    """Find the layers of MODEL that produce Inf or NaN from finite inputs, or come close to overflow."""
     from ..debug import trace_nan as trace
 
     with debugging.working("running") as (model, feeds):
@@ -49,7 +49,7 @@ def trace_nan(debugging: Debugging, precision: str) -> None:
 
 
 def _fitting(found: NanTrace) -> str:
-    """Return the layers that are nearest to the limit as a table for a terminal."""
+    """Format the layers closest to overflow as a table that fits the terminal."""
     rows = [
         [f"{peak.largest:.2g}", f"{1 / peak.part:.2g}", peak.layer, peak.operation]
         for peak in found.peaks

@@ -1,4 +1,4 @@
-"""``ir-runtime upgrade``: write a model as IR version 11, or for an older release of OpenVINO."""
+"""``ir-runtime upgrade``: convert a model to IR version 11, or for an older release of OpenVINO."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ not have are replaced by older ones, where these compute exactly the same ("ir-r
     "--for",
     "for_release",
     metavar="RELEASE",
-    help="Write what this release of OpenVINO reads, such as 2021.4; by default, what the newest reads.",
+    help="Write a model for this release of OpenVINO, such as 2021.4; by default, for the newest.",
 )
 @weights
 @limited
 def upgrade(old: str, target: str, for_release: str | None, weights: str | None, limits: Limits) -> None:
-    """Write OLD, a model of any IR version, as NEW of version 11, or for an older release of OpenVINO."""
+    """Convert OLD, a model of any IR version, to NEW in version 11, or for an older release of OpenVINO."""
     from ..openvino.saving import save_content
     from ..releases.release import Release
 

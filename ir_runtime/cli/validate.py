@@ -1,4 +1,4 @@
-"""``ir-runtime validate``: find errors in models; show them as text, JSON, a SARIF log or GitHub annotations."""
+"""``ir-runtime validate``: find errors in models; show them as text, JSON, SARIF or GitHub annotations."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ _FORMATS = ("text", "json", "sarif", "github")
     type=click.Choice(_FORMATS),
     default="text",
     show_default=True,
-    help="The form of findings.",
+    help="Output format.",
 )
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
-@click.option("--strict", is_flag=True, help="Let warnings count as errors.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option(
     "--for",
     "for_release",
     metavar="RELEASE",
-    help="Also find what this release of OpenVINO does not read, such as 2024.6.",
+    help="Also report features that this release of OpenVINO does not support, such as 2024.6.",
 )
 @shaped
 @click.option(
     "--max-findings",
     type=click.IntRange(min=0),
     metavar="N",
-    help="The most findings to show of a file; the rest is counted. By default, 1000.",
+    help="Findings to show per file; further ones are counted. By default, 1000.",
 )
-@count_option("-j", "--jobs", help="How many files to validate at once.")
+@count_option("-j", "--jobs", help="Number of files to validate in parallel.")
 @weights
 @limited
 @click.pass_context
@@ -86,13 +86,12 @@ def validate(
     weights: str | None,
     limits: Limits,
 ) -> None:
-    """Find what is wrong with each MODEL, without running it.
+    """Find errors in each MODEL without running it.
 
-    A MODEL is the .xml of an IR, a page of the specification, all of whose examples count, a folder,
-    in which all .xml count, or a pattern such as 'models/**/*.xml'. Findings are in the order of the
-    file. They say file, line, layer, code, what is wrong, what decided it and what to do; a file that cannot be read is a finding. Of very many
-    findings of a file, some are shown, and the rest is counted. The exit code is 1 if there is an error, or with
-    --strict a warning.
+    MODEL is the .xml of an IR, a page of the specification (all of its examples are checked), a folder (all .xml
+    files in it), or a pattern such as 'models/**/*.xml'. Findings are listed in the order of the file, with file, line,
+    layer, code, message, cause and fix; a file that cannot be read is a finding, too. Beyond --max-findings,
+    findings are only counted. The exit code is 1 if there is an error, or with --strict a warning.
     """
     files = [file for model in models for file in _matching(model)]
     if weights is not None and len(files) > 1:
@@ -124,7 +123,7 @@ def validate(
 
 
 def _matching(pattern: str) -> list[str]:
-    """Return the files that a pattern matches, those in a folder, or the file of that very name."""
+    """Return the .xml files in a folder, the file of exactly this name, or else the files that match the pattern."""
     if os.path.isdir(pattern):
         inside = sorted(glob.glob(os.path.join(glob.escape(pattern), "**", "*.xml"), recursive=True))
         if not inside:
@@ -160,7 +159,7 @@ def _check(
 def _reports(
     check: Callable[[str], Diagnostics], files: Sequence[str], jobs: int | None
 ) -> Iterator[Iterable[Diagnostics]]:
-    """Validate files in parallel and return a report for each, in order; show a bar on a terminal."""
+    """Validate files in parallel; yield an iterable of their reports in order, with a progress bar on a terminal."""
     count = min(len(files), jobs or _worthwhile(files))
     with bar("validating", len(files)) as shown:
         if count == 1:
@@ -177,7 +176,7 @@ def _reports(
 
 
 def _worthwhile(files: Sequence[str]) -> int:
-    """Return the number of processes to use: starting them takes as long as checking a megabyte."""
+    """Return the number of processes worth starting: each costs as much time as checking a megabyte."""
     size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
     if size <= _LARGE:
         return 1
@@ -187,7 +186,7 @@ def _worthwhile(files: Sequence[str]) -> int:
 
 
 def _counted(items: Iterable[_Item], shown: Bar) -> Iterator[_Item]:
-    """Count items as they are yielded, on a progress line that is erased for results."""
+    """Yield items, advancing a progress bar, which is erased while the caller prints results."""
     for item in items:
         shown.erase()
         yield item
@@ -204,7 +203,7 @@ def _each(file: str, report: Diagnostics) -> None:
 
 
 def _nothing(file: str, report: Diagnostics) -> None:
-    """Where all is shown in one piece at the end."""
+    """Print nothing, for formats that are printed as a whole at the end."""
 
 
 def _whole(form: str, reports: Sequence[tuple[str, Diagnostics]]) -> None:
@@ -235,9 +234,9 @@ _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/sche
 
 
 def _sarif(reports: Sequence[tuple[str, Diagnostics]]) -> Record:
-    """Return a SARIF log, which code scanning tools read: one run over files with their reports, with a rule for each code that was found.
+    """Return a SARIF log of one run over all files, with a rule for each code found.
 
-    Findings beyond the limit are counted in notifications without location.
+    Findings beyond the limit are counted in notifications without a location.
     """
     findings = [finding for _, report in reports for finding in report]
     codes = sorted({finding.code for finding in findings})
@@ -328,7 +327,7 @@ def _sarif_location(where: Location, region: Record) -> Record:
 
 
 def _uri(file: str) -> str:
-    """Return a path as an address: relative to where the command ran, where that is possible."""
+    """Return a path as a URI, relative to the working directory if possible."""
     from pathlib import Path
     from urllib.parse import quote
 
@@ -343,7 +342,7 @@ _GITHUB_LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def _github_commands(reports: Iterable[tuple[str, Diagnostics]]) -> Iterator[str]:
-    """Return a workflow command for each finding, and one for each kind with more findings than are kept."""
+    """Yield a workflow command for each finding, and one for each kind with findings beyond the limit."""
     for file, report in reports:
         yield from map(_github_finding, report)
         yield from (_github_more(file, more) for more in report.more)
@@ -360,7 +359,7 @@ def _github_finding(finding: Diagnostic) -> str:
 
 
 def _github_region(finding: Diagnostic) -> dict[str, str]:
-    """Return the line, and the columns where a part of it is marked."""
+    """Return the line of a finding, and the columns if it marks a part of the line."""
     excerpt, line = finding.excerpt, finding.line
     if excerpt is None or not excerpt.width:
         return {"line": str(line)} if line else {}

@@ -142,8 +142,7 @@ def test_help_says_all_about_each_command(invoke: Invoke) -> None:
     found = invoke("--help")
     said = " ".join(found.stdout.split())
     assert (
-        "Find the smallest part of MODEL on which another execution differs from f64 by more than rounding"
-        in said
+        "Measure the time of each layer of MODEL, and whether compute or memory bandwidth limits it" in said
     )
     assert "..." not in said.replace("[ARGS]...", "")
 
