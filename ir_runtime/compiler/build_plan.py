@@ -1,4 +1,4 @@
-"""Build a plan: number slots, choose checks for kernels, free unused slots, and sum up memory."""
+"""Plan building: number slots, add run-time checks to kernels, free slots after their last use, and sum up memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._util.forks import computing
 from .._util.scoped import Scope
 from ..analysis.error_context import Expected, expected
 from ..backends import Backend, Compute, Kernel
-from ..executor.guard import LengthCheck, checked, guarded
+from ..executor.guard import LengthCheck, add_guard, add_length_check
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Declared, OutputContract, Step
 from ..ir.element import ElementType
@@ -27,7 +27,7 @@ from .program import Group, Options, Program
 
 __all__ = ["PlanBuilder"]
 
-# Results with more elements may be shared by threads.
+# Results with more elements may be split among threads.
 SMALL = 1 << 16
 
 
@@ -51,14 +51,14 @@ class PlanBuilder:
         """Return the plan of a model or a body.
 
         Raises:
-            LimitError: if it needs more memory than allowed.
+            LimitError: if a run needs more memory than allowed.
         """
         program, groups = self.program, self.program.groups
         inputs = tuple(self._slot(Port(layer.id, 0)) for layer in program.graph.of_type("Parameter"))
         steps = [self._step(group) for group in groups]
         outputs = tuple(map(self._copied_slot, program.outputs))
         if not self.options.is_body:  # callers get contiguous arrays
-            steps = self._with_contiguous_results(steps)
+            steps = self._return_contiguous(steps)
         steps = with_frees(steps, outputs)
         return reuse_slots(
             steps,
@@ -76,16 +76,16 @@ class PlanBuilder:
     def inner_plan(
         self, groups: Sequence[Group], inputs: Sequence[Port], outputs: Sequence[Port]
     ) -> ExecutionPlan:
-        """Return a plan that is part of a step, whose caller checks inputs and results."""
+        """Return a plan that runs inside a step; the step checks inputs and results."""
         reads = tuple(map(self._slot, inputs))
         steps = [self._step(group) for group in groups]
         writes = tuple(map(self._slot, outputs))
         return reuse_slots(with_frees(steps, writes), reads, writes, self.slots)
 
-    def _with_contiguous_results(self, steps: list[Step]) -> list[Step]:
-        """Let steps return feature maps in C order if a backend reorders them faster than NumPy.
+    def _return_contiguous(self, steps: list[Step]) -> list[Step]:
+        """Let steps return model outputs in C order, if a backend reorders them faster than NumPy.
 
-        Feature maps are stored channels last. Only steps that solely compute results are changed.
+        Feature maps are computed channels last. Steps whose results other steps read are unchanged.
         """
         copies = [backend.contiguous for backend in self.options.backends if backend.contiguous]
         types = {self._slot(port): self.program.type(port) for port in self.program.outputs}
@@ -98,17 +98,17 @@ class PlanBuilder:
             return steps
         contiguous, own = copies[0](), maps - {slot for step in steps for slot in step.reads}
         return [
-            replace(step, kernel=_with_contiguous_outputs(step.kernel, contiguous))
+            replace(step, kernel=_make_contiguous(step.kernel, contiguous))
             if own.issuperset(step.writes)
             else step
             for step in steps
         ]
 
     def _peak(self, steps: Sequence[Step]) -> Peak:
-        """Return the minimum memory of a run.
+        """Return the peak memory of a run, with dynamic lengths at their minimum.
 
         Raises:
-            LimitError: if that exceeds the limit.
+            LimitError: if it exceeds the memory limit.
         """
         limits, graph = current(), self.program.graph
         sizes = [0] * len(self.slots)
@@ -131,7 +131,7 @@ class PlanBuilder:
         return self.places[port]
 
     def _copied_slot(self, port: Port) -> int:
-        """Return the slot of data that every run reads, copied out of the file."""
+        """Return the slot of a port, after copying its contents out of the mapped file, if it has any."""
         slot = self._slot(port)
         if (array := self.slots[slot]) is not None:
             self.slots[slot] = held(array)
@@ -158,24 +158,26 @@ class PlanBuilder:
             outputs = self._types_of(group)
             # A view needs no memory.
             if not (always_runs or kernel.view) and empty_results(outputs) is not None:
-                kernel = _without_elements(outputs)
-            if any(type.shape.is_dynamic for type in inputs) and not (alone and _refuses(layer, inputs)):
-                kernel = checked(kernel, self._lengths(group, inference, inputs))
+                kernel = _empty_kernel(outputs)
+            if any(type.shape.is_dynamic for type in inputs) and not (
+                alone and _refuses_lengths(layer, inputs)
+            ):
+                kernel = add_length_check(kernel, self._length_check(group, inference, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
-            kernel = guarded(kernel, inference, inputs, outputs, bounded, always_runs)
+            kernel = add_guard(kernel, inference, inputs, outputs, bounded, always_runs)
         return Step(
             shown[0], kernel, reads, writes, also=shown[1:], expected=inference, pattern=group.pattern,
             kernel_name=group.ready.name, declared=self._declared_types(group), types=tuple(self._types_of(group)),
         )  # fmt: skip
 
     def _original_layers(self, group: Group) -> tuple[Layer, ...]:
-        """Return the model's layers computed by a group; for a pure conversion, the layer that it serves."""
+        """Return the model's layers that a group computes; for an inserted Convert, the layer that it was inserted for."""
         program = self.program
         shown = [program.original(layer) for layer in group.layers if not program.is_inserted(layer)]
         return tuple(shown or [program.original(group.layers[-1])])
 
     def _declared_types(self, group: Group) -> Declared | None:
-        """Return the declared types for observers, if a group computes in other types."""
+        """Return the declared element types of a group that computes in others, else ``None``."""
         program = self.program
         if program.widened is None:
             return None
@@ -183,8 +185,8 @@ class PlanBuilder:
         is_hidden = not program.fold and all(map(program.is_inserted, group.layers))
         return Declared(reads, writes, is_hidden) if is_hidden or any(reads) or any(writes) else None
 
-    def _lengths(self, group: Group, inference: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
-        """Return the check of the lengths that the kernel of a group relies on."""
+    def _length_check(self, group: Group, inference: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
+        """Return the check of the lengths for which the kernel of a group was chosen."""
         contents = tuple(map(self.program.contents, group.reads))
         results = tuple(self._types(layer) for layer in group.layers)
         return LengthCheck(inference, inputs, contents, results)
@@ -196,14 +198,14 @@ class PlanBuilder:
         return tuple(map(self.program.type, layer.output_ports))
 
 
-def _refuses(layer: Layer, inputs: Sequence[TensorType]) -> bool:
-    """Return whether the reference of a layer refuses the same lengths as inference."""
+def _refuses_lengths(layer: Layer, inputs: Sequence[TensorType]) -> bool:
+    """Return whether a layer's reference itself refuses all lengths that inference refuses."""
     return (
         layer.op is not None and layer.op.refuses_lengths() and all(t.shape.rank is not None for t in inputs)
     )
 
 
-def _without_elements(types: Sequence[TensorType]) -> Kernel:
+def _empty_kernel(types: Sequence[TensorType]) -> Kernel:
     """Return a kernel for results that are all empty."""
 
     def run(*arrays: Array) -> tuple[Array, ...]:
@@ -214,7 +216,7 @@ def _without_elements(types: Sequence[TensorType]) -> Kernel:
     return Kernel(run, of_shapes=True)  # so that replays continue
 
 
-def _with_contiguous_outputs(kernel: Kernel, contiguous: Callable[[Array], Array]) -> Kernel:
+def _make_contiguous(kernel: Kernel, contiguous: Callable[[Array], Array]) -> Kernel:
     """Return a kernel with contiguous outputs."""
     compute: Compute = kernel.run
 
@@ -226,11 +228,11 @@ def _with_contiguous_outputs(kernel: Kernel, contiguous: Callable[[Array], Array
 
 
 def _scopes(groups: Iterable[tuple[Group, Sequence[TensorType]]], options: Options) -> tuple[Scope, ...]:
-    """Return the scopes around a run that some kernel needs, as each has a cost.
+    """Return the scopes to enter around a run: as each has a cost, only those that a kernel needs.
 
     Args:
         groups: the groups with the types of their results.
-        options: the options with the possible backends.
+        options: the options of the compilation.
     """
     backends = options.backends
     needed = [scope for group, types in groups for scope in _scopes_of(group, types, backends)]
@@ -240,14 +242,14 @@ def _scopes(groups: Iterable[tuple[Group, Sequence[TensorType]]], options: Optio
 
 
 def _scopes_of(group: Group, types: Sequence[TensorType], backends: Sequence[Backend]) -> Collection[Scope]:
-    """Return the scopes of a group: that of its kernel, or of any backend."""
+    """Return the scopes that the kernel of a group may need: its replayer's, or those of all backends."""
     if (replay := group.ready.replay) is not None:
         return [replay.replayer.around]
-    return [] if _is_small_map(group, types) else [backend.around for backend in backends]
+    return [] if _needs_no_scope(group, types) else [backend.around for backend in backends]
 
 
-def _is_small_map(group: Group, types: Sequence[TensorType]) -> bool:
-    """Return whether every kernel for a group needs neither threads nor BLAS: small maps, or views."""
+def _needs_no_scope(group: Group, types: Sequence[TensorType]) -> bool:
+    """Return whether a group is a view or small elementwise layers, whose kernels use neither threads nor BLAS."""
     if group.ready.view:
         return True
     maps = all(isinstance(layer.op, elementwise.Unary | elementwise.Binary) for layer in group.layers)

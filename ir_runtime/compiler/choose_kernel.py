@@ -1,4 +1,4 @@
-"""Choose the kernel of each layer: of the first backend that has one, else the reference; and pack its weights."""
+"""Kernel selection: the first backend that has a kernel for a layer, else the reference; and weight packing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..errors import UnsupportedError
 from ..executor.context import VARIABLES, advance
 from ..executor.plan import ExecutionPlan
 from ..executor.step import OutputContract
-from ..executor.subgraphs import Visitor, contract_checked, with_booleans
+from ..executor.subgraphs import Visitor, check_contracts, normalize_booleans
 from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.graph import Body, Graph, Layer, Port
@@ -33,14 +33,13 @@ __all__ = ["choose_kernel", "hide_mixed_inputs", "lone_group", "needs_run", "pac
 
 
 def choose_kernel(program: Program, options: Options, layer: Layer, used: Collection[Port]) -> KernelTemplate:
-    """Return the kernel of a layer: from a pass, from the first backend that has one, or the reference.
+    """Return the kernel of a layer: chosen by a pass, else of the first backend that has one, else the reference.
 
     Args:
         program: the program.
         options: its options.
         layer: the layer.
-        used: the ports used by layers or as outputs.
-
+        used: the ports that are read by layers or are outputs.
 
     Raises:
         UnsupportedError: if no kernel exists.
@@ -49,7 +48,7 @@ def choose_kernel(program: Program, options: Options, layer: Layer, used: Collec
     deadline.check(layer.where)
     if needs_run(layer):
         around = program.variables.get(layer.id, partial(_note_access, layer.op))
-        return around(_with_run(program, options, layer, layer.op))
+        return around(_reference_in_run(program, options, layer, layer.op))
     if layer.id in program.kernels:
         return program.kernels[layer.id]
     reads = program.reads(layer)
@@ -64,22 +63,22 @@ def choose_kernel(program: Program, options: Options, layer: Layer, used: Collec
     program.release(reads)
     if kernel is None:
         return _reference(program, layer, plain(layer.op), inputs)
-    return _advancing(program, layer, kernel)
+    return _continue_sequence(program, layer, kernel)
 
 
 def lone_group(program: Program, options: Options, layer: Layer, used: Collection[Port]) -> Group:
-    """Return a group of one layer, choosing its kernel now."""
+    """Return a group of one layer, whose kernel is chosen immediately."""
     kernel = choose_kernel(program, options, layer, used)
     return Group.of(program.graph, layer, lambda: kernel)
 
 
 def _reference(program: Program, layer: Layer, op: Operation, inputs: Sequence[Value]) -> Kernel:
-    """Return the reference of an operation, its `evaluate`.
+    """Return the reference kernel of an operation, its `evaluate`.
 
     Raises:
         UnsupportedError: if it has no reference.
     """
-    if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
+    if isinstance(op, Constant) and isinstance(op.value, Packed):  # every run unpacks it
         op = op.replace(value=replace(op.value, raw=held(op.value.raw)))
     evaluate = op.evaluator([value.element for value in inputs])
     program.references.add(layer.id)
@@ -90,33 +89,33 @@ def _reference(program: Program, layer: Layer, op: Operation, inputs: Sequence[V
             where=layer.where,
             hint="its class has no evaluate, and no backend has a kernel for it",
         )
-    kernel = _advancing(program, layer, Kernel(evaluate)).prepare()
+    kernel = _continue_sequence(program, layer, Kernel(evaluate)).prepare()
     if not is_external(op):
         return kernel
     types = _types(program, layer)
     if any(type.element in (ElementType.boolean, ElementType.dynamic) for type in types):
-        kernel = replace(kernel, run=with_booleans(kernel.run))
-    return replace(kernel, run=contract_checked(kernel.run, layer, types))
+        kernel = replace(kernel, run=normalize_booleans(kernel.run))
+    return replace(kernel, run=check_contracts(kernel.run, layer, types))
 
 
 def _choose_quantized(options: Options, op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
-    """Return a kernel that multiplies packed weights."""
+    """Return the first kernel of a backend that reads quantized weights in stored form."""
     offers = (backend.kernel_packed(op, inputs) for backend in options.backends)
     return next((kernel for kernel in offers if kernel is not None), None)
 
 
-def _with_run(program: Program, options: Options, layer: Layer, op: Operation) -> Kernel:
-    """Return the reference of an operation with bodies or variables."""
+def _reference_in_run(program: Program, options: Options, layer: Layer, op: Operation) -> Kernel:
+    """Return the reference kernel of an operation with bodies or variables."""
     context: dict[str, Any] = {"variables": VARIABLES} if op.needs("variables") else {}
     if op.needs("visit"):
         types = {body.name: _infer_body(program, layer, body) for body in layer.bodies()}
         plans = {
-            body.name: _plan_of_body(program, options, layer, body, types[body.name])
+            body.name: _compile_body(program, options, layer, body, types[body.name])
             for body in layer.bodies()
         }
         program.body_peaks[layer.id] = max((plan.peak for plan in plans.values()), default=0)
         context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in layer.bodies()})
-    return Kernel(contract_checked(partial(op.evaluate, **context), layer, _types(program, layer)))
+    return Kernel(check_contracts(partial(op.evaluate, **context), layer, _types(program, layer)))
 
 
 def _infer_body(program: Program, layer: Layer, body: Body) -> Inferred:
@@ -125,9 +124,9 @@ def _infer_body(program: Program, layer: Layer, body: Body) -> Inferred:
     return infer(body.graph, Diagnostics()) if types is None else types
 
 
-def _advancing(program: Program, layer: Layer, kernel: KernelTemplate) -> KernelTemplate:
-    """Return a kernel that continues the random sequence of an operation, passed as a keyword."""
-    op = program.original(layer).op  # all plans of a model share one sequence
+def _continue_sequence(program: Program, layer: Layer, kernel: KernelTemplate) -> KernelTemplate:
+    """Return a kernel that continues the random sequence of its operation, or unchanged if that has none."""
+    op = program.original(layer).op  # all plans of a model share its sequence
     if op is None or not op.needs("advance"):
         return kernel
     ready = kernel.prepare()
@@ -138,7 +137,7 @@ def _types(program: Program, layer: Layer) -> list[TensorType]:
     return list(map(program.type, layer.output_ports))
 
 
-def _plan_of_body(
+def _compile_body(
     program: Program, options: Options, layer: Layer, body: Body, types: Inferred
 ) -> ExecutionPlan:
     """Compile a body of a layer."""
@@ -152,7 +151,7 @@ def _plan_of_body(
 
 
 def _note_access(op: Operation, kernel: Kernel) -> Kernel:
-    """Return a kernel that records its access to a variable, for replays."""
+    """Return a kernel whose access to a variable is recorded, so that replays repeat it."""
     if op.needs("visit"):
         return kernel
     compute, again = kernel.whole, partial(op.evaluate, variables=VARIABLES)
@@ -161,9 +160,9 @@ def _note_access(op: Operation, kernel: Kernel) -> Kernel:
         return made_before(compute(*arrays), again, *arrays)
 
     def assign(array: Array) -> Any:
-        found = compute(array)
+        result = compute(array)
         called_after(again, array)
-        return found
+        return result
 
     return Kernel(assign if op.has_side_effects else read, has_host_calls=True)
 
@@ -179,16 +178,16 @@ def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
 
 
 class MixedInputs:
-    """The operation of a layer with mixed inputs, under a class unknown to backends.
+    """Wraps the operation of a layer with mixed inputs, so that backends do not recognize its class.
 
-    Kernels assume one type for all inputs with the same type variable. Other code sees the operation itself.
+    Their kernels assume one element type for all inputs with the same type variable. Attributes are those of the operation.
     """
 
     def __init__(self, op: Operation) -> None:
         self.plain = op
 
     def __getattr__(self, name: str) -> Any:
-        if name == "plain":  # unset while an instance is being copied
+        if name == "plain":  # not set yet while an instance is copied
             raise AttributeError(name)
         return getattr(self.plain, name)
 
@@ -197,7 +196,7 @@ def hide_mixed_inputs(program: Program, options: Options) -> None:
     """Leave layers with mixed floating-point inputs to the reference, which computes in the widest type.
 
     Before: element types are final.
-    After: the operation of such a layer is a `MixedInputs`, so that no backend finds a kernel or a pattern for it.
+    After: the operation of each such layer is a `MixedInputs`, for which no backend has a kernel or a pattern.
     """
     if not options.backends:
         return
@@ -216,15 +215,15 @@ def hide_mixed_inputs(program: Program, options: Options) -> None:
 
 
 def plain(op: Operation) -> Operation:
-    """Return the operation of the layer itself."""
+    """Return an operation without its `MixedInputs` wrapper, if any."""
     return op.plain if isinstance(op, MixedInputs) else op
 
 
 def select(program: Program, options: Options) -> None:
     """Group the layers of patterns; other kernels are chosen lazily.
 
-    Before: ``layers`` are those that run, and ``fusions`` says which of them end a fusion.
-    After: ``groups`` has a group that ends with each of the layers, in order.
+    Before: ``layers`` are the layers to run, and ``fusions`` has the fusion that each of them ends, if any.
+    After: ``groups`` has a group that ends with each layer, in order.
     """
     fusions = program.fusions
     read = set(program.outputs)
@@ -238,7 +237,7 @@ def _group(program: Program, options: Options, layer: Layer, read: Collection[Po
     if (fusion := program.fusions.get(layer.id)) is not None:
         return Group(fusion.layers, lambda: fusion.kernel, fusion.reads, fusion.pattern)
     if not program.packed.keys().isdisjoint(program.reads(layer)):
-        # Weights unpacked for a layer are visible to later ones.
+        # Choose now: later layers also see the weights unpacked for this one.
         return lone_group(program, options, layer, read)
     return Group.of(program.graph, layer, partial(choose_kernel, program, options, layer, read))
 
@@ -246,8 +245,8 @@ def _group(program: Program, options: Options, layer: Layer, read: Collection[Po
 def pack(program: Program, options: Options) -> None:
     """Let kernels pack their weights, now that the fusions are final.
 
-    Before: no more layers are fused.
-    After: the kernel of every group is a `Kernel`, and its template is dropped.
+    Before: ``groups`` are final.
+    After: the kernel of every group is a prepared `Kernel`, and its template is dropped.
     """
     program.groups = [_pack_group(program, group) for group in program.groups]
 

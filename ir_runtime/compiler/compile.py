@@ -1,4 +1,4 @@
-"""Compile a graph to a plan: the passes in order, then the steps of the plan."""
+"""Compilation of a graph to a plan: run the passes in order, then build the steps."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from .shape_arithmetic import find_shape_arithmetic
 __all__ = ["PASSES", "After", "Pass", "compile_plan", "check_pass"]
 
 After: TypeAlias = Callable[[str, Program], None]
-"""Called after each pass with its name, and the program that it leaves."""
+"""Called after each pass, with its name and the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A pass: it transforms a program, and preserves the results of the model.
+    """A transformation of a program that preserves the results of the model.
 
     Args:
-        name: its name for ``--print-after``.
-        run: transforms a program; its docstring has the contract.
+        name: the name, as ``--print-after`` takes it.
+        run: transforms a program in place; its docstring states the conditions before and after.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Pass:
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring."""
+        """The first line of the docstring of ``run``."""
         return (self.run.__doc__ or "").partition("\n")[0]
 
 
@@ -77,17 +77,17 @@ def compile_plan(
     after: After | None = None,
     precision: Precision | None = None,
 ) -> ExecutionPlan:
-    """Return the plan that computes ``outputs``.
+    """Compile a graph to a plan that computes ``outputs``.
 
     Args:
         graph: the layers.
-        types: the `Value` of every output, from the `infer` pass.
+        types: the `Value` of every output, as `infer` returns them.
         outputs: the ports to compute.
-        backends: asked in turn for a kernel for each layer.
+        backends: the backends to ask for the kernel of each layer, in order of preference.
         fold: fold constants and fuse layers; otherwise, every layer stays observable.
-        limits: the limits of a run; by default, those of the context.
+        limits: the limits of a run; by default, the limits of the context.
         after: called after each pass.
-        precision: the precision of kernels; by default, that of the context.
+        precision: the precision of kernels; by default, the precision of the context.
 
     Raises:
         LimitError: if any run needs more memory than allowed; it names the layer.
@@ -103,7 +103,7 @@ def compile_plan(
 
 
 def _compile(program: Program, options: Options, after: After | None = None) -> ExecutionPlan:
-    """Run all passes, then number the slots."""
+    """Run all passes on a program, then build its plan."""
     for step in PASSES:
         step.run(program, options)
         if after is not None:
@@ -112,10 +112,10 @@ def _compile(program: Program, options: Options, after: After | None = None) -> 
 
 
 def check_pass(name: str, names: Iterable[str]) -> str:
-    """Return the name of a pass; raise if there is none.
+    """Return ``name`` if it is one of the pass names.
 
     Raises:
-        InputError: if there is none.
+        InputError: if it is not; the error lists the names.
     """
     if name in (passes := list(names)):
         return name

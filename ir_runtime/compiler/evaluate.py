@@ -1,4 +1,4 @@
-"""Evaluate layers with constant inputs, within the current limits."""
+"""Evaluation of layers with constant inputs, within the current limits."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value, bytes_of, check_lengths, empty_results
 from ..limits import current
 
-__all__ = ["GROWTH", "SMALL", "TEMPORARY", "evaluated", "foldable", "is_pure", "size_of"]
+__all__ = ["GROWTH", "SMALL", "TEMPORARY", "evaluate_constant", "foldable", "is_pure", "size_of"]
 
 GROWTH, SMALL = 16, 1 << 20
-"""The most times that a folded constant may be larger than its inputs, or its size in bytes, before
-recomputing is cheaper.
+"""A folded constant may be ``GROWTH`` times larger than its inputs, or have ``SMALL`` bytes. Recomputing larger ones in
+each run is cheaper.
 """
 TEMPORARY = 1 << 26
-"""Bytes of a result that is not kept, as all that follows from it are constants that are not too large."""
+"""Maximum bytes of an intermediate result that is only needed to fold smaller constants, and then dropped."""
 
 
 def foldable(
     graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int, is_temporary: bool = False
 ) -> bool:
-    """Return whether a layer has constant inputs, and outputs not much larger than these.
+    """Return whether a layer is pure, with constant inputs and outputs that are not much larger than them.
 
     Args:
-        graph: its graph.
+        graph: the graph of the layer.
         layer: the layer.
-        values: the `Value` of every output.
-        left: the most bytes of its outputs.
-        is_temporary: whether its outputs are temporary, and so may be larger.
+        values: the `Value` of every output in the graph.
+        left: the maximum bytes of the layer's outputs.
+        is_temporary: whether its outputs are dropped after folding, and so may have ``TEMPORARY`` bytes.
     """
     sources = [s for s in graph.sources(layer) if s is not None]
     if not is_pure(layer, sources) or any(
         values[s].known() is None and graph[s.layer].type != "Constant" for s in sources
     ):
         return False
-    made_of = sum(bytes_of(values[s].type) for s in sources)
-    most = TEMPORARY if is_temporary else max(GROWTH * made_of, SMALL)
+    input_bytes = sum(bytes_of(values[s].type) for s in sources)
+    most = TEMPORARY if is_temporary else max(GROWTH * input_bytes, SMALL)
     return size_of(layer, values) <= min(most, left)
 
 
@@ -49,12 +49,12 @@ def is_pure(layer: Layer, sources: Collection[Port]) -> bool:
 
 
 def size_of(layer: Layer, values: Mapping[Port, Value]) -> int:
-    """Return the minimum size of a layer's outputs in bytes."""
+    """Return the total size of a layer's outputs in bytes, with dynamic lengths at their minimum."""
     return sum(bytes_of(values[port].type) for port in layer.output_ports)
 
 
 def _contents(layer: Layer, value: Value) -> Value:
-    """Return the contents of a constant, even if packed."""
+    """Return a value with its contents, which are evaluated if its layer is a packed Constant."""
     if layer.op is None or value.known() is not None:
         return value
     return Value(value.type, layer.op.evaluate())
@@ -62,25 +62,25 @@ def _contents(layer: Layer, value: Value) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class _Folding:
-    """A layer evaluated at compile time, for error messages."""
+    """A layer evaluated at compile time, as `with_context` expects it."""
 
     layer: Layer
     expected: Expected
     also: tuple[Layer, ...] = ()
 
 
-def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> Sequence[Array]:
-    """Return the outputs of a layer with known inputs.
+def evaluate_constant(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> Sequence[Array]:
+    """Evaluate a layer with constant inputs; return its outputs.
 
     Args:
-        graph: its graph.
+        graph: the graph of the layer.
         layer: the layer.
-        values: the `Value` of every output.
-        left: the most bytes of its outputs.
+        values: the `Value` of every output in the graph.
+        left: the maximum bytes of the layer's outputs.
 
     Raises:
         LimitError: if the outputs are larger.
-        ExecutionError: if it fails.
+        ExecutionError: if the layer fails on its inputs.
     """
     reads = [s for s in graph.sources(layer) if s is not None]
     inputs = [_contents(graph[s.layer], values[s]) for s in reads]

@@ -15,17 +15,17 @@ from ..ops.arithmetic import Multiply, Subtract
 from ..ops.convolution import ForwardConvolution
 from ..ops.infrastructure import Constant
 from ..ops.type import Convert
-from .evaluate import GROWTH, SMALL, TEMPORARY, evaluated, foldable, is_pure, size_of
+from .evaluate import GROWTH, SMALL, TEMPORARY, evaluate_constant, foldable, is_pure, size_of
 from .program import Options, Program
 
 __all__ = ["defer_weights", "fold", "fold_constants"]
 
 
 def fold(program: Program, options: Options) -> None:
-    """Fold layers with constant inputs; weights stored as integers only on demand.
+    """Evaluate layers with constant inputs; dequantize convolution weights only on demand.
 
-    Before: ``packed`` is final; weights that stay as they are stored are not computed.
-    After: ``values`` have the contents of all that follows from constants, or how to compute them (`DeferredValue`).
+    Before: ``packed`` is final; the layers that dequantize these weights are not evaluated.
+    After: ``values`` have the contents of folded ports, or a `DeferredValue` that computes them on demand.
     """
     if not program.fold:
         return
@@ -40,13 +40,13 @@ def fold(program: Program, options: Options) -> None:
 def fold_constants(
     graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outputs: Collection[Port]
 ) -> None:
-    """Evaluate every pure layer with constant inputs; add results to ``values``.
+    """Evaluate every pure layer with constant inputs, and add the results to ``values``.
 
-    Contents used only by folded layers are dropped: for weights decompressed in several steps, only the file
+    Contents that only folded layers read are dropped: for weights decompressed in several steps, only the file
     bytes and the final result are kept.
     """
     needed, done = {layer.id for layer in layers}, set()
-    left, temporary = current().memory, _temporary(graph, layers, values, outputs)
+    left, temporary = current().memory, _find_temporary(graph, layers, values, outputs)
     for layer in layers:
         deadline.check(layer.where)
         ports = layer.output_ports
@@ -54,7 +54,7 @@ def fold_constants(
         if any(values[p].known() is None for p in ports):
             if not foldable(graph, layer, values, left, layer.id in temporary):
                 continue
-            arrays = evaluated(graph, layer, values, left)
+            arrays = evaluate_constant(graph, layer, values, left)
             left -= sum(array.nbytes for array in arrays)
             values |= {p: Value.constant(a, values[p].element) for p, a in zip(ports, arrays, strict=False)}
         done.add(layer.id)
@@ -64,28 +64,31 @@ def fold_constants(
                 values[source] = Value(values[source].type)
 
 
-def _temporary(
+def _find_temporary(
     graph: Graph, layers: Sequence[Layer], values: Mapping[Port, Value], outputs: Collection[Port]
 ) -> set[int]:
-    """Return folded layers whose results are too large to keep, though later folded results are not.
+    """Return the ids of layers to fold although their results are too large to keep.
 
-    An example are filters that sum products of a few numbers for each of many points.
+    All their consumers are folded to smaller results. An example are filters computed as sums of products of a few
+    values for each of many points.
     """
-    made_of: dict[int, int] = {}
-    """The size of the largest constant that a layer follows from, if it follows from constants alone."""
+    size_before: dict[int, int] = {}
+    """The size in bytes of the largest constant that a layer depends on, for layers that depend on constants only."""
     for layer in layers:
         sources = [s for s in graph.sources(layer) if s is not None]
-        made_of |= {s.layer: bytes_of(values[s].type) for s in sources if graph[s.layer].type == "Constant"}
+        size_before |= {
+            s.layer: bytes_of(values[s].type) for s in sources if graph[s.layer].type == "Constant"
+        }
         if all(values[port].known() is not None for port in layer.output_ports):
-            made_of[layer.id] = size_of(layer, values)
-        elif is_pure(layer, sources) and all(s.layer in made_of for s in sources):
-            made_of[layer.id] = max(made_of[s.layer] for s in sources)
+            size_before[layer.id] = size_of(layer, values)
+        elif is_pure(layer, sources) and all(s.layer in size_before for s in sources):
+            size_before[layer.id] = max(size_before[s.layer] for s in sources)
     needed, retained, temporary = {layer.id for layer in layers}, set[int](), set[int]()
     for layer in reversed(layers):
-        if layer.id not in made_of:
+        if layer.id not in size_before:
             continue
         size, ports = size_of(layer, values), layer.output_ports
-        if size <= max(GROWTH * made_of[layer.id], SMALL):
+        if size <= max(GROWTH * size_before[layer.id], SMALL):
             retained.add(layer.id)
             continue
         readers = {reader.layer for port in ports for reader in graph.readers(port)} & needed
@@ -101,13 +104,13 @@ def _temporary(
 def defer_weights(
     graph: Graph, layers: Iterable[Layer], values: dict[Port, Value], outputs: Collection[Port]
 ) -> list[Layer]:
-    """Defer the computation of weights of convolutions, and return the layers that compute them.
+    """Defer the dequantization of convolution weights; return the layers that dequantize them.
 
     Args:
         graph: the layers.
         layers: the needed layers.
-        values: the `Value` of every output; those of weights become a `DeferredValue`.
-        outputs: ports that must be computed.
+        values: the `Value` of every output; the values of weights are replaced by a `DeferredValue`.
+        outputs: the outputs of the program, which are not deferred.
     """
     deferred: list[Layer] = []
     for layer in layers:
@@ -116,9 +119,9 @@ def defer_weights(
         port = graph.reads(layer)[1]
         chain = _dequantizing_layers(graph, port)
         ports = [Port(step.id, 0) for step in chain]
-        plain = all(p not in outputs and not values[p].is_known for p in ports)
-        if chain and plain:  # the contents of small constants are known already
-            values[port] = DeferredValue(values[port].type, chain, _computing(graph, chain, values))
+        is_unknown = all(p not in outputs and not values[p].is_known for p in ports)
+        if chain and is_unknown:  # inference has evaluated small constants already
+            values[port] = DeferredValue(values[port].type, chain, _evaluate_later(graph, chain, values))
             deferred += chain
     return deferred
 
@@ -126,7 +129,7 @@ def defer_weights(
 def _dequantizing_layers(graph: Graph, port: Port) -> tuple[Layer, ...]:
     """Return the ``Convert``, optional ``Subtract`` and ``Multiply`` that dequantize 8-bit integers.
 
-    The result is empty if the port is computed otherwise, or intermediate ports have other consumers.
+    The result is empty if other layers compute the port, or if an intermediate port has several consumers.
     """
     chain: list[Layer] = []
     for op in (Multiply, Subtract, Convert):
@@ -141,9 +144,9 @@ def _dequantizing_layers(graph: Graph, port: Port) -> tuple[Layer, ...]:
         elif op is not Subtract:
             return ()
     constant = graph[port.layer].op
-    numbers = constant.value if isinstance(constant, Constant) else None
-    is_stored = isinstance(numbers, np.ndarray) and numbers.dtype in (np.int8, np.uint8)
-    return tuple(reversed(chain)) if is_stored else ()
+    codes = constant.value if isinstance(constant, Constant) else None
+    is_quantized = isinstance(codes, np.ndarray) and codes.dtype in (np.int8, np.uint8)
+    return tuple(reversed(chain)) if is_quantized else ()
 
 
 def _is_constant(graph: Graph, port: Port) -> bool:
@@ -154,14 +157,16 @@ def _is_constant(graph: Graph, port: Port) -> bool:
     return isinstance(layer.op, Constant)
 
 
-def _computing(graph: Graph, chain: Sequence[Layer], values: Mapping[Port, Value]) -> Callable[[], Array]:
-    """Return a function that evaluates layers in order and returns the output of the last one."""
+def _evaluate_later(
+    graph: Graph, chain: Sequence[Layer], values: Mapping[Port, Value]
+) -> Callable[[], Array]:
+    """Return a function that evaluates a chain of layers, and returns the output of the last one."""
     before = {port: values[port] for layer in chain for port in (*graph.reads(layer), *layer.output_ports)}
 
     def compute() -> Array:
         results = dict(before)
         for layer in chain:
-            (array,) = evaluated(graph, layer, results, current().memory)
+            (array,) = evaluate_constant(graph, layer, results, current().memory)
             results[Port(layer.id, 0)] = Value.constant(array, results[Port(layer.id, 0)].element)
         return array
 

@@ -1,7 +1,7 @@
-"""The pass ``fuse``: kernels also compute the consumers of their results.
+"""The pass ``fuse``: kernels also compute the sole consumers of their results.
 
-A Convolution gets its bias here: the Add that alone reads its result becomes an epilogue (`backends.common.epilogue`), and
-so do residuals and activations.
+The Add of a bias after a Convolution becomes an epilogue of its kernel (`backends.common.epilogue`), and so do residuals
+and activations.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["fuse"]
 def fuse(program: Program, options: Options) -> None:
     """Let kernels compute the sole consumers of their results as epilogues.
 
-    Before: ``groups`` has a group for each layer that runs, in order; some were matched with others already.
-    After: a group stands where its last layer stood, so that everything it reads has been computed; no output of the
-    program is inside a group.
+    Before: ``groups`` has a group that ends with each layer, in order; patterns have several layers.
+    After: a group is at the position of its last layer, so its inputs are computed before it; no output of the program
+    is inside a group.
     """
     if program.fold:
         program.groups = _fuse_groups(
@@ -45,23 +45,25 @@ def _fuse_groups(
         while growing is not None:
             last, best = growing.layers[-1].id, growing
             taken.add(last)
-            reader = _only_reader(growing, outputs, readers)
-            growing = None if reader is None or reader.id in taken else _grown(graph, growing, reader, seen)
+            reader = _sole_reader(growing, outputs, readers)
+            growing = (
+                None if reader is None or reader.id in taken else _fuse_reader(graph, growing, reader, seen)
+            )
         groups[last] = best
     return [groups[layer] for layer in single if layer in groups]
 
 
-def _only_reader(
+def _sole_reader(
     group: Group, outputs: Collection[Port], readers: Mapping[Port, Sequence[Group]]
 ) -> Layer | None:
-    """Return the sole consumer of a result, unless it is part of a pattern."""
+    """Return the only consumer of a group's only result; ``None`` if there are more, or if it is part of a pattern."""
     if len(group.writes) != 1 or group.writes[0] in outputs:
         return None
     consumers = readers.get(group.writes[0], ())
     return consumers[0].layers[0] if len(consumers) == 1 and len(consumers[0].layers) == 1 else None
 
 
-def _grown(graph: Graph, group: Group, reader: Layer, seen: Callable[[Port], Value]) -> Group | None:
+def _fuse_reader(graph: Graph, group: Group, reader: Layer, seen: Callable[[Port], Value]) -> Group | None:
     if reader.op is None or not group.kernel.has_epilogue:
         return None
     sources = [s for s in graph.sources(reader) if s is not None]

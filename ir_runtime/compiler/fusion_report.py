@@ -1,4 +1,4 @@
-"""Report the fusions of a compilation, and why other layers were not fused."""
+"""The report of the fusions in a compilation, and of the reasons why other layers were not fused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FusedLayers:
 
     Args:
         layers: the layers.
-        pattern: the matched pattern; empty for epilogues.
+        pattern: the matched pattern; empty for layers fused as epilogues.
     """
 
     layers: tuple[Layer, ...]
@@ -27,12 +27,12 @@ class FusedLayers:
 
 @dataclass(frozen=True, slots=True)
 class UnfusedLayer:
-    """A layer that could have been fused into another layer's kernel.
+    """A layer that was not fused, though layers of its type can be.
 
     Args:
         layer: the layer.
-        producer: its producer; ``None`` if a pattern refused it.
-        reason: a clause about the producer, or from the pattern.
+        producer: the layer whose kernel could have computed it; ``None`` if a pattern refused it.
+        reason: a clause about the producer, or the reason of the pattern.
     """
 
     layer: Layer
@@ -45,7 +45,7 @@ class FusionReport:
     """The fusions of a program.
 
     Args:
-        fused: fused groups.
+        fused: the groups of fused layers.
         unfused: layers that were not fused, and why.
         single: the number of kernels that compute one layer.
     """
@@ -69,7 +69,7 @@ def fusion_report(program: Program) -> FusionReport:
 
 
 def _find_unfused(program: Program) -> Iterator[UnfusedLayer]:
-    """Yield the elementwise layers that are not fused with their producer."""
+    """Yield the elementwise layers that are not fused into the kernel of a producer."""
     writers = {port: group for group in program.groups for port in group.writes}
     readers: dict[object, list[Group]] = {}
     for group in program.groups:

@@ -43,8 +43,8 @@ def append_to_caches(program: Program, options: Options) -> None:
     """Let a Concat that extends a KV cache append in place.
 
     Before: no kernel is chosen, no pattern matched.
-    After: ``kernels`` has those of the layers of caches; where caches are held in 8 bits, ``variables`` and ``fusions`` have
-    those of the layers that read and assign them, and of attention.
+    After: ``kernels`` has the kernels of cache layers. If caches are kept in 8 bits, ``variables`` has the kernels that
+    read and assign them, and ``fusions`` the attention that reads them.
     """
     if program.fold:
         program.kernels = cache_kernels(program.graph, _copy(options))
@@ -52,12 +52,12 @@ def append_to_caches(program: Program, options: Options) -> None:
 
 
 def _copy(options: Options) -> Copy | None:
-    """Return the function that copies to caches in recorded runs."""
+    """Return the first backend's function that copies arrays in recorded runs, if any."""
     return next((backend.copy() for backend in options.backends if backend.copy is not None), None)
 
 
 def _quantize_caches(program: Program, options: Options) -> None:
-    """Quantize caches between runs, if requested and supported by the first backend."""
+    """Keep caches quantized between runs, if this is requested and the first backend supports it."""
     first = options.backends[0] if options.backends else None
     if options.precision.kv_cache == "f32" or first is None or first.quantized_cache is None:
         return
@@ -74,12 +74,12 @@ def _quantize_caches(program: Program, options: Options) -> None:
     }
 
 
-# Entries of the smallest buffer; others are half as large again. What follows from the length alone is the same in all runs
-# that come to it, so that they can be replayed.
+# Entries of the smallest buffer; each larger capacity is 1.5 times the one before. Capacities depend on the length alone,
+# so recorded runs can be replayed for the same length.
 ROOM = 64
 
 Copy: TypeAlias = Callable[[Array, Array], bool]
-"""Copies an array to another one by a call that is recorded, or returns false."""
+"""Copies an array to another one by a call that is recorded; returns false if it cannot."""
 
 
 class GrowingCache(NamedTuple):
@@ -92,14 +92,14 @@ class GrowingCache(NamedTuple):
 
     @property
     def axis(self) -> int:
-        """The axis along which it grows."""
+        """The axis along which the cache grows."""
         assert self.concat.op is not None
         axis: int = self.concat.op.attributes()["axis"]
         return axis
 
 
 def cache_kernels(graph: Graph, copy: Copy | None = None) -> dict[int, Kernel]:
-    """Return the kernels of cache layers, by layer id."""
+    """Return the kernels of the Concats and Gathers of caches, by layer id."""
     kernels: dict[int, Kernel] = {}
     for cache in growing_caches(graph):
         kernels[cache.concat.id] = append_kernel(cache.axis, copy)
@@ -109,27 +109,27 @@ def cache_kernels(graph: Graph, copy: Copy | None = None) -> dict[int, Kernel]:
 
 
 def growing_caches(graph: Graph) -> Iterator[GrowingCache]:
-    """Return the caches of a graph."""
+    """Yield the caches of a graph."""
     for assign in graph.of_type("Assign"):
         if (cache := _pattern(graph, assign)) is not None:
             yield cache
 
 
 def _pattern(graph: Graph, assign: Layer) -> GrowingCache | None:
-    join = _feeding(graph, assign, 0)
+    join = _producer(graph, assign, 0)
     if join is None or join.op is None or join.type != "Concat" or len(join.inputs) != 2:
         return None
-    first = _feeding(graph, join, 0)
+    first = _producer(graph, join, 0)
     if first is None:
         return None
     if _reads(first, assign):
         return GrowingCache(first, None, join, assign)
-    if first.type == "Gather" and (gathered := _feeding(graph, first, 0)) and _reads(gathered, assign):
+    if first.type == "Gather" and (gathered := _producer(graph, first, 0)) and _reads(gathered, assign):
         return GrowingCache(gathered, first, join, assign)
     return None
 
 
-def _feeding(graph: Graph, layer: Layer, index: int) -> Layer | None:
+def _producer(graph: Graph, layer: Layer, index: int) -> Layer | None:
     sources = graph.sources(layer)
     source = sources[index] if index < len(sources) else None
     return None if source is None else graph[source.layer]
@@ -141,18 +141,18 @@ def _reads(layer: Layer, assign: Layer) -> bool:
 
 
 def _gather_kernel(layer: Layer) -> Kernel:
-    """Return a kernel for a Gather that copies the cache only if beams are reordered."""
+    """Return a kernel for the Gather of a cache, which copies it only if beams are reordered."""
     assert layer.op is not None
     evaluate = layer.op.evaluate
 
-    def picked(data: Array, indices: Array, axis: Array) -> Array:
+    def reorder(data: Array, indices: Array, axis: Array) -> Array:
         if indices.ndim == 1 and indices.tolist() == list(range(data.shape[axis.item()])):
             return data
         reordered: Array = evaluate(data, indices, axis)
         return reordered
 
     def pick(data: Array, indices: Array, axis: Array) -> Array:
-        return made_before(picked(data, indices, axis), picked, data, indices, axis)
+        return made_before(reorder(data, indices, axis), reorder, data, indices, axis)
 
     def result_shape(data: Array, indices: Array, axis: Array) -> tuple[int, ...] | None:
         if indices.ndim != 1 or axis.size != 1:
@@ -170,10 +170,10 @@ class _Buffer(np.ndarray):
     used: weakref.ref[Array]
 
     def claim(self, array: Array, axis: int) -> bool:
-        """Return whether an array is the used part and may be extended; only one caller gets it."""
+        """Return whether an array is the used part, and the caller may extend it; true for one caller only."""
         used = vars(self).get("used")
         is_used = used is not None and used() is array and self.axis == axis
-        return is_used and vars(self).pop("used", None) is used  # only one of several threads gets it
+        return is_used and vars(self).pop("used", None) is used  # `pop` succeeds in one thread only
 
 
 def _until(axis: int, stop: int, start: int = 0) -> tuple[slice, ...]:
@@ -181,11 +181,11 @@ def _until(axis: int, stop: int, start: int = 0) -> tuple[slice, ...]:
 
 
 def append_kernel(axis: int, copy: Copy | None = None) -> Kernel:
-    """Return a Concat of two tensors that appends in place if the first has room for the second.
+    """Return a kernel for a Concat of two tensors, which appends in place if the first has room for the second.
 
     Args:
         axis: the axis of the concatenation.
-        copy: copies the second one in recorded runs.
+        copy: copies the second tensor in recorded runs.
     """
 
     def append(cache: Array, new: Array) -> Array:
@@ -207,13 +207,13 @@ def append_kernel(axis: int, copy: Copy | None = None) -> Kernel:
 
 
 def _joinable(axis: int, cache: Array, new: Array) -> bool:
-    """Return whether two tensors differ along one axis only."""
+    """Return whether the shapes of two tensors are equal except along ``axis``."""
     at = axis % cache.ndim
     return cache.shape[:at] == new.shape[:at] and cache.shape[at + 1 :] == new.shape[at + 1 :]
 
 
 def _longer(cache: Array, axis: int, length: int) -> Array:
-    """Return an array that begins with ``cache`` and has room for new entries, in the same or a new buffer."""
+    """Return an array of ``length`` entries along an axis that begins with ``cache``, in its buffer or a new one."""
     shape = (*cache.shape[:axis], length, *cache.shape[axis + 1 :])
     if cache.dtype.hasobject:
         longer = np.empty(shape, cache.dtype)
@@ -230,7 +230,7 @@ def _longer(cache: Array, axis: int, length: int) -> Array:
 
 
 def _capacity(length: int) -> int:
-    """Return the capacity of a buffer for a number of entries."""
+    """Return the capacity of a buffer for ``length`` entries."""
     capacity = ROOM
     while capacity < length:
         capacity += capacity // 2
@@ -246,13 +246,13 @@ _RANK, _TOKENS = 4, 2
 
 @dataclass(frozen=True)
 class QuantizedCaches:
-    """Quantized caches, and the layers that read them.
+    """The caches to keep quantized, and the layers that read them.
 
     Args:
         kernels: the backend's kernels for packing and attention.
         caches: the layers of each cache.
-        measured: the layers that read their shapes.
-        attention: the kernels of attention, by the id of its last layer.
+        measured: the ShapeOf layers that read the caches.
+        attention: each fused attention that reads caches, by the id of its last layer.
     """
 
     kernels: CacheKernels
@@ -268,12 +268,14 @@ def find_quantized_caches(
 
     Args:
         context: the graph, and the values of its ports.
-        outputs: the computed ports, which are not packed.
-        kernels: the kernels of a backend.
+        outputs: the outputs of the program, which are never quantized.
+        kernels: the kernels of a backend for quantized caches.
     """
     graph = context.graph
     joined = {
-        Port(cache.concat.id, 0): cache for cache in growing_caches(graph) if _suits(context, cache, outputs)
+        Port(cache.concat.id, 0): cache
+        for cache in growing_caches(graph)
+        if _is_quantizable(context, cache, outputs)
     }
     readers = [kernels.attention(context, layer) for layer in graph.of_type("ScaledDotProductAttention")]
     matches = [match for match in readers if match is not None and _is_closed(graph, match, outputs)]
@@ -284,14 +286,14 @@ def find_quantized_caches(
         if len(packable) == len(joined):
             break
         joined = packable
-    measured = tuple(layer for cache in joined.values() for layer in _measuring(graph, cache))
+    measured = tuple(layer for cache in joined.values() for layer in _shape_readers(graph, cache))
     return QuantizedCaches(
         kernels, tuple(joined.values()), measured, {match.layers[-1].id: match for match in matches}
     )
 
 
 def _sources(attention: CachedAttention) -> set[Port]:
-    """Return the ports of keys and values."""
+    """Return the ports of the keys and values of attention."""
     return {attention.reads[1], attention.reads[attention.value]}
 
 
@@ -305,8 +307,8 @@ def _is_closed(graph: Graph, attention: CachedAttention, outputs: Collection[Por
     )
 
 
-def _suits(context: MatchContext, cache: GrowingCache, outputs: Collection[Port]) -> bool:
-    """Return whether a cache has a suitable type and structure, and its variable no other users."""
+def _is_quantizable(context: MatchContext, cache: GrowingCache, outputs: Collection[Port]) -> bool:
+    """Return whether the type and structure of a cache allow quantizing it, and no other layer uses its variable."""
     graph, value = context.graph, context.value(Port(cache.concat.id, 0))
     shape = value.shape
     if value.element is not ElementType.f32 or shape.rank != _RANK or not shape[_RANK - 1].is_static:
@@ -331,14 +333,14 @@ def _gathers_beams(context: MatchContext, gather: Layer) -> bool:
 
 
 def _ports(cache: GrowingCache) -> Iterator[Port]:
-    """Yield the ports with possibly packed arrays."""
+    """Yield the outputs of the layers of a cache, whose arrays may be packed."""
     for layer in cache:
         if layer is not None:
             yield Port(layer.id, 0)
 
 
 def _is_read_by(graph: Graph, cache: GrowingCache, attention: Collection[int]) -> bool:
-    """Return whether a cache is read only by attention, its own layers, and ShapeOf."""
+    """Return whether only attention, ShapeOf, and the cache's own layers read it."""
     own = {layer.id for layer in cache if layer is not None}
     return all(
         reader.layer in own
@@ -349,8 +351,8 @@ def _is_read_by(graph: Graph, cache: GrowingCache, attention: Collection[int]) -
     )
 
 
-def _measuring(graph: Graph, cache: GrowingCache) -> Iterator[Layer]:
-    """Return the layers that read its shape."""
+def _shape_readers(graph: Graph, cache: GrowingCache) -> Iterator[Layer]:
+    """Yield the ShapeOf layers that read a cache."""
     for port in _ports(cache):
         for reader in graph.readers(port):
             if isinstance(graph[reader.layer].op, ShapeOfBase):
@@ -358,22 +360,22 @@ def _measuring(graph: Graph, cache: GrowingCache) -> Iterator[Layer]:
 
 
 def packed_cache_kernels(caches: QuantizedCaches, copy: Copy | None = None) -> dict[int, Kernel]:
-    """Return the kernels of layers that extend and measure caches, by layer id."""
+    """Return the kernels of the Concats and ShapeOfs of quantized caches, by layer id."""
     kernels: dict[int, Kernel] = {
-        cache.concat.id: _append(cache, caches.kernels.pack, copy) for cache in caches.caches
+        cache.concat.id: _append_kernel(cache, caches.kernels.pack, copy) for cache in caches.caches
     }
-    return kernels | {layer.id: _measure(layer) for layer in caches.measured}
+    return kernels | {layer.id: _shape_kernel(layer) for layer in caches.measured}
 
 
 def variable_kernels(caches: QuantizedCaches) -> dict[int, Callable[[Kernel], Kernel]]:
-    """Return wrappers of the f32 kernels that read and assign cache variables, by layer id."""
+    """Return functions that adapt the kernels of ReadValue and Assign to quantized caches, by layer id."""
     pack = caches.kernels.pack
-    reading = {cache.read.id: _reading(cache.read) for cache in caches.caches}
-    return reading | {cache.assign.id: _assigning(cache.assign, pack) for cache in caches.caches}
+    reading = {cache.read.id: _adapt_read(cache.read) for cache in caches.caches}
+    return reading | {cache.assign.id: _adapt_assign(cache.assign, pack) for cache in caches.caches}
 
 
-def _reading(layer: Layer) -> Callable[[Kernel], Kernel]:
-    """Return a wrapper for ReadValue kernels that also returns packed rows."""
+def _adapt_read(layer: Layer) -> Callable[[Kernel], Kernel]:
+    """Return a function that adapts a ReadValue kernel, so that it also returns packed rows."""
     name = layer.attributes["variable_id"]
 
     def reading(exact: Kernel) -> Kernel:
@@ -391,8 +393,8 @@ def _reading(layer: Layer) -> Callable[[Kernel], Kernel]:
     return reading
 
 
-def _assigning(layer: Layer, pack: Callable[[Array], Array]) -> Callable[[Kernel], Kernel]:
-    """Return a wrapper for Assign kernels that packs unpacked rows."""
+def _adapt_assign(layer: Layer, pack: Callable[[Array], Array]) -> Callable[[Kernel], Kernel]:
+    """Return a function that replaces an Assign kernel by one that packs its rows."""
     name = layer.attributes["variable_id"]
 
     def hold(packed: Array) -> None:
@@ -407,8 +409,8 @@ def _assigning(layer: Layer, pack: Callable[[Array], Array]) -> Callable[[Kernel
     return lambda exact: Kernel(assign, has_host_calls=True)
 
 
-def _append(cache: GrowingCache, pack: Callable[[Array], Array], copy: Copy | None) -> Kernel:
-    """Return the kernel for the Concat of a possibly packed cache and new f32 rows."""
+def _append_kernel(cache: GrowingCache, pack: Callable[[Array], Array], copy: Copy | None) -> Kernel:
+    """Return a kernel for the Concat of a cache, which may be packed, and new f32 rows."""
     op, join = cache.concat.op, append_kernel(cache.axis, copy).run
     assert op is not None
 
@@ -416,7 +418,7 @@ def _append(cache: GrowingCache, pack: Callable[[Array], Array], copy: Copy | No
         shape = unpacked_shape(cached) if cached.dtype == np.uint8 else cached.shape
         axis = cache.axis % len(shape)
         if new.shape[:axis] != shape[:axis] or new.shape[axis + 1 :] != shape[axis + 1 :]:
-            op.infer_types(*map(_unknown, (shape, new.shape)))  # reports the error
+            op.infer_types(*map(_unknown_value, (shape, new.shape)))  # reports the error
         if not shape[axis]:
             return new
         more = new if cached.dtype != np.uint8 else pack(new)
@@ -429,12 +431,12 @@ def _append(cache: GrowingCache, pack: Callable[[Array], Array], copy: Copy | No
     return Kernel(append, name=APPEND, checks_inputs=True, has_host_calls=True)
 
 
-def _unknown(shape: tuple[int, ...]) -> Value:
+def _unknown_value(shape: tuple[int, ...]) -> Value:
     return Value.unknown(ElementType.f32, PartialShape(shape))
 
 
-def _measure(layer: Layer) -> Kernel:
-    """Return the kernel for ShapeOf of possibly packed rows."""
+def _shape_kernel(layer: Layer) -> Kernel:
+    """Return a kernel for the ShapeOf of a cache, which may be packed: it gives the unpacked shape."""
     assert layer.op is not None
     evaluate = layer.op.evaluate
 

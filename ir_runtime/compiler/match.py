@@ -1,4 +1,4 @@
-"""The pass ``match``: find layers that one kernel computes together, and drop unused layers; kernels for several shapes."""
+"""The pass ``match``: find layers that one kernel computes together, and drop unused layers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["ShapeCache", "match"]
 def match(program: Program, options: Options) -> None:
     """Match patterns, from the outputs backwards, and drop unused layers.
 
-    Before: all kernels are those of caches.
-    After: ``fusions`` has the fusion that each remaining layer ends, or ``None``; ``layers`` are those whose results are
-    read, without Parameters; ``refused`` says why patterns did not match.
+    Before: only the kernels of caches are chosen.
+    After: ``fusions`` has the fusion that each remaining layer ends, or ``None``; ``layers`` has only layers whose results
+    are read, without Parameters; ``refused`` has the reasons why patterns did not match.
     """
     used = {layer.id for layer in sinks(program.graph)}
     waiting = list(program.outputs)
@@ -39,16 +39,16 @@ def match(program: Program, options: Options) -> None:
 
 
 def _reads(program: Program, options: Options, layer: Layer) -> tuple[Port, ...]:
-    """Return the ports that a layer depends on: its inputs, or those of its fusion."""
+    """Return the ports that a layer depends on: its inputs, or the inputs of the fusion that it ends."""
     fusions = program.fusions
     if layer.id not in fusions:
-        fusions[layer.id] = _shape_cached(program, options, layer) or _match_patterns(program, options, layer)
+        fusions[layer.id] = _cache_shapes(program, options, layer) or _match_patterns(program, options, layer)
     fusion = fusions[layer.id]
     return program.reads(layer) if fusion is None else fusion.reads
 
 
 def _match_patterns(program: Program, options: Options, layer: Layer) -> Fusion | None:
-    """Return the first fusion found by a pattern of a backend."""
+    """Return the first fusion that ends with a layer, by a pattern of a backend."""
     refused = list[Refusal]()
     if not program.fold or layer.op is None or layer.id in program.kernels:
         return None
@@ -62,8 +62,8 @@ def _match_patterns(program: Program, options: Options, layer: Layer) -> Fusion 
     return None
 
 
-def _shape_cached(program: Program, options: Options, layer: Layer) -> Fusion | None:
-    """Return a layer that depends on shapes alone, with its whole chain."""
+def _cache_shapes(program: Program, options: Options, layer: Layer) -> Fusion | None:
+    """Return a fusion that caches shape arithmetic, for a layer that depends on shapes alone."""
     if layer.id not in program.shape_only:
         return None
     if (layers := dependency_chain(program.graph, layer, program.shape_only)) is None:
@@ -77,18 +77,18 @@ def _shape_cached(program: Program, options: Options, layer: Layer) -> Fusion | 
     return Fusion(layers, reads, ShapeCache(plan).kernel, "shape arithmetic")
 
 
-# What is kept for a step: results of this many bytes, for this many shapes.
+# Limits of the cache of a step: the bytes of its results, and the number of shapes.
 KEPT = 1 << 20
 REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapeCache:
-    """Computes shape arithmetic from the tensors whose shapes are used.
+    """Computes shape arithmetic, and caches its results by the shapes of its inputs.
 
     Args:
-        plan: computes the result.
-        known: results by shapes.
+        plan: computes the results.
+        known: the cached results by input shapes.
     """
 
     plan: ExecutionPlan
@@ -96,7 +96,7 @@ class ShapeCache:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel; the steps of the plan check inputs."""
+        """The kernel of the step; it needs no length check, as the inner plan's steps have theirs."""
         return Kernel(self, checks_inputs=True, of_shapes=True)
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
@@ -107,11 +107,11 @@ class ShapeCache:
     def _compute(self, key: Hashable, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
         results = tuple(self.plan.execute(arrays, RUN.get()))
         for array in results:
-            array.flags.writeable = False  # who gets one of them as an output of the model, gets a copy
+            array.flags.writeable = False  # model outputs are copies
         size = sum(array.nbytes for array in results)
         if size <= KEPT:
-            kept = sum(array.nbytes for known in list(self.known.values()) for array in known)
-            if kept + size > KEPT or len(self.known) >= REMEMBERED:
+            cached = sum(array.nbytes for arrays in list(self.known.values()) for array in arrays)
+            if cached + size > KEPT or len(self.known) >= REMEMBERED:
                 self.known.clear()
             self.known[key] = results
         return results

@@ -1,7 +1,7 @@
-"""Memory planning without an arena: when slots are freed and reused, and the peak memory.
+"""Memory planning without an arena: when slots are freed and reused, and the peak memory of a run.
 
-Results are allocated and freed separately. Freed memory is cached by the allocator, and for large results by
-`backends.common.kept_memory`, so an arena would save nothing.
+Results are allocated and freed one by one. The allocator caches freed memory, and `backends.common.kept_memory` that of
+large results, so an arena would save nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Peak", "least_memory", "peak", "reuse_slots", "with_frees"]
 
 
 class Peak(NamedTuple):
-    """The peak memory in bytes, and the step at the peak."""
+    """The peak memory in bytes, and the step that reaches it, if any."""
 
     bytes: int
     step: Step | None = None
@@ -32,13 +32,13 @@ class Peak(NamedTuple):
 def peak(
     steps: Iterable[Step], always: int, sizes: Sequence[int], inside: Mapping[int, int] | None = None
 ) -> Peak:
-    """Return the peak memory of steps from the sizes of slots written and freed.
+    """Return the peak memory of a run, from the sizes of the slots that steps write and free.
 
     Args:
-        steps: in order, each with the slots that it frees.
-        always: bytes in use throughout: inputs, and constants outside of the file.
-        sizes: the size of each written slot in bytes, at least.
-        inside: the memory of a layer's bodies in bytes, by layer id.
+        steps: the steps in order, each with the slots that it frees.
+        always: the bytes in use throughout: inputs, and constants that are not mapped from the file.
+        sizes: the minimum size of each slot in bytes.
+        inside: the peak memory of a layer's bodies in bytes, by layer id.
     """
     used = always
     most = Peak(always)
@@ -52,7 +52,7 @@ def peak(
 
 
 def with_frees(steps: Sequence[Step], outputs: Sequence[int]) -> list[Step]:
-    """Add to each step the slots freed after it, except constants and outputs."""
+    """Return steps that free each slot after its last use, except constants and outputs."""
     retained = set(outputs)
     written = {slot for step in steps for slot in step.writes}
     read_later: set[int] = set()
@@ -69,21 +69,21 @@ def with_frees(steps: Sequence[Step], outputs: Sequence[int]) -> list[Step]:
 
 @dataclass(slots=True)
 class _SlotAllocator:
-    """Renumbers slots, so that arrays that are never live at the same time share one.
+    """Renumbers slots so that arrays which are never live at the same time share one.
 
     Args:
-        shared: the slots that may be shared; the others stay separate.
+        shared: the slots that may share a number; each of the others keeps its own.
     """
 
     shared: frozenset[int]
     of: dict[int, int] = field(default_factory=dict)
     """The new number of each slot."""
     free: list[int] = field(default_factory=list)
-    """Free numbers, the latest last: its array is still in the processor's cache."""
+    """Free numbers. The last was freed most recently, so its array is still in the processor's cache."""
     count: int = 0
 
     def renumber(self, step: Step) -> Step:
-        """Return the step on reused slots; a result may reuse a slot that the step frees."""
+        """Return a step with new slot numbers; its results may reuse slots that it frees."""
         unread = {slot for slot in step.writes if slot in step.frees}
         reads = tuple(map(self.place, step.reads))
         ending = [slot for slot in step.frees if slot in self.shared]
@@ -112,15 +112,15 @@ def reuse_slots(
     slots: Sequence[Array | None],
     **more: Any,
 ) -> ExecutionPlan:
-    """Return the plan of steps with as few slots as possible.
+    """Return the plan of steps whose results share slots when their lifetimes do not overlap.
 
-    A run of a long model then touches few slots, and equal steps share instructions.
+    Runs of long models then touch few slots, and equal steps share instructions.
 
     Args:
-        steps: in order.
+        steps: the steps in order.
         inputs: the slots of the inputs.
         outputs: the slots of the outputs.
-        slots: the slots before a run: constants, the rest empty.
+        slots: the initial contents of slots: constants, ``None`` elsewhere.
         more: other fields of the plan.
     """
     written = frozenset(slot for step in steps for slot in step.writes if slots[slot] is None)
@@ -135,17 +135,17 @@ def reuse_slots(
 
 
 _NOTHING = Kernel(tuple)
-"""Stands for the kernels of steps that do not run."""
+"""A placeholder for the kernels of steps that do not run."""
 
 
 def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched: bool = False) -> Peak:
-    """Return the peak memory if each layer runs separately, and the layer at the peak.
+    """Return the peak memory of a run without fusion, and the step that reaches it.
 
     Args:
         graph: the layers.
         types: the inferred values; unknown lengths count as their minimum.
-        outputs: the computed ports.
-        patched: count the results of a running layer twice, as a patch may copy them.
+        outputs: the ports to compute.
+        patched: count the results of the running layer twice, as a patch may copy them.
     """
     program = Program(graph, types, (), outputs)
     slots: dict[Port, int] = {}
@@ -163,7 +163,9 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
     written = {slot for step in steps for slot in step.writes}
     fixed = [port for port, slot in slots.items() if slot not in written and program.owned(port)]
     sizes = [bytes_of(program.type(port)) for port in slots]
-    inside = {step.layer.id: _of_bodies(step.layer, types, patched) for step in steps if step.layer.bodies()}
+    inside = {
+        step.layer.id: _body_memory(step.layer, types, patched) for step in steps if step.layer.bodies()
+    }
     if patched:
         copies = {step.layer.id: sum(sizes[slot] for slot in step.writes) for step in steps}
         inside = {id: max(inside.get(id, 0), size) for id, size in copies.items()}
@@ -171,13 +173,13 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
 
 
 def _runs(program: Program, layer: Layer) -> bool:
-    """Return whether a layer is computed; constants count only if a run unpacks them."""
+    """Return whether a run computes a layer; of Constants, only those that each run unpacks."""
     if layer.type == "Constant":
         return not program.is_fixed(Port(layer.id, 0))
     return layer.type != "Parameter"
 
 
-def _of_bodies(layer: Layer, types: Inferred, patched: bool) -> int:
+def _body_memory(layer: Layer, types: Inferred, patched: bool) -> int:
     return max(
         least_memory(body.graph, _infer_body(layer, body, types), list(body.results.values()), patched).bytes
         for body in layer.bodies()
@@ -185,6 +187,6 @@ def _of_bodies(layer: Layer, types: Inferred, patched: bool) -> int:
 
 
 def _infer_body(layer: Layer, body: Body, types: Inferred) -> Inferred:
-    """Return the inferred values of a body; empty for a branch that is never taken."""
+    """Return the inferred values of a body; a branch that is never taken is inferred from its declared inputs."""
     inferred = types.bodies.get((layer.id, body.name))
     return infer(body.graph, Diagnostics()) if inferred is None else inferred

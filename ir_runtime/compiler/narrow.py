@@ -1,4 +1,4 @@
-"""Compute f32 in f16, on request."""
+"""Conversion of a graph from f32 to f16, on request."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["narrow"]
 
 WIDE, NARROW = ElementType.f32, ElementType.f16
 
-# What these read may have either type.
+# Operations whose inputs may have either type.
 _INDIFFERENT = ("Convert", "ShapeOf")
 
 
 def narrow(graph: Graph, values: Mapping[Port, Value]) -> Graph:
-    """Return the layers with f16 in place of f32, and Converts in between.
+    """Return the graph with f16 in place of f32, and Converts where both meet.
 
-    Inputs and outputs of the graph keep their types, as do layers that cannot use f16, random and stateful
-    ones, those with bodies, and shape arithmetic, as f16 counts only to 2048.
+    Inputs and outputs of the graph keep their types. So do layers that do not support f16, have bodies, or are random
+    or stateful, and shape arithmetic, as f16 represents integers exactly only up to 2048.
 
     Args:
         graph: the layers.
@@ -39,7 +39,7 @@ def narrow(graph: Graph, values: Mapping[Port, Value]) -> Graph:
 
 
 def _find_exact(graph: Graph, values: Mapping[Port, Value]) -> set[int]:
-    """Return the layers that keep f32."""
+    """Return the ids of layers that keep f32."""
     exact: set[int] = set()
     shapes: set[int] = set()
     for layer in graph:
@@ -76,7 +76,7 @@ class _Narrowing:
     _converts: dict[Port, Port] = field(default_factory=dict)
 
     def layer(self, layer: Layer) -> Layer:
-        """Return a layer on f16; tensor names of outputs move to the Converts back."""
+        """Return a layer in f16; the tensor names of outputs that are converted back move to the Converts."""
         if layer.id in self.kept:
             return layer
         ports = layer.output_ports
@@ -87,7 +87,7 @@ class _Narrowing:
         return replace(layer, op=_narrow(layer.op), outputs=tuple(outputs))
 
     def source(self, port: Port, reader: Layer) -> Port:
-        """Return the port for an input of ``reader``."""
+        """Return the port that ``reader`` reads instead of ``port``, after a Convert if their types differ."""
         is_wide, wants_wide = port.layer in self.kept, reader.id in self.kept
         indifferent = reader.type in _INDIFFERENT
         if self.values[port].element is not WIDE or is_wide == wants_wide or indifferent:
@@ -120,13 +120,13 @@ class _Narrowing:
 
 
 def _narrow(op: Operation | None) -> Operation | None:
-    """Return the operation with f16 in its attributes and constants."""
+    """Return an operation with f16 in place of f32 in its attributes and constant values."""
     if op is None:
         return None
     changes: dict[str, Any] = {name: NARROW for name, value in vars(op).items() if value is WIDE}
     if not changes:
         return op
-    if isinstance(numbers := vars(op).get("value"), np.ndarray):
-        limit = np.finfo(np.float16).max  # OpenVINO creates no infinities
-        changes["value"] = np.clip(numbers, -limit, limit).astype(np.float16)
+    if isinstance(values := vars(op).get("value"), np.ndarray):
+        limit = np.finfo(np.float16).max  # like OpenVINO, clip instead of overflowing to infinity
+        changes["value"] = np.clip(values, -limit, limit).astype(np.float16)
     return op.replace(**changes)

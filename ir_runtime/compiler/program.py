@@ -1,4 +1,4 @@
-"""The program transformed by passes: the layers that outputs need, knowledge about ports, and chosen kernels."""
+"""The program that passes transform: needed layers, inferred and folded values, and chosen kernels."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Options:
     """The settings of a compilation.
 
     Args:
-        backends: the backends in order of preference; empty if the reference computes everything.
-        precision: the precision of kernels. Kernels read it from the context (`backends.core.precision`).
-        is_body: whether the graph is a body: its types were widened with the layer around it.
-        compile_graph: compiles a program to a plan; passes compile the bodies of layers with it.
+        backends: the backends in order of preference; empty for the reference.
+        precision: the precision of kernels, which read it from the context (`backends.core.precision`).
+        is_body: whether the graph is the body of a layer, and so was widened with it.
+        compile_graph: compiles a program to a plan; used for the bodies of layers.
     """
 
     backends: Sequence[Backend] = ()
@@ -51,7 +51,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class StoredWeights:
-    """Weights kept in stored form, and the layers that dequantize them."""
+    """Quantized weights kept in stored form, and the layers that would dequantize them."""
 
     weights: QuantizedWeights
     layers: tuple[Layer, ...]
@@ -63,11 +63,11 @@ class Group:
 
     layers: tuple[Layer, ...]
     choose: Callable[[], KernelTemplate]
-    """Returns the kernel."""
+    """Chooses the kernel."""
     reads: tuple[Port, ...]
-    """The inputs of the kernel; where layers are in a row, each with one reader, their inputs in order."""
+    """The inputs of the kernel: those of the first layer, then the other inputs of each layer fused as an epilogue."""
     pattern: str = ""
-    """The name of the pattern that the layers match, if they match one."""
+    """The name of the pattern that the layers match; empty if they match none."""
 
     @classmethod
     def of(cls, graph: Graph, layer: Layer, choose: Callable[[], KernelTemplate]) -> Group:
@@ -76,16 +76,16 @@ class Group:
 
     @cached_property
     def kernel(self) -> KernelTemplate:
-        """The kernel, chosen on first use, as fused layers need none."""
+        """The kernel. It is chosen on first use, as layers that are fused into others need none."""
         return self.choose()
 
     def with_kernel(self, kernel: KernelTemplate) -> Group:
-        """Return the layers with another kernel."""
+        """Return the group with another kernel."""
         return replace(self, choose=lambda: kernel)
 
     @property
     def ready(self) -> Kernel:
-        """The kernel, prepared."""
+        """The kernel after it was prepared, with packed weights."""
         return self.kernel.prepare()
 
     @property
@@ -100,21 +100,21 @@ class Program:
 
     Args:
         graph: the graph.
-        values: inferred and folded values by port; unpacking weights adds more.
-        layers: the layers to run so far, in order.
+        values: inferred and folded values by port; unpacking weights adds their contents.
+        layers: the layers that remain to run, in order.
         outputs: the ports to compute.
         fold: whether folding and fusion are allowed; otherwise, every layer stays observable.
-        types: the inferred types, including bodies.
-        widened: the result of widening, if any.
-        packed: weights that stay compressed while all consumers support it.
-        kernels: kernels that a pass chose before patterns and backends are tried, by layer id.
-        variables: makes the kernel of a layer that reads or assigns a variable from that for f32, by layer id.
-        shape_only: the order of layers that depend on shapes alone, by layer id.
-        fusions: the fusion that a layer ends, if patterns were asked, by layer id.
-        groups: the layers that each kernel computes, in the order in which they run.
+        types: the inferred types, including those of bodies.
+        widened: the result of widening, if anything was widened.
+        packed: weights kept in stored form, by the port where they would be dequantized.
+        kernels: kernels chosen by a pass, before patterns and backends are asked, by layer id.
+        variables: functions that adapt the f32 kernels of ReadValue and Assign, by layer id.
+        shape_only: the positions of layers that depend on shapes alone, by layer id.
+        fusions: the fusion that a layer ends, ``None`` if no pattern matched, by layer id.
+        groups: the layers that each kernel computes, in execution order.
         refused: the refusals of patterns.
-        references: the layers that the reference computes, by id.
-        body_peaks: the memory of a layer's bodies in bytes, by layer id.
+        references: the ids of layers that the reference computes.
+        body_peaks: the peak memory of a layer's bodies in bytes, by layer id.
     """
 
     graph: Graph
@@ -143,17 +143,17 @@ class Program:
         return self.values[port].type
 
     def contents(self, port: Port) -> Array | None:
-        """Return the contents, if fixed in the plan."""
+        """Return the contents of a port if they are fixed in the plan, else ``None``."""
         is_constant = self.graph[port.layer].type == "Constant"
         return self.values[port].known() if self.fold or is_constant else None
 
     def is_fixed(self, port: Port) -> bool:
-        """Return whether there are `contents`, without computing them."""
+        """Return whether `contents` has an array for a port, without computing it."""
         is_constant = self.graph[port.layer].type == "Constant"
         return (self.fold or is_constant) and self.values[port].is_known
 
     def visible_value(self, port: Port) -> Value:
-        """Return the value visible to kernels: contents only if fixed in the plan."""
+        """Return the value of a port as kernels may rely on it: with contents only if they are fixed in the plan."""
         value = self.values[port]
         if self.is_fixed(port):
             return value
@@ -168,12 +168,12 @@ class Program:
         return held(contents) if contents.nbytes < MIN_BYTES or not self.fold else contents
 
     def _stand_in(self, port: Port) -> Array:
-        """Return zeros in place of packed weights: an array of their shape, without memory."""
+        """Return a broadcast zero with the shape of packed weights; it takes no memory."""
         type = self.type(port)
         return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
 
     def owned(self, port: Port) -> bool:
-        """Return whether a constant occupies memory; mapped file pages do not, as the system can drop them."""
+        """Return whether a constant occupies memory; mapped file pages do not count, as the system can drop them."""
         copied = self.values[port].element in (ElementType.boolean, ElementType.string)
         if not self.fold and (array := self.contents(port)) is not None and is_mapped(array):
             return True
@@ -182,30 +182,30 @@ class Program:
         return self.graph[port.layer].type != "Constant" or copied
 
     def release(self, ports: Iterable[Port]) -> None:
-        """Release the file pages of used constants, as most kernels have copies."""
+        """Release the file pages of constants that kernels have read, as most kernels keep copies."""
         for port in ports:
             if (array := self.contents(port)) is not None:
                 let_go(array)
 
     def declared(self, port: Port) -> ElementType | None:
-        """Return the declared element type of a port computed in another type."""
+        """Return the element type that the model declares for a port, if it is computed in another, else ``None``."""
         return None if self.widened is None else self.widened.declared.get(port)
 
     def original(self, layer: Layer) -> Layer:
-        """Return the original layer of the model."""
+        """Return the model's layer that a layer was widened from, or the layer itself."""
         return layer if self.widened is None else self.widened.layers.get(layer.id, layer)
 
     def is_inserted(self, layer: Layer) -> bool:
-        """Return whether a layer is an inserted conversion."""
+        """Return whether a layer is a Convert that widening inserted."""
         return self.widened is not None and layer.id in self.widened.inserted
 
     def widened_body(self, layer: Layer, body: Body) -> Widened | None:
-        """Return the result of widening a body."""
+        """Return the result of widening a layer's body, if anything was widened."""
         return None if self.widened is None else self.widened.bodies.get((layer.id, body.name))
 
 
 def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
-    """Return the layers that ``outputs`` depend on, in order, with all Parameters and layers with side effects.
+    """Return all Parameters, and the layers that ``outputs`` and side effects depend on, in order.
 
     Raises:
         UnsupportedError: if an operation is unknown, or a constant has no data.
@@ -242,18 +242,18 @@ def _check_operations(layers: Sequence[Layer]) -> None:
     )
 
 
-# The text of a program after a pass: one line for each executed layer.
+# The text of a program after a pass has one line for each executed layer.
 #
 # ::
 #
 #     "conv" = Convolution-1("image", const f32[16,1,3,3]) : f32[?,16,28,28]
 #       + "relu" = ReLU-1("conv") : f32[?,16,28,28]
 #
-# A line with ``+`` is computed by the kernel of the line above it.
+# A layer with ``+`` is computed by the kernel of the line above.
 
 
 def listing(program: Program) -> str:
-    """Return the text of a program."""
+    """Return the text of a program, with one line for each executed layer."""
     return "\n".join(_lines(program))
 
 
@@ -299,5 +299,5 @@ def _is_constant(program: Program, layer: Layer) -> bool:
 
 
 def _quote(name: str) -> str:
-    """Return a name in quotes on one line."""
+    """Return a name in quotes, escaped and cut to fit one line."""
     return '"' + visible(cut(name).encode("unicode_escape").decode().replace('"', '\\"')) + '"'

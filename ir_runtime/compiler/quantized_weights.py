@@ -1,7 +1,7 @@
-"""The pass ``quantized-weights``: find quantized weights that kernels can use in stored form.
+"""The pass ``quantized-weights``: find quantized weights that kernels can read in stored form.
 
-Tools write ``Constant → Convert → Subtract → Multiply → Reshape → Convert``, of which all but the first are
-optional. They compute one matrix, which backends may prefer in packed form.
+Converters write ``Constant → Convert → Subtract → Multiply → Reshape → Convert``; all but the Constant are optional. The
+chain computes one matrix, which kernels of some backends read in packed form.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from ..limits import current
 from ..ops.conversion import convert
 from ..ops.infrastructure import Constant
 from ..ops.type import Convert
-from .evaluate import evaluated
+from .evaluate import evaluate_constant
 from .program import Options, Program, StoredWeights
 
 __all__ = ["find_quantized_weights", "keep_quantized", "unpack"]
 
-# Smaller weights are folded to f32, which costs little memory; of 16 bits, of which kernels gain less, 128 KiB at most.
+# Weights with fewer elements are folded to f32, which costs little memory. Kernels gain less from 16-bit weights, so their
+# minimum is higher: 128 KiB.
 MIN_NUMBERS, MIN_HALVES = 1 << 10, 1 << 16
 
 
 def keep_quantized(program: Program, options: Options) -> None:
-    """Keep quantized weights that a kernel can use in stored form.
+    """Keep quantized weights that a kernel can read in stored form.
 
     Before: nothing is folded.
-    After: ``packed`` has such weights by the port at which they would be dequantized; the contents of that port, and of
-    the layers in between, are dropped.
+    After: ``packed`` has these weights by the port where they would be dequantized; ``values`` has no contents of that
+    port and of the layers that lead to it.
     """
     readers = {op for backend in options.backends for op in backend.packed_readers}
     if not program.fold or not readers:
@@ -51,14 +52,14 @@ def keep_quantized(program: Program, options: Options) -> None:
 
 
 def unpack(program: Program, ports: Iterable[Port]) -> None:
-    """Dequantize weights to f32 if no kernel uses their stored form."""
+    """Dequantize packed weights to f32, for layers whose kernel cannot read the stored form."""
     values = program.values
     for port in ports:
         if program.is_fixed(port):
             continue
         layers = program.packed[port].layers
         for layer in layers:
-            (array,) = evaluated(program.graph, layer, values, current().memory)
+            (array,) = evaluate_constant(program.graph, layer, values, current().memory)
             values[Port(layer.id, 0)] = Value.constant(array, values[Port(layer.id, 0)].element)
         for layer in layers[:-1]:
             values[Port(layer.id, 0)] = Value(values[Port(layer.id, 0)].type)
@@ -71,31 +72,31 @@ def find_quantized_weights(
     outputs: Collection[Port],
     readers: Collection[str],
 ) -> dict[Port, StoredWeights]:
-    """Return quantized matrices by the port where they are dequantized.
+    """Return the quantized matrices of a graph, by the port where they are dequantized.
 
     Args:
         graph: the layers.
-        layers: those that are needed.
+        layers: the needed layers.
         types: the `Value` of every port.
-        outputs: ports that must be computed as they are.
-        readers: types of operations that may take them as they are stored; what others read, too, is left out.
+        outputs: the outputs of the program, which are not left in stored form.
+        readers: names of operations that may read stored weights; matrices that other operations also read are left out.
     """
     needed = {layer.id: layer for layer in layers}
     search = _Search(graph, needed, types, outputs)
-    found: dict[Port, StoredWeights] = {}
+    matrices: dict[Port, StoredWeights] = {}
     for layer in needed.values():
         port = Port(layer.id, 0)
         if layer.type not in _STEPS or port in outputs:
             continue
-        reading = [needed[r.layer].op for r in graph.readers(port) if r.layer in needed]
-        supported = reading and all(op is not None and op.name in readers for op in reading)
+        consumers = [needed[r.layer].op for r in graph.readers(port) if r.layer in needed]
+        supported = consumers and all(op is not None and op.name in readers for op in consumers)
         if supported and (weights := search.at(port)) is not None:
-            found[port] = weights
-    return found
+            matrices[port] = weights
+    return matrices
 
 
 _STEPS = ("Convert", "Multiply", "Subtract", "Reshape")
-# Between the quantized values and f32, no narrower type may round numbers.
+# The types that a Convert in a chain may have: narrower ones would round values.
 _WIDE = ("f16", "bf16", "f32")
 
 
@@ -110,7 +111,7 @@ class _Dequantization:
 
 @dataclass(slots=True)
 class _Search:
-    """Walks back from dequantized to quantized values."""
+    """Follows dequantization steps back from a port to the quantized Constant."""
 
     graph: Graph
     needed: Mapping[int, Layer]
@@ -123,24 +124,27 @@ class _Search:
         layer = self.graph[port.layer]
         while layer.type in _STEPS and layer.op is not None:
             steps.append(layer)
-            following = self._alone(layer) if self._takes(layer, parameters) else None
+            following = self._sole_producer(layer) if self._is_step(layer, parameters) else None
             if following is None:
                 return None
             layer = following
         return self._build_weights(layer, steps, parameters)
 
-    def _takes(self, layer: Layer, parameters: _Dequantization) -> bool:
-        """Return whether a layer is a dequantization step: shapes come last, after scales."""
+    def _is_step(self, layer: Layer, parameters: _Dequantization) -> bool:
+        """Return whether a layer is a dequantization step at its place in the chain, and note its parameters.
+
+        Layers are visited backwards, so a Reshape is met before the Multiply, and that before the Subtract.
+        """
         if layer.type == "Convert":
             return self._widens(layer)
         if layer.type == "Reshape" and parameters.shape is None and parameters.scale is None:
             parameters.shape = self._static(layer)
             return parameters.shape is not None
         if layer.type == "Multiply" and parameters.scale is None and parameters.zero is None:
-            parameters.scale = self._small(layer, 1)
+            parameters.scale = self._parameter(layer, 1)
             return parameters.scale is not None
         if layer.type == "Subtract" and parameters.zero is None:
-            parameters.zero = self._small(layer, 1)
+            parameters.zero = self._parameter(layer, 1)
             return parameters.zero is not None
         return False
 
@@ -167,15 +171,15 @@ class _Search:
         return StoredWeights(weights, tuple(reversed(steps)))
 
     def _arithmetic(self, steps: list[Layer]) -> ElementType | None:
-        """Return the common type of the arithmetic; ``None`` for several types or repeated rounding."""
+        """Return the element type of the arithmetic; ``None`` if there are several, or results are rounded again."""
         first, wide = self._element(steps[-1]), ElementType.f32
         outward = [(step.type, self._element(step)) for step in reversed(steps)]
         same = all(element is first for type, element in outward if type in ("Subtract", "Multiply"))
         widening = all(b is a or b is wide for (_, a), (_, b) in pairwise(outward))
         return first if same and widening else None
 
-    def _alone(self, layer: Layer) -> Layer | None:
-        """Return the layer of the first input, if it has no other consumers or is constant."""
+    def _sole_producer(self, layer: Layer) -> Layer | None:
+        """Return the producer of a layer's first input; ``None`` if other layers also read it, unless it is a Constant."""
         source = self.graph.sources(layer)[0]
         if source is None or source in self.outputs:
             return None
@@ -193,8 +197,8 @@ class _Search:
         shape = self.types[Port(layer.id, 0)].shape
         return shape.static if shape.is_static else None
 
-    def _small(self, layer: Layer, index: int) -> Array | None:
-        """Return scales or zero points as real numbers."""
+    def _parameter(self, layer: Layer, index: int) -> Array | None:
+        """Return the scales or zero points that a layer reads as floats; ``None`` if they are not constant."""
         source = self.graph.sources(layer)[index]
         steps: list[Layer] = []
         while source is not None and self.graph[source.layer].type in ("Convert", "Reshape"):

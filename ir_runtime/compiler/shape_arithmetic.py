@@ -12,26 +12,26 @@ from .program import Options, Program
 __all__ = ["MOST", "dependency_chain", "find_shape_arithmetic"]
 
 MOST = 64
-"""The most layers in one step: other layers may need intermediate results, too."""
+"""Maximum number of layers in one step. Layers whose results others also need are computed once for each step."""
 
 
 def find_shape_arithmetic(program: Program, options: Options) -> None:
     """Find layers that depend on shapes alone, which are computed once per shape.
 
-    Before: ``values`` have the contents of all that follows from constants.
-    After: ``shape_only`` numbers these layers in order.
+    Before: constants are folded.
+    After: ``shape_only`` has the position of each such layer, in topological order.
     """
     if program.fold:
         program.shape_only = _shape_arithmetic(program.graph, program.layers, program.visible_value)
 
 
 def _shape_arithmetic(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Value]) -> dict[int, int]:
-    """Number the layers that depend on shapes and constants alone, by id.
+    """Number the layers that depend on shapes and constants alone; return the number of each by its id.
 
     Args:
         graph: the layers.
-        layers: those to look at, in order.
-        seen: what may be relied on of a port; contents only where they are fixed.
+        layers: the layers to consider, in topological order.
+        seen: returns the value of a port, with contents only if they are fixed.
     """
     numbered: dict[int, int] = {}
     for layer in layers:
@@ -47,7 +47,7 @@ def _shape_arithmetic(graph: Graph, layers: Iterable[Layer], seen: Callable[[Por
 
 
 def dependency_chain(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Layer, ...] | None:
-    """Return a layer after its dependencies in ``among``; ``None`` if there are too many."""
+    """Return a layer with all layers in ``among`` that it depends on, in order; ``None`` if they are more than `MOST`."""
     members, waiting = {layer.id}, [layer]
     while waiting:
         for source in graph.sources(waiting.pop()):

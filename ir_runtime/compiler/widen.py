@@ -1,7 +1,7 @@
-"""Compute a model in a wider element type than declared.
+"""Conversion of a graph to a wider element type than the model declares.
 
-References are computed in f64. Backends compute f16 in f32, as OpenVINO's CPU plugin does: inputs and outputs of the model keep
-the declared type, and constants are stored in it.
+References are computed in f64. Backends compute f16 in f32, as OpenVINO's CPU plugin does; inputs, outputs and constants
+of the model keep the declared type.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _F16 = frozenset({ElementType.f16})
 
 @dataclass(slots=True)
 class Widened:
-    """A graph in a wider type, and its origin.
+    """A graph in a wider type, and its relation to the original.
 
     Args:
-        graph: the layers, with their ids; Converts have been inserted.
+        graph: the widened layers, which keep their ids, and inserted Converts.
         types: the `Value` of every output.
-        outputs: the ports that give the requested outputs in the declared types.
-        layers: the layers of the model that others replace, and beside which Converts were inserted, by the ids of those.
+        outputs: the ports of the requested outputs in their declared types.
+        layers: the original layer by the id of its widened layer, and of each Convert inserted for it.
         inserted: the ids of the inserted Converts.
-        declared: the element types of the model, by the ports that have another one.
-        bodies: the same of the graphs inside layers, by layer id and name.
+        declared: the declared element type of each port that has another one.
+        bodies: the widened bodies, by layer id and name.
     """
 
     graph: Graph
@@ -50,15 +50,15 @@ class Widened:
 
 
 def widen(graph: Graph, types: Inferred, to: ElementType = ElementType.f64) -> tuple[Graph, Inferred]:
-    """Return the layers in a wider type, including bodies, and their values: the inverse of `narrow`.
+    """Return the graph in a wider type, including bodies, and its values.
 
-    Constants stay in their stored type; a Convert after each widens it. Inputs have the wider type, and so have
-    outputs. Inference is not asked again, so operations whose declaration leaves out the type are computed in it as well.
+    Constants keep their stored type, and a Convert after each widens it. Inputs and outputs have the wider type. Types are
+    replaced without inference, so operations that do not declare the wider type are computed in it as well.
 
     Args:
         graph: the layers.
-        types: what was inferred about them.
-        to: f64, in place of all that is narrower; or f32, in place of f16.
+        types: their inferred values.
+        to: f64, which replaces all narrower floating-point types, or f32, which replaces f16.
     """
     narrow = WIDENED if to is ElementType.f64 else _F16
     widened = _Widening(graph, types, narrow, to, ("Constant",)).result()
@@ -66,21 +66,21 @@ def widen(graph: Graph, types: Inferred, to: ElementType = ElementType.f64) -> t
 
 
 def widen_f16(graph: Graph, types: Inferred, outputs: Sequence[Port], fold: bool) -> Widened:
-    """Return the layers with f32 in place of f16, including bodies.
+    """Return the graph with f32 in place of f16, including bodies.
 
-    As in OpenVINO's CPU plugin, a Convert to f16 and back rounds nothing. Operations from outside this package are given what
-    they declare.
+    As in OpenVINO's CPU plugin, a Convert to f16 and back does not round. Operations from outside this package get inputs of
+    the declared types.
 
     Args:
         graph: the layers.
-        types: what was inferred about them.
+        types: their inferred values.
         outputs: the requested outputs, which keep their types.
-        fold: let layers read past Converts that convert nothing any more.
+        fold: let layers bypass Converts that have become redundant.
     """
     work = _Widening(graph, types, _F16, ElementType.f32, ("Constant", "Parameter"), True, fold)
-    narrowed = [work.narrowed(port) for port in outputs]
+    narrowed = [work.narrow_output(port) for port in outputs]
     widened = work.result(narrowed)
-    # What was computed of contents, such as lengths, was rounded to f16.
+    # Infer again: contents that inference computed before, such as lengths, were rounded to f16.
     parameters = {layer.id: types[Port(layer.id, 0)] for layer in graph.of_type("Parameter")}
     widened.types = infer(widened.graph, Diagnostics(), parameters)
     return widened
@@ -91,9 +91,9 @@ def has_f16(graph: Graph, types: Inferred) -> bool:
 
     Args:
         graph: the layers.
-        types: what was inferred about them.
+        types: their inferred values.
     """
-    # A Constant may be stored in f16, and a Convert may give an output of it, where nothing computes with it.
+    # f16 is only stored if a Convert reads a Constant, or a Result reads a Convert.
     harmless = {"Constant": "Convert", "Convert": "Result"}
     for port, value in types.items():
         if value.element is not ElementType.f16 or (type := graph[port.layer].type) == "Result":
@@ -111,17 +111,17 @@ def has_f16(graph: Graph, types: Inferred) -> bool:
 
 @dataclass(slots=True)
 class _Widening:
-    """A graph being widened.
+    """The state of widening a graph.
 
     Args:
         graph: the layers.
-        inferred: what was inferred about them.
-        narrow: the element types that are widened.
-        wide: the one that takes their place.
-        kept: the types of layers whose results keep what they declare.
-        keeps_foreign: leave layers as they are whose operations are unknown, or from outside this package: only their
-            authors know in what else they compute.
-        bypass: let layers read past Converts that convert nothing any more.
+        inferred: their inferred values.
+        narrow: the element types to widen.
+        wide: the element type that replaces them.
+        kept: the layer types that keep their declared types.
+        keeps_foreign: also keep the types of operations that are unknown or from outside this package, as they may not
+            support others.
+        bypass: let layers bypass Converts that have become redundant.
     """
 
     graph: Graph
@@ -132,9 +132,7 @@ class _Widening:
     keeps_foreign: bool = False
     bypass: bool = False
     literal: set[int] = field(default_factory=set)
-    """Converts that keep their declared type, so that outputs are rounded once; other layers read their
-    source.
-    """
+    """The ids of Converts that keep their declared type, as they compute outputs; other layers read their input."""
     added: list[Layer] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     layers: dict[int, Layer] = field(default_factory=dict)
@@ -163,8 +161,8 @@ class _Widening:
         inserted = {layer.id for layer in self.added}
         return Widened(graph, types, outputs, self.layers, inserted, self.declared, self.bodies)
 
-    def narrowed(self, port: Port) -> Port:
-        """Return a port of the declared type, inserting a Convert if it was widened."""
+    def narrow_output(self, port: Port) -> Port:
+        """Return a requested output in its declared type, after a Convert if it was widened."""
         layer = self.graph[port.layer]
         if layer.type == "Convert" and not any(map(self._is_narrow, self.graph.reads(layer))):
             self.literal.add(layer.id)
@@ -190,7 +188,7 @@ class _Widening:
         return self.keeps_foreign and is_foreign
 
     def _value(self, port: Port, value: Value) -> Value:
-        """Return the type of a port, dropping contents computed in the narrow type."""
+        """Return the value of a port in the wide type, without contents, which were computed in the narrow type."""
         if not self._is_widened(port):
             return value
         self.declared[port] = value.element
@@ -208,7 +206,7 @@ class _Widening:
         return replace(layer, op=op, inputs=inputs, outputs=outputs)
 
     def _operation(self, layer: Layer) -> Operation | None:
-        """Return the operation with the wide type in its attributes and bodies."""
+        """Return the operation of a layer with the wide type in its attributes and bodies."""
         if layer.op is None:
             return None
         changes: dict[str, Any] = {}
@@ -221,9 +219,9 @@ class _Widening:
 
     def _body(self, layer: Layer, body: Body) -> Body:
         key = (layer.id, body.name)
-        if key not in self.inferred.bodies:  # a branch that is known never to be taken
+        if key not in self.inferred.bodies:  # a branch that is never taken
             return body
-        unwidened = ("Constant",)  # a body is given what the layers around it compute
+        unwidened = ("Constant",)  # but not Parameters: a body gets inputs in the wide type
         work = replace(
             self, graph=body.graph, inferred=self.inferred.bodies[key], kept=unwidened, literal=set(), added=[], edges=[],
             layers={}, declared={}, values={}, bodies={}, converts={},
@@ -232,12 +230,12 @@ class _Widening:
         return replace(body, graph=self.bodies[key].graph)
 
     def _source(self, port: Port, reader: Layer) -> Port:
-        """Return the port for an input of ``reader``."""
+        """Return the port that ``reader`` reads instead of ``port``, after a Convert if their types differ."""
         if self.bypass:
             port = self._before_converts(port)
         if port.layer in self.literal and self._is_narrow(port):
             return self._before_literal(port)
-        if not self._is_narrow(port) or reader.type == "Convert":  # which takes any type
+        if not self._is_narrow(port) or reader.type == "Convert":  # a Convert accepts any type
             return port
         widened, keeps = self._is_widened(port), self._keeps(reader)
         if widened is not keeps:
@@ -247,7 +245,7 @@ class _Widening:
         return self._convert(port, element, owner)
 
     def _before_converts(self, port: Port) -> Port:
-        """Return the port with the same numbers before redundant Converts."""
+        """Return the port with the same values before redundant Converts."""
         while self.graph[port.layer].type == "Convert":
             (source,) = self.graph.reads(self.graph[port.layer])
             if not (self._is_widened(port) or self._is_widened(source)):
@@ -258,7 +256,7 @@ class _Widening:
         return port
 
     def _before_literal(self, port: Port) -> Port:
-        """Return the port of a literal Convert's numbers before rounding."""
+        """Return a port with the values of a literal Convert before it rounds them."""
         (source,) = self.graph.reads(self.graph[port.layer])
         if self.inferred[source].element is self.wide:
             return source
@@ -268,7 +266,14 @@ class _Widening:
         return self._is_widened(port) or self.inferred[port].element is self.wide
 
     def _convert(self, port: Port, element: ElementType, owner: Layer, source: Port | None = None) -> Port:
-        """Insert a Convert after a port, or reuse one; return its output."""
+        """Return the output of a Convert after ``port``, which is inserted unless there is one.
+
+        Args:
+            port: the port that the Convert stands for.
+            element: its destination type.
+            owner: the original layer that it belongs to.
+            source: the port that it reads; by default ``port``.
+        """
         if port in self.converts:
             return self.converts[port]
         number = self.first + len(self.added)

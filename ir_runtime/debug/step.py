@@ -10,7 +10,7 @@ import numpy as np
 
 from .._util.scoped import nested
 from ..executor.context import State
-from ..executor.interpreter import located
+from ..executor.interpreter import run_located
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Slots, Step
 from ..ir.graph import Layer
@@ -134,7 +134,7 @@ class Stepping(Iterator[Stop]):
 
     def _compute(self, planned: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
         with np.errstate(all="ignore"), nested(self._plan.around):
-            return located(planned, inputs)
+            return run_located(planned, inputs)
 
     def _end(self, outputs: list[Array]) -> None:
         self._state.commit(self._feeds)

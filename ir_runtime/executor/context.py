@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 __all__ = ["RUN", "Advance", "Run", "State", "VARIABLES", "advance"]
 
 Advance: TypeAlias = Callable[[object, int], int]
-"""Advances the sequence of random numbers of an operation, and returns its former position."""
+"""Advances the random sequence of an operation by a count, and returns its previous position."""
 
 
-def _from_the_start(operation: object, count: int) -> int:
+def _restart(operation: object, count: int) -> int:
     """Return position 0: every sequence starts from the beginning."""
     return 0
 
 
 @dataclass(slots=True)
 class State:
-    """The variables of a request during one run. Assigned values take effect when the run has succeeded.
+    """The variables of a request during one run. Assigned values take effect once the run succeeds.
 
     Sequences of random numbers belong to the compiled model: each run continues where the previous one stopped.
     """
 
     values: dict[str, Held] = field(default_factory=dict)
     assigned: dict[str, Held] = field(default_factory=dict)
-    advance: Advance = _from_the_start
+    advance: Advance = _restart
 
     @property
     def arrays(self) -> list[Array]:
-        """The arrays of variables, which results may share memory with."""
+        """The arrays held by variables; results may share memory with them."""
         return [value for value in self.values.values() if isinstance(value, np.ndarray)]
 
     def commit(self, feeds: Sequence[Array]) -> None:
@@ -72,7 +72,7 @@ class Run:
 
 
 def _is_shared(value: Held, feeds: Sequence[Array]) -> TypeGuard[Array]:
-    """Return whether an array shares memory with inputs; packed rows are always new."""
+    """Return whether an array shares memory with an input; packed rows never do."""
     return isinstance(value, np.ndarray) and any(np.may_share_memory(value, feed) for feed in feeds)
 
 

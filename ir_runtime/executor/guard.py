@@ -1,17 +1,18 @@
-"""Check sizes and lengths before a step runs, where they are not known when compiling.
+"""Run-time checks of sizes and lengths that are unknown at compile time.
 
 A step whose results have known sizes needs no guard: these sizes are summed once, when compiling. Other kernels are
 wrapped in a guard, which must be cheap for shapes that recur:
 
 * a view needs no memory;
-* a result whose unknown lengths are all those of one input is proportional to it;
-* the result of a `bounded` operation has at most as many elements as the product of its inputs, which is mostly small;
+* a result whose unknown lengths are all those of one input is proportional to it in size;
+* the result of a `bounded` operation has at most as many elements as its inputs' element counts multiplied, usually a
+  low bound;
 * inferred sizes are cached by the shapes of the inputs, and by the contents of small ones.
 
-Inputs without elements are counted by inference, too. Where the results have none either, the kernel does not run: the
-other lengths of its inputs, which may be huge, then take neither time nor memory.
+Empty inputs go through inference as well. If all results are empty too, the kernel does not run: the other lengths of
+its inputs, which may be huge, then cost neither time nor memory.
 
-Only when the bytes allocated so far reach the limit are the live ones counted.
+Live bytes are counted only when the bytes allocated so far reach the limit.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from ..ir.tensor import Array, TensorType, Value, bytes_of, check_lengths, empty
 from .context import RUN, Run
 from .step import base_buffer_of
 
-__all__ = ["Guard", "LengthCheck", "alive", "check_room", "checked", "guarded", "reserve"]
+__all__ = ["Guard", "LengthCheck", "live_bytes", "check_room", "add_length_check", "add_guard", "reserve"]
 
-# The most shapes that a guard or a check of lengths caches; lengths that grow with every run do not recur.
+# Maximum number of shapes cached by a guard or a length check; lengths that grow with every run do not recur.
 REMEMBERED = 64
-# Contents of inputs with at most this many elements are a part of the key.
+# Contents of inputs with at most this many elements are part of the cache key.
 SMALL = 64
 # Results with at most this many bytes need no guard.
 NEGLIGIBLE = 1 << 16
 
 
-def guarded(
+def add_guard(
     kernel: Kernel,
     expected: Expected,
     inputs: Sequence[TensorType],
@@ -59,18 +60,19 @@ def guarded(
         expected: the inference of the step.
         inputs: the `Value` of each input.
         outputs: the `Value` of each output.
-        bounded: whether no result has more elements than the product, or the sum, of non-empty inputs' elements.
+        bounded: whether no result has more elements than the product, or the sum, of the element counts of its
+            non-empty inputs.
         always_runs: whether the kernel must run even if no result has elements.
     """
-    if kernel.view or all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
+    if kernel.view or all(type.shape.is_static or _max_bytes(type) <= NEGLIGIBLE for type in outputs):
         return kernel
     width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(len(inputs), 1)
     itemsize = width // max(len(inputs), 1)
     guard = Guard(expected, width if bounded else 0, kernel.result_shape, itemsize, always_runs)
     for index, type in enumerate(inputs):
         if (ratio := _ratio(type, outputs)) is not None:
-            return kernel.wrapped(_proportional(kernel.whole, guard, index, ratio))
-    return kernel.wrapped(_of_many_inputs(kernel.whole, guard))
+            return kernel.wrapped(_guard_by_ratio(kernel.whole, guard, index, ratio))
+    return kernel.wrapped(_guard_by_product(kernel.whole, guard))
 
 
 def _ratio(source: TensorType, outputs: Sequence[TensorType]) -> float | None:
@@ -95,11 +97,11 @@ def _static_size(type: TensorType) -> int:
     return math.prod([dim.min for dim in type.shape if dim.is_static])
 
 
-def _proportional(compute: Compute, guard: Guard, index: int, ratio: float) -> Compute:
-    """Return a guarded function with results proportional to one input."""
+def _guard_by_ratio(compute: Compute, guard: Guard, index: int, ratio: float) -> Compute:
+    """Guard a function whose results have ``ratio`` bytes per element of input ``index``."""
     current = RUN.get
 
-    def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
+    def run_guarded(*arrays: Array) -> Array | tuple[Array, ...]:
         if (run := current(None)) is not None:
             most = ratio * arrays[index].size
             if 0 < most <= run.left and most <= run.limits.elements:
@@ -108,14 +110,14 @@ def _proportional(compute: Compute, guard: Guard, index: int, ratio: float) -> C
                 return empty
         return compute(*arrays)
 
-    return guarding
+    return run_guarded
 
 
-def _of_many_inputs(compute: Compute, guard: Guard) -> Compute:
-    """Return a guarded function that computes result sizes, bounded by the product of its inputs."""
+def _guard_by_product(compute: Compute, guard: Guard) -> Compute:
+    """Guard a function by the product of its inputs' element counts, or else by the sizes of its results."""
     current, width = RUN.get, guard.width
 
-    def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
+    def run_guarded(*arrays: Array) -> Array | tuple[Array, ...]:
         if (run := current(None)) is None:
             return compute(*arrays)
         most = width
@@ -127,10 +129,11 @@ def _of_many_inputs(compute: Compute, guard: Guard) -> Compute:
         run.left -= results.nbytes if isinstance(results, np.ndarray) else sum(a.nbytes for a in results)
         return results
 
-    return guarding
+    return run_guarded
 
 
-def _most(type: TensorType) -> float:
+def _max_bytes(type: TensorType) -> float:
+    """Return the upper bound of a tensor's bytes; infinite if some length has none."""
     longest = None if type.shape.rank is None else [dim.max for dim in type.shape]
     if longest is None or None in longest:
         return math.inf
@@ -143,21 +146,21 @@ class Guard:
 
     expected: Expected
     width: int
-    """Result bytes for each element of the product of the inputs; 0 if unused."""
+    """Result bytes for each element in the product of the inputs; 0 if the operation is not bounded."""
     result_shape: ResultShape | None = None
-    """The rule of a kernel for the shape of its result: lengths that grow need no inference."""
+    """Computes the result shape without inference, for kernels whose lengths grow with every run."""
     itemsize: int = 0
-    """Bytes of an element of each result."""
+    """Bytes of one element of every result, summed."""
     always_runs: bool = False
     """Whether the kernel must run even if no result has elements."""
     known: dict[Hashable, Sequence[TensorType]] = field(default_factory=dict)
-    """The types of the results by shapes, and contents of small inputs."""
+    """Result types by input shapes and contents of small inputs."""
 
     def check(self, run: Run, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
         """Reserve the memory of a step before it runs; return its results if all are empty.
 
         Raises:
-            LimitError: if that exceeds the limits of the run.
+            LimitError: if the results exceed the limits of the run.
             RefusedInputError: if inference refuses the inputs.
         """
         rule = self.result_shape
@@ -184,7 +187,7 @@ class Guard:
 
 
 def _key(arrays: Sequence[Array]) -> Hashable:
-    """Return the cache key of sizes; ``None`` for strings."""
+    """Return the key of inputs in the cache of result types; ``None`` for strings, which are not cached."""
     parts: list[Hashable] = []
     for array in arrays:
         if array.dtype == object:
@@ -194,13 +197,13 @@ def _key(arrays: Sequence[Array]) -> Hashable:
 
 
 def reserve(run: Run, need: int) -> None:
-    """Count bytes that a step will allocate.
+    """Reserve the ``need`` bytes that a step will allocate.
 
     Raises:
-        LimitError: if with them the live arrays exceed the limits of the run.
+        LimitError: if the live arrays would then exceed the memory limit of the run.
     """
     if need > run.left:
-        now = alive(run)
+        now = live_bytes(run)
         run.left = run.limits.memory - now
         if need > run.left:
             run.limits.check("memory", now + need)
@@ -208,24 +211,24 @@ def reserve(run: Run, need: int) -> None:
 
 
 def check_room(need: int, results: Sequence[Array], where: Location) -> None:
-    """Check that more bytes fit within the limit, in addition to the current run and pending results.
+    """Check that ``need`` more bytes fit beside the live arrays of the current run and ``results``.
 
     Nothing is reserved: the caller frees the memory before the next step.
 
     Raises:
-        LimitError: if they exceed the limits of the run.
+        LimitError: if they exceed the memory limit of the run.
     """
     run = RUN.get(None)
     if run is not None and need > NEGLIGIBLE:
-        run.limits.check("memory", alive(run, results) + need, where)
+        run.limits.check("memory", live_bytes(run, results) + need, where)
 
 
-def alive(run: Run, results: Sequence[Array] = ()) -> int:
+def live_bytes(run: Run, results: Sequence[Array] = ()) -> int:
     """Return the bytes of live arrays of a run and its bodies, without constants.
 
     Args:
         run: the run.
-        results: those of a step that are not in its slots yet.
+        results: the results of a step that are not in slots yet.
     """
     sizes = {base_buffer_of(array): array.nbytes for array in results}
     for env, slots in run.envs:
@@ -236,61 +239,63 @@ def alive(run: Run, results: Sequence[Array] = ()) -> int:
     return sum(sizes.values())
 
 
-def checked(kernel: Kernel, check: LengthCheck) -> Kernel:
-    """Return a kernel that refuses the lengths that inference refuses."""
+def add_length_check(kernel: Kernel, check: LengthCheck) -> Kernel:
+    """Return the kernel preceded by a length check, or unchanged if it accepts any lengths or all are static."""
     unknown = [index for index, type in enumerate(check.reads) if type.shape.is_dynamic]
     if not unknown or kernel.accepts is any_lengths:
         return kernel
-    return kernel.wrapped(_checking(kernel.whole, check, unknown, kernel.accepts))
+    return kernel.wrapped(_check_first(kernel.whole, check, unknown, kernel.accepts))
 
 
-def _checking(run: Compute, check: LengthCheck, unknown: Sequence[int], accepts: Accepts | None) -> Compute:
-    """Return a function that checks lengths first."""
+def _check_first(
+    run: Compute, check: LengthCheck, unknown: Sequence[int], accepts: Accepts | None
+) -> Compute:
+    """Return a function that checks the lengths of its arguments before it calls ``run``."""
     if accepts is not None:
-        return _by_itself(run, check, accepts)
-    return _of_one(run, check, unknown[0]) if len(unknown) == 1 else _of_several(run, check, unknown)
+        return _check_by_kernel(run, check, accepts)
+    return _check_one(run, check, unknown[0]) if len(unknown) == 1 else _check_several(run, check, unknown)
 
 
-def _of_one(run: Compute, check: LengthCheck, index: int) -> Compute:
+def _check_one(run: Compute, check: LengthCheck, index: int) -> Compute:
     accepted = check.accepted
 
-    def checking(*arrays: Array) -> Array | tuple[Array, ...]:
+    def run_checked(*arrays: Array) -> Array | tuple[Array, ...]:
         if (shape := arrays[index].shape) not in accepted:
             check.accept(arrays, shape)
         return run(*arrays)
 
-    return checking
+    return run_checked
 
 
-def _of_several(run: Compute, check: LengthCheck, unknown: Sequence[int]) -> Compute:
+def _check_several(run: Compute, check: LengthCheck, unknown: Sequence[int]) -> Compute:
     accepted = check.accepted
 
-    def checking(*arrays: Array) -> Array | tuple[Array, ...]:
+    def run_checked(*arrays: Array) -> Array | tuple[Array, ...]:
         shapes = tuple([arrays[index].shape for index in unknown])
         if shapes not in accepted:
             check.accept(arrays, shapes)
         return run(*arrays)
 
-    return checking
+    return run_checked
 
 
-def _by_itself(run: Compute, check: LengthCheck, accepts: Accepts) -> Compute:
-    def checking(*arrays: Array) -> Array | tuple[Array, ...]:
+def _check_by_kernel(run: Compute, check: LengthCheck, accepts: Accepts) -> Compute:
+    def run_checked(*arrays: Array) -> Array | tuple[Array, ...]:
         if not accepts(*arrays):
             check.accept(arrays)
         return run(*arrays)
 
-    return checking
+    return run_checked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LengthCheck:
-    """The facts about a step when its kernel was chosen.
+    """Checks inputs against the types for which a step's kernel was chosen.
 
     Args:
-        expected: the inference of its layers.
+        expected: the inference of the step's layers.
         reads: the types of its inputs.
-        contents: the contents of inputs fixed in the plan, or ``None``.
+        contents: the contents of each input that is fixed in the plan, else ``None``.
         made: the result types of each layer.
     """
 
@@ -299,10 +304,10 @@ class LengthCheck:
     contents: tuple[Array | None, ...]
     made: tuple[tuple[TensorType, ...], ...]
     accepted: set[Hashable] = field(default_factory=set)
-    """Shapes of the inputs of unknown lengths that were accepted before."""
+    """Accepted shapes of the inputs with unknown lengths."""
 
     def accept(self, arrays: Sequence[Array], key: Hashable = None) -> None:
-        """Check the lengths of the inputs, and cache them by ``key`` unless it is ``None``.
+        """Check the lengths of the inputs, and remember ``key`` as accepted unless it is ``None``.
 
         Raises:
             RefusedInputError: if a layer refuses the inputs; it names the layer.
@@ -320,7 +325,7 @@ class LengthCheck:
             self.accepted.add(key)
 
     def _compare(self, shape: PartialShape, type: TensorType, lengths: dict[Symbol, int]) -> None:
-        """Compare the shape of a tensor with the expected type."""
+        """Raise unless a tensor's shape agrees with the inferred type."""
         if not _agree(shape, type.shape, lengths):
             reason = ExecutionError(
                 f"expected {type.shape}, as was inferred, got {shape}",
@@ -330,14 +335,14 @@ class LengthCheck:
 
 
 def _value(array: Array, element: ElementType, contents: Array | None) -> Value:
-    """Return the value visible to inference: contents only if equal in every run."""
+    """Return the `Value` of an input for inference, with its contents if they are fixed in the plan."""
     if element is ElementType.dynamic:
         element = ElementType.from_dtype(array.dtype)
     return Value(TensorType(element, PartialShape(array.shape)), contents)
 
 
 def _agree(shape: PartialShape, known: PartialShape, lengths: dict[Symbol, int]) -> bool:
-    """Return whether a shape is possible; ``lengths`` collects the lengths of symbols."""
+    """Return whether a shape agrees with the inferred one; ``lengths`` collects the length of each symbol."""
     if shape.rank is None or known.rank is None:
         return True
     return shape.rank == known.rank and all(

@@ -1,7 +1,7 @@
 """The interpreter: runs the steps of a plan one after another.
 
-It runs the backend ``reference`` and all watched runs. Deadlines, the layer in error messages, observers and
-patches wrap the function that runs a step. Other runs use the faster `plan`.
+It serves the backend ``reference`` and all runs with observers or a patch; other runs use the faster `plan`. The
+function that runs a step is passed in: `run_located` names the layer in errors, `watched_runner` adds observers and the patch.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ..ir.tensor import Array
 from .context import Run
 from .step import Patch, Slots, Step
 
-__all__ = ["ObserverError", "RunStep", "interpret", "located", "watched"]
+__all__ = ["ObserverError", "RunStep", "interpret", "run_located", "watched_runner"]
 
 RunStep: TypeAlias = Callable[[Step, Sequence[Array]], tuple[Array, ...]]
 """A function from a step and its inputs to its outputs."""
 
 
 def interpret(steps: Iterable[Step], slots: Slots, run_step: RunStep) -> None:
-    """Run steps in order: each takes its inputs from slots and stores its outputs.
+    """Run steps in order; each reads its inputs from slots and stores its outputs there.
 
     Args:
-        steps: in topological order.
-        slots: an array for each slot; initially inputs and constants, finally outputs.
-        run_step: computes a step: `Step.run`, or a function around it.
+        steps: the steps in topological order.
+        slots: the slots of the run, initially with inputs and constants, finally with the outputs.
+        run_step: runs one step: `Step.run`, or a wrapper of it.
 
     Raises:
         LimitError: if the deadline has passed.
@@ -56,11 +56,11 @@ class ObserverError(Exception):
         self.reason = reason
 
 
-def located(step: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
-    """Run a step; an error names its layer.
+def run_located(step: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """Run a step, and name its layer in any error.
 
     Raises:
-        ExecutionError: if it fails on its data.
+        ExecutionError: if the step fails on its inputs.
         LimitError: if it exceeds a limit.
     """
     try:
@@ -71,16 +71,16 @@ def located(step: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
         raise with_context(step, inputs, reason) from reason
 
 
-def watched(run: Run) -> RunStep:
-    """Return `located` with the observers and the patch of a run around it."""
+def watched_runner(run: Run) -> RunStep:
+    """Return a function like `run_located` that also calls the observers of a run and applies its patch."""
 
     def run_step(step: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
         if step.is_hidden:
-            return located(step, inputs)
+            return run_located(step, inputs)
         seen = step.shown_inputs(inputs)
         _notify(run, "before", step, seen)
         start = time.perf_counter()
-        outputs = located(step, inputs)
+        outputs = run_located(step, inputs)
         seconds = time.perf_counter() - start
         shown = step.shown_outputs(outputs)
         if run.patch is not None:
@@ -102,10 +102,10 @@ def _apply_patch(
         raise ObserverError(reason) from reason
 
 
-def _notify(run: Run, event: str, *what: object) -> None:
+def _notify(run: Run, event: str, *arguments: object) -> None:
     try:
         with in_user_code():
             for observer in run.observers:
-                getattr(observer, event)(*what)
+                getattr(observer, event)(*arguments)
     except Exception as reason:
         raise ObserverError(reason) from reason

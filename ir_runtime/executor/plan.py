@@ -26,7 +26,7 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, check_lengths
 from ..limits import DEFAULT, Limits, set_limits
 from .context import RUN, Run, State
-from .interpreter import ObserverError, interpret, located, watched
+from .interpreter import ObserverError, interpret, run_located, watched_runner
 from .step import Observer, OutputContract, Patch, Step, as_array, as_outputs, base_buffer_of
 
 __all__ = ["ExecutionPlan", "Programs", "instructions_of"]
@@ -42,9 +42,9 @@ def _settings(function: Callable[[], object]) -> tuple[tuple[ContextVar[Any], An
     )
 
 
-_IGNORING = _settings(partial(np.seterr, all="ignore"))
-"""NumPy's settings for computing NaN and infinity without warnings. A run sets them in its own context;
-`numpy.errstate`, which also restores them, would take a microsecond."""
+_IGNORE_FP_ERRORS = _settings(partial(np.seterr, all="ignore"))
+"""NumPy's settings for computing NaN and infinity without warnings. A run sets them in its own context:
+`numpy.errstate`, which also restores them, would cost a microsecond."""
 
 _COMPUTING = (computing,)
 
@@ -54,7 +54,7 @@ CLOCKED = 8
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlan:
-    """Steps in order. A plan holds no activations, so any number of runs may share it."""
+    """A sequence of steps over numbered slots. It holds no activations, so concurrent runs may share it."""
 
     steps: tuple[Step, ...]
     inputs: tuple[int, ...]
@@ -66,15 +66,15 @@ class ExecutionPlan:
     contracts: tuple[OutputContract, ...] = ()
     """The contracts of the outputs: their inferred types."""
     peak: int = 0
-    """Peak memory of a run in bytes, as far as sizes are known when compiling."""
+    """Peak memory of a run in bytes; lengths unknown at compile time count as their minimum."""
     interpreted: bool = False
-    """Whether runs go step by step, through `interpreter`, even if nothing watches them: those of the reference."""
+    """Whether all runs use the `interpreter`, as those of the reference do, and not only runs with observers or a patch."""
     instructions: tuple[Instruction, ...] = field(init=False, repr=False)
-    """The instruction of each step; none where runs are interpreted."""
+    """The instruction of each step; empty if runs are interpreted."""
     base_buffers: frozenset[int] = field(init=False, repr=False)
-    """The base buffers of the constants."""
+    """The base buffers of the constants, as `base_buffer_of` identifies them."""
     programs: Programs = field(init=False, repr=False, compare=False)
-    """The executable programs of runs."""
+    """The programs that runs execute unless they are interpreted."""
 
     def __post_init__(self) -> None:
         steps = () if self.interpreted else self.steps
@@ -93,19 +93,19 @@ class ExecutionPlan:
         patch: Patch | None = None,
         threads: int | None = None,
     ) -> list[Array]:
-        """Run every step on arrays for the inputs; return arrays for the outputs.
+        """Run all steps, and return an array for each output.
 
         Args:
             feeds: an array for each input.
             observers: called before and after every step.
-            state: the variables. Assigned values stay in it until they are committed.
+            state: the variables. Assigned values are pending until `State.commit`.
             limits: limits on memory, time and iterations.
-            patch: changes results of steps.
-            threads: the most threads to use; by default, chosen by backends.
+            patch: changes the results of steps.
+            threads: the maximum number of threads; by default, backends choose it.
 
         Raises:
-            ExecutionError: if a layer fails on its data; it names the layer.
-            LimitError: if it exceeds ``limits``; it names the layer.
+            ExecutionError: if a layer fails on its inputs; it names the layer.
+            LimitError: if the run exceeds ``limits``; it names the layer.
         """
         is_plain = not observers and patch is None and not self.interpreted
         if threads is not None and is_plain and deadline.is_far(limits.seconds):
@@ -124,7 +124,7 @@ class ExecutionPlan:
         patch: Patch | None,
         threads: int | None,
     ) -> list[Array]:
-        for variable, value in _IGNORING:
+        for variable, value in _IGNORE_FP_ERRORS:
             variable.set(value)
         if threads is not None:
             set_most(threads)
@@ -152,7 +152,7 @@ class ExecutionPlan:
         return run
 
     def fill_slots(self, feeds: Sequence[Array]) -> Slots:
-        """Return the initial slots of a run with constants and inputs."""
+        """Return the initial slots of a run: constants and inputs, the others empty."""
         env: Slots = [*self.slots]
         for slot, array in zip(self.inputs, feeds, strict=True):
             env[slot] = array
@@ -165,9 +165,9 @@ class ExecutionPlan:
         on_complete = None
         try:
             if run.observers or run.patch:
-                interpret(self.steps, env, watched(run))
+                interpret(self.steps, env, watched_runner(run))
             elif self.interpreted:
-                interpret(self.steps, env, located)
+                interpret(self.steps, env, run_located)
             else:
                 on_complete = self._execute(env, run.ends)
         finally:
@@ -181,7 +181,7 @@ class ExecutionPlan:
         return outputs
 
     def _execute(self, env: Slots, ends: float) -> Callable[[], None] | None:
-        """Run the instructions; on failure, look up the step. Return the function to call after the run."""
+        """Run the instructions of a program; return the function to call after the run, if any."""
         clock, program = time.monotonic, self.programs.next(env)
         instructions = program.instructions
         remaining = iter(instructions)
@@ -196,11 +196,11 @@ class ExecutionPlan:
         except Exception as reason:
             if is_placed(reason) or not instructions:
                 raise
-            self._place(env, program, max(len(instructions) - 1 - length_hint(remaining), 0), reason)
+            self._raise_located(env, program, max(len(instructions) - 1 - length_hint(remaining), 0), reason)
         return program.on_complete
 
-    def _place(self, env: Slots, program: Program, index: int, reason: Exception) -> NoReturn:
-        """Raise the exception of an instruction with its step."""
+    def _raise_located(self, env: Slots, program: Program, index: int, reason: Exception) -> NoReturn:
+        """Raise the exception of instruction ``index`` again, naming the layer of the step that failed."""
         number = program.starts[index]
         if isinstance(reason, StepError) and isinstance(reason.__cause__, Exception):
             number, reason = number + reason.number, reason.__cause__
@@ -211,28 +211,28 @@ class ExecutionPlan:
 
 
 def _need_of_empty(feed: Array, limits: Limits) -> int:
-    """Return 0, the bytes of an empty input, after checking its other lengths."""
+    """Return 0, the bytes of an empty input, after checking its other lengths against the limits."""
     check_lengths(TensorType(ElementType.from_dtype(feed.dtype), PartialShape(feed.shape)), limits)
     return 0
 
 
-# A recording takes as long as some ten runs. So the first few shapes are recorded when they come again, and others once they
-# came often, as those of caches that grow with each token; steps of the recordings that a plan keeps, of some 2 KiB
-# each; and shapes whose runs it counts.
+# Recording takes as long as some ten runs. The first FEW shapes are recorded on their second run, further ones only after
+# OFTEN runs, as caches that grow with each token have many shapes. KEPT_STEPS limits the steps in all recordings of a plan,
+# of some 2 KiB each, and REMEMBERED the shapes whose runs are counted.
 FEW, OFTEN, KEPT_STEPS, REMEMBERED = 16, 16, 1 << 14, 1024
 _VIEWS = {"Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Programs:
-    """The programs of a plan. The second run on inputs of the same shapes is recorded, later ones replay it.
+    """The programs of a plan, by input shapes: a second run on the same shapes is recorded, later ones replay it.
 
     Args:
-        steps: of the plan.
-        instructions: of the steps.
+        steps: the steps of the plan.
+        instructions: the instruction of each step.
         inputs: the slots of the inputs.
-        outputs: those of the outputs.
-        constants: the slots of constants.
+        outputs: the slots of the outputs.
+        constants: the slots of the constants.
     """
 
     steps: Sequence[Step]
@@ -243,44 +243,44 @@ class Programs:
     plain: Program = field(init=False)
     """One instruction for each step."""
     replayer: Replayer | None = field(init=False)
-    """Records runs; ``None`` if no kernel is worth it."""
+    """Records runs; ``None`` if replaying would not be faster."""
     recorded: dict[Hashable, Program] = field(default_factory=dict)
-    seen: dict[Hashable, int] = field(default_factory=dict)
-    """How often shapes came that are not recorded."""
+    run_counts: dict[Hashable, int] = field(default_factory=dict)
+    """The number of runs on shapes that are not recorded."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plain", Program(self.instructions, range(len(self.steps))))
         replays = [step.kernel.replay for step in self.steps if step.kernel.replay is not None]
         worth = len(replays) > 1 or any(replay.alone for replay in replays)
-        worth = worth or len(replays) == len(self.steps) == 1  # then a replay is all of a run
+        worth = worth or len(replays) == len(self.steps) == 1  # one replay is then the whole run
         object.__setattr__(self, "replayer", replays[0].replayer if worth else None)
 
     def next(self, env: Slots) -> Program:
-        """Return the program of a run that begins with these inputs and constants."""
+        """Return the program for a run whose slots hold inputs and constants."""
         if (replayer := self.replayer) is None:
             return self.plain
         key = (replayer.key(), *[env[slot].shape for slot in self.inputs])
-        return self.recorded.get(key) or self._first(replayer, key)
+        return self.recorded.get(key) or self._count_run(replayer, key)
 
     def direct(self, feeds: Sequence[Array], threads: int) -> Direct | None:
-        """Return the recorded function for a whole run on these inputs, if any."""
+        """Return the recorded function that computes a whole run on these inputs, if there is one."""
         if not self.recorded or (replayer := self.replayer) is None:
             return None
         program = self.recorded.get((replayer.key(threads), *[feed.shape for feed in feeds]))
         return None if program is None else program.direct
 
-    def _first(self, replayer: Replayer, key: Hashable) -> Program:
-        """Return the program of one of the first runs for a key; changing shapes are not recorded."""
-        runs = self.seen.get(key, 0)
+    def _count_run(self, replayer: Replayer, key: Hashable) -> Program:
+        """Count a run on shapes that are not recorded; return a program that records it if they recur, else the plain one."""
+        runs = self.run_counts.get(key, 0)
         if runs >= (1 if len(self.recorded) < FEW else OFTEN):
-            return self._recording(replayer, key)
-        if len(self.seen) >= REMEMBERED:
-            self.seen.clear()
-        self.seen[key] = runs + 1
+            return self._record(replayer, key)
+        if len(self.run_counts) >= REMEMBERED:
+            self.run_counts.clear()
+        self.run_counts[key] = runs + 1
         return self.plain
 
-    def _contents(self, replayer: Replayer, step: Step) -> Collection[int] | None:
-        """Return the slots whose contents a step depends on, if it can be replayed."""
+    def _content_slots(self, replayer: Replayer, step: Step) -> Collection[int] | None:
+        """Return the slots whose contents a replayed step depends on; ``None`` if it cannot be replayed."""
         kernel, replay = step.kernel, step.kernel.replay
         if replay is not None and replay.replayer is replayer:
             return [step.reads[index] for index in replay.contents if index < len(step.reads)]
@@ -289,13 +289,13 @@ class Programs:
         is_view = not step.also and step.layer.type in _VIEWS
         return step.reads[1:] if is_view else None
 
-    def _recording(self, replayer: Replayer, key: Hashable) -> Program:
-        """Return a program that records itself while it runs."""
+    def _record(self, replayer: Replayer, key: Hashable) -> Program:
+        """Return a program that runs the steps and records them."""
         numbers = range(len(self.steps))
         replayed = {
-            i: dependency
+            i: contents
             for i in numbers
-            if (dependency := self._contents(replayer, self.steps[i])) is not None
+            if (contents := self._content_slots(replayer, self.steps[i])) is not None
         }
         of_shapes = {i for i in numbers if self.steps[i].kernel.of_shapes}
         recorder = replayer.recorder(self.steps, self.instructions, replayed, of_shapes, self.constants)
@@ -305,31 +305,30 @@ class Programs:
             if len(self.recorded) >= max(FEW, KEPT_STEPS // len(self.steps)):
                 oldest, *_ = self.recorded
                 self.recorded.pop(oldest, None)
-            self.seen.pop(key, None)
-            dependency = recorder.program(self.inputs, self.outputs)
-            ends = [*dependency.starts[1:], len(memory)]
-            parts = zip(dependency.instructions, dependency.starts, ends, strict=True)
+            self.run_counts.pop(key, None)
+            program = recorder.program(self.inputs, self.outputs)
+            ends = [*program.starts[1:], len(memory)]
+            parts = zip(program.instructions, program.starts, ends, strict=True)
             instructions = (
-                self._limit_memory(recorded_instruction, start, memory[start:end])
-                for recorded_instruction, start, end in parts
+                self._limit_memory(instruction, start, memory[start:end]) for instruction, start, end in parts
             )
-            direct = None if any(memory) else dependency.direct  # which counts no memory
-            self.recorded[key] = Program(tuple(instructions), dependency.starts, direct=direct)
+            direct = None if any(memory) else program.direct  # a direct run reserves no memory
+            self.recorded[key] = Program(tuple(instructions), program.starts, direct=direct)
 
         instructions = (_measure_memory(recorder.instruction(index), memory, index) for index in numbers)
         return Program(tuple(instructions), self.plain.starts, keep)
 
     def _limit_memory(self, instruction: Instruction, start: int, memory: Sequence[float]) -> Instruction:
-        """Return an instruction of several steps that counts their memory, if not known in advance."""
+        """Return a recorded instruction that also reserves the memory that its steps reserved when recorded."""
         plain, total = self.instructions[start : start + len(memory)], sum(memory)
         if len(memory) == 1 and instruction is plain[0]:
             return instruction
-        if min(memory) < 0:  # the run came near its limit, and was counted again
+        if min(memory) < 0:  # the recorded run came near its limit, and live memory was counted again
             return plain[0] if len(memory) == 1 else lambda slots: run_steps(plain, slots)
         if not total:
             return instruction
 
-        def limited(slots: Slots) -> None:
+        def run_limited(slots: Slots) -> None:
             if (run := RUN.get(None)) is not None and total > run.left:
                 run_steps(plain, slots)
                 return
@@ -337,26 +336,26 @@ class Programs:
                 run.left -= total
             instruction(slots)
 
-        return limited
+        return run_limited
 
 
 def _measure_memory(instruction: Instruction, memory: list[float], index: int) -> Instruction:
-    """Return an instruction that also records its memory use."""
+    """Return an instruction that also stores the bytes that it reserved in ``memory[index]``."""
 
-    def measured(slots: Slots) -> None:
+    def run_measured(slots: Slots) -> None:
         run = RUN.get(None)
         before = 0.0 if run is None else run.left
         instruction(slots)
         memory[index] = 0.0 if run is None else before - run.left
 
-    return measured
+    return run_measured
 
 
 _Indices: TypeAlias = tuple[int, ...]
 
 
 def instructions_of(steps: Iterable[Step]) -> tuple[Instruction, ...]:
-    """Return the instruction of each step."""
+    """Return the instruction of each step; steps with equal kernels and slots share one."""
     shared: dict[tuple[int, _Indices, _Indices, _Indices], Instruction] = {}
     instructions = []
     for step in steps:
@@ -390,7 +389,7 @@ def _instruction(run: Compute, reads: _Indices, writes: _Indices, frees: _Indice
 
 
 def _unary_in_place(run: Compute, a: int, out: int) -> Instruction:
-    """Return the most common instruction: one input, whose slot may be reused, and no slots to free."""
+    """Return an instruction with one input, whose slot may be reused, and no slots to free: the most common kind."""
 
     def instruction(slots: Slots) -> None:
         result = run(slots[a])
@@ -452,7 +451,7 @@ def _any_arity(run: Compute, reads: _Indices, writes: _Indices, frees: _Indices)
 
 
 def _only(result: Any) -> Any:
-    """Return the first of several results as an array."""
+    """Return the first result of a kernel as an array."""
     return as_array(result[0] if isinstance(result, tuple) else result)
 
 

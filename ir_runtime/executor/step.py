@@ -1,4 +1,4 @@
-"""A step of a plan, what its outputs must be, and the observers of its runs."""
+"""Steps of a plan, the contracts of their outputs, and observers of runs."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Declared element types of a step computed in other types.
+    """The element types that the model declares, for a step computed in other types.
 
     Args:
-        reads: of each input; ``None`` if unchanged.
-        writes: of each output.
-        is_hidden: whether the step only converts, so that observers of every layer do not see it.
+        reads: the declared type of each input; ``None`` if it is computed in that type.
+        writes: the declared type of each output; ``None`` likewise.
+        is_hidden: whether the step is only an inserted conversion, hidden from observers.
     """
 
     reads: tuple[ElementType | None, ...]
@@ -60,7 +60,7 @@ _LACKING = "it must return an array for each of them"
 
 
 def as_array(result: Any) -> Any:
-    """Return a NumPy scalar as an array, as kernels need its address."""
+    """Return a NumPy scalar as an array, as kernels need an address; other results as they are."""
     return np.asarray(result) if isinstance(result, np.generic) else result
 
 
@@ -68,7 +68,7 @@ def as_outputs(results: Any, count: int) -> tuple[Any, ...]:
     """Return the results of a kernel as a tuple; extra outputs of an operation are allowed.
 
     Raises:
-        ExecutionError: if they are fewer than ``count``.
+        ExecutionError: if there are fewer than ``count``.
     """
     outputs = tuple(map(as_array, results)) if isinstance(results, tuple) else (as_array(results),)
     if len(outputs) < count:
@@ -112,7 +112,7 @@ class Step:
     >>> step, wide = steps[1], np.full(2, 1.0001, np.float32)
     >>> step.is_hidden, step.shown_inputs([wide])[0].dtype, step.shown_outputs((wide,))[0].dtype
     (False, dtype('float16'), dtype('float16'))
-    >>> bool((step.patched((wide,), step.shown_outputs((wide,)))[0] == wide).all())  # what a patch leaves is not rounded
+    >>> bool((step.patched((wide,), step.shown_outputs((wide,)))[0] == wide).all())  # unpatched values stay unrounded
     True
 
     Args:
@@ -121,11 +121,11 @@ class Step:
         reads: the slots of the kernel's inputs.
         writes: the slots of its outputs.
         frees: the slots that no later step reads.
-        also: the other layers.
-        expected: what inference says about it, for when it fails.
-        pattern: the name of the pattern that the layers match; empty where the kernel is that of the first one.
-        kernel_name: what profiles call the kernel; empty for the name of the backend.
-        declared: the types of the model, where others are computed with.
+        also: the remaining layers, in order.
+        expected: the inference of the layers, which explains failures.
+        pattern: the name of the pattern that the layers match; empty if they match none.
+        kernel_name: the name of the kernel in profiles; empty for the name of the backend.
+        declared: the element types in the model, if the step computes in others.
         types: the types of the outputs.
     """
 
@@ -141,7 +141,7 @@ class Step:
     declared: Declared | None = None
     types: tuple[TensorType, ...] = ()
     compute: Compute = field(init=False, repr=False, compare=False)
-    """The function of the kernel, of all inputs."""
+    """The kernel's function; it takes all inputs."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compute", self.kernel.whole)
@@ -153,23 +153,23 @@ class Step:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether observers skip it, because the model has no such layer."""
+        """Whether the step is hidden from observers, as the model has no such layer."""
         return self.declared is not None and self.declared.is_hidden
 
     def shown_inputs(self, args: Sequence[Array]) -> Sequence[Array]:
-        """Return its inputs in the declared types, as seen by observers."""
+        """Return inputs in the declared types, as observers see them."""
         return args if self.declared is None else _cast(args, self.declared.reads)
 
     def shown_outputs(self, results: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return its outputs as seen by observers."""
+        """Return outputs in the declared types, as observers see them."""
         return results if self.declared is None else _cast(results, self.declared.writes)
 
     def patched(self, results: tuple[Array, ...], patched: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return the outputs for later steps: the patch's, or the unrounded results if unchanged.
+        """Return the outputs that later steps read: those that the patch changed, and the unrounded rest.
 
         Args:
-            results: the outputs.
-            patched: what the patch returned, or what it left of the outputs that it was shown.
+            results: the outputs of the kernel.
+            patched: the outputs that the patch returned, in the declared types.
         """
         if self.declared is None:
             return patched
@@ -180,7 +180,7 @@ class Step:
         )
 
     def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
-        """Compute the declared outputs of the last layer; an operation may have more.
+        """Compute the outputs of the last layer; results beyond those that it declares are dropped.
 
         Raises:
             ExecutionError: if the kernel returns fewer outputs than the layer declares.
@@ -191,7 +191,7 @@ class Step:
         return as_outputs(results, len(self.writes))[: len(self.writes)]
 
     def store(self, env: Slots, results: Sequence[Array]) -> None:
-        """Store results for later steps, and empty unused slots.
+        """Store results for later steps, and empty the slots that no later step reads.
 
         Args:
             env: the slots of the run.
@@ -204,7 +204,7 @@ class Step:
 
 
 Patch: TypeAlias = Callable[[Step, Sequence[Array], tuple[Array, ...]], tuple[Array, ...]]
-"""Takes a step, its inputs and its outputs; returns what the rest of the run reads in place of the outputs.
+"""Takes a step, its inputs and its outputs; returns the outputs that later steps read instead.
 
 Breakpoints, pinned decisions and injected faults are patches."""
 
@@ -229,21 +229,21 @@ class Observer(Protocol):
     """
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Observe ``step``, a layer, before it runs on ``inputs``."""
+        """Handle the start of ``step`` on ``inputs``."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Observe ``step``, a layer, after it ran, with its ``outputs`` and the ``seconds`` that it took."""
+        """Handle the end of ``step``, with its ``outputs`` and its duration in ``seconds``."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputContract:
-    """The inferred type of an output of a layer."""
+    """The type that was inferred for an output of a layer, and that its value must have."""
 
     layer: Layer
     type: TensorType
     dtype: np.dtype[np.generic] | None
     shape: tuple[int, ...] | None
-    """The shape, if all of it is known."""
+    """The shape; ``None`` if it is dynamic."""
 
     @classmethod
     def of(cls, layer: Layer, type: TensorType) -> OutputContract:
@@ -252,10 +252,10 @@ class OutputContract:
         return cls(layer, type, dtype, type.shape.static if type.shape.is_static else None)
 
     def check(self, array: Array) -> None:
-        """Check a result.
+        """Check the shape and element type of a value.
 
         Raises:
-            ExecutionError: if the result differs; it names the layer.
+            ExecutionError: if they contradict the inferred type; it names the layer.
         """
         fits = array.shape == self.shape or self.type.shape.contains(array.shape)
         if fits and (self.dtype is None or array.dtype == self.dtype):
@@ -271,13 +271,13 @@ class OutputContract:
 def _describe(array: Array) -> str:
     try:
         element = ElementType.from_dtype(array.dtype).label
-    except ValueError:  # an operation may give what has no element type
+    except ValueError:  # third-party operations may return data types that are no element type
         element = array.dtype.name
     return f"{element}[{','.join(map(str, array.shape))}]"
 
 
 def base_buffer_of(array: Array) -> int:
-    """Return the identity of the buffer that owns an array's memory, equal for all views."""
+    """Return the `id` of the object that owns an array's memory, which is equal for all its views."""
     owner: object = array
     base: object = array.base
     while base is not None:
@@ -303,14 +303,14 @@ class TimedStep(NamedTuple):
 
 @dataclass
 class Profile:
-    """Measures each step, in the order in which they end."""
+    """An observer that times each step, in the order in which steps end."""
 
     steps: list[TimedStep] = field(default_factory=list)
     _depth: int = 0
 
     @property
     def times(self) -> list[tuple[Step, float]]:
-        """Pairs of a step and its seconds."""
+        """Each step with its duration in seconds."""
         return [(timed.step, timed.seconds) for timed in self.steps]
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:

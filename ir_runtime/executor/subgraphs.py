@@ -1,4 +1,4 @@
-"""Run the bodies of layers."""
+"""Execution of the bodies of layers, such as those of Loop and If."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .context import RUN
 from .plan import ExecutionPlan
 from .step import OutputContract
 
-__all__ = ["Visitor", "contract_checked", "with_booleans"]
+__all__ = ["Visitor", "check_contracts", "normalize_booleans"]
 
-# What a Parameter of a body receives that the port map leaves out, as nothing reads it.
+# Passed to body Parameters without an entry in the port map, which nothing reads.
 _UNREAD = np.empty(0)
 
 
@@ -43,30 +43,30 @@ class Visitor:
         return dict(zip(body.results, results, strict=True))
 
 
-def with_booleans(compute: Compute) -> Compute:
-    """Return a function whose booleans have the bytes 0 and 1, which third-party code may violate."""
+def normalize_booleans(compute: Compute) -> Compute:
+    """Wrap a third-party function so that the bytes of its Boolean results are 0 and 1."""
 
-    def normalizing(*arrays: Array) -> Array | tuple[Array, ...]:
+    def run_normalized(*arrays: Array) -> Array | tuple[Array, ...]:
         results: Any = compute(*arrays)
         results_tuple = results if isinstance(results, tuple) else (results,)
         return tuple(
             [as_booleans(result) if isinstance(result, np.ndarray) else result for result in results_tuple]
         )
 
-    return normalizing
+    return run_normalized
 
 
-def contract_checked(compute: Compute, layer: Layer, types: Sequence[TensorType]) -> Compute:
-    """Return a function whose results are checked against the inferred types.
+def check_contracts(compute: Compute, layer: Layer, types: Sequence[TensorType]) -> Compute:
+    """Wrap a function so that its results are checked against the inferred types.
 
     A port map may be wrong, a variable may have another type, and a third-party operation may compute
     something else.
     """
     contracts = [OutputContract.of(layer, type) for type in types]
     last: dict[int, tuple[tuple[int, ...], DType]] = {}
-    """The last accepted shapes, for the next run."""
+    """The last accepted shape and data type of each result."""
 
-    def keeping(*arrays: Array) -> Array | tuple[Array, ...]:
+    def run_checked(*arrays: Array) -> Array | tuple[Array, ...]:
         results = compute(*arrays)
         results_tuple = results if isinstance(results, tuple) else (results,)
         for index, (contract, array) in enumerate(zip(contracts, results_tuple, strict=False)):
@@ -75,4 +75,4 @@ def contract_checked(compute: Compute, layer: Layer, types: Sequence[TensorType]
                 last[index] = kind
         return results
 
-    return keeping
+    return run_checked

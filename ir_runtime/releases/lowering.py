@@ -17,7 +17,7 @@ import numpy as np
 
 from ..analysis.infer import Inferred
 from ..codes import Code
-from ..compiler.evaluate import evaluated, foldable
+from ..compiler.evaluate import evaluate_constant, foldable
 from ..diagnostics import Diagnostic
 from ..errors import ValidationError
 from ..io.reader.replacing import Rebuilt, Replacement, Tensor, Unused
@@ -180,7 +180,7 @@ class _Pass:
         if not foldable(graph, layer, known, left):
             return None
         elements = [known[port].element for port in layer.output_ports]
-        arrays = evaluated(graph, layer, known, left)
+        arrays = evaluate_constant(graph, layer, known, left)
         return tuple(map(place.constant, arrays, elements))
 
     def _edges(self, graph: Graph) -> list[Edge]:

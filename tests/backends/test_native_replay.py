@@ -139,7 +139,7 @@ def test_all_steps_become_one_call_that_gives_the_same(make: Callable[[], ir.Mod
             numbers(*port.shape) if port.element_type.to_dtype() == np.float32 else np.array([4, 1, turn, 0])
             for port in fast.inputs
         ]
-        plain._plan.programs.seen.clear()
+        plain._plan.programs.run_counts.clear()
         equal(fast(inputs), plain(inputs))
     assert instructions(fast) == 1
     assert len(fast._plan.steps) > 1 or make is two_inputs
@@ -327,7 +327,7 @@ def test_messages_are_added_up_as_part_of_the_call() -> None:
     fast, plain = compiled(model, 2), compiled(model, 2)
     for turn in range(5):
         given = [numbers(rows, width), RANDOM.integers(-6, 6, (rows, 1))]
-        plain._plan.programs.seen.clear()
+        plain._plan.programs.run_counts.clear()
         equal(fast(given), plain(given).to_tuple())
         if turn > 2:
             with pytest.raises(ir.ExecutionError, match=r"layer 'messages'"):
@@ -391,7 +391,7 @@ def test_attention_and_shapes_are_part_of_the_call(mask_type: Any, tokens: int) 
         mask = RANDOM.random((1, 1, tokens, tokens)) < 0.9
         mask[..., 0] = True
         added = mask if mask_type is np.bool_ else np.where(mask, numbers(tokens, tokens), np.float32(-9))
-        plain._plan.programs.seen.clear()
+        plain._plan.programs.run_counts.clear()
         equal(fast([x, added]), plain([x, added]).to_tuple())
     assert instructions(fast) == 1
 
@@ -406,7 +406,7 @@ def test_lengths_that_depend_on_data_are_looked_at_in_every_replay() -> None:
     model = ir.Model([y, opset3.shape_of(y)], [count])
     fast, plain = compiled(model), compiled(model)
     for length in (4, 4, 4, 6, 4, 1, 0, 4, 6):
-        plain._plan.programs.seen.clear()
+        plain._plan.programs.run_counts.clear()
         equal(fast(np.int64(length)), plain(np.int64(length)).to_tuple())
     assert instructions(fast) < len(fast._plan.steps)
 
@@ -427,7 +427,7 @@ def test_rotary_embedding_and_a_mask_that_is_turned_are_part_of_the_call() -> No
         seen = np.tril(RANDOM.random((1, 1, tokens, tokens)) < 0.8)
         seen[..., -1, :] = True
         given = [numbers(*port.shape) for port in fast.inputs[:3]]
-        plain._plan.programs.seen.clear()
+        plain._plan.programs.run_counts.clear()
         equal(fast([*given, seen]), plain([*given, seen]).to_tuple())
     assert instructions(fast) == 1
 

@@ -70,13 +70,13 @@ def convolution(
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The types of layers that were evaluated when their weights were asked for."""
     found: list[str] = []
-    original = fold.evaluated
+    original = fold.evaluate_constant
 
     def noted(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> Sequence[Array]:
         found.append(layer.type)
         return original(graph, layer, values, left)
 
-    monkeypatch.setattr(fold, "evaluated", noted)
+    monkeypatch.setattr(fold, "evaluate_constant", noted)
     return found
 
 

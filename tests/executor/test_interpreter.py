@@ -13,7 +13,7 @@ import ir_runtime as ir
 from ir_runtime import opset13 as ops
 from ir_runtime.backends import available
 from ir_runtime.executor import plan as plans
-from ir_runtime.executor.interpreter import interpret, located
+from ir_runtime.executor.interpreter import interpret, run_located
 from ir_runtime.executor.step import Step
 
 GUIDE = Path(ir.__file__).parent / "guides/architecture.md"
@@ -49,7 +49,7 @@ def test_the_reference_is_run_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
     def noted(steps: Any, slots: Any, run_step: Any) -> None:
-        assert run_step is located
+        assert run_step is run_located
         seen.extend(step.layer.type for step in steps)
         interpret(steps, slots, run_step)
 
@@ -77,5 +77,5 @@ def test_an_error_names_the_layer_and_an_observer_its_own() -> None:
 
     step = compiled._plan.steps[1]
     with pytest.raises(ir.ExecutionError, match="failed on the data it was given") as caught:
-        located(step, [np.zeros((2, 3), np.float32), np.zeros((2, 2), np.float32)])
+        run_located(step, [np.zeros((2, 3), np.float32), np.zeros((2, 2), np.float32)])
     assert caught.value.where is not None

@@ -12,7 +12,7 @@ from harness.nets import Net, looping
 import ir_runtime as ir
 from ir_runtime.analysis.error_context import Expected, RefusedInputError
 from ir_runtime.backends import Kernel, any_lengths, available
-from ir_runtime.executor.guard import REMEMBERED, LengthCheck, checked
+from ir_runtime.executor.guard import REMEMBERED, LengthCheck, add_length_check
 from ir_runtime.ir.dimension import Dimension, Symbol
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -226,7 +226,7 @@ def test_a_result_may_not_contradict_what_was_known() -> None:
 
 def test_not_all_shapes_are_remembered() -> None:
     check = check_of(PartialShape([-1]), infer=anything)
-    kernel = checked(Kernel(lambda x: x), check)
+    kernel = add_length_check(Kernel(lambda x: x), check)
     for length in range(REMEMBERED + 3):
         kernel(zeros(length))
     assert len(check.accepted) == 3
@@ -240,13 +240,13 @@ def test_a_kernel_may_say_itself_what_suits_it() -> None:
         return anything()
 
     check = check_of(PartialShape([-1]), infer=infer)
-    kernel = checked(Kernel(lambda x: x, accepts=lambda x: len(x) == 3), check)
+    kernel = add_length_check(Kernel(lambda x: x, accepts=lambda x: len(x) == 3), check)
     kernel(zeros(3))
     assert asked == []
     kernel(zeros(4))
     assert asked == [4]
     plain = Kernel(lambda x: x, accepts=any_lengths)
-    assert checked(plain, check) is plain
+    assert add_length_check(plain, check) is plain
 
 
 @backends
