@@ -1,1 +1,1 @@
-"""What the tests share: samples of operations, the IR files they become, and OpenVINO as the oracle."""
+"""Helpers shared by the tests: samples of operations, the IR files made of them, and OpenVINO as the oracle."""

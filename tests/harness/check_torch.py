@@ -1,7 +1,7 @@
 """Check that the installed torch and torchvision work together: ``python tests/harness/check_torch.py`` (make zoo, make clients).
 
-torchvision has compiled operators, which only the torch that it was built for can load. pip does not know that torch: it
-installs torch from one index, torchvision from another, and the first import fails.
+The compiled operators of torchvision load only with the torch that they were built for. pip does not know which: it may
+install the two from different indexes, and then the first import fails.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ torchvision.ops.nms(torch.zeros(1, 4), torch.zeros(1), 0.5)
 
 
 def import_error() -> str | None:
-    """Return the reason why torch and torchvision do not work here; ``None`` if they do."""
+    """Return why torch and torchvision cannot be imported together; ``None`` if they can."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     if done.returncode == 0:
         return None
@@ -29,7 +29,7 @@ def import_error() -> str | None:
 
 
 def installed(package: str) -> str:
-    """Return a package and its version; say so if it is not installed."""
+    """Return a package's name and version, or a note that it is missing."""
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:

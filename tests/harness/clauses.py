@@ -1,7 +1,7 @@
-"""The clauses of operations, with a layer that violates each: samples that are changed until a check refuses them.
+"""The clauses of operations, each with a layer that violates it: a sample, mutated until a check refuses it.
 
-A change makes an input or an attribute wrong in one way: another type, rank or length, a number out of range, an
-unknown name. The clause that the error has is the one that the check states, so that clauses are written once.
+A mutation makes one input or attribute wrong: another type, rank or length, a number out of range, an unknown name.
+The violated clause is read from the error, so that its text is written only once, at the check.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Violation:
 
     @property
     def feeds(self) -> Sequence[Array]:
-        """An array for each input: zeros where the layer is refused for its types or shapes alone."""
+        """An array for each input: zeros if types or shapes alone violate the clause."""
         if isinstance(self.source, Net):
             return self.arrays
         fed = [x for number, x in enumerate(self.source.inputs) if self.source.is_fed(number)]
@@ -75,7 +75,7 @@ class Violation:
         return [value(x).element for number, x in enumerate(inputs) if self.source.is_fed(number)]
 
     def cited(self) -> list[str]:
-        """The clauses that errors name where the model is read, and run if it is valid."""
+        """The clauses that errors cite when the model is read, and when it runs if it is valid."""
         return [_without_number(finding.clause) for finding in _findings(self.net, self.feeds)]
 
 
@@ -89,7 +89,7 @@ def _array(known: Value) -> Array:
 
 @dataclass(frozen=True, order=True)
 class Site:
-    """A clause in the source: the file, the line, and its text, and a pattern of that."""
+    """A clause in the source: file, line, text, and a pattern that matches its formatted texts."""
 
     file: str
     line: int
@@ -99,7 +99,7 @@ class Site:
 
 @cache
 def sites() -> Sequence[Site]:
-    """The clauses that checks of operations state, in the order of files and lines."""
+    """The clauses stated by checks of operations, ordered by file and line."""
     package = Path(ir_runtime.ops.__file__).parent
     found = []
     for path in sorted(package.rglob("*.py")):
@@ -125,7 +125,7 @@ def _patterns(node: ast.expr) -> Iterator[str]:
 
 
 def index() -> dict[str, list[str]]:
-    """The clauses of each operation, in the order of their numbers: what ``_clauses.json`` holds."""
+    """The clauses of each operation in numerical order: the contents of ``_clauses.json``."""
     return {
         cls.versioned_name(): [violation.clause for violation in violations(cls.versioned_name())]
         for cls in registry
@@ -134,13 +134,13 @@ def index() -> dict[str, list[str]]:
 
 
 def clauses() -> tuple[Path, str]:
-    """The file of numbered clauses, and its contents."""
+    """The path and contents of the file of numbered clauses."""
     lines = [f'  "{name}": {json.dumps(listed)}' for name, listed in sorted(index().items()) if listed]
     return Path(ir_runtime.ops.__file__).with_name("_clauses.json"), "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def unrefused() -> list[Site]:
-    """The clauses that no layer violates."""
+    """The clauses without a violating layer."""
     every = {
         violation.clause for cls in registry if group(cls) for violation in violations(cls.versioned_name())
     }
@@ -149,7 +149,7 @@ def unrefused() -> list[Site]:
 
 @cache
 def violations(operation: str) -> Sequence[Violation]:
-    """A violation of each clause of an operation that some layer violates, in the order of their numbers."""
+    """The known violations of an operation's clauses, in numerical order."""
     (cls,) = (cls for cls in registry if cls.versioned_name() == operation)
     found: dict[str, Violation] = {}
     for refusal in _candidates(cls):
@@ -164,7 +164,7 @@ def violations(operation: str) -> Sequence[Violation]:
 
 
 def violated(refusal: Refusal) -> str:
-    """Return the clause that a layer violates; empty if it violates none."""
+    """Return the clause that a layer violates; empty if none."""
     values = [value(x) for x in refusal.inputs]
     cls = refusal.cls
     try:
@@ -191,13 +191,13 @@ def _without_number(clause: str) -> str:
 
 
 def _rank(cls: type[Op], clause: str) -> tuple[object, ...]:
-    """Clauses keep their numbers wherever their checks are moved; new ones follow in the order of declaration."""
+    """Sort key: existing clauses keep their numbers wherever their checks move; new ones follow in order of declaration."""
     listed = list(numbered(cls.versioned_name()))
     return (listed.index(clause) if clause in listed else len(listed), *_place(cls, clause))
 
 
 def _place(cls: type[Op], clause: str) -> tuple[object, ...]:
-    """Where a clause is declared: ports, attributes, then the checks of the class, and shared ones."""
+    """Where a clause is declared: at a port, an attribute, a check of the class, or a shared check."""
     if clause.startswith("the operation takes"):
         return (0, 0)
     for number, port in enumerate(cls.inputs):
@@ -220,7 +220,7 @@ def _place(cls: type[Op], clause: str) -> tuple[object, ...]:
 
 @cache
 def _of_nets() -> Mapping[str, list[Violation]]:
-    """The violations in the nets with bodies that show messages, by operation."""
+    """The violations found in the message tests' models with bodies, by operation."""
     found: dict[str, list[Violation]] = {}
     for case in cases("control"):
         if isinstance(case, Refusal | Call):
@@ -237,7 +237,7 @@ def _of_nets() -> Mapping[str, list[Violation]]:
 
 
 def _findings(net: Net, feeds: Sequence[Array]) -> Sequence[Diagnostic]:
-    """The errors of a model, or else of a run."""
+    """The errors of a model; if it has none, those of a run."""
     if errors := ir_runtime.validate(net.xml(), net.weights or None).errors:
         return errors
     try:
@@ -250,7 +250,7 @@ def _findings(net: Net, feeds: Sequence[Array]) -> Sequence[Diagnostic]:
 
 @cache
 def _messages() -> Mapping[str, list[Refusal]]:
-    """The refusals that show messages, by operation."""
+    """The refusals of the message tests, by operation."""
     found: dict[str, list[Refusal]] = {}
     for name in groups():
         for refusal in cases(name):
@@ -268,7 +268,7 @@ def _samples() -> Mapping[str, list[Sample]]:
 
 
 def _candidates(cls: type[Op]) -> Iterator[Refusal]:
-    """Layers that may violate a clause."""
+    """Yield layers that may violate a clause."""
     name = cls.versioned_name()
     seen: dict[tuple[object, ...], Sample] = {}
     for sample in sorted(_samples().get(name, ()), key=lambda s: sum(x.size for x in s.inputs)):
@@ -285,7 +285,7 @@ def _candidates(cls: type[Op]) -> Iterator[Refusal]:
 
 
 def _changed(sample: Sample) -> Iterator[Refusal]:
-    """The layer of a sample with one thing wrong."""
+    """Yield a sample's layer with one input or attribute wrong."""
     values = sample.values()
     inputs = [x if v.element is ElementType.from_dtype(x.dtype) else v for x, v in zip(sample.inputs, values, strict=True)] if not any(x.dtype == object for x in sample.inputs) else values  # fmt: skip
     right = Refusal(str(sample), sample.op, tuple(inputs), sample.attributes, fed=_fed(sample))
@@ -303,7 +303,7 @@ def _changed(sample: Sample) -> Iterator[Refusal]:
 
 
 def _fed(sample: Sample) -> tuple[int, ...]:
-    """Inputs that are data: larger than lists of numbers, or real."""
+    """Return the inputs that are data: floating-point, or longer than a list of lengths."""
     data = (i for i, v in enumerate(sample.values()) if v.element.real or sample.inputs[i].size > _SMALL)
     return tuple(i for i in data if i not in sample.constant)
 
@@ -344,7 +344,7 @@ def _reshaped(array: Array) -> Iterator[Array]:
 
 
 def _renumbered(array: Array, element: ElementType) -> Iterator[Array]:
-    """The same array with other numbers."""
+    """Yield the array with other values."""
     if element is ElementType.boolean:
         return
     numbers = _REALS if element.real else _NUMBERS

@@ -1,4 +1,4 @@
-"""Small conformance cases, and corpora of them."""
+"""Small conformance cases and corpora for tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ F32 = ElementType.f32
 
 
 def files_of(model: Model) -> tuple[bytes, bytes]:
-    """The ``.xml`` and the ``.bin`` of a model."""
+    """Return the ``.xml`` and ``.bin`` contents of a model."""
     with TemporaryDirectory() as folder:
         ir_runtime.save_model(model, Path(folder) / "model.xml")
         xml, weights = (Path(folder, f"model.{suffix}").read_bytes() for suffix in ("xml", "bin"))
@@ -58,7 +58,7 @@ def _relu_files() -> tuple[bytes, bytes]:
 
 
 def counter() -> Case:
-    """A variable that adds up its inputs, in three steps."""
+    """A variable that accumulates its input, in three steps."""
     x = opset1.parameter([1], np.float32, name="x")
     total = opset1.add(opset6.read_value(opset1.multiply(x, np.float32([0])), "total"), x)
     xml, weights = files_of(ir_runtime.Model([total], [opset6.assign(total, "total")], [x], "counter"))
@@ -70,7 +70,7 @@ def counter() -> Case:
 
 
 def wrong(number: int = 2) -> Case:
-    """Relu that must give something else."""
+    """ReLU with a wrong expected output."""
     return replace(relu(number), expected=[np.float32([5, 2])], clauses=["Relu-1 C2"])
 
 
@@ -100,7 +100,7 @@ def refused(number: int = 1) -> Case:
 
 
 def crashing() -> Case:
-    """Gather without indices, on which OpenVINO's CPU plugin dies."""
+    """Gather without indices, which crashes OpenVINO's CPU plugin."""
     x = opset1.parameter([2], np.float32, name="x")
     model = ir_runtime.Model([opset8.gather(x, np.zeros((0,), np.int64), np.int64(0))], [x], "gather")
     xml, weights = files_of(model)
@@ -111,19 +111,19 @@ def crashing() -> Case:
 
 
 def small_corpus() -> list[Case]:
-    """Two cases that pass, one that fails, and one of a refusal."""
+    """Two passing cases, a failing one, and a refusal."""
     return [relu(1), wrong(2), relu(3), refused()]
 
 
 def write_folder(folder: Path, cases: Iterable[Case]) -> Path:
-    """Write cases to a folder each."""
+    """Write each case to a subfolder."""
     for case in cases:
         case.save(folder / case.id)
     return folder
 
 
 def write_zip(path: Path, cases: Iterable[Case]) -> Path:
-    """Write cases to an archive."""
+    """Write cases to a zip archive."""
     with zipfile.ZipFile(path, "w") as archive:
         for case in cases:
             for name, contents in case.files():

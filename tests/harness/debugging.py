@@ -42,7 +42,7 @@ FAULTS: dict[str, Fault] = {
 
 @dataclass
 class WrongLayer:
-    """The reference, but for one layer, whose result is another one; if asked for, only where another layer is there."""
+    """The reference, with the result of one layer corrupted; optionally only if another layer is present."""
 
     name: str
     fault: Fault
@@ -65,9 +65,9 @@ class WrongLayer:
 
 @cache
 def runs_bf16(asked: str = "bf16") -> bool:
-    """Return whether the CPU plugin computes in bf16 on this processor where ``asked`` is asked for.
+    """Return whether the CPU plugin computes in bf16 on this processor when the precision ``asked`` is requested.
 
-    It does with AVX512-BF16 or AMX; with AVX512-FP16, it computes in f16 where that is asked for.
+    It does with AVX512-BF16 or AMX; with AVX512-FP16, it computes in f16 if that is requested.
     """
     x = op.parameter([16, 16], np.float32, name="x")
     weights = op.constant(np.eye(16, dtype=np.float32))
@@ -78,7 +78,7 @@ def runs_bf16(asked: str = "bf16") -> bool:
 
 
 def needs_bf16() -> None:
-    """Skip a test where OpenVINO computes in f32 whatever is asked for."""
+    """Skip a test where OpenVINO computes in f32 regardless of the precision hint."""
     if not runs_bf16():
         pytest.skip(
             "the processor has neither AVX512-BF16 nor AMX: OpenVINO runs f32 where bf16 is asked for"
@@ -87,15 +87,15 @@ def needs_bf16() -> None:
 
 @dataclass(frozen=True)
 class Figures:
-    """What was observed of a run, and how far the emulation reproduces it.
+    """A run that was observed, and how well the emulation reproduces it.
 
     Args:
-        report: what `debug.compare` says.
-        faithful: the part of the numbers between execution nodes that was observed without changing the result.
-        compiles: how often OpenVINO compiled the model.
-        equal: by tensor, the part of the elements that equals the emulation.
-        beyond: by tensor, the part of the elements that is more than a unit in the last place of bf16 from it.
-        seconds: of CPU time.
+        report: the report of `debug.compare`.
+        faithful: the fraction of tensors between execution nodes that could be observed without changing the result.
+        compiles: the number of models that OpenVINO compiled.
+        equal: by tensor, the fraction of elements equal to the emulation.
+        beyond: by tensor, the fraction of elements more than one bf16 ulp from it.
+        seconds: CPU time.
     """
 
     report: Comparison
@@ -107,12 +107,12 @@ class Figures:
 
     @property
     def reproduced(self) -> float:
-        """The part of the tensors of which more than 99 % of the elements equal the emulation."""
+        """The fraction of tensors with more than 99 % of their elements equal to the emulation."""
         return sum(part > 0.99 for part in self.equal.values()) / len(self.equal)
 
     @property
     def far(self) -> dict[str, float]:
-        """The tensors of which more than 2 % of the elements are off by more than a unit."""
+        """The tensors with more than 2 % of their elements off by more than one ulp."""
         return {name: part for name, part in self.beyond.items() if part > 0.02}
 
 
@@ -151,25 +151,25 @@ def _beyond(case: Case, layers: LayerErrors) -> Iterator[tuple[str, float]]:
 
 
 def _units_apart(a: Array, b: Array) -> Array:
-    """By how many units in the last place of bf16 numbers differ."""
+    """Return the distance of two arrays in bf16 ulps."""
     return np.abs(_place(a) - _place(b))
 
 
 def _place(numbers: Array) -> Array:
-    """The place of each number, rounded to bf16, in the order of all numbers of that type."""
+    """Return the position of each element, rounded to bf16, in the sequence of all bf16 values."""
     bits = numbers.astype(ml_dtypes.bfloat16).view(np.int16).astype(np.int32)
     return np.where(bits < 0, -(bits & 0x7FFF), bits)
 
 
 def network(name: str, folder: Path, **limits: int) -> tuple[ir.Model, list[Array]]:
-    """Return a network within limits, and its inputs."""
+    """Return a network that is read with limits, and its inputs."""
     path = folder / f"{name}.xml"
     model = ir.read_model(path if path.exists() else save(name, folder), limits=ir.Limits(**limits))  # type: ignore[arg-type]
     return model, NETWORKS[name][1]()
 
 
 def interrupting(at: float) -> Callable[[float, str], None]:
-    """Return what interrupts work of which this part is done, from 0 to 1."""
+    """Return a progress callback that interrupts once this fraction of the work (0 to 1) is done."""
 
     def show(part: float, _: str) -> None:
         if part >= at:
@@ -179,7 +179,7 @@ def interrupting(at: float) -> Callable[[float, str], None]:
 
 
 def noting(seen: list[list[str]], at: float) -> Callable[[float, str], None]:
-    """Return what notes the layers that run as a new list, and interrupts there."""
+    """Return a progress callback that records the layers of each run in a new list, and interrupts at a fraction."""
     seen.append([])
 
     def show(part: float, layer: str) -> None:

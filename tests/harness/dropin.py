@@ -1,4 +1,4 @@
-"""Runs the same program text on OpenVINO and on ir_runtime, and compares what it notes."""
+"""Run the same program on OpenVINO and on ir_runtime, and compare the values that it records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMPORTS = {"openvino": "import openvino as ov", "ir_runtime": "import ir_runtime
 
 
 def run(program: str, package: str, **given: Any) -> list[Any]:
-    """Everything the program passes to ``note``, as plain data. Only the import differs."""
+    """Return the values that a program passes to ``note``, as plain data. Only the import differs between packages."""
     noted: list[Any] = []
     names = {"np": np, "note": lambda *things: noted.extend(map(plain, things)), **given}
     exec(compile(f"{IMPORTS[package]}\n{program}", f"<{package}>", "exec"), names)
@@ -26,7 +26,7 @@ def run(program: str, package: str, **given: Any) -> list[Any]:
 
 
 def evaluate(expression: str, package: str, **given: Any) -> Any:
-    """The value of an expression as plain data, or the kind of error it ends in."""
+    """Return the value of an expression as plain data, or the kind of error that it raises."""
     names: dict[str, Any] = {"np": np, **given}
     exec(IMPORTS[package], names)
     try:
@@ -37,11 +37,11 @@ def evaluate(expression: str, package: str, **given: Any) -> Any:
 
 
 class Raised(frozenset[str]):
-    """The kinds of an error."""
+    """An error: the names of its class and bases."""
 
 
 def plain(thing: Any) -> Any:
-    """Numbers, texts, lists and arrays as they are; errors as their kinds; other objects as they show themselves."""
+    """Convert to plain data: numbers, strings, lists and arrays are kept, errors become their kinds, other objects their text."""
     if isinstance(thing, Exception):
         return Raised(kind.__name__ for kind in KINDS if isinstance(thing, kind))
     if isinstance(thing, np.ndarray):
@@ -60,7 +60,7 @@ def plain(thing: Any) -> Any:
 
 
 def assert_same(ours: Any, theirs: Any) -> None:
-    """Equal in structure, and close in numbers; errors are of the same kinds, or of more."""
+    """Require equal structure and close numbers; our errors may have more kinds."""
     if isinstance(theirs, np.ndarray | np.generic):
         assert isinstance(ours, np.ndarray | np.generic)
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)

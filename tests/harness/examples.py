@@ -1,6 +1,6 @@
-"""The example of each operation, and what its samples were compared with: ``make index`` records them.
+"""The example and the test coverage of each operation, as recorded by ``make index``.
 
-The example is the sample that reads best: few numbers, all finite.
+The example is the most readable sample: few values, all finite.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _ends() -> ExampleModel:
 
 
 def _variables(version: int) -> ExampleModel:
-    """A sum over all runs."""
+    """A running sum over inferences."""
     net = Net("variables")
     x = net.parameter("x", "2", out="FP32 2")
     start = net.op("Subtract", x, x, name="zeros", out="FP32 2")
@@ -107,7 +107,7 @@ def _loop() -> ExampleModel:
 
 
 def _iterator() -> ExampleModel:
-    """Sums of the rows so far: each iteration takes a row, and hands its sum to the next."""
+    """Running sums of rows: each iteration takes a row and passes its sum on."""
     net, inner = Net("iterator"), Net()
     row = inner.parameter("row", "1,2", out="FP32 1 2")
     before = inner.parameter("before", "1,2", out="FP32 1 2")
@@ -145,7 +145,7 @@ PRINTED = 96
 
 
 def examples() -> tuple[Path, str]:
-    """The file, and what is recorded of every operation in it, as JSON."""
+    """Return the path of the record, and its JSON for all operations."""
     samples: dict[str, list[Sample]] = {}
     for sample in all_samples():
         samples.setdefault(sample.op, []).append(sample)
@@ -161,7 +161,7 @@ def examples() -> tuple[Path, str]:
 
 
 def _example_of(samples: Iterable[Sample]) -> tuple[Sample, Results]:
-    """The sample that reads best, of those with the same results each time; and its results."""
+    """Return the most readable sample among those with repeatable results, and its results."""
     tried = map(_run, islice(sorted(samples, key=_length), TRIED))
     return min((found for found in tried if found is not None), key=_flaws)
 
@@ -178,7 +178,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _length(sample: Sample) -> tuple[object, ...]:
-    """What is known to read badly before it runs, worst first."""
+    """Return a sort key of a sample's readability before it runs; the worst properties first."""
     sizes = [x.size for x in sample.inputs]
     usual = all(x.dtype.name in ("float32", "int64", "int32", "bool", "object") for x in sample.inputs)
     real = any(x.dtype == np.float32 for x in sample.inputs)
@@ -188,7 +188,7 @@ def _length(sample: Sample) -> tuple[object, ...]:
 
 
 def _flaws(found: tuple[Sample, Results]) -> tuple[object, ...]:
-    """What reads badly, worst first."""
+    """Return a sort key of the readability of results; the worst properties first."""
     sample, results = found
     arrays = [x for x in (*sample.inputs, *results) if x.dtype.kind == "f"]
     finite = all(np.isfinite(x).all() for x in arrays)
@@ -209,13 +209,13 @@ def _of_samples(samples: Sequence[Sample]) -> dict[str, Any]:
 
 
 def _counted(model: ir.Model) -> dict[str, str]:
-    """The arithmetic as the operations declare it, with open lengths as formulas; nothing where it is unknown."""
+    """Return the declared arithmetic, as formulas for dynamic dims; empty if unknown."""
     counted = ir.cost(model)
     return {} if counted.unknown else {"flops": str(counted.flops), "macs": str(counted.macs)}
 
 
 def _inputs(sample: Sample) -> list[str]:
-    """The names of the ports; those of a variadic one are numbered."""
+    """Return the names of the input ports; those of a variadic port are numbered."""
     ports = sample.cls.inputs
     names = []
     for index in range(len(sample.inputs)):
@@ -258,7 +258,7 @@ def _side(side: str, tensors: Sequence[Any], first: int) -> list[str]:
 
 
 def _port(number: int, tensor: tuple[str, str, list[int], str], side: str) -> str:
-    """A port; with its value in a comment, as the specification has them, if it is an axis, a length or the like."""
+    """Return a port; small integer inputs such as axes have their value in a comment, as in the specification."""
     _, type, shape, printed = tensor
     dims = "".join(f"<dim>{length}</dim>" for length in shape)
     small = (

@@ -1,4 +1,4 @@
-"""IR files made from samples, as OpenVINO would write them."""
+"""IR files made from samples, in OpenVINO's format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ir_runtime.ops.kernels.strings import pack_strings
 
 
 class Writer:
-    """Collects layers, edges and constants; ids follow the order in which layers come."""
+    """Collects layers, edges and constants; ids are assigned in order."""
 
     def __init__(self) -> None:
         self.layers: list[str] = []
@@ -32,7 +32,7 @@ class Writer:
         name: str = "",
         inside: str = "",
     ) -> int:
-        """Add a layer fed by (layer, port id) pairs; return its id. ``inside`` is put behind the ports."""
+        """Add a layer fed by (layer, port id) pairs; return its id. ``inside`` follows the ports."""
         number = len(self.layers)
         data = " ".join(f"{k}={quoteattr(v)}" for k, v in attributes.items())
         ports = _ports("input", inputs, 0) + _ports("output", outputs, len(inputs))
@@ -67,7 +67,7 @@ class Writer:
         return self.layer("Parameter", "opset1", attributes, outputs=[type])
 
     def graph(self) -> str:
-        """Layers and edges, as they stand in a model or in a body."""
+        """Return the layers and edges as in a model or a body."""
         layers, edges = "\n".join(self.layers), "\n".join(self.edges)
         return f"<layers>\n{layers}\n</layers>\n<edges>\n{edges}\n</edges>\n"
 
@@ -81,9 +81,9 @@ def model_of(
     dynamic: bool = False,
     outputs: Sequence[TensorType] | None = None,
 ) -> tuple[bytes, bytes]:
-    """The sample as a whole model: inputs are Parameters but for those in ``constant``.
+    """Return a sample as a model: its inputs are Parameters, except those listed in ``constant``.
 
-    With ``dynamic``, Parameters leave every dimension open. ``outputs`` are declared where inference is not to be asked.
+    With ``dynamic``, all dims of Parameters are dynamic. ``outputs`` declares output types instead of inferring them.
     """
     writer = Writer()
     add_sample(writer, sample, constant, dynamic, outputs)
@@ -97,7 +97,7 @@ def add_sample(
     dynamic: bool = False,
     outputs: Sequence[TensorType] | None = None,
 ) -> None:
-    """Put a sample beside what there is already, with inputs and outputs of its own."""
+    """Add a sample with its own inputs and outputs to a model."""
     fixed, sources = set(constant), []
     for index, value in enumerate(sample.values()):
         if index in fixed:
@@ -117,7 +117,7 @@ def add_sample(
 
 
 def packed(array: Array, element: ElementType) -> bytes:
-    """The bytes of a constant in a file."""
+    """Return the bytes of a constant as stored in a file."""
     if element is ElementType.string:
         return pack_strings(array).tobytes()
     if element.bits >= 8:
@@ -142,7 +142,7 @@ def _ports(side: str, types: Sequence[TensorType], first: int) -> str:
 
 
 def precision(element: ElementType) -> str:
-    """An element type as ports write it."""
+    """Return the spelling of an element type in ports."""
     if element.label in ("f16", "f32", "f64"):
         return element.label.replace("f", "FP")
     return "BOOL" if element is ElementType.boolean else element.label.upper()

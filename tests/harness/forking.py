@@ -1,7 +1,7 @@
 """A program that forks while its other threads run, compile and wait: ``forking.py backend way count``.
 
-``fork`` does it as servers do that fork workers, ``pool`` and ``process`` as loaders of data do with `multiprocessing`.
-It prints what the children found as JSON. A child that takes ten minutes is taken for one that hangs.
+``fork`` forks as pre-forking servers do; ``pool`` and ``process`` use `multiprocessing` as data loaders do. The findings of
+the child processes are printed as JSON. A child that takes ten minutes counts as hung.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HANGS = 600
 
 
 def products() -> ir.Model:
-    """Products that threads share, and a recurrence for which BLAS has threads of its own."""
+    """A model of matrix products that threads share, and a recurrence for which BLAS starts its own threads."""
     net, rng = Net(), np.random.default_rng(0)
 
     def weights(*shape: int) -> End:
@@ -54,7 +54,7 @@ def products() -> ir.Model:
 
 @dataclass
 class Scene:
-    """A model, what it answers, and how many threads it may have."""
+    """A model, its expected output, and its thread limit."""
 
     model: ir.Model
     compiled: ir.CompiledModel
@@ -70,11 +70,11 @@ class Scene:
         return cls(model, compiled, x, compiled(x)[0].copy(), counts())
 
     def agrees(self, found: Array) -> bool:
-        """Whether it is the answer; runs at once share threads, and NumPy rounds otherwise on fewer."""
+        """Return whether an output is as expected; not bit for bit, as concurrent runs get fewer threads and NumPy then rounds differently."""
         return np.allclose(found, self.wanted, rtol=0, atol=1e-5)
 
     def child(self) -> str:
-        """What a child finds wrong; empty if nothing is."""
+        """Return the errors that a child process finds; empty if none."""
         signal.alarm(HANGS)
         if counts() != self.threads:
             return f"{counts()} threads instead of {self.threads}"
@@ -90,7 +90,7 @@ class Scene:
 
 
 def counts() -> tuple[int, ...]:
-    """How many threads BLAS has, and how many share a layer on either backend."""
+    """Return the thread counts of BLAS and of each backend."""
     own = parallel._blas._get() if parallel._blas._get else 0
     with parallel.single_blas():
         inside = parallel._blas._get() if parallel._blas._get else 0
@@ -98,13 +98,13 @@ def counts() -> tuple[int, ...]:
 
 
 def os_threads() -> int:
-    """How many threads this process has; where the system does not say, those that Python knows of."""
+    """Return the number of threads of this process; where the system does not report it, the number of Python threads."""
     tasks = Path("/proc/self/task")
     return len(list(tasks.iterdir())) if tasks.exists() else threading.active_count()
 
 
 def settled(threads: int) -> None:
-    """Wait until there are no more threads than so many: those that have been dismissed end when they get to it."""
+    """Wait until at most ``threads`` threads remain: stopped threads exit asynchronously."""
     ends = time.monotonic() + HANGS
     while os_threads() > threads and time.monotonic() < ends:
         time.sleep(0.01)
@@ -114,7 +114,7 @@ SCENE: Scene
 
 
 def told() -> str:
-    """What a child finds, failures and all."""
+    """Return the findings of a child, exceptions included."""
     try:
         return SCENE.child()
     except BaseException:
@@ -155,7 +155,7 @@ WAYS: dict[str, Callable[[], str]] = {"fork": forked, "process": in_process, "po
 
 
 def busy(scene: Scene, over: threading.Event) -> list[threading.Thread]:
-    """Threads that run a model, on two at once; compile one; and have a queue."""
+    """Start threads that run a model, two of them at once, compile one, and use a queue."""
 
     def run() -> None:
         while not over.is_set():

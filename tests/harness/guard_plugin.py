@@ -1,4 +1,4 @@
-"""Runs tests with guard pages: ``IR_RUNTIME_TEST_EDGE=end pytest -p harness.guard_plugin``, with tests on PYTHONPATH."""
+"""Run tests with guard pages: ``IR_RUNTIME_TEST_EDGE=end pytest -p harness.guard_plugin``, with tests on PYTHONPATH."""
 
 from __future__ import annotations
 

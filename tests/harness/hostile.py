@@ -1,8 +1,7 @@
-"""Models of which every string is hostile, and what becomes of these on their way outside.
+"""Models with hostile strings, and checks that no string escapes its place in an output.
 
-A command prints of a model with hostile names what it prints of the same model with ordinary ones, but for the names: as
-many lines, rows, tags, fields. So each output is read by a parser that is not the package's, and reduced to its skeleton,
-which must be that of the twin.
+For a model with hostile names, a command must print the same lines, rows, tags and fields as for its twin with ordinary
+names. Each output is parsed by an independent parser, reduced to its skeleton, and compared with that of the twin.
 """
 
 from __future__ import annotations
@@ -65,16 +64,16 @@ _NUMBER = re.compile(r"-?[\d.]+(?:e[+-]?\d+)?")
 
 
 class BrokenOutError(AssertionError):
-    """A name got out of where it belongs."""
+    """A name escaped its place."""
 
 
 def word_of(words: Sequence[str]) -> Callable[[int], str]:
-    """Return the name of each number: the words in turn, and from the second turn on with a number."""
+    """Return a function from numbers to names: the words in turn, with a number appended from the second round on."""
     return lambda number: words[number % len(words)] + (str(number) if number >= len(words) else "")
 
 
 def ordinary(number: int) -> str:
-    """Return the name of a number in the twin."""
+    """Return the twin's name for a number."""
     return f"n{number}"
 
 
@@ -100,12 +99,12 @@ def sample() -> tuple[bytes, bytes]:
 
 
 def renamed(xml: bytes, word: Callable[[int], str], broken: bool = False) -> bytes:
-    """Return the model with other strings: equal ones are equal still, all others differ.
+    """Return the model with its strings replaced; equal strings stay equal, different ones different.
 
     Args:
         xml: the model.
         word: gives each string by its number.
-        broken: whether to change types, versions and attributes, too, so that the model is not valid.
+        broken: whether to replace types, versions and attributes, too, which makes the model invalid.
     """
     root = etree.fromstring(xml)
     known: dict[str, str] = {}
@@ -130,7 +129,7 @@ def renamed(xml: bytes, word: Callable[[int], str], broken: bool = False) -> byt
 
 
 def _break(layer: Any, number: int, new: Callable[[str], str]) -> None:
-    """Give some layers an attribute, a value or an operation that there is not."""
+    """Give some layers an unknown attribute, value or operation."""
     data = layer.find("data")
     if data is not None and number % 3 == 1:
         data.set("colour", new(f"colour {number}"))
@@ -142,7 +141,7 @@ def _break(layer: Any, number: int, new: Callable[[str], str]) -> None:
 
 
 def prepare(folder: Path, xml: bytes, weights: bytes, words: Sequence[str]) -> None:
-    """Write a model, another one, and labels into a folder, under the names that `invocations` has."""
+    """Write a model, a second model, and labels to a folder, under the names that `invocations` uses."""
     folder.mkdir(exist_ok=True)
     for name, text in (("model", xml), ("other", xml.replace(b'transpose_b="false"', b'transpose_b="true"'))):
         (folder / f"{name}.xml").write_bytes(text)
@@ -152,20 +151,20 @@ def prepare(folder: Path, xml: bytes, weights: bytes, words: Sequence[str]) -> N
 
 
 def commands() -> list[str]:
-    """Return the commands that say something about a model."""
+    """Return the commands that print something about a model."""
     known = {"model", "models", "old"}
     return [name for name in COMMANDS if known & {str(param.name) for param in _command(name).params}]
 
 
 def invocations(command: str, own: str) -> Iterator[list[str]]:
-    """Yield the ways to call a command, each with one option more than those that it needs; with and without JSON.
+    """Yield command lines: the required arguments plus one option each, with and without JSON.
 
-    Every choice and every flag is there; numbers say nothing. A text that an option takes is the name of a layer, unless it is known to be of
-    another kind. Options that most commands share are tried with the first of these.
+    All choices and flags are covered, numeric options are not. Options of type text get the name of a layer, unless known to
+    need something else. Options shared by most commands are tried with the first one only.
 
     Args:
         command: its name.
-        own: the name of a layer, which texts are.
+        own: the name of a layer, used as text.
     """
     needed: list[str] = []
     options: list[list[str]] = [[]]
@@ -195,7 +194,7 @@ def _command(name: str) -> click.Command:
 
 @cache
 def _is_tried(option: str, command: str) -> bool:
-    """Return whether an option is tried with a command: with the first one, if many take it."""
+    """Return whether to try an option with a command; options shared by many are tried with the first."""
     takers = [name for name in COMMANDS if any(option in param.opts for param in _command(name).params)]
     return len(takers) < _MANY or takers[0] == command
 
@@ -205,7 +204,7 @@ def _is_number(param: click.Parameter) -> bool:
 
 
 def _ways(param: click.Parameter, own: str) -> list[list[str]]:
-    """Return the ways in which a parameter is given."""
+    """Return the argument lists that set a parameter."""
     values = [[value] for value in _values(param, own)]
     if param.param_type_name == "argument":
         return values
@@ -236,14 +235,14 @@ def _values(param: click.Parameter, own: str) -> list[str]:
 
 @dataclass
 class Outcome:
-    """The skeleton of what a command did, and how much it said."""
+    """The skeleton of a command's output, and the number of its lines."""
 
     skeleton: Any
     size: int
 
 
 def outcome(line: Sequence[str], folder: Path, words: Sequence[str]) -> Outcome:
-    """Run a command in a folder, the current one; check what it says and writes, and remove what it wrote.
+    """Run a command in the current folder, check its output and files, and remove the files.
 
     Args:
         line: the command, with its arguments.
@@ -251,7 +250,7 @@ def outcome(line: Sequence[str], folder: Path, words: Sequence[str]) -> Outcome:
         words: the names of the model, which may be keys of JSON.
 
     Raises:
-        BrokenOutError: if something is not as its format has it.
+        BrokenOutError: if some output violates its format.
     """
     before = {*folder.rglob("*")}
     with warnings.catch_warnings():
@@ -278,7 +277,7 @@ def outcome(line: Sequence[str], folder: Path, words: Sequence[str]) -> Outcome:
 
 
 def _form(line: Sequence[str]) -> str:
-    """Return the format that a line asks for, or the one that its command has by default."""
+    """Return the output format that a command line selects."""
     command = _command(line[0])
     if "--json" in line:
         return "json"
@@ -316,7 +315,7 @@ def _safe(line: Sequence[str], path: Path) -> str:
 
 
 def _text(text: bytes, words: Sequence[str]) -> Any:
-    """Return how many lines there are; all characters are printed, and no line is a command."""
+    """Return the number of lines; check that all characters are printable and that no line is a workflow command."""
     lines = text.decode().split("\n")
     for line in lines:
         if not line.isprintable():
@@ -327,7 +326,7 @@ def _text(text: bytes, words: Sequence[str]) -> Any:
 
 
 def _json(text: bytes, words: Sequence[str]) -> Any:
-    """Return the fields of JSON; texts that are names are not told apart."""
+    """Return the fields of JSON; strings that are names are treated as equal."""
     _text(text, words)
     return _fields(json.loads(text, parse_constant=_no_number), set(words))
 
@@ -352,7 +351,7 @@ def _is_name(key: str, words: set[str]) -> bool:
 
 
 def _github(text: bytes, words: Sequence[str]) -> Any:
-    """Return severity and properties of each annotation: https://docs.github.com/actions, "Workflow commands"."""
+    """Return the severity and properties of each annotation: https://docs.github.com/actions, "Workflow commands"."""
     found = []
     for line in text.decode().removesuffix("\n").split("\n"):
         parts = _ANNOTATION.fullmatch(line)
@@ -367,7 +366,7 @@ def _github(text: bytes, words: Sequence[str]) -> Any:
 
 
 def _dot(text: bytes, words: Sequence[str]) -> Any:
-    """Return the tokens of DOT, without what is in quotes: https://graphviz.org/doc/info/lang.html."""
+    """Return the tokens of DOT, without quoted strings: https://graphviz.org/doc/info/lang.html."""
     _text(text, words)
     source, place, tokens = text.decode().rstrip(), 0, []
     while place < len(source):
@@ -389,7 +388,7 @@ def _svg(text: bytes, words: Sequence[str]) -> Any:
 
 
 def _html(text: bytes, words: Sequence[str]) -> Any:
-    """Return the kinds of tags: how many there are, and whether a sentence leads to a layer or a scope, depends on the scopes that names have."""
+    """Return the set of tags. Their number, and the links to layers and scopes, depend on the scopes in names."""
     for line in text.decode().split("\n"):
         if _COMMAND.match(line):
             raise BrokenOutError(f"a line is a command: {line!r}")
@@ -408,7 +407,7 @@ def _html(text: bytes, words: Sequence[str]) -> Any:
 
 
 def _csv(text: bytes, words: Sequence[str]) -> Any:
-    """Return how long rows are; no cell is a formula, by whichever delimiter it is read."""
+    """Return the lengths of the rows; check that no cell is a formula, whichever delimiter is assumed."""
     for delimiter in ";,\t":
         for row in csv.reader(io.StringIO(text.decode(), newline=""), delimiter=delimiter):
             for cell in row:
@@ -421,7 +420,7 @@ def _csv(text: bytes, words: Sequence[str]) -> Any:
 
 
 def _npz(text: bytes, words: Sequence[str]) -> Any:
-    """Return how many members there are; none is outside the folder that it is extracted to."""
+    """Return the number of members; check that none would be extracted outside the target folder."""
     with zipfile.ZipFile(io.BytesIO(text)) as archive:
         for member in archive.infolist():
             name = member.orig_filename
@@ -467,10 +466,10 @@ PARSERS: Mapping[str, Callable[[bytes, Sequence[str]], Any]] = {
 def compare(
     line: Sequence[str], other: Sequence[str], folders: Sequence[Path], words: Sequence[Sequence[str]]
 ) -> None:
-    """Call a command on a model and on its twin, each in its folder, with their words.
+    """Run a command on a model and on its twin, each in its folder, and compare the outcomes.
 
     Raises:
-        BrokenOutError: if one does something else than the other, but for names.
+        BrokenOutError: if they differ in more than names.
     """
     found = []
     before = Path.cwd()

@@ -1,4 +1,4 @@
-"""A program that interrupts runs by a timer, as Ctrl-C does: ``interrupting.py backend count``; it prints what it found."""
+"""A program that interrupts runs by a timer, like Ctrl-C, and prints its findings: ``interrupting.py backend count``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def interrupt(*_: object) -> None:
 
 
 def seconds(scene: Scene) -> float:
-    """How long a run takes."""
+    """Return the duration of a run."""
     start = time.perf_counter()
     scene.compiled(scene.x)
     return time.perf_counter() - start

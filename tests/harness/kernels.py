@@ -31,7 +31,7 @@ Maker: TypeAlias = Callable[..., Any] | LastLayer
 
 @cache
 def loaded(name: str) -> Backend:
-    """A backend with all its modules."""
+    """Return a backend with all its modules imported."""
     package = import_module(f"{backends.__name__}.{name}")
     kernels = import_module(f"{package.__name__}.kernels")
     for module in iter_modules(kernels.__path__, f"{kernels.__name__}."):
@@ -41,13 +41,13 @@ def loaded(name: str) -> Backend:
 
 
 def registered() -> set[str]:
-    """A name for each function that may make kernels, and each operation that it is asked for."""
+    """Return a name for each registered kernel factory and operation."""
     return {_name(name, op, make) for name, _, op, makers in _registrations() for make in makers}
 
 
 @contextmanager
 def watched() -> Iterator[set[str]]:
-    """The names of those that made kernels inside."""
+    """Collect the names of the kernel factories that succeed inside the block."""
     found: set[str] = set()
     with ExitStack() as stack:
         for name, registry, op, makers in _registrations():
@@ -104,7 +104,7 @@ def unknown(x: Array, dynamic: bool = False) -> Value:
 
 
 def layouts(x: Array) -> list[Array]:
-    """Return the same numbers in different memory layouts."""
+    """Return equal arrays in different memory layouts."""
     found = [x]
     if x.ndim > 2:
         found.append(np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1))
@@ -121,7 +121,7 @@ def same(found: Any, wanted: Any, rtol: float = 2e-5) -> None:
 
 
 def agree(op: Op, x: Array, *constants: Array, dynamic: bool = False, unread: tuple[int, ...] = ()) -> None:
-    """Compare the kernel for constants on the right with the reference, for any memory layout of ``x``."""
+    """Compare the kernel for constant right operands with the reference, for several memory layouts of ``x``."""
     kernel = backend.kernel(op, [unknown(x, dynamic), *map(Value.constant, constants)], unread)
     assert kernel is not None
     for stored in layouts(x):
@@ -145,7 +145,7 @@ Draw = Callable[[np.random.Generator], Array]
 
 
 def same_as_the_reference(model: ov.Model, *draws: Draw, exact: bool = True) -> ov.CompiledModel:
-    """Whether both backends give the same, also when a run is recorded and replayed; return the compiled model."""
+    """Require equal results from both backends, in recorded and replayed runs as well; return the compiled model."""
     reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "native"))
     rng = np.random.default_rng(0)
     for _ in range(RUNS):
@@ -159,16 +159,16 @@ def same_as_the_reference(model: ov.Model, *draws: Draw, exact: bool = True) -> 
 
 
 def program_of(compiled: ov.CompiledModel) -> Any:
-    """The program of the only recorded run."""
+    """Return the program of the only recorded run."""
     (program,) = compiled._plan.programs.recorded.values()
     return program
 
 
 def begun(compiled: ov.CompiledModel) -> list[str]:
-    """The types of the layers that instructions of the recorded run begin with."""
+    """Return the types of the layers at the start of each instruction of the recorded run."""
     return [compiled._plan.steps[start].layer.type for start in program_of(compiled).starts]
 
 
 def draw_numbers(shape: tuple[int, ...], dtype: Any = np.float32, scale: float = 50) -> Draw:
-    """Draw normal numbers of a scale."""
+    """Return a function that draws normally distributed arrays."""
     return lambda rng: (scale * rng.standard_normal(shape)).astype(dtype)

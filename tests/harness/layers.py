@@ -20,7 +20,7 @@ from ir_runtime.ops import registry
 
 
 def layer(name: str, **attributes: str) -> Any:
-    """One version of an operation, such as ``Pad-12``, from attributes as in a file."""
+    """Return one version of an operation, such as ``Pad-12``, from attributes as strings."""
     kind, _, since = name.rpartition("-")
     cls = registry.resolve(kind, int(since))
     assert cls is not None
@@ -29,7 +29,7 @@ def layer(name: str, **attributes: str) -> Any:
 
 
 def value(x: Any) -> Value:
-    """A value as it is, from an array, or of unknown contents from ``"f32 2,?"``."""
+    """Return a known value from an array, or an unknown one from ``"f32 2,?"``."""
     if isinstance(x, str):
         element, _, shape = x.partition(" ")
         return Value.unknown(ElementType.parse(element), PartialShape(shape))
@@ -37,23 +37,23 @@ def value(x: Any) -> Value:
 
 
 def values(inputs: Iterable[Any]) -> list[Value]:
-    """The inputs of a layer."""
+    """Return the values of a layer's inputs."""
     return [value(x) for x in inputs]
 
 
 def bounded(*numbers: int | Interval) -> Value:
-    """A 1-D tensor of integers, some of which have only bounds."""
+    """Return a 1-D integer tensor; elements given as intervals are known only by bounds."""
     return Value.bounded(ElementType.i64, objects(numbers, (len(numbers),)))
 
 
 def deformable_layer(version: str, steps: tuple[int, int], pads: int, parts: int) -> Any:
-    """Return a deformable convolution of one group: ``"1"``, ``"8"``, or ``"8 with zeros"`` outside of the image.
+    """Return a deformable convolution with one group: ``"1"``, ``"8"``, or ``"8 with zeros"`` outside the image.
 
     Args:
         version: of the operation.
         steps: strides; the second one is also the dilation of rows.
         pads: at all edges.
-        parts: groups of channels that have the same offsets.
+        parts: the number of deformable groups.
     """
     return layer(
         f"DeformableConvolution-{version[0]}", strides=f"{steps[0]},{steps[1]}", dilations=f"{steps[1]},1",
@@ -63,7 +63,7 @@ def deformable_layer(version: str, steps: tuple[int, int], pads: int, parts: int
 
 
 class Counter:
-    """Adds up the FLOPs of layers, by what they receive."""
+    """An observer that sums the FLOPs of each layer, from the shapes that it receives."""
 
     def __init__(self) -> None:
         self.flops: dict[str, int] = {}
@@ -87,14 +87,14 @@ class Counter:
 
 
 def counted(model: ir_runtime.Model, inputs: Sequence[Array]) -> dict[str, int]:
-    """The FLOPs of each layer in a run with these inputs; loops count what they run."""
+    """Return the FLOPs of each layer in a run with these inputs; bodies count for each iteration."""
     counter = Counter()
     ir_runtime.compile_model(model)(list(inputs), observers=[counter])
     return counter.flops
 
 
 def calls(action: Callable[[], object]) -> int:
-    """How many functions of Python and of C an action calls; NumPy's ufuncs are objects, and not counted."""
+    """Return how many Python and C functions an action calls; NumPy's ufuncs are not counted."""
     count = 0
 
     def event(frame: FrameType, kind: str, argument: object) -> None:

@@ -1,4 +1,4 @@
-"""Nets of IR before version 10, and every layer that they may have, with the numbers that its page says."""
+"""Models of IR versions before 10, and a case for each of their layer types, with values from its specification."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class End(NamedTuple):
 
 @dataclass
 class LegacyNet:
-    """Layers and edges in lines of their own; layer 0 is on line 4."""
+    """A model with one layer or edge per line; layer 0 is on line 4."""
 
     version: int = 5
     precision: str = "FP32"
@@ -48,7 +48,7 @@ class LegacyNet:
         return self.layer("Input", (), dims, name=name, precision=precision)
 
     def const(self, values: ArrayLike, dtype: str = "FP32", name: str | None = None) -> End:
-        """Add a constant of some precision."""
+        """Add a constant."""
         array = np.asarray(values, ElementType.of_port(dtype).dtype)
         return self.layer("Const", (), array.shape, blobs={"custom": array}, name=name, precision=dtype)
 
@@ -73,13 +73,13 @@ class LegacyNet:
             sources: the outputs that it reads.
             outputs: the dims of its outputs.
             name: of the layer; by default its type in lower case, with its number.
-            blobs: its data in the .bin, which is f32 or what the array is.
+            blobs: its data in the .bin, as f32 or with the dtype of the array.
             precision: of the layer.
-            data_tag: of the element with the attributes.
-            inside: what stands behind the ports.
+            data_tag: the name of the element that holds the attributes.
+            inside: XML that follows the ports.
             out: the precision of output ports.
-            unfed: the dims of further inputs, which no edge leads to.
-            data: attributes; ``_`` at the end of a name is dropped, ``__`` in it is a hyphen.
+            unfed: the dims of further inputs, which have no edge.
+            data: attributes; a trailing ``_`` of a name is dropped, ``__`` becomes a hyphen.
         """
         number = len(self.layers)
         for index, source in enumerate(sources):
@@ -116,7 +116,7 @@ class LegacyNet:
         return f"<blobs>{''.join(found)}</blobs>" if found else ""
 
     def _stored(self, values: ArrayLike, label: str) -> Array:
-        """Return values as the .bin has them: numbers of the precision of the layer, other arrays as they are."""
+        """Return values as stored in the .bin: numbers in the precision of the layer, arrays unchanged."""
         array = np.asarray(values)
         if array.dtype in (np.float32, np.float64):
             return np.ascontiguousarray(array, np.float16 if label == "FP16" else np.float32)
@@ -160,7 +160,7 @@ def _side(side: str, ports: Sequence[tuple[int, Dims, str]]) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """A layer: its inputs, constants among them, what it declares, and the numbers of its outputs."""
+    """A layer: its inputs including constants, its declaration, and its expected outputs."""
 
     type: str
     inputs: tuple[ArrayLike, ...]
@@ -470,7 +470,7 @@ CASES = [
 
 
 def loop(version: int = 5) -> LegacyNet:
-    """x[1, 3, 2] along axis 1, backwards: a GRU cell whose state is the sum of what it was and the data."""
+    """A GRU over x[1, 3, 2] along axis 1, backwards; the cell's state is the sum of its former state and the input."""
     body = LegacyNet(version)
     flat = body.layer("Reshape", (), (1, 2), name="flat", unfed=[(1, 1, 2)], dim="1,2")
     sum = body.layer("Eltwise", [flat], (1, 2), name="sum", unfed=[(1, 2)], operation="sum")

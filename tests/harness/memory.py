@@ -53,15 +53,14 @@ class Handler(ctypes.Structure):
 
 
 def current_handler() -> Handler:
-    """The handler of arrays of all threads that have not set one of their own."""
+    """Return the memory handler of all threads that have not set their own."""
     return Handler.from_address(_pointer(_capsule(), _NAME))
 
 
 def replace_handler(handler: Handler) -> None:
-    """Use another handler for all arrays, old ones as well; the caller keeps it alive.
+    """Use another handler for all arrays, existing ones included; the caller keeps it alive.
 
-    ``PyDataMem_SetHandler`` would set it for one thread only, so the capsule that all threads have in the beginning
-    is told to point elsewhere.
+    ``PyDataMem_SetHandler`` would set it for one thread only, so the default capsule, which all threads share, is redirected.
     """
     set_pointer = ctypes.pythonapi.PyCapsule_SetPointer
     set_pointer.argtypes, set_pointer.restype = [ctypes.py_object, ctypes.c_void_p], ctypes.c_int
@@ -69,7 +68,7 @@ def replace_handler(handler: Handler) -> None:
 
 
 def _capsule() -> Any:
-    """The capsule that NumPy takes where nobody has set one."""
+    """Return NumPy's default capsule."""
     table = ctypes.cast(_pointer(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     return ctypes.cast(table[_DEFAULT_HANDLER], ctypes.POINTER(ctypes.py_object)).contents.value
 
@@ -100,7 +99,7 @@ _GUARD_CODE = Path(__file__).with_name("guard_pages.ll")
 
 
 class Edge(Enum):
-    """Where data touch the pages that nobody may read."""
+    """The end of an array that touches an inaccessible page."""
 
     START = "start"
     END = "end"
@@ -108,9 +107,9 @@ class Edge(Enum):
 
 @cache
 def install(edge: Edge) -> None:
-    """Guard all arrays and all scratch memory that this process asks for from now on.
+    """Guard all arrays and all scratch memory that this process allocates from now on.
 
-    Arrays that are there already stay where they are, and are freed as before.
+    Existing arrays are not moved, and are freed as before.
     """
     before = current_handler()
     addresses, base = _compiled(edge, before.allocator)
@@ -126,12 +125,12 @@ _KEPT: list[Any] = []
 
 
 def _guard_scratch(addresses: dict[str, int]) -> None:
-    """Kernels take their memory from here from now on."""
+    """Allocate scratch memory of kernels with these functions from now on."""
     set_words(**{word: addresses[name] for word, name in _FOR_SCRATCH.items()})
 
 
 def _reserved(size: int, access: int) -> int:
-    """Addresses that nobody has."""
+    """Reserve unused addresses."""
     map_ = ctypes.CDLL(None, use_errno=True).mmap
     map_.restype = ctypes.c_void_p
     map_.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
@@ -146,7 +145,7 @@ def _how() -> int:
 
 
 def _compiled(edge: Edge, old: Allocator) -> tuple[dict[str, int], int]:
-    """The functions' addresses by name, and where the memory begins."""
+    """Compile the allocator; return the addresses of its functions by name, and the start of its memory."""
     read_write = mmap.PROT_READ | mmap.PROT_WRITE
     base, table = _reserved(_SPACE, 0), _reserved(_SPACE // _PAGE * 8, read_write)
     text = _GUARD_CODE.read_text(encoding="utf-8").format(
@@ -173,7 +172,7 @@ Work = Callable[[Any, Callable[[str], None]], Any]
 
 
 def _serve(ends: Connection, folder: Path, edge: Edge, threads: int, work: Work) -> None:
-    """The life of a process: tasks in, results out."""
+    """The main loop of a worker process: tasks in, results out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     install(edge)
@@ -195,7 +194,7 @@ def _serve(ends: Connection, folder: Path, edge: Edge, threads: int, work: Work)
 
 
 def _done(work: Work, task: Any, tell: Callable[[str], None]) -> tuple[Any, str]:
-    """What the work gives, and what went wrong with it."""
+    """Return the result of a task, and the error that it raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -205,7 +204,7 @@ def _done(work: Work, task: Any, tell: Callable[[str], None]) -> tuple[Any, str]
 
 
 def _share_everything() -> None:
-    """Let threads share layers however small they are."""
+    """Let threads share layers of any size."""
     for name in FAST:
         loaded(name)
     sharing = [
@@ -221,12 +220,12 @@ def _share_everything() -> None:
 
 @dataclass(slots=True)
 class Process:
-    """A process with guard pages, which is started anew where it died.
+    """A worker process with guard pages, restarted when it dies.
 
     Args:
-        work: what it does with a task; a function of a module.
-        edge: where data touch pages without access.
-        threads: how many share a layer.
+        work: performs a task; a function of a module.
+        edge: the end of arrays that touches inaccessible pages.
+        threads: the number of threads that share a layer.
     """
 
     work: Work
@@ -249,7 +248,7 @@ class Process:
         self._folder.cleanup()
 
     def run(self, task: Any) -> tuple[Any, str]:
-        """What the work gives, and what ended it or its process, if something did."""
+        """Return the result of a task, and the error or signal that ended it, if any."""
         if self._process is None or not self._process.is_alive():
             self._start()
         try:
@@ -284,7 +283,7 @@ _SCRATCH = {"allocate": "count_scratch_malloc", "release": "count_scratch_free"}
 
 
 class Allocations:
-    """Memory of arrays since counting began, in bytes; it stands still when the ``with`` statement ends."""
+    """Array memory since counting began, in bytes; final once the ``with`` statement ends."""
 
     def __init__(self) -> None:
         self._code = _code()
@@ -303,46 +302,46 @@ class Allocations:
 
     @property
     def live(self) -> int:
-        """Taken and not given back; below zero where older arrays were freed."""
+        """Allocated and not yet freed; negative if older arrays were freed."""
         return self._now("live")
 
     @property
     def peak(self) -> int:
-        """The most that was ever live."""
+        """The maximum of `live`."""
         return self._now("peak")
 
     @property
     def largest(self) -> int:
-        """The largest allocation that was asked for, refused ones as well."""
+        """The largest requested allocation, including refused ones."""
         return self._now("largest")
 
     @property
     def count(self) -> int:
-        """How many allocations there were."""
+        """The number of allocations."""
         return self._now("count")
 
     @property
     def refused(self) -> int:
-        """How many of them were refused."""
+        """The number of refused allocations."""
         return self._now("refused")
 
 
 @contextmanager
 def counting(most: int | None = None) -> Iterator[Allocations]:
-    """Count what arrays take, and refuse what would make it more than ``most`` bytes."""
+    """Count the memory of arrays, and refuse allocations beyond ``most`` bytes in total."""
     yield from _watch(_UNLIMITED if most is None else most, 0)
 
 
 @contextmanager
 def failing(number: int) -> Iterator[Allocations]:
-    """Let one allocation fail, the first being 1; ``refused`` says whether there were so many."""
+    """Let allocation ``number`` fail, counted from 1; ``refused`` tells whether it was reached."""
     yield from _watch(_UNLIMITED, number)
 
 
 def count_scratch() -> None:
-    """Count scratch memory of compiled kernels, too, from now on; in a process in which none has any.
+    """Count scratch memory of compiled kernels, too, from now on; call it before any kernel has allocated some.
 
-    It is never refused, as a kernel does not ask whether it got some.
+    Scratch memory is never refused, as kernels do not check for it.
     """
     find = _code().engine.get_function_address
     set_words(**{word: find(name) for word, name in _SCRATCH.items()})
@@ -362,7 +361,7 @@ def _watch(most: int, number: int) -> Iterator[Allocations]:
 
 
 class _Code:
-    """The compiled functions, which take over what the default ones do."""
+    """The compiled functions, which forward to the default allocator."""
 
     def __init__(self, old: Allocator) -> None:
         text = _COUNTING_CODE.read_text(encoding="utf-8").format(

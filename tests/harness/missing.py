@@ -1,4 +1,4 @@
-"""Packages that seem not to be installed."""
+"""Simulate packages that are not installed."""
 
 import sys
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ import pytest
 
 @contextmanager
 def missing(*packages: str) -> Iterator[None]:
-    """Imports of these packages fail.
+    """Let imports of these packages fail inside the block.
 
-    What is imported meanwhile stays. `mock.patch.dict` of `sys.modules` would drop it when it
-    ends, and the next import would make a second class of each name.
+    Modules imported meanwhile stay. `mock.patch.dict` of `sys.modules` would drop them at the end, and the next import would
+    create each class a second time.
     """
     with pytest.MonkeyPatch.context() as patch:
         for package in packages:

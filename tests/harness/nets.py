@@ -24,7 +24,7 @@ class End(NamedTuple):
 
 
 def port(number: int, says: str = "", names: str | None = None) -> str:
-    """A port from its precision and dims: ``"FP32 2 3"``; a word that starts with a letter is a precision."""
+    """Return a port from its precision and dims: ``"FP32 2 3"``; words that start with a letter are precisions."""
     words = says.split()
     precision = f' precision="{words.pop(0)}"' if words and words[0][0].isalpha() else ""
     named = "" if names is None else f" names={quoteattr(names)}"
@@ -34,7 +34,7 @@ def port(number: int, says: str = "", names: str | None = None) -> str:
 
 @dataclass
 class Net:
-    """Layers in lines of their own, edges in lines of their own; layer 0 is on line 4."""
+    """A model with one layer or edge per line; layer 0 is on line 4."""
 
     name: str = "net"
     version: str = "11"
@@ -61,7 +61,7 @@ class Net:
     ) -> list[End]:
         """Add a layer and the edges that feed it; return its outputs.
 
-        ``data`` are attributes, ``extra`` attributes of the tag, ``inside`` is put behind the ports.
+        ``data`` holds attributes, ``extra`` attributes of the tag; ``inside`` follows the ports.
         """
         number = len(self.layers)
         count = max(len(sources), len(inputs))
@@ -86,14 +86,14 @@ class Net:
     def parameter(
         self, name: str, shape: str, element: str = "f32", out: str = "", names: str | None = None
     ) -> End:
-        """Add an input of the net; its tensor is called as the layer."""
+        """Add an input; its tensor has the name of the layer."""
         named = name if names is None else names
         return self.op(
             "Parameter", out=out, name=name, names=named or None, element_type=element, shape=shape
         )
 
     def constant(self, values: object, dtype: str = "i64", name: str | None = None, gap: int = 0) -> End:
-        """Add a constant, ``gap`` bytes behind the one before."""
+        """Add a constant, ``gap`` bytes after the previous one."""
         element = ElementType.parse(dtype)
         array = np.asarray(values).astype(element.dtype)
         self.weights += b"\xee" * gap
@@ -104,7 +104,7 @@ class Net:
         return self.op("Const", out=_says(array, element), name=name, **layout)
 
     def result(self, source: End, name: str = "result") -> None:
-        """Add an output of the net."""
+        """Add an output."""
         self.layer("Result", [source], name=name)
 
     def xml(self) -> bytes:
@@ -122,7 +122,7 @@ class Net:
 
 
 def line_of(xml: bytes, what: str) -> int:
-    """The line that something stands in for the first time."""
+    """Return the line in which a string first occurs."""
     return xml.decode().split(what)[0].count("\n") + 1
 
 
@@ -141,7 +141,7 @@ def _side(side: str, ports: Sequence[str]) -> str:
 
 
 def body_of(inner: Net) -> str:
-    """A net as the body of a layer."""
+    """Return a model as the body of a layer."""
     edges = "".join(
         f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in inner.edges
     )
@@ -149,13 +149,13 @@ def body_of(inner: Net) -> str:
 
 
 def looping(length: str = "2", *, joined: bool = False, part_size: int = 1, count: int | None = None) -> Net:
-    """``trips`` (i64) times ``x = x + x`` on ``x`` (f32) of one axis; as long as nothing says otherwise.
+    """A loop that computes ``x = x + x`` on ``x[length]`` (f32) ``trips`` (i64) times.
 
     Args:
-        length: of ``x``, and of what goes round.
-        joined: give the parts of all iterations, not the last one.
-        part_size: how long the port map says a part is.
-        count: how many iterations; without it, that is an input.
+        length: of ``x`` and of the loop state.
+        joined: return the concatenated parts of all iterations, not the last one.
+        part_size: the part size that the port map declares.
+        count: the number of iterations; an input if ``None``.
     """
     net, inner = Net(), Net()
     dims = "-1" if length == "?" else length
@@ -190,7 +190,7 @@ PRECISIONS = {"f64": "FP64", "f32": "FP32", "f16": "FP16", "boolean": "BOOL"}
 
 
 def net(layers: Iterable[str], edges: Iterable[tuple[int, int, int, int]], name: str = "tiny") -> str:
-    """A whole model; an edge is from layer, from port, to layer, to port."""
+    """Return a whole model; an edge is (from layer, from port, to layer, to port)."""
     joined = "\n".join(
         f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in edges
     )
@@ -202,7 +202,7 @@ def net(layers: Iterable[str], edges: Iterable[tuple[int, int, int, int]], name:
 
 
 def typed_port(number: int, element: str, dims: str, name: str = "") -> str:
-    """A port with its dims; a length that is open is written -1."""
+    """Return a port with its dims; dynamic dims are written as -1."""
     lengths = "".join(f"<dim>{d if d.isdecimal() else -1}</dim>" for d in dims.split(",") if d)
     named = f' names="{name}"' if name else ""
     return (
@@ -242,7 +242,7 @@ def result(number: int, dims: str, element: str = "f32") -> str:
 
 
 def chain(rows: str = "2") -> str:
-    """``y = (x + bias) * scale``, where x is [rows, 3]; the layers are called shift and stretch."""
+    """``y = (x + bias) * scale`` with ``x[rows, 3]``; the layers are called shift and stretch."""
     dims = f"{rows},3"
     layers = [
         parameter(0, "x", dims),
@@ -256,12 +256,12 @@ def chain(rows: str = "2") -> str:
 
 
 def chain_weights() -> bytes:
-    """The bias is [1, 2, 3], the scale [10]."""
+    """Return the weights of `chain`: bias [1, 2, 3], scale [10]."""
     return np.array([1, 2, 3, 10], np.float32).tobytes()
 
 
 def total() -> str:
-    """``sum = a + b``, both [4]."""
+    """``sum = a + b``, both of shape [4]."""
     layers = [
         parameter(0, "a", "4"),
         parameter(1, "b", "4"),
@@ -272,13 +272,13 @@ def total() -> str:
 
 
 def passing(element: str, dims: str, results: int = 1, name: str = "x") -> str:
-    """A model that gives back its input, as often as asked for."""
+    """A model that returns its input ``results`` times."""
     layers = [parameter(0, name, dims, element), *(result(1 + i, dims, element) for i in range(results))]
     return net(layers, [(0, 0, 1 + i, 0) for i in range(results)])
 
 
 def write_chain(folder: Path, rows: str = "2", name: str = "chain") -> Path:
-    """`chain` and its weights in a folder; the path of the .xml."""
+    """Write `chain` and its weights to a folder; return the path of the .xml."""
     (folder / f"{name}.bin").write_bytes(chain_weights())
     return write(folder, chain(rows), name)
 
@@ -290,7 +290,7 @@ def write(folder: Path, text: str, name: str = "net") -> Path:
 
 
 def anonymous(tree: Any) -> None:
-    """Rename and renumber every layer; all but inputs and outputs are in another order in the file."""
+    """Rename and renumber every layer, and shuffle all but inputs and outputs in the file."""
     layers = tree.find("layers")
     ids = [layer.get("id") for layer in layers]
     numbers = dict(zip(ids, random.Random(0).sample(range(1000, 1000 + 2 * len(ids)), len(ids)), strict=True))

@@ -35,24 +35,24 @@ PLUGIN = {
 
 @cache
 def core() -> Any:
-    """OpenVINO itself."""
+    """Return OpenVINO's Core, created once."""
     return ov.Core()
 
 
 def read(xml: bytes, weights: bytes = b"") -> Any:
-    """A model in OpenVINO's hands."""
+    """Read a model with OpenVINO."""
     return core().read_model(xml, weights)
 
 
 def answer(model: Any, inputs: Sequence[Array], oracle: str = "reference") -> list[Array]:
-    """The outputs, from the reference if it is asked for and implements the operations."""
+    """Return OpenVINO's outputs: of its reference if requested and implemented, else of its CPU plugin."""
     if oracle == "reference" and (found := evaluated(model, inputs)) is not None:
         return found
     return plugin(model, inputs)
 
 
 def plugin(model: Any, inputs: Sequence[Array]) -> list[Array]:
-    """What the CPU plugin gives, without its own shortcuts."""
+    """Return the outputs of the CPU plugin, with its approximations disabled."""
     request = core().compile_model(model, "CPU", PLUGIN).create_infer_request()
     for i, tensor in enumerate(_tensors(model, inputs)):
         request.set_input_tensor(i, tensor)
@@ -61,7 +61,7 @@ def plugin(model: Any, inputs: Sequence[Array]) -> list[Array]:
 
 
 def evaluated(model: Any, inputs: Sequence[Array]) -> list[Array] | None:
-    """What OpenVINO's own definitions of the operations give, if it has all of them."""
+    """Return the outputs of `Model.evaluate`, or ``None`` if it lacks an operation."""
     outputs = [ov.Tensor(o.get_element_type(), _shape(o)) for o in model.outputs]
     try:
         if not model.evaluate(outputs, _tensors(model, inputs)):
@@ -76,7 +76,7 @@ def _tensors(model: Any, inputs: Sequence[Array]) -> list[Any]:
 
 
 def tensor(array: Array, label: str) -> Any:
-    """An array in OpenVINO's hands, which knows some types as bits only."""
+    """Return an array as an OpenVINO tensor; some types are passed as raw bits."""
     element = ElementType.parse(label)
     if element is ElementType.dynamic:
         element = ElementType.from_dtype(array.dtype)
@@ -89,7 +89,7 @@ def tensor(array: Array, label: str) -> Any:
 
 
 def array_of(tensor: Any) -> Array:
-    """The other way round."""
+    """Return an OpenVINO tensor as an array."""
     element, shape = ElementType.parse(tensor.element_type.to_string()), tuple(tensor.shape)
     if element is ElementType.string:
         return np.array(tensor.str_data, object).reshape(shape)
@@ -107,7 +107,7 @@ def _shape(output: Any) -> Any:
 
 
 class Ours:
-    """A model as we read it, with what was found wrong with it."""
+    """A model read by our reader, with its findings."""
 
     def __init__(self, xml: bytes, weights: bytes = b"") -> None:
         self.report = Diagnostics()
@@ -136,13 +136,13 @@ FLOOR = {"f64": 1e-11, "f32": 5e-5, "f16": 2e-3, "bf16": 1.6e-2}
 
 
 def assert_agree(found: Array, wanted: Array, backend: str, atol: float = 0.0) -> None:
-    """Fail unless a result is that of the reference: reals nearly, all else exactly.
+    """Require a result to agree with the reference: floating-point values approximately, all others exactly.
 
     Args:
-        found: what a fast backend gave.
-        wanted: what the reference gave.
-        backend: the name of the fast one.
-        atol: by how much numbers may differ at least.
+        found: the result of a fast backend.
+        wanted: the result of the reference.
+        backend: the name of the fast backend.
+        atol: the least absolute tolerance.
 
     Raises:
         AssertionError: if they differ.
@@ -158,15 +158,15 @@ def assert_agree(found: Array, wanted: Array, backend: str, atol: float = 0.0) -
 
 
 def rounded_to_bf16(x: Array) -> Array:
-    """Return f32 rounded to the nearest bf16, halves to even."""
+    """Round f32 to bf16, to nearest even."""
     found: Array = x.astype(ml_dtypes.bfloat16).astype(np.float32)
     return found
 
 
 def multiply_add(a: Array, b: Any, c: Any) -> Array:
-    """Return ``a * b + c`` as f32, rounded once where the processor can; no product of f32 is rounded in f64.
+    """Return ``a * b + c`` as f32, rounded once if the processor has FMA.
 
-    LLVM contracts multiplications and additions whatever vectors they are of.
+    LLVM contracts multiplications and additions for vectors of any width.
     """
     wide = a.astype(np.float64) * np.float64(b)
     if not (TARGET.is_arm or TARGET.has("fma")):
@@ -180,9 +180,9 @@ _MADE_UP = re.compile(r' (?:name|names)="\w+_\d+"|\s*<info name="OpenVINO Runtim
 
 
 def seen_by_openvino(path: Path) -> tuple[str, bytes]:
-    """OpenVINO's own words for a model: every layer with its attributes, types and shapes, every number.
+    """Return OpenVINO's serialization of a model: every layer with its attributes, types and shapes, and all weights.
 
-    Models that are the same in these are the same to OpenVINO, and give the same results.
+    Models with equal serializations give equal results in OpenVINO.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "copy.xml")
@@ -192,7 +192,7 @@ def seen_by_openvino(path: Path) -> tuple[str, bytes]:
 
 
 def assert_identical(found: Array, wanted: Array) -> None:
-    """The same to the bit, NaN and all."""
+    """Require equal bits, NaNs included."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
     if found.dtype == object:
         assert found.tolist() == wanted.tolist()
@@ -207,14 +207,14 @@ TIE = 1e-5
 def assert_same_detections(
     ours: Sequence[Array], theirs: Sequence[Array], *, rtol: float, atol: float, tie: float = TIE
 ) -> None:
-    """Fail unless the same objects were found; rows may only change places with rows of equal scores.
+    """Require the same detections in the same order; rows with tied scores may be swapped.
 
     Args:
         ours: boxes ``[n, 4]``, scores ``[n]`` and labels ``[n]``.
         theirs: likewise.
-        rtol: how far numbers may be apart, relative to theirs.
-        atol: how far at least, for boxes.
-        tie: how far apart scores are equal.
+        rtol: relative tolerance.
+        atol: absolute tolerance of boxes.
+        tie: scores closer than this are tied.
 
     Raises:
         AssertionError: if they differ.
@@ -235,6 +235,6 @@ def assert_same_detections(
 
 
 def _nearest(ours: Sequence[Array], theirs: Sequence[Array]) -> Array:
-    """For each of our rows, that of theirs with the same label, and the nearest box and score."""
+    """Return, for each of our rows, the index of their row with the same label and the nearest box and score."""
     a, b = (np.column_stack(arrays).astype(np.float64) for arrays in (ours, theirs))
     return np.abs(a[:, None] - b).max(-1).argmin(-1)

@@ -1,4 +1,4 @@
-"""Run a file of tests again with other vector registers than those of the processor."""
+"""Rerun a test file with vector registers other than those of the processor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ assert os.environ.get(AGAIN, TARGET.name) == TARGET.name
 
 
 def _others() -> list[str]:
-    """Return targets that this processor can run, one for each other kind of vectors: some are emulated."""
+    """Return one target for each other kind of vectors that this processor can run; some are emulated."""
     features = library().processor.features
     own = [
         target
@@ -37,7 +37,7 @@ OTHERS = _others()
 
 
 def same_with_other_vectors(file: str) -> Callable[..., None]:
-    """Return a test that runs a file with vectors of every other kind: once, however many threads its tests are for."""
+    """Return a test that reruns a file with vectors of every other kind; once, whatever thread counts its tests have."""
 
     @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
     @pytest.mark.oracle
@@ -51,7 +51,7 @@ def same_with_other_vectors(file: str) -> Callable[..., None]:
 
 
 def run_again(file: str, target: str, *arguments: str) -> None:
-    """Run a file of tests with the kernels of another target; everything in it must pass."""
+    """Rerun a test file with the kernels of another target; all tests must pass."""
     command = [
         sys.executable,
         "-m",

@@ -1,4 +1,4 @@
-"""What is inferred where shapes are known in part: patterns of shapes, both packages side by side, and what is wider here."""
+"""Inference on partially known shapes: patterns of shapes, both packages side by side, and the cases where ours is wider."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Types = dict[str, TensorType]
 
 
 class Inferred(NamedTuple):
-    """What we infer for an output: of which operation, and from which other outputs."""
+    """Our inferred type of an output, the operation, and the outputs that it depends on."""
 
     type: TensorType
     operation: str
@@ -40,7 +40,7 @@ class Inferred(NamedTuple):
 
 
 def ours(model: ir_runtime.Model) -> dict[str, Inferred]:
-    """What we infer for every output of every layer, in bodies too."""
+    """Return our inferred types of every output of every layer, bodies included."""
     return dict(_ours(model._graph, model._values, "", ()))
 
 
@@ -58,9 +58,9 @@ def _ours(graph: Graph, values: Any, path: str, outer: tuple[str, ...]) -> Itera
 
 
 def theirs(model: Any) -> Types:
-    """What OpenVINO infers for every output of every layer, in bodies too.
+    """Return OpenVINO's inferred types of every output of every layer, bodies included.
 
-    But for constants: reshaping adds some, which may be called as those of the file.
+    Constants are omitted: reshaping adds some, possibly with names from the file.
     """
     return dict(_theirs(model, ""))
 
@@ -87,7 +87,7 @@ def _shape(output: Any) -> PartialShape:
 
 
 class Wider(NamedTuple):
-    """A port of which OpenVINO knows more, or something else."""
+    """A port for which OpenVINO infers something narrower or different."""
 
     port: str
     found: Inferred
@@ -98,7 +98,7 @@ class Wider(NamedTuple):
 
 
 def wider(found: Mapping[str, Inferred], wanted: Types) -> list[Wider]:
-    """The ports where ours does not refine OpenVINO's, or element types differ, but for those behind them."""
+    """Return the first ports on each path where our type does not refine OpenVINO's, or element types differ."""
     first: list[Wider] = []
     behind: set[str] = set()
     for port, mine in found.items():  # each port comes behind those that it follows from
@@ -116,7 +116,7 @@ def _refines(found: TensorType, wanted: TensorType) -> bool:
 
 
 def patterns(shapes: Sequence[PartialShape]) -> dict[str, list[PartialShape]]:
-    """Other shapes for all inputs of a model, by what is done to them."""
+    """Return other shapes for all inputs of a model, keyed by how they were changed."""
     return {
         "any length": [PartialShape.dynamic(s.rank) for s in shapes],
         "any rank": [PartialShape.dynamic() for _ in shapes],
@@ -139,19 +139,19 @@ def _around(length: Dimension) -> Dimension:
 
 
 class Both:
-    """A model in our hands and in OpenVINO's."""
+    """A model read by both packages."""
 
     def __init__(self, source: Path | bytes, weights: bytes | None = None) -> None:
         self._read = (source,) if weights is None else (source, weights)
         self.restore()
 
     def restore(self) -> None:
-        """Read it again, in both."""
+        """Read the model again in both packages."""
         self.ours = ir_runtime.read_model(*self._read)
         self.theirs = core().read_model(*self._read)
 
     def reshape(self, shapes: Sequence[PartialShape]) -> Reshaped:
-        """Give all inputs other shapes; what refuses them is as before."""
+        """Reshape all inputs in both packages; a package that refuses keeps its former shapes."""
         reason, operation = "", ""
         try:
             self.ours.reshape(dict(enumerate(shapes)))
@@ -164,12 +164,12 @@ class Both:
         return Reshaped(reason, "", operation)
 
     def wider(self) -> list[Wider]:
-        """The ports where ours does not refine OpenVINO's, or the element types differ."""
+        """Return the first ports on each path where our type does not refine OpenVINO's, or element types differ."""
         return wider(ours(self.ours), theirs(self.theirs))
 
 
 class Reshaped(NamedTuple):
-    """What both say to a reshape: nothing, or why not; and the operation that refuses."""
+    """The outcome of a reshape in both packages: none, or the refusal and its operation."""
 
     ours: str
     theirs: str
@@ -177,7 +177,7 @@ class Reshaped(NamedTuple):
 
     @property
     def agree(self) -> bool:
-        """Whether both reshape, or both refuse."""
+        """Return whether both reshape or both refuse."""
         return bool(self.ours) is bool(self.theirs)
 
     def __str__(self) -> str:
@@ -189,7 +189,7 @@ def _operation(refusal: ir_runtime.IRError) -> str:
 
 
 def _named_in(reason: str) -> str:
-    """The operation in ``While validating node 'opset1::Slice ...``, else the source in ``op/read_value.cpp``."""
+    """Return the operation in ``While validating node 'opset1::Slice ...``, else the source file in ``op/read_value.cpp``."""
     said = reason.partition("While validating node '")[2].partition("::")[2].partition(" ")[0]
     return said or reason.partition("src/op/")[2].partition(".cpp")[0]
 
@@ -319,7 +319,7 @@ LAXER: Mapping[str, str] = {
 
 
 def rows() -> Iterator[list[str]]:
-    """What is listed: the kind, the operation, where, and the reason."""
+    """Yield the listed differences: kind, operation, place, reason."""
     of_samples = {sample.op: sample.wider for sample in all_samples() if sample.wider}
     yield from (["wider", op, "as written", reason] for op, reason in of_samples.items())
     yield from (["wider", op, pattern, reason] for (op, pattern), reason in {**SAMPLES, **MODELS}.items())
@@ -340,16 +340,16 @@ MOST_NUMBERS, LARGEST = 8, 12
 
 @dataclass(frozen=True)
 class Constant:
-    """An input that is a constant."""
+    """A constant input."""
 
     value: Value
 
     def add(self, net: Net) -> End:
-        """Put it into a model."""
+        """Add it to a model."""
         return net.constant(self.value.known(), self.value.element.label)
 
     def instance(self, rng: Random) -> Constant:
-        """One of the inputs that this may be."""
+        """Return a concrete input that this one allows."""
         return self
 
     def __str__(self) -> str:
@@ -358,19 +358,19 @@ class Constant:
 
 @dataclass(frozen=True)
 class Typed:
-    """An input of which the shape is known in part, and nothing of the contents."""
+    """An input with a partially known shape and unknown contents."""
 
     value: Value
     """What it is in the sample."""
     shape: PartialShape
 
     def add(self, net: Net) -> End:
-        """Put it into a model."""
+        """Add it to a model."""
         element = self.value.element
         return net.parameter("", _written(self.shape), element.label, out=precision(element))
 
     def instance(self, rng: Random) -> Constant | Typed:
-        """One of the inputs that this may be: the sample's own, or another."""
+        """Return a concrete input that this one allows: the sample's own, or another."""
         if rng.random() < 0.5:
             return Constant(self.value)
         if _holds_lengths(self.value.known()) and rng.random() < 0.5:
@@ -396,14 +396,14 @@ class Typed:
 
 @dataclass(frozen=True)
 class Bounded:
-    """An input of integers, of which bounds are known."""
+    """An integer input with known bounds."""
 
     element: ElementType
     bounds: tuple[Interval, ...]
     shape: tuple[int, ...]
 
     def add(self, net: Net) -> End:
-        """Put it into a model: lengths of another input, less what makes some of them negative."""
+        """Add it to a model as lengths of another input, minus a constant to reach negative values."""
         less = max(0, *(-(b.min or 0) for b in self.bounds))
         lengths = PartialShape([Dimension.of(b + less) for b in self.bounds])
         other = net.parameter("", _written(lengths), out="FP32")
@@ -421,7 +421,7 @@ class Bounded:
         return found
 
     def instance(self, rng: Random) -> Constant:
-        """One of the inputs that this may be."""
+        """Return a concrete input that this one allows."""
         numbers = [_number(b, rng) for b in self.bounds]
         return Constant(
             Value.constant(np.array(numbers).astype(self.element.dtype).reshape(self.shape), self.element)
@@ -437,7 +437,7 @@ Given = Constant | Typed | Bounded
 
 @dataclass(frozen=True)
 class PartialSample:
-    """What is known of each input of a sample."""
+    """Partial knowledge of each input of a sample."""
 
     sample: Sample
     inputs: tuple[Given, ...]
@@ -445,7 +445,7 @@ class PartialSample:
     """The sample's outputs."""
 
     def model(self) -> tuple[bytes, bytes]:
-        """The layer with such inputs, and the bytes of constants."""
+        """Return the layer with these inputs as a model, and the bytes of its constants."""
         net = Net()
         sources = [known.add(net) for known in self.inputs]
         outputs = [precision(ElementType.from_dtype(array.dtype)) for array in self.results]
@@ -459,7 +459,7 @@ class PartialSample:
         return net.xml(), net.weights
 
     def instance(self, rng: Random) -> PartialSample:
-        """One of the cases that this allows."""
+        """Return a concrete case that this one allows."""
         return replace(self, inputs=tuple(known.instance(rng) for known in self.inputs))
 
     def __str__(self) -> str:
@@ -467,13 +467,13 @@ class PartialSample:
 
 
 def partial(sample: Sample, rng: Random) -> PartialSample:
-    """A sample of which some is forgotten, chosen at random; what is left is true."""
+    """Forget a random part of a sample's inputs; the remaining knowledge is true."""
     known = [_given(value, index in sample.constant, rng) for index, value in enumerate(sample.values())]
     return PartialSample(sample, tuple(known), sample.evaluate())
 
 
 def _of_lengths(net: Net, numbers: End) -> End:
-    """A tensor that is as long as the numbers say, to see what is known of them."""
+    """Return a tensor whose shape is given by the contents of another, to observe what is known of those."""
     wide = net.op("Convert", numbers, out="I64", destination_type="i64")
     flat = net.op("Reshape", wide, net.constant([-1]), out="I64", special_zero=False)
     lengths = net.op("Maximum", flat, net.constant(0), out="I64")
@@ -494,7 +494,7 @@ def _given(value: Value, constant: bool, rng: Random) -> Given:
 
 
 def _holds_lengths(array: Array) -> bool:
-    """Whether it holds a few integers, be it as reals, which a tensor may be as long as."""
+    """Return whether an array has a few integral values that can serve as lengths."""
     if not 0 < array.size <= MOST_NUMBERS or array.dtype.kind not in "iuf" or array.itemsize < 4:
         return False
     wide = array.astype(np.float64)
@@ -503,7 +503,7 @@ def _holds_lengths(array: Array) -> bool:
 
 
 def length_around(length: int, rng: Random) -> Dimension:
-    """What may be known of a length: all, nothing, or bounds."""
+    """Return a random dimension that allows a length: exact, unknown, or bounded."""
     kind = rng.random()
     if kind < 0.55:
         return Dimension(length) if kind < 0.35 else Dimension()
@@ -521,7 +521,7 @@ def _bounds_around(number: int, least: int, rng: Random) -> Interval:
 
 
 def _number(bound: Interval, rng: Random) -> int:
-    """A number within bounds; mostly one of them, where what is wrong about bounds shows first."""
+    """Draw a number within bounds; mostly a bound itself, where wrong bounds show first."""
     low, kind = bound.min or 0, rng.random()
     if kind < 0.4:
         return low

@@ -1,4 +1,4 @@
-"""Folders of planted modules: each, of every name that this environment has, says so in a file when it is executed."""
+"""Folders of planted modules, one for each importable name; each logs its name when it is executed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ COMMANDS = {
 
 @cache
 def plantable() -> tuple[str, ...]:
-    """Names of modules that a program here can import: of this package, its dependencies, and the standard library."""
+    """Return importable module names: of this package, its dependencies, and the standard library."""
     installed = [name for name in packages_distributions() if name.isidentifier()]
     hooks = ["ir_runtime", "planted_extension", "sitecustomize", "usercustomize"]
     return tuple(sorted({*installed, *sys.stdlib_module_names, *hooks}))
@@ -69,14 +69,14 @@ def plantable() -> tuple[str, ...]:
 
 @dataclass
 class Planted:
-    """A folder with a model, and planted modules beside it.
+    """A folder with a model and planted modules.
 
     Args:
         folder: the folder.
-        log: the file that lists the modules that were executed.
-        home: a folder for what programs keep.
-        names: of the modules.
-        form: a file, a package, or bytecode alone.
+        log: the file in which executed modules are logged.
+        home: a home folder for the programs.
+        names: the module names.
+        form: a file, a package, or bytecode only.
     """
 
     folder: Path
@@ -111,7 +111,7 @@ class Planted:
             file.unlink()
 
     def environment(self, **more: str) -> dict[str, str]:
-        """The environment variables of a program: without settings of Python, but for where the package is."""
+        """Return the environment variables of a program, without Python's settings except for the path of the package."""
         import ir_runtime
 
         former = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}

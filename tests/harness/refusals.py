@@ -1,4 +1,4 @@
-"""A refusal: one layer that cannot be right, as a model file, and what a user is told about it."""
+"""Refusals: models of one invalid layer, and the message that a user sees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLES = Path(__file__).parents[1] / "messages"
 
 @dataclass(frozen=True)
 class Refusal:
-    """One layer on given inputs, and whether it is refused when the model is checked or when it runs."""
+    """One invalid layer with its inputs, refused when the model is validated or when it runs."""
 
     name: str
     op: str
@@ -43,7 +43,7 @@ class Refusal:
         return next(c for c in registry.versions(name) if c.since == int(since))
 
     def net(self) -> Net:
-        """The layer called as its operation, its inputs called as its ports."""
+        """The model; the layer has the name of its operation, the inputs those of its ports."""
         net = Net()
         sources = [self._source(net, index, value(x)) for index, x in enumerate(self.inputs)]
         # One of outputs without a number, as runtimes drop layers that nothing reads.
@@ -62,21 +62,21 @@ class Refusal:
         return net
 
     def feeds(self) -> list[Array]:
-        """What is fed where the model runs."""
+        """The arrays to feed if the model runs."""
         return [np.asarray(x) for i, x in enumerate(self.inputs) if self.is_fed(i)]
 
     def said(self) -> str:
-        """What a user reads."""
+        """The message that a user sees."""
         return said_when_run(self.net(), self.feeds(), self.backend) if self.run else said_of(self.net())
 
     def is_fed(self, index: int) -> bool:
-        """Whether an input is a Parameter in the file."""
+        """Return whether an input is a Parameter."""
         if value(self.inputs[index]).known() is None:
             return True
         return self.run if self.fed is None else index in self.fed
 
     def _source(self, net: Net, index: int, known: Value) -> tuple[End, str]:
-        """A Parameter or a constant for an input, and what the port that it feeds says."""
+        """Return a Parameter or a constant for an input, and the declaration of the port that it feeds."""
         port, element = self._port(index), known.element.label
         says = " ".join([precision(known.element), *_dims(known)])
         if not self.is_fed(index):
@@ -92,7 +92,7 @@ class Refusal:
 
 
 def refusal(name: str, op: str, *inputs: Any, **attributes: Any) -> Refusal:
-    """A refusal in one line: its name, the operation, inputs, attributes.
+    """Return a refusal from its name, the operation, inputs and attributes.
 
     Arrays are constants, ``"f32 2,?"`` is a Parameter of that type and partial shape. A dash in an
     attribute's name is written ``__``; a leading ``_`` marks a field of `Refusal`: with ``_run=True``
@@ -105,14 +105,14 @@ def refusal(name: str, op: str, *inputs: Any, **attributes: Any) -> Refusal:
 
 @dataclass(frozen=True)
 class Call:
-    """A call that is refused, and the errors that it may raise."""
+    """An invalid call, and the exceptions that it may raise."""
 
     name: str
     call: Callable[[], Any]
     errors: tuple[type[Exception], ...] = (ir.IRError,)
 
     def said(self) -> str:
-        """What a user reads."""
+        """The message that a user sees."""
         return said_by(self.call, *self.errors)
 
 
@@ -121,7 +121,7 @@ Case = Refusal | Call | Callable[[], "Net | tuple[Net, Sequence[Array]] | str"]
 
 
 def told(case: Case) -> tuple[str, str]:
-    """The name of a case, and what a user reads."""
+    """Return the name of a case, and the message that a user sees."""
     if isinstance(case, Refusal | Call):
         return case.name, case.said()
     made = case()
@@ -131,19 +131,19 @@ def told(case: Case) -> tuple[str, str]:
 
 
 def said_of(net: Net) -> str:
-    """The findings in a net."""
+    """Return the findings of a model."""
     found = ir.validate(net.xml(), net.weights or None)
     return "\n".join(map(_shown, found)) or "nothing"
 
 
 def said_when_run(net: Net, feeds: Sequence[Array], backend: str | None = None) -> str:
-    """The error of a net that is valid and runs on the arrays given."""
+    """Return the error raised by running a valid model on these arrays."""
     model = ir.read_model(net.xml(), net.weights)
     return said_by(lambda: ir.compile_model(model, backend=backend)(list(feeds)))
 
 
 def said_by(call: Callable[[], Any], *errors: type[Exception]) -> str:
-    """What is raised by a call."""
+    """Return the error raised by a call."""
     try:
         call()
     except (*errors, ir.IRError) as problem:
@@ -152,18 +152,18 @@ def said_by(call: Callable[[], Any], *errors: type[Exception]) -> str:
 
 
 def groups() -> list[str]:
-    """The names of the tables, which are modules of ``tests/messages``."""
+    """Return the names of the tables, which are modules of ``tests/messages``."""
     files = sorted(TABLES.glob("[a-z]*.py"))
     return [file.stem for file in files if "\nREFUSALS" in file.read_text(encoding="utf-8")]
 
 
 def cases(group: str) -> list[Case]:
-    """What a table holds."""
+    """Return the cases of a table."""
     return list(import_module(f"messages.{group}").REFUSALS)
 
 
 def folder(group: str) -> str:
-    """Where the snapshot of a table lies, under ``snapshots``: with those of operations, by default."""
+    """Return the folder of a table's snapshot below ``snapshots``; by default that of operations."""
     return str(getattr(import_module(f"messages.{group}"), "FOLDER", "messages/ops"))
 
 

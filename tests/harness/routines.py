@@ -1,4 +1,4 @@
-"""Compiled test routines that are not in the kernel library: from Python, or from LLVM's language."""
+"""Compile test routines that are not in the kernel library, from Python or from LLVM IR."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNT = count()
 
 
 def load(*routines: Routine) -> ctypes.CDLL:
-    """Compile routines, and those that they call, and let `Task.address` find them; return the library."""
+    """Compile routines and their callees, and register them for `Task.address`; return the library."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"tests-{next(_COUNT)}.so")
         names = link_routines(routines, file)
@@ -39,7 +39,7 @@ def call_of(routine: Routine, returns: Any = None) -> Callable[..., Any]:
 
 @contextmanager
 def forgetting() -> Iterator[None]:
-    """Forget the routines that are declared meanwhile."""
+    """Forget the routines that are declared inside the block."""
     before = dict(language.ROUTINES)
     yield
     language.ROUTINES.clear()
@@ -47,24 +47,24 @@ def forgetting() -> Iterator[None]:
 
 
 def set_words(code: ctypes.CDLL | None = None, /, **words: int) -> None:
-    """Replace words of a library's table, by default the main one's: addresses of functions that its kernels call from now on."""
+    """Replace words in the host table of a library (by default the main one): addresses of functions that its kernels call."""
     table = (ctypes.c_int64 * len(WORDS)).in_dll(code or library().code, TABLE)
     for name, word in words.items():
         table[WORDS.index(name)] = word
 
 
 def word(name: str) -> int:
-    """Return a word of the host's table."""
+    """Return a word of the host table."""
     return int((ctypes.c_int64 * len(WORDS)).in_dll(library().code, TABLE)[WORDS.index(name)])
 
 
 def address_of(function: Any) -> int:
-    """Return the address of a function of ctypes, for a word of the table."""
+    """Return the address of a ctypes function, for the host table."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def engine_of(text: str) -> Any:
-    """Compile a module for this processor; the engine, which must live as long as its functions, has their addresses."""
+    """Compile LLVM IR for this processor. The returned engine provides the addresses of its functions and must outlive them."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     module = llvm.parse_assembly(text)

@@ -22,7 +22,7 @@ from ir_runtime.ops import Op, registry
 
 @dataclass(frozen=True)
 class Sample:
-    """One layer on given inputs. ``differs`` says why OpenVINO may not agree, and what is right."""
+    """One layer with its inputs. ``differs`` explains why OpenVINO may disagree, and who is right."""
 
     op: str
     inputs: tuple[Array, ...]
@@ -51,11 +51,11 @@ class Sample:
         return next(c for c in registry.versions(name) if c.since == int(since))
 
     def layer(self) -> Op:
-        """The operation with its attributes, read from text as from a file."""
+        """The operation, with attributes parsed from text as from a file."""
         return self.cls.parse({k: text(v) for k, v in self.attributes.items()})
 
     def decisions(self) -> list[tuple[str, str]]:
-        """The decisions that it shows: number and text."""
+        """The decisions that it exercises: number and text."""
         numbered = [(f"D{number}", text) for number, text in enumerate(self.cls.decided(), 1)]
         shown = [[pair for pair in numbered if pair[1].startswith(start)] for start in self.shows]
         assert all(len(pairs) == 1 for pairs in shown), (
@@ -67,7 +67,7 @@ class Sample:
         return [Value.constant(x, self.types.get(i)) for i, x in enumerate(self.inputs)]
 
     def evaluate(self) -> tuple[Array, ...]:
-        """The outputs, straight from the reference kernel."""
+        """Return the outputs of the reference kernel."""
         with np.errstate(all="ignore"):
             found = self.layer().evaluator([v.element for v in self.values()])(*self.inputs)
         return found if isinstance(found, tuple) else (found,)
@@ -84,7 +84,7 @@ def _brief(x: Array, element: ElementType) -> str:
 
 
 def case(op: str, *inputs: Any, **attributes: Any) -> Sample:
-    """A sample in one line: operation, inputs, attributes.
+    """Return a sample from an operation, inputs and attributes.
 
     A dash in an attribute's name is written ``__``; a leading ``_`` marks a field of `Sample`.
     """
@@ -94,7 +94,7 @@ def case(op: str, *inputs: Any, **attributes: Any) -> Sample:
 
 
 def text(value: Any) -> str:
-    """An attribute as files write it."""
+    """Format an attribute as in files."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):
@@ -103,7 +103,7 @@ def text(value: Any) -> str:
 
 
 def numbers(*shape: int, dtype: str = "f32", low: float = -3, high: float = 3, seed: int = 0) -> Array:
-    """Random numbers of an element type, the same each time: within [low, high] where it can hold them."""
+    """Return reproducible random values of an element type, within [low, high] as far as it can represent them."""
     element = ElementType.parse(dtype)
     rng = np.random.default_rng([seed, *shape])
     if element is ElementType.boolean:
@@ -115,17 +115,17 @@ def numbers(*shape: int, dtype: str = "f32", low: float = -3, high: float = 3, s
 
 
 def ints(*numbers: int, dtype: str = "i64") -> Array:
-    """A 1-D tensor of the numbers given, such as axes."""
+    """Return a 1-D integer tensor, such as axes."""
     return np.array(numbers, ElementType.parse(dtype).dtype)
 
 
 def scalar(number: float, dtype: str = "i64") -> Array:
-    """A 0-D tensor."""
+    """Return a 0-D tensor."""
     return np.array(number, ElementType.parse(dtype).dtype)
 
 
 def value(x: Any) -> Value:
-    """What is known of a tensor: all of it, or of ``"f32 2,?"`` the type."""
+    """Return a known value from an array, or an unknown one from ``"f32 2,?"``."""
     if isinstance(x, Value):
         return x
     if isinstance(x, str):
@@ -135,10 +135,10 @@ def value(x: Any) -> Value:
 
 
 def is_sampled(cls: type[Op]) -> bool:
-    """Whether a layer of it can be tried alone, on arrays.
+    """Return whether an operation can be tested as a single layer on arrays.
 
-    The ends of a model cannot; nor can operations with bodies or variables: tests/models has those. What other tests
-    have declared is none of these.
+    Parameters, Results, and operations with bodies or variables cannot: tests/models covers them. Operations declared by other
+    tests are excluded.
     """
     ends = ("Parameter", "Constant", "Result")
     return (
@@ -150,14 +150,14 @@ def is_sampled(cls: type[Op]) -> bool:
 
 
 def all_samples() -> Iterator[Sample]:
-    """The samples of every group."""
+    """Yield the samples of every group."""
     for file in sorted((Path(__file__).parents[1] / "samples").glob("[a-z]*.py")):
         yield from import_module(f"samples.{file.stem}").SAMPLES
 
 
 @cache
 def named_samples() -> Mapping[str, Sample]:
-    """The samples by what their tests are called: those that are written alike are numbered."""
+    """Return the samples by test id; equal ids are numbered."""
     found: dict[str, Sample] = {}
     seen: Counter[str] = Counter()
     for sample in all_samples():

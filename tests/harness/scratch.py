@@ -1,6 +1,6 @@
-"""Runs of kernels for which there is no scratch memory: ``python -m harness.scratch`` prints what is said of each.
+"""Run kernels when scratch memory cannot be allocated: ``python -m harness.scratch`` prints the error of each.
 
-In a process of its own, in which all kernels take their memory here.
+It needs a process of its own, in which it provides the scratch memory of all kernels.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _release(address: int) -> None:
 
 
 def allow(count: int) -> None:
-    """Let so many allocations succeed from now on."""
+    """Let the next ``count`` allocations succeed, and none after them."""
     global left, most
     left, most = count, 0
 
@@ -57,7 +57,7 @@ def _weights(net: Net, *shape: int) -> Any:
 
 
 def convolution() -> tuple[Net, tuple[int, ...]]:
-    """Of Winograd's kind, whose threads wait for each other."""
+    """A Winograd convolution, whose threads wait for each other."""
     net, shape = Net(), (1, 48, 40, 40)
     given = {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"}
     x, filters = _parameter(net, *shape), _weights(net, 64, 48, 3, 3)
@@ -66,14 +66,14 @@ def convolution() -> tuple[Net, tuple[int, ...]]:
 
 
 def product() -> tuple[Net, tuple[int, ...]]:
-    """Of matrices."""
+    """A matrix product."""
     net, shape = Net(), (300, 260)
     net.result(net.op("MatMul", _parameter(net, *shape), _weights(net, 260, 200), out="FP32 300 200"))
     return net, shape
 
 
 def choice() -> tuple[Net, tuple[int, ...]]:
-    """Of the largest elements of rows."""
+    """The largest elements of rows."""
     net, shape = Net(), (40, 3000)
     how = {"axis": 1, "mode": "max", "sort": "value", "index_element_type": "i32"}
     sources, outputs = [_parameter(net, *shape), net.constant(2000)], ["FP32 40 2000", "I32 40 2000"]

@@ -1,4 +1,4 @@
-"""How a run of the tests goes: kernels and settings before it, which tests, in which order, how often, and memory in time."""
+"""Configuration of a test run: kernels, environment, selection, order, number of examples, and memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def build_kernels() -> None:
-    """Build the library for this processor, unless it is there; without the tools for that, tests of the backend are skipped."""
+    """Build the library for this processor unless it exists; without the build tools, tests of the backend are skipped."""
     from ir_runtime import backends  # once settings are forgotten
 
     if backends._lack() is None or not find_spec("llvmlite") or not find_spec("ziglang"):
@@ -56,9 +56,9 @@ _SETTINGS = re.compile(f"{_PYTHON}|{_PACKAGE}|{_TERMINAL}|{_LIBRARIES}")
 
 
 def forget_settings() -> None:
-    """Remove such variables from the environment of this process and of those that it starts; use the usual umask.
+    """Remove our variables from the environment of this process and its children, and set the usual umask.
 
-    What tests that start tests tell them is kept.
+    Variables by which tests configure the test runs that they start are kept.
     """
     os.umask(0o022)
     for name in list(os.environ):
@@ -77,7 +77,7 @@ _OPEN = Path("/proc/self/fd")
 
 @contextmanager
 def only_new_objects() -> Iterator[None]:
-    """Leave objects that exist out of collections, for good; those made inside can be told apart from them."""
+    """Freeze existing objects for good, so that garbage collections visit only those made inside the block."""
     gc.collect()
     gc.freeze()
     yield
@@ -85,7 +85,7 @@ def only_new_objects() -> Iterator[None]:
 
 @contextmanager
 def nothing_frozen() -> Iterator[None]:
-    """Let collections visit every object, as in a program that freezes none; each takes a second then."""
+    """Unfreeze all objects inside the block, as in a program that freezes none; each collection then takes a second."""
     from ir_runtime._util import scoped
 
     gc.collect()
@@ -99,10 +99,10 @@ def nothing_frozen() -> Iterator[None]:
 
 
 class Bounded:
-    """A plugin that keeps collections of garbage short, and frees networks when a process has grown by them.
+    """A plugin that keeps garbage collections short, and collects when the process has grown.
 
-    Collected tests are millions of objects that live until the end, and each full collection would take a second to
-    visit them. Networks refer to themselves, and the more objects there are, the later does Python look at the old ones.
+    Collected tests are millions of objects that live until the end, which each full collection would visit. Networks contain
+    reference cycles, and the more objects there are, the more rarely Python collects the old ones.
     """
 
     def __init__(self) -> None:
@@ -110,33 +110,33 @@ class Bounded:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
-        """Leave all that collecting tests has made out of collections of garbage."""
+        """Exclude the objects made by test collection from garbage collections."""
         gc.collect()
         gc.freeze()
 
     def pytest_runtest_logfinish(self) -> None:
-        """Collect garbage if the tests since the last time have taken much memory, or left many files open."""
+        """Collect garbage if the tests since the last collection have taken much memory or left many files open."""
         if _resident() > self._before + GROWTH or _open_files() > self._open + OPENED:
             gc.collect()
             self._before, self._open = _resident(), _open_files()
 
 
 def _resident() -> int:
-    """How many bytes of this process are in memory; 0 where the system does not say."""
+    """Return the resident memory of this process in bytes; 0 if unknown."""
     return int(_PAGES.read_text().split()[1]) * mmap.PAGESIZE if _PAGES.exists() else 0
 
 
 def _open_files() -> int:
-    """How many files this process has open; 0 where the system does not say."""
+    """Return the number of open files of this process; 0 if unknown."""
     return len(os.listdir(_OPEN)) if _OPEN.exists() else 0
 
 
 class Chosen:
-    """A plugin for runs of all tests that have a mark, or of all that have not.
+    """A plugin for runs of all tests with a mark, or of all without it; it skips generating the others.
 
     Args:
         mark: the name of the mark.
-        wanted: whether those that have it are run.
+        wanted: whether tests with the mark are run, or those without it.
     """
 
     def __init__(self, mark: str, wanted: bool) -> None:
@@ -146,7 +146,7 @@ class Chosen:
     def pytest_pycollect_makeitem(
         self, collector: pytest.Collector, name: str, obj: object
     ) -> list[Any] | None:
-        """Make nothing of a function of whose tests none is run; None leaves it to pytest."""
+        """Return no items for a function none of whose tests is run; None leaves it to pytest."""
         if not name.startswith("test") or not isfunction(obj):
             return None
         marks = [*collector.iter_markers(), *getattr(obj, "pytestmark", ())]
@@ -157,7 +157,7 @@ class Chosen:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Leave out parameters that have the mark, or those that have not, where they are what decides."""
+        """Drop parameters with the wrong mark, if the mark is on parameters."""
         definition = metafunc.definition
         split = [mark for mark in definition.iter_markers("parametrize") if self._is_split(mark)]
         if self._has(definition.iter_markers()) or len(split) != 1 or split[0] not in definition.own_markers:
@@ -174,15 +174,16 @@ class Chosen:
         return any(mark.name == self._mark for mark in marks)
 
     def _is_split(self, mark: pytest.Mark) -> bool:
-        """Whether it gives parameters some of which have the mark."""
+        """Return whether a parametrization has the mark on some of its parameters."""
         sets = mark.args[1] if mark.name == "parametrize" and len(mark.args) == 2 else ()
         return any(isinstance(each, ParameterSet) and self._has(each.marks) for each in sets)
 
 
 def long_ones_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Tests marked ``long`` at the beginning of either half, which is where each of two processes begins.
+    """Return the tests with those marked ``long`` at the start of each half, where the two worker processes start.
 
-    Those of a file stay together. The second half has them in reverse: both then seldom make the same kernels at once.
+    Tests of a file stay together. The second half has the files in reverse order, so that both workers seldom build the same
+    kernels at once.
     """
     files = list(dict.fromkeys(item.path for item in items if _is_long(item)))
     first, second = set(files[::2]), set(files[1::2])
@@ -198,7 +199,7 @@ def _is_long(item: pytest.Item) -> bool:
 
 
 def examples(usual: int, thorough: int) -> int:
-    """Return how many examples to try: in a usual run, in the exhaustive one, and twice as many when exploring."""
+    """Return the number of examples: in a usual run, in a thorough one; doubled when exploring."""
     return {"thorough": thorough, "explore": 2 * thorough}.get(
         os.environ.get("HYPOTHESIS_PROFILE", ""), usual
     )

@@ -1,4 +1,4 @@
-"""Texts that people read, kept as files so that a change of them is seen in review."""
+"""Snapshots of texts that users read, so that changes show up in review."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FOLDER = Path(__file__).parents[1] / "snapshots"
 
 
 def same_as_before(name: str, text: str) -> None:
-    """Compare with ``tests/snapshots/<name>.txt``; ``UPDATE_SNAPSHOTS=1`` writes it anew."""
+    """Compare with ``tests/snapshots/<name>.txt``; ``UPDATE_SNAPSHOTS=1`` rewrites it."""
     path = FOLDER / f"{name}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The files of the package as syntax trees: where functions are defined, called, and what they return."""
+"""Syntax trees of the package: definitions of functions, their calls, and their returned expressions."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 @cache
 def trees(folder: Path = PACKAGE) -> Mapping[Path, ast.Module]:
-    """The syntax tree of each file, read once; look at them, but do not change them.
+    """Return the syntax tree of each file, parsed once; treat them as read-only.
 
-    They are more than a million objects, which no collection of garbage visits afterwards.
+    They are more than a million objects, which are frozen to keep garbage collections short.
     """
     gc.collect()
     with no_collection():
@@ -48,7 +48,7 @@ def trees(folder: Path = PACKAGE) -> Mapping[Path, ast.Module]:
 
 @dataclass(eq=False)
 class Module:
-    """A file: in which function each node lies, and what the names outside functions stand for."""
+    """A file: the function around each node, and the values of its global names."""
 
     file: str
     tree: ast.Module
@@ -69,7 +69,7 @@ class Module:
 
 
 class Sources:
-    """All files of the package. Functions are told apart by name and file only."""
+    """All files of the package. Functions are identified by name and file."""
 
     def __init__(self, folder: Path = PACKAGE) -> None:
         self.modules = [
@@ -85,23 +85,23 @@ class Sources:
                     self.calls[name].append((module, node))
 
     def defined(self, call: ast.Call, module: Module) -> list[tuple[Module, Function]]:
-        """The functions that a call in a file may mean: those of the file, else of all; methods of all."""
+        """Return the functions that a call may refer to: those of the file, else those of all files; for methods, those of all files."""
         found = self._functions.get(called(call), [])
         if _is_of_another(call):
             return [pair for pair in found if _is_method(pair[1])] or found
         return [pair for pair in found if pair[0] is module] or found
 
     def constant(self, name: str, module: Module) -> tuple[Module, ast.expr] | None:
-        """What a name outside functions stands for: of the file, else of the one that all others take it from."""
+        """Return the value of a global name: of the file, else of the file that defines it for the others."""
         homes = [home for home in (module, *self.modules) if name in home.constants]
         return (homes[0], homes[0].constants[name]) if homes else None
 
     def returns(self, call: ast.Call, module: Module) -> list[tuple[Module, ast.expr]]:
-        """What is returned by the functions that a call may mean."""
+        """Return the expressions returned by the functions that a call may refer to."""
         return list(self._results(call, module, ast.Return))
 
     def yields(self, call: ast.Call, module: Module) -> list[tuple[Module, ast.expr]]:
-        """What is yielded by the functions that a call may mean."""
+        """Return the expressions yielded by the functions that a call may refer to."""
         return list(self._results(call, module, ast.Yield))
 
     def _results(
@@ -114,7 +114,7 @@ class Sources:
                     yield home, value
 
     def given(self, module: Module, function: Function, parameter: str) -> Iterator[tuple[Module, ast.expr]]:
-        """What callers give a parameter of a function."""
+        """Yield the arguments that callers pass for a parameter."""
         for home, call in self.calls.get(function.name, ()):
             if any(found is function for _, found in self.defined(call, home)):
                 value = argument(function, call, parameter)
@@ -123,13 +123,13 @@ class Sources:
 
 
 def called(call: ast.Call) -> str:
-    """The name of what is called, without what it belongs to."""
+    """Return the name of the called function, without its object or module."""
     func = call.func
     return func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
 
 
 def _is_of_another(call: ast.Call) -> bool:
-    """Whether it is a method of something else than the object whose method calls it."""
+    """Return whether a method call is on an object other than ``self``."""
     on = call.func.value if isinstance(call.func, ast.Attribute) else None
     return on is not None and not (isinstance(on, ast.Name) and on.id in _OWN)
 
@@ -139,13 +139,13 @@ def _is_method(function: Function) -> bool:
 
 
 def parameters(function: Function) -> list[str]:
-    """The names of a function's parameters but for ``self``."""
+    """Return the names of a function's parameters, except ``self``."""
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
     return names[1:] if names and names[0] in _OWN else names
 
 
 def argument(function: Function, call: ast.Call, name: str) -> ast.expr | None:
-    """What a call gives a parameter."""
+    """Return the argument that a call passes for a parameter."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -155,7 +155,7 @@ def argument(function: Function, call: ast.Call, name: str) -> ast.expr | None:
 
 
 def assigned(function: Function, name: str) -> Iterator[tuple[ast.expr, int | None]]:
-    """What a function gives a variable: expressions, and which part of one that makes a tuple."""
+    """Yield the expressions assigned to a variable, with the item of the tuple if it is unpacked."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
@@ -163,7 +163,7 @@ def assigned(function: Function, name: str) -> Iterator[tuple[ast.expr, int | No
 
 
 def looped(function: Function, name: str) -> Iterator[ast.expr]:
-    """What a variable goes through in loops and comprehensions."""
+    """Yield the iterables that a variable loops over, in loops and comprehensions."""
     for node in ast.walk(function):
         loops = node.generators if isinstance(node, _COMPREHENSIONS) else [node]
         for loop in loops:

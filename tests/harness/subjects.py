@@ -1,4 +1,4 @@
-"""Models whose inputs are fed slightly wrong: what is fed, to which of them, and what must come of it."""
+"""Models fed with nearly correct inputs: the inputs, the models, and the expected outcome."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ __all__ = [
 
 
 class Feed(NamedTuple):
-    """Inputs, and what was done to the right ones."""
+    """Inputs, and how they differ from the correct ones."""
 
     what: str
     arrays: tuple[Array, ...]
 
 
 def lengths(arrays: Sequence[Array]) -> Iterator[Feed]:
-    """One axis of one input longer or shorter, two of them swapped, a length changed wherever it stands."""
+    """Yield inputs with wrong lengths: one axis longer or shorter, two axes swapped, or a length changed in all shapes."""
     for index, x in enumerate(arrays):
         for axis, length in enumerate(x.shape):
             for other in _others(length):
@@ -83,7 +83,7 @@ def _swapped(rank: int, a: int, b: int) -> list[int]:
 
 
 def ranks(arrays: Sequence[Array]) -> Iterator[Feed]:
-    """One input with an axis more or less."""
+    """Yield inputs with one axis more or less."""
     for index, x in enumerate(arrays):
         yield _with(arrays, {index: (1, *x.shape)}, f"input {index} has an axis more")
         yield _with(arrays, {index: (*x.shape, 2)}, f"input {index} has a last axis of 2 more")
@@ -93,12 +93,12 @@ def ranks(arrays: Sequence[Array]) -> Iterator[Feed]:
 
 
 def _with(arrays: Sequence[Array], shapes: dict[int, tuple[int, ...]], what: str) -> Feed:
-    """The numbers begin anew where there are too few; nothing lies behind the last one."""
+    """Return a feed with other shapes; values repeat as needed, and no memory follows the last one."""
     return Feed(what, tuple(np.resize(x, shapes.get(i, x.shape)).copy() for i, x in enumerate(arrays)))
 
 
 def layouts(arrays: Sequence[Array]) -> Iterator[Feed]:
-    """The same numbers with gaps between them, backwards, from an odd address, columns first, read-only."""
+    """Yield equal inputs in other layouts: with gaps, reversed, unaligned, column-major, read-only."""
     ways = {
         "with gaps": lambda x: _strided(x, [2 * n for n in _contiguous(x)]),
         "backwards": lambda x: _strided(x, [-n for n in _contiguous(x)]),
@@ -123,12 +123,12 @@ def _channels_last(x: Array) -> Array:
 
 
 def _contiguous(x: Array) -> list[int]:
-    """Bytes from one element to the next along each axis, had they no gaps."""
+    """Return C-contiguous strides in bytes."""
     return [x.itemsize * int(np.prod(x.shape[axis + 1 :])) for axis in range(x.ndim)]
 
 
 def _strided(x: Array, strides: Sequence[int], offset: int = 0) -> Array:
-    """A copy with these strides, in memory that is not a byte larger than it must be."""
+    """Return a copy with these strides, in the smallest possible memory."""
     reach = [(n - 1) * stride for n, stride in zip(x.shape, strides, strict=True)]
     before = -sum(n for n in reach if n < 0)
     buffer = np.empty(offset + before + sum(n for n in reach if n > 0) + x.itemsize, np.uint8)
@@ -142,7 +142,7 @@ _REAL = (np.nan, np.inf, -np.inf)
 
 
 def values(arrays: Sequence[Array]) -> Iterator[Feed]:
-    """Other numbers in one input, at one place or everywhere: out of range, not finite."""
+    """Yield inputs with other values, at one position or everywhere: out of range, or not finite."""
     for index, x in enumerate(arrays):
         for number in _numbers(x):
             for what, place in (("everywhere", slice(None)), ("first", 0), ("last", -1)):
@@ -155,7 +155,7 @@ def values(arrays: Sequence[Array]) -> Iterator[Feed]:
 
 
 def _numbers(x: Array) -> Sequence[float]:
-    """Those of interest that an input of this type can hold."""
+    """Return the special values that the dtype of an input can represent."""
     if not x.size or x.dtype == object:
         return ()
     if ElementType.from_dtype(x.dtype).real:
@@ -174,7 +174,7 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Subject:
-    """A model whose lengths are all known, and the inputs it was made for."""
+    """A model with static shapes, and its correct inputs."""
 
     name: str
     xml: bytes
@@ -186,13 +186,13 @@ class Subject:
 
 @dataclass(frozen=True)
 class Task:
-    """What to try with a subject.
+    """The trials of a subject.
 
     Args:
         subject: the model.
-        feeds: how many kinds of wrong inputs, beside the right ones.
-        openings: in how many ways some lengths are left open, beside all and none.
-        threads: how many share a layer.
+        feeds: the number of kinds of wrong inputs, in addition to the correct ones.
+        openings: the number of partly dynamic variants, in addition to the static and the fully dynamic one.
+        threads: the number of threads that share a layer.
     """
 
     subject: Subject
@@ -202,13 +202,13 @@ class Task:
 
 
 def all_subjects() -> Iterator[Subject]:
-    """Every sample of an operation that fast backends have kernels for, then every pattern."""
+    """Yield every sample of an operation that fast backends have kernels for, then every pattern."""
     yield from (_subject(sample, fixed) for sample, fixed in _candidates())
     yield from of_patterns().values()
 
 
 def some_subjects(each: int) -> tuple[list[Subject], set[str]]:
-    """Of the samples so many for each function that makes kernels, and all patterns; and which functions have some."""
+    """Return up to ``each`` samples per kernel factory and all patterns; and the factories that are covered."""
     counts: dict[str, int] = {}
     chosen: dict[tuple[int, tuple[int, ...]], Subject] = {}
     with watched() as made:
@@ -233,7 +233,7 @@ def some_subjects(each: int) -> tuple[list[Subject], set[str]]:
 
 @cache
 def of_patterns() -> Mapping[str, Subject]:
-    """What fast backends compute together."""
+    """Return models of the patterns that fast backends fuse."""
     import openvino as ov
     from models.patterns import PATTERNS
 
@@ -248,7 +248,7 @@ def of_patterns() -> Mapping[str, Subject]:
 
 
 def _candidates() -> Iterator[tuple[Sample, tuple[int, ...]]]:
-    """Samples, and which of their inputs are constants: those that must be, or all but the first."""
+    """Yield samples with the indices of their constant inputs: the required ones, or all but the first."""
     kinds = {op for name in FAST for op in loaded(name).offers}
     for sample in all_samples():
         if sample.cls in kinds:
@@ -269,7 +269,7 @@ def _subject(sample: Sample, fixed: Collection[int]) -> Subject:
 
 
 def _make_kernels(sample: Sample, fixed: Collection[int], dynamic: bool) -> None:
-    """Ask all fast backends for one."""
+    """Ask all fast backends for a kernel."""
     known = [
         value
         if i in fixed
@@ -281,9 +281,9 @@ def _make_kernels(sample: Sample, fixed: Collection[int], dynamic: bool) -> None
 
 
 def examine(task: Task, tell: Callable[[str], None]) -> list[str]:
-    """What is wrong: fast backends must give what the reference gives, and refuse what it refuses.
+    """Return the failures: fast backends must return the reference's results, and refuse the inputs that it refuses.
 
-    Beyond that, they may refuse what inference refuses, told the very lengths.
+    They may also refuse inputs that shape inference refuses for these lengths.
     """
     subject, found = task.subject, []
     model = ir.read_model(subject.xml, np.frombuffer(subject.weights, np.uint8).copy(), limits=LIMITS)
@@ -313,7 +313,7 @@ def examine(task: Task, tell: Callable[[str], None]) -> list[str]:
 
 
 def _reshaped(model: ir.Model, shapes: dict[int, Any]) -> ir.IRError | None:
-    """Give a model such lengths, unless they are refused: then say why."""
+    """Reshape a model; return the error if that is refused."""
     try:
         model.reshape(shapes)
     except ir.IRError as refusal:
@@ -327,7 +327,7 @@ def _compiled(model: ir.Model, backend: str, threads: int) -> ir.CompiledModel:
 
 
 def _set_apart(model: ir.Model) -> None:
-    """Put every constant on pages of its own."""
+    """Move every constant to memory pages of its own."""
     for layer in model._graph:
         if isinstance(layer.op, Constant) and isinstance(layer.op.value, np.ndarray | Packed):
             held = layer.op.value
@@ -338,21 +338,21 @@ def _set_apart(model: ir.Model) -> None:
 
 
 def _some(subject: Subject, found: Iterable[Any], first: int, more: int) -> list[Any]:
-    """The first ones, and so many of the rest: the same ones for a subject each time."""
+    """Return the first items and a random choice of the others, the same for a subject each time."""
     every = list(found if more else islice(found, first))
     order = np.random.default_rng(zlib.crc32(subject.name.encode())).permutation(len(every[first:]))
     return every[:first] + [every[first + i] for i in sorted(order[:more])]
 
 
 def _feeds(inputs: Sequence[Array]) -> Iterator[Feed]:
-    """The right inputs, then those that are nearly right."""
+    """Yield the correct inputs, then nearly correct ones."""
     yield Feed("right inputs", tuple(x.copy() for x in inputs))
     for kind in (lengths, ranks, layouts, values):
         yield from kind(inputs)
 
 
 def _openings(inputs: Sequence[Array]) -> Iterator[tuple[str, dict[int, Any]]]:
-    """Which lengths are left open."""
+    """Yield the variants with dynamic dims."""
     static = _static(inputs)
     yield "nothing", static
     yield "all lengths", _open(inputs)
@@ -377,13 +377,13 @@ def _fits(shape: Any, x: Array) -> bool:
 
 
 def _largest(feed: Feed) -> float:
-    """The largest finite number."""
+    """Return the largest finite magnitude."""
     reals = [np.abs(x[np.isfinite(x)]).astype(np.float64) for x in feed.arrays if x.dtype.kind == "f"]
     return max((float(x.max(initial=0.0)) for x in reals), default=0.0)
 
 
 def _reference(model: ir.Model, threads: int) -> Callable[[list[Array]], Any]:
-    """The definitions of the operations; f16 is computed in f32, as by the fast backends."""
+    """Return a function that runs the reference; f16 is computed in f32, as in the fast backends."""
     reference = Reference(model, f16_in_f32=True)
     if not reference.f16_in_f32:
         return _compiled(model, "reference", threads)
@@ -399,7 +399,7 @@ def _outcome(compiled: Callable[[list[Array]], Any], feed: Feed) -> list[Array] 
 
 
 def difference(found: Any, wanted: Any, backend: str, atol: float) -> str:
-    """What is wrong about an outcome."""
+    """Return the difference of an outcome from the reference's; empty if none."""
     for outcome in (wanted, found):
         if isinstance(outcome, Exception) and not isinstance(outcome, ir.IRError):
             return f"{type(outcome).__name__}: {outcome}"

@@ -1,4 +1,4 @@
-"""What each operation version was tested against, from the samples: ``make table``."""
+"""The test coverage of each operation version, counted from the samples: ``make table``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = ("operation", "group", "samples", "openvino", "plugin", "by hand", "ra
 
 
 def rows() -> Iterator[list[str]]:
-    """One row for each version: how many samples, compared with what, over which ranks and types."""
+    """Yield a row for each version: the number of samples, their oracles, ranks and types."""
     found: dict[str, list[Sample]] = {}
     for sample in all_samples():
         found.setdefault(sample.op, []).append(sample)

