@@ -1,4 +1,4 @@
-"""Element-wise operations of any type on up to three broadcast operands, row by row of a loop nest."""
+"""Element-wise kernels of any element type, with up to three broadcast operands, computed row by row in a loop nest."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ._nest import (
     aligned_strides,
     collapse_axes,
     contiguous_strides,
+    memory_order,
     nest_fields,
     nest_task,
     operand_axes,
     row_stride,
-    stored,
 )
 
 __all__ = ["BroadcastJob", "broadcast_kernel", "broadcast_task"]
@@ -44,8 +44,8 @@ _WORD = 4
 class BroadcastJob(NestJob):
     """The job of a `broadcast_task`.
 
-    ``code`` selects the operation; ``size`` is the size of a result element in bytes. ``singles`` has a bit
-    for each operand with one number per row. ``refused`` counts elements that the task cannot compute.
+    ``code`` selects the operation; ``size`` is the size of a result element in bytes. Bit ``i`` of ``singles``
+    is set if operand ``i`` has one element per row. ``refused`` counts elements that the task cannot compute.
     """
 
     size: i64
@@ -71,14 +71,16 @@ def broadcast_task(name: str, compute: Device[..., None]) -> Task:
 
 
 class _Layout(NamedTuple):
-    """The layout of operands: the order of their axes, and the job as words."""
+    """The axis orders of the operands and the result, and the `BroadcastJob` that iterates over them."""
 
     shape: _Shape
     """The shape of the result, with its axes in memory order."""
     orders: list[_Shape] | None
-    """The memory order of each operand's axes; ``None`` if all are contiguous in this order."""
+    """The memory order of each operand's axes; ``None`` if all operands are already contiguous in this order."""
     back: _Shape | None
+    """The permutation that restores the axis order of the result; ``None`` for the identity."""
     words: Array
+    """The job as i64 words."""
 
 
 def broadcast_kernel(
@@ -91,35 +93,37 @@ def broadcast_kernel(
     operands: Callable[..., Sequence[Array]] | None = None,
     refuses: bool = False,
 ) -> Kernel:
-    """Return a kernel that computes with a task.
+    """Return a kernel that runs a `broadcast_task` on NumPy-broadcast operands, or falls back to ``evaluate``.
 
     Args:
         task: a `broadcast_task`.
         dtype: the dtype of the result.
-        evaluate: the fallback: for few elements outside a recorded run, operands that do not broadcast or
-            need too many axes, and refused data.
+        evaluate: computes the result if there are fewer than ``min_size`` elements outside a recorded run, if
+            operands do not broadcast or need too many axes, or if the task refuses the data.
         code: the ``code`` of the job.
-        min_size: the number of elements from which the task is faster.
+        min_size: the number of elements from which the task is faster than ``evaluate``.
         steps: the approximate time per element, in eighths of a nanosecond.
-        operands: returns the task's operands for the inputs; ``None`` if they are the same.
+        operands: maps the kernel's inputs to the task's operands; ``None`` for the identity.
         refuses: whether the task counts elements that it cannot compute.
     """
-    for each in (task, COPY):
-        each.prepare()
+    task.prepare()
+    COPY.prepare()
     width = dtype.itemsize
 
     def kernel(*arrays: Array) -> Array:
         if min_size and max([x.size for x in arrays]) < min_size and not is_recording():
             return evaluate(*arrays)
-        given = arrays if operands is None else operands(*arrays)
-        layout = _layout(width, code, *[(x.shape, x.strides, x.itemsize) for x in given])
+        sources = arrays if operands is None else operands(*arrays)
+        layout = _layout(width, code, *[(x.shape, x.strides, x.itemsize) for x in sources])
         if layout is None:
             return evaluate(*arrays)
         out = empty(layout.shape, dtype)
         words = layout.words.copy() if refuses else layout.words
         if layout.orders is not None:
-            given = [contiguous(x.transpose(order)) for x, order in zip(given, layout.orders, strict=True)]
-        a, b, c = (*given, UNUSED, UNUSED)[:3]
+            sources = [
+                contiguous(x.transpose(order)) for x, order in zip(sources, layout.orders, strict=True)
+            ]
+        a, b, c = (*sources, UNUSED, UNUSED)[:3]
         parallel_for(task.address, words, out, a, b, c, threads_for(steps=out.size * steps // 8))
         if refuses and was_refused(words, BroadcastJob.refused):
             return evaluate(*arrays)
@@ -130,10 +134,10 @@ def broadcast_kernel(
 
 @lru_cache(maxsize=256)
 def _layout(size: int, code: int, *operands: tuple[_Shape, _Shape, int]) -> _Layout | None:
-    """Return the layout for operands, and for a result with elements of ``size`` bytes.
+    """Plan the iteration over ``operands`` (shape, strides, element size) and a result of ``size``-byte elements.
 
-    Returns ``None`` for empty results, operands that do not broadcast as in NumPy, and more axes than a nest
-    has.
+    Returns ``None`` if the result is empty, if the operands do not broadcast under NumPy's rules, or if they
+    need more axes than a loop nest has.
     """
     shapes = [shape for shape, _, _ in operands]
     try:
@@ -143,7 +147,11 @@ def _layout(size: int, code: int, *operands: tuple[_Shape, _Shape, int]) -> _Lay
     if not math.prod(whole):
         return None
     order = next(
-        (stored(_array(*operand)) for operand, shape in zip(operands, shapes, strict=True) if shape == whole),
+        (
+            memory_order(_array(*operand))
+            for operand, shape in zip(operands, shapes, strict=True)
+            if shape == whole
+        ),
         tuple(range(len(whole))),
     )
     orders = [operand_axes(shape, order) for shape in shapes]
@@ -152,7 +160,7 @@ def _layout(size: int, code: int, *operands: tuple[_Shape, _Shape, int]) -> _Lay
         for shape, own in zip(shapes, orders, strict=True)
     ]
     lengths = tuple(whole[axis] for axis in order)
-    grouped = collapse_axes(lengths, [each for each in aligned if each is not None], OUTER + 2)
+    grouped = collapse_axes(lengths, [strides for strides in aligned if strides is not None], OUTER + 2)
     if grouped is None:
         return None
     lengths, steps = grouped
@@ -181,5 +189,5 @@ def _layout(size: int, code: int, *operands: tuple[_Shape, _Shape, int]) -> _Lay
 
 
 def _array(shape: _Shape, strides: _Shape, size: int) -> Array:
-    """Return an uninitialised array of this layout."""
+    """Return a one-element buffer viewed with a shape and strides; only its layout may be used."""
     return np.lib.stride_tricks.as_strided(np.empty(1, f"V{size}"), shape, strides)

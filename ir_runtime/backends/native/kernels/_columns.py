@@ -1,4 +1,8 @@
-"""Tasks and kernels along one axis of a contiguous array ``[outer, length, inner]``, by vectors of columns or by rows."""
+"""Tasks and kernels that process the middle axis of a contiguous array ``[outer, length, inner]``.
+
+If ``inner`` is 1, the axis is a row and a task may have a separate function for rows; otherwise each vector holds
+neighbouring columns.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ __all__ = [
     "plan_axes",
 ]
 
-# Vectors of columns at a time: whole cache lines are read, and no addition waits for another.
+# Vectors of columns processed together: they fill whole cache lines, and their additions are independent.
 ABREAST = 4
 
 
@@ -49,9 +53,9 @@ UNIT_SIZE = 1 << 12
 
 
 class ColumnsJob(Descriptor):
-    """The job of tasks on A ``[outer, length, inner]``.
+    """The job of a `columns_task` on the array A ``[outer, length, inner]``.
 
-    ``block`` is the number of columns of a unit, or, if ``inner`` is 1, of elements of ``outer``.
+    A unit of work is ``block`` columns, or ``block`` rows if ``inner`` is 1.
     """
 
     outer: i64
@@ -62,7 +66,7 @@ class ColumnsJob(Descriptor):
 
 @device
 def load_sizes(job: ColumnsJob) -> tuple[int, int, int, int]:
-    """Load the sizes ``[outer, length, inner]`` of A, and the number of columns of a unit."""
+    """Load ``outer``, ``length``, ``inner`` and ``block``."""
     return job.outer, job.length, job.inner, job.block
 
 
@@ -71,14 +75,14 @@ def columns_task(
     columns: Device[[Any, int, int, int, int], None],
     rows: Device[[Any, int, int, int, int], None] | None = None,
 ) -> Task:
-    """Return a task that calls a function for each unit.
+    """Return a task that calls ``columns``, or ``rows`` if ``inner`` is 1, for each unit of work.
 
     Args:
         name: the name of the task.
-        columns: processes a unit; takes the job, A, the result, the unit's index in ``outer``, and its first
-            column.
-        rows: processes a unit if ``inner`` is 1; takes the job, A, the result, and the first and last index
-            in ``outer``. By default, rows are processed as columns.
+        columns: processes a block of columns; takes the job, A, the result, the index in ``outer``, and the
+            first column.
+        rows: processes a block of rows; takes the job, A, the result, the first row, and the row after the
+            last. By default, rows are processed as columns of width 1.
     """
     by_column = _by_column(columns)
     return Task(by_column.function if rows is None else _by_row_or_column(rows, by_column), name)
@@ -112,13 +116,13 @@ def _by_row_or_column(
 def column_sizes(sizes: Sizes) -> dict[str, int]:
     """Return the fields of `ColumnsJob` for nonzero sizes ``[outer, length, inner]``."""
     outer, length, inner = sizes
-    some = max(UNIT_SIZE // length, 1)
-    block = some if inner == 1 else -(-some // LANES) * LANES
+    block = max(UNIT_SIZE // length, 1)
+    block = block if inner == 1 else -(-block // LANES) * LANES
     return {"outer": outer, "length": length, "inner": inner, "block": block}
 
 
 def run_columns(task: Task, x: Array, out: Array, job: Array) -> None:
-    """Run a task on a contiguous array."""
+    """Run a `columns_task` from the contiguous array ``x`` to ``out``."""
     parallel_for(task.address, job, out, x, UNUSED, UNUSED, threads_for(moved=2 * x.nbytes))
 
 
@@ -127,20 +131,23 @@ MAX_PLANS = 16
 
 
 class ColumnsPlan(NamedTuple):
-    """The memory order of the axes, the axis order of the result, and the job, for data of one layout."""
+    """How a `columns_kernel` processes data of one shape and strides."""
 
     order: Sequence[int]
+    """The permutation of the data's axes to memory order."""
     back: Sequence[int]
+    """The permutation of the result's axes back to the order of the data."""
     job: Array
+    """A `ColumnsJob`."""
 
 
 def columns_kernel(
     task: Task, make_plan: Callable[[tuple[int, ...], tuple[int, ...]], ColumnsPlan]
 ) -> Kernel:
-    """Return an f32 kernel whose result has the shape of its first input.
+    """Return an f32 kernel whose result has the shape and memory layout of its first input.
 
     Args:
-        task: the task; the result has the memory layout of the data.
+        task: a `columns_task`.
         make_plan: returns the plan for the shape and strides of nonempty data.
     """
     task.prepare()
@@ -159,13 +166,13 @@ def columns_kernel(
 
 
 class AxesPlan(NamedTuple):
-    """The plan to reduce or change data of one layout along axes.
+    """How to process some axes of data of one shape and strides as the middle axis of ``[outer, length, inner]``.
 
     Args:
-        order: the memory order of the axes.
-        sizes: ``[outer, length, inner]``.
-        shape: the shape of the result, with its axes in that order.
-        back: the order of the axes of the result.
+        order: the permutation of the data's axes to memory order.
+        sizes: ``[outer, length, inner]``, after that permutation.
+        shape: the shape of the result of a reduction, in memory order.
+        back: the permutation of the result's axes back to the order of the data.
     """
 
     order: tuple[int, ...]
@@ -175,29 +182,35 @@ class AxesPlan(NamedTuple):
 
 
 def known_axes(data: Value, axes: Value) -> frozenset[int] | None:
-    """Return the nonnegative axes if they are constant and valid and the data is f32, else ``None``."""
-    rank, known = data.shape.rank, axes.ints()
-    if not is_f32(data) or not rank or not known or any(not -rank <= axis < rank for axis in known):
+    """Return constant ``axes`` of f32 data as nonnegative numbers, or ``None``.
+
+    ``None`` means that the data is not f32, that its rank or the axes are unknown, or that an axis is out of range or
+    repeated.
+    """
+    rank, constant = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or not constant or any(not -rank <= axis < rank for axis in constant):
         return None
-    along = frozenset(axis % rank for axis in known)
-    return along if len(along) == len(known) else None
+    along = frozenset(axis % rank for axis in constant)
+    return along if len(along) == len(constant) else None
 
 
 def plan_axes(
     shape: tuple[int, ...], strides: tuple[int, ...], along: frozenset[int], keep_dims: bool
 ) -> AxesPlan:
-    """Return the plan for data with a shape and strides.
+    """Plan the processing of the axes ``along`` of data with a shape and strides.
 
-    Axes that are not adjacent in memory are made adjacent.
+    If these axes are not adjacent in memory, the plan moves them to the end.
     """
     order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
     places = [place for place, axis in enumerate(order) if axis in along]
-    if places[-1] - places[0] >= len(along):  # they are brought together
+    if places[-1] - places[0] >= len(along):  # not adjacent
         order = [axis for axis in range(len(shape)) if axis not in along] + sorted(along)
         places = list(range(len(shape) - len(along), len(shape)))
     lengths = [shape[axis] for axis in order]
     first, last = places[0], places[-1] + 1
     outer, length, inner = map(math.prod, (lengths[:first], lengths[first:last], lengths[last:]))
-    left = order if keep_dims else [axis for axis in order if axis not in along]
-    found = [1 if axis in along else shape[axis] for axis in left]
-    return AxesPlan(tuple(order), (outer, length, inner), tuple(found), tuple(np.argsort(left).tolist()))
+    remaining = order if keep_dims else [axis for axis in order if axis not in along]
+    reduced = [1 if axis in along else shape[axis] for axis in remaining]
+    return AxesPlan(
+        tuple(order), (outer, length, inner), tuple(reduced), tuple(np.argsort(remaining).tolist())
+    )

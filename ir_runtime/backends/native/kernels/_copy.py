@@ -1,7 +1,7 @@
-"""Strided copies by one task: of rows, of squares transposed in registers, or of single elements.
+"""Strided copies: one task that copies whole rows, transposes squares in registers, or copies element by element.
 
-NumPy moves one number at a time if neighbours in the source are not neighbours in the copy, as between NCHW
-and NHWC. Also, a copy by NumPy ends the replay of a recorded run.
+NumPy copies element by element if source and target are contiguous along different axes, as between NCHW and NHWC. Also,
+a copy by NumPy ends the replay of a recorded run.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = [
 SIZES = 1, 2, 4, 8
 """Supported element sizes in bytes."""
 MAX_SIZE = 1 << 16
-"""The number of elements up to which copying single ones is as fast as NumPy."""
+"""The array size up to which this task copies element by element as fast as NumPy."""
 WORD = 4
-# Columns of a block of rows, and of one that is a single row in memory; rows and columns of a block of squares.
+# The most columns of a block of rows; the blocks of a single long row; the rows and columns of a block of squares.
 MAX_COLUMNS, PARTS, SIDE = 1 << 30, 64, 64
-# Elements of a square take less time than single ones if at least one in so many is there, or if whole rows
-# have so many columns.
+# Transposing squares is faster than copying elements if at least one in MIN_FILL lanes is used, or if squares of LANES
+# rows have MIN_COLUMNS columns.
 MIN_FILL, MIN_COLUMNS = 5, 3
-# Elements of an innermost axis below which a longer one is copied in the innermost loop, which is one of these many.
+# If the innermost axis is shorter than SHORT, the longest of the INNER innermost axes becomes the innermost loop.
 SHORT, INNER = 8, 3
 ROWS, SQUARES, ELEMENTS = range(3)
 
@@ -56,10 +56,11 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 class CopyJob(NestJob):
-    """The job of `COPY`: the method of copying, and the element size in bytes.
+    """The job of `COPY`.
 
-    An axis between rows and columns is complete in each block; the job has its length and its strides in
-    bytes.
+    ``form`` is `ROWS`, `SQUARES` or `ELEMENTS`, and ``size`` the element size in bytes. ``middle`` is the length of
+    a loop between those over rows and columns, with strides ``middle_stride`` in the source and ``middle_width`` in
+    the target. ``stride`` and ``width`` are the strides of columns; for squares, ``width`` is the target stride of rows.
     """
 
     form: i64
@@ -75,7 +76,7 @@ class CopyJob(NestJob):
 def _copy_elements(
     emit: Emit, size: ir.Value, count: ir.Value, x: ir.Value, stride: ir.Value, out: ir.Value, width: ir.Value
 ) -> None:  # fmt: skip
-    """Copy ``count`` elements of ``size`` bytes; source and target advance by ``stride`` and ``width`` bytes."""
+    """Copy ``count`` elements of ``size`` bytes, ``stride`` bytes apart in the source and ``width`` in the target."""
 
     def go(kind: ir.Type) -> None:
         with emit.loop(count, [x, out]) as (_, (source, target), following):
@@ -89,13 +90,13 @@ def _copy_elements(
 def _transpose_part(
     emit: Emit, x: ir.Value, stride: ir.Value, columns: ir.Value, rows: ir.Value, out: ir.Value, width: ir.Value
 ) -> None:  # fmt: skip
-    """Transpose at most `LANES` columns, ``stride`` bytes apart, into rows that are ``width`` bytes apart."""
+    """Transpose up to `LANES` columns of up to `LANES` rows; columns are ``stride`` bytes apart, result rows ``width``."""
     emit_transpose(emit, x, stride, columns, rows, out, width, emit.masked_access(columns)[1])
 
 
 @device
 def _transpose(job: CopyJob, x: int, out: int, top: int, left: int, rows: int, columns: int) -> None:
-    """Transpose a block; the last squares along each axis of the array overlap the ones before."""
+    """Transpose a block square by square; the last square along each axis of the array may overlap the previous one."""
     tall, wide, apart, width = job.rows, job.columns, job.stride, job.width
     x, out = x - WORD * top - left * apart, out - WORD * left - top * width
     for row in range(top, top + rows, LANES):
@@ -132,18 +133,18 @@ COPY = nest_task("copy", _copy_block)
 
 
 def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
-    """Copy an array to another of the same shape and element size; return whether it was copied.
+    """Copy an array with the `COPY` task, and return whether the task supports the layouts; if not, ``out`` is unchanged.
 
     Args:
-        x: the array.
-        out: the destination.
-        most: the array size above which copies of single elements are left to NumPy.
+        x: the source.
+        out: the destination, of the same shape and element size.
+        most: the array size above which element-wise copies are left to NumPy.
     """
     if not x.size or x.dtype.hasobject:
         return not x.dtype.hasobject
-    if (found := _job(x.shape, x.strides, out.strides, x.itemsize)) is None:
+    if (entry := _job(x.shape, x.strides, out.strides, x.itemsize)) is None:
         return False
-    job, is_single = found
+    job, is_single = entry
     if is_single and x.size > most:
         return False
     count = threads_for(steps=x.size) if is_single else threads_for(moved=2 * x.nbytes)
@@ -152,21 +153,24 @@ def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
 
 
 def recorded_copy(x: Array, out: Array) -> bool:
-    """Copy an array to another of the same shape and dtype if a run is recorded; return whether it was copied."""
+    """Copy an array with the `COPY` task if a run is recorded, and return whether it was copied."""
     return x.size > 0 and is_recording() and copy(x, out)
 
 
 def expanded(x: Array, shape: _Shape) -> Array | None:
-    """Broadcast an array to a shape, in C order; return ``None`` if no task can copy it."""
+    """Broadcast an array to a contiguous array of a shape; return ``None`` if `COPY` does not support it."""
     if x.shape == shape and x.flags.c_contiguous:
         return x
-    found = empty(shape, x.dtype)
-    return found if copy(np.broadcast_to(x, shape), found) else None
+    out = empty(shape, x.dtype)
+    return out if copy(np.broadcast_to(x, shape), out) else None
 
 
 @lru_cache(maxsize=512)
 def _job(shape: _Shape, strides: _Shape, widths: _Shape, size: int) -> tuple[Array, bool] | None:
-    """Return the job of a copy, and whether it copies single elements; ``None`` for too many axes or unsupported element sizes."""
+    """Return a `CopyJob` and whether it copies element by element, or ``None`` if the axes or element size are unsupported.
+
+    ``strides`` are those of the source, ``widths`` those of the target.
+    """
     if size not in SIZES:
         return None
     axes = merge_axes(shape, strides, widths) or [(1, size, size)]
@@ -179,24 +183,24 @@ def _job(shape: _Shape, strides: _Shape, widths: _Shape, size: int) -> tuple[Arr
 
 
 def _fills_squares(rows: int, columns: int) -> bool:
-    """Return whether squares are full enough to be faster than single elements, which are read or written far apart."""
+    """Return whether transposing squares, partly filled at the edges, is faster than copying element by element."""
     is_full = MIN_FILL * rows * columns >= _whole_vectors(rows) * _whole_vectors(columns)
     return is_full or (columns >= MIN_COLUMNS and rows >= LANES)
 
 
 def _row_job(axes: list[_Axis], size: int) -> tuple[Array, bool] | None:
     most = MAX_COLUMNS if len(axes) > 1 else -(-axes[0][0] // PARTS // LANES) * LANES or LANES
-    return _filled(axes, size, ROWS, nest_fields(_ordered(axes), max(most, BLOCK)))
+    return _fill_job(axes, size, ROWS, nest_fields(_nest_axes(axes), max(most, BLOCK)))
 
 
 def _square_job(axes: list[_Axis], place: int) -> tuple[Array, bool] | None:
-    """Return the job for columns contiguous in the result and rows contiguous in the data."""
+    """Return the job for a first axis that is contiguous in the target, and an axis ``place`` contiguous in the source."""
     columns, rows = axes[0], axes[place]
     others = [axis for index, axis in enumerate(axes) if index not in (0, place)]
     tall = min(max(SIDE, BLOCK // _whole_vectors(columns[0])), _whole_vectors(rows[0])) // LANES * LANES
     wide = min(max(SIDE, BLOCK // tall), _whole_vectors(columns[0])) // LANES * LANES
-    fields = nest_fields(_ordered([columns, rows, *others]), wide, tall * wide)
-    return _filled([columns, rows, *others], WORD, SQUARES, fields)
+    fields = nest_fields(_nest_axes([columns, rows, *others]), wide, tall * wide)
+    return _fill_job([columns, rows, *others], WORD, SQUARES, fields)
 
 
 def _element_job(axes: list[_Axis], size: int) -> tuple[Array, bool] | None:
@@ -205,18 +209,18 @@ def _element_job(axes: list[_Axis], size: int) -> tuple[Array, bool] | None:
         axes[0], axes[longest] = axes[longest], axes[0]
     middle = axes.pop(1) if len(axes) > 2 or (len(axes) == 2 and axes[1][0] <= SHORT) else (1, 0, 0)
     block = max(BLOCK // middle[0], 1)
-    return _filled(axes, size, ELEMENTS, nest_fields(_ordered(axes), block, block), middle)
+    return _fill_job(axes, size, ELEMENTS, nest_fields(_nest_axes(axes), block, block), middle)
 
 
-def _ordered(axes: list[_Axis]) -> list[_Axis]:
-    """Sort axes by their stride in the result, smallest first."""
+def _nest_axes(axes: list[_Axis]) -> list[_Axis]:
+    """Swap the strides of each axis: a nest lists those of the target first."""
     return [(length, width, stride) for length, stride, width in axes]
 
 
-def _filled(
+def _fill_job(
     axes: list[_Axis], size: int, form: int, fields: dict[str, object] | None, middle: _Axis = (1, 0, 0)
 ) -> tuple[Array, bool] | None:
-    """Fill a job with these fields."""
+    """Return a `CopyJob` and whether it copies element by element; ``None`` if ``fields`` is ``None``."""
     if fields is None:
         return None
     job = CopyJob.fill(
@@ -227,7 +231,7 @@ def _filled(
 
 
 def merge_axes(shape: _Shape, strides: _Shape, widths: _Shape) -> list[_Axis]:
-    """Return the length, stride, and stride in the copy of each axis, innermost first, merging axes where possible."""
+    """Return each axis as (length, source stride, target stride), innermost in the target first, with adjacent axes merged."""
     axes = [axis for axis in zip(shape, strides, widths, strict=True) if axis[0] != 1]
     axes.sort(key=lambda axis: (abs(axis[2]), abs(axis[1])))
     merged = axes[:1]
@@ -250,7 +254,7 @@ MIN_SIZE = 1 << 11
 
 
 def contiguous(x: Array) -> Array:
-    """Return an array in C order, copying only if needed; in a recorded run, a task copies small arrays as well."""
+    """Return a C-contiguous array, copying only if needed; in a recorded run, a task copies small arrays as well."""
     if x.flags.c_contiguous:
         return x
     y = empty(x.shape, x.dtype)
@@ -267,13 +271,13 @@ def reshaped(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def is_view(x: Array, shape: tuple[int, ...]) -> bool:
-    """Return whether an array can be reshaped without a copy."""
+    """Return whether reshaping an array to a shape needs no copy."""
     return not x.size or _is_view(x.shape, x.strides, shape)
 
 
 @lru_cache(maxsize=256)
 def _is_view(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Return whether no target axis merges axes that are not contiguous with each other."""
+    """Return whether no axis of ``target`` spans axes that are not contiguous with each other."""
     widths = [WORD * n for n in accumulate(reversed(shape), operator.mul, initial=1)][-2::-1]
     lengths = [length for length, *_ in merge_axes(shape, strides, tuple(widths))]
     return set(accumulate(lengths, operator.mul)).issubset(accumulate(reversed(target), operator.mul))

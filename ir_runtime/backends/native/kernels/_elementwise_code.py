@@ -1,7 +1,7 @@
-"""Element-wise operations on rows of f32, bit-identical to the reference where that is exact.
+"""Code of element-wise operations on rows of f32: arithmetic, FakeQuantize, batch normalization and activations.
 
-Activations are vectorized, in place, accurate to a few ULP. The exponential and the error function use polynomials from
-Cephes and Eigen; the others are derived from them. NaN stays NaN.
+Arithmetic has the bits of the reference. Activations are accurate to a few ULP: the exponential and the error function use
+polynomials from Cephes and Eigen, and the other functions are derived from them. NaN stays NaN unless noted.
 """
 
 from __future__ import annotations
@@ -36,41 +36,44 @@ __all__ = [
 
 _DOUBLES, _WORD = ir.VectorType(ir.F64, LANES), ir.IntType(LANES)
 _INFINITY = float("inf")
-# A quotient in f32 is rounded to an integer by less than one, as long as it is smaller.
+# Below 2^_FEW_BITS, truncating an f32 quotient gives the exact integer quotient or one that is off by 1.
 _FEW_BITS = 22
-# A quotient in f64 of two f32 is rounded to an integer only if it is one, as long as it is smaller.
+# Below 2^_BITS, the f64 quotient of two f32 numbers rounds to an integer only if it is one.
 _BITS = 28
-# Steps of that many bits from the largest quotient of two f32, below 2^278, to the last.
+# Reductions by _BITS bits that bring the largest quotient of two f32 numbers, below 2^278, under 2^_BITS.
 _STEPS = 9
 
 
 def mod(emit: Emit, x: Value, y: Value) -> Value:
-    """Return the exact remainder of ``x / y`` rounded towards zero, like C's `fmod`; it has the sign of ``x``."""
+    """Return the exact remainder of a division truncated toward zero, like C's `fmod`; it has the sign of ``x``."""
 
-    def finished(rest: Value) -> Value:
+    def finish(rest: Value) -> Value:
         sizes = (emit.absolute(value) for value in (x, y))
-        found = emit.builder.select(emit.builder.fcmp_ordered("<", *sizes), x, rest)
-        return emit.intrinsic("llvm.copysign", found, x)
+        remainder = emit.builder.select(emit.builder.fcmp_ordered("<", *sizes), x, rest)
+        return emit.intrinsic("llvm.copysign", remainder, x)
 
-    return _remainder(emit, x, y, finished, _mod_in_f64)
+    return _remainder(emit, x, y, finish, _mod_in_f64)
 
 
 def floor_mod(emit: Emit, x: Value, y: Value) -> Value:
-    """Return the remainder of ``x / y`` rounded down, by the reference's formula in f64; never -0."""
+    """Return the remainder of a division rounded down, equal to the reference's formula in f64; never -0."""
     builder, zero = emit.builder, emit.constant(0)
 
-    def finished(rest: Value) -> Value:
+    def finish(rest: Value) -> Value:
         is_other = builder.and_(_differ(emit, rest, y), builder.fcmp_unordered("!=", rest, zero))
         return emit.add(builder.select(is_other, emit.add(rest, y), rest), zero)
 
-    return _remainder(emit, x, y, finished, _floor_mod_in_f64)
+    return _remainder(emit, x, y, finish, _floor_mod_in_f64)
 
 
 def _remainder(
     emit: Emit, x: Value, y: Value, finish: Callable[[Value], Value], in_f64: Callable[[Emit, Value, Value],
     Value],
 ) -> Value:  # fmt: skip
-    """Apply a function to the remainder rounded toward zero, using f64 if a quotient has many bits."""
+    """Return ``finish`` of the truncated remainder of ``x / y``, or ``in_f64`` if any quotient is 2^22 or more.
+
+    Targets without FMA always use ``in_f64``.
+    """
     if not TARGET.vectors.has_fma:
         return in_f64(emit, x, y)
     builder = emit.builder
@@ -93,7 +96,7 @@ def _remainder(
 
 
 def _differ(emit: Emit, a: Value, b: Value) -> Value:
-    """Return whether the signs of two f32 differ."""
+    """Return a mask of the lanes whose sign bits differ."""
     bits = (emit.builder.bitcast(value, INTS) for value in (a, b))
     return emit.builder.icmp_signed("<", emit.builder.xor(*bits), splat_bits(0))
 
@@ -103,27 +106,27 @@ def _any(emit: Emit, mask: Value) -> Value:
 
 
 def _mod_in_f64(emit: Emit, x: Value, y: Value) -> Value:
-    """Reduce by divisors times powers of two first, so that each quotient has few bits and all operations are exact."""
+    """Return the truncated remainder by exact f64 steps: reduce modulo ``y`` times decreasing powers of two, then ``y``."""
     builder = emit.builder
     a, b = builder.fpext(x, _DOUBLES), builder.fpext(y, _DOUBLES)
     scaled = builder.fmul(b, _double(2.0 ** (_BITS * _STEPS)))
     with emit.loop(emit.i64(_STEPS), [a, scaled]) as (_, (rest, divisor), following):
         following += [_step(emit, rest, divisor), builder.fmul(divisor, _double(2.0**-_BITS))]
-    found = builder.fptrunc(_step(emit, following[0], b), VECTOR)
-    return emit.intrinsic("llvm.copysign", found, x)
+    remainder = builder.fptrunc(_step(emit, following[0], b), VECTOR)
+    return emit.intrinsic("llvm.copysign", remainder, x)
 
 
 def _step(emit: Emit, rest: Value, divisor: Value) -> Value:
-    """Return the remainder of a division with a quotient of few bits; ``rest`` itself if it is below the divisor."""
+    """Reduce ``rest`` modulo ``divisor``, exact for quotients below 2^28."""
     builder = emit.builder
     whole = emit.intrinsic("llvm.trunc", builder.fdiv(rest, divisor))
-    found = builder.fsub(rest, builder.fmul(whole, divisor))
+    reduced = builder.fsub(rest, builder.fmul(whole, divisor))
     sizes = (emit.intrinsic("llvm.fabs", value) for value in (rest, divisor))
-    return builder.select(builder.fcmp_ordered("<", *sizes), rest, found)
+    return builder.select(builder.fcmp_ordered("<", *sizes), rest, reduced)
 
 
 def _floor_mod_in_f64(emit: Emit, x: Value, y: Value) -> Value:
-    """Compute the reference's formula in f64."""
+    """Compute ``x - y * floor(x / y)`` in f64, as the reference does."""
     builder = emit.builder
     a, b = builder.fpext(x, _DOUBLES), builder.fpext(y, _DOUBLES)
     product = builder.fmul(b, emit.intrinsic("llvm.floor", builder.fdiv(a, b)))
@@ -135,12 +138,15 @@ def _double(x: float) -> Value:
     return ir.Constant(_DOUBLES, [x] * LANES)
 
 
-# Added to an opcode whose operand is one number for a row.
+# Added to an opcode whose second operand is one number per row.
 _SINGLE = 50
 
 
 class Opcode(IntEnum):
-    """Operations on the current result and an operand; those from `ABSOLUTE` on are unary."""
+    """Operations on the current result and an operand; opcodes from `ABSOLUTE` on are unary.
+
+    ``SUBTRACT_FROM``, ``DIVIDE_INTO`` and the names with ``_OF`` swap the operands.
+    """
 
     ADD = 0
     SUBTRACT = 1
@@ -232,9 +238,9 @@ def combine(  # noqa: PLR0913 (values in registers)
     emit: Emit, code: Value, single: Value, out: Value, x: Value, y: Value, rows: Value, count: Value,
     apart: Value,
 ) -> None:  # fmt: skip
-    """Combine rows of ``count`` elements with operand rows; if ``single``, with one number per row.
+    """Apply a binary operation to contiguous rows ``x[rows, count]`` and rows of ``y``, which are ``apart`` bytes apart.
 
-    Operand rows are ``apart`` bytes apart.
+    If ``single``, each row of ``y`` is one number, broadcast along the row of ``x``.
     """
     step = emit.builder.mul(count, emit.i64(4))
 
@@ -264,9 +270,9 @@ def apply_unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> 
 
 
 RowArguments: TypeAlias = "tuple[Value, Value, Value, Value, Value, Value, Value, Value, Value]"
-"""Addresses of the result and the data, and the bytes between rows of each; the address of the parameters,
-the bytes between parameters and between those of two rows, and whether each is one number per row; the number
-of rows, and of elements of a row."""
+"""The arguments of `emit_rows` that describe memory, in this order: the addresses of the result and the data, and the bytes
+between their rows; the address of the parameters, the bytes between two parameters, the bytes between the parameters of two
+rows, and whether a parameter is one number per row; the number of rows, and of elements per row."""
 
 # Parameters of a batch normalization.
 MEAN, DEVIATION, FACTOR, SHIFT = range(4)
@@ -275,7 +281,14 @@ MEAN, DEVIATION, FACTOR, SHIFT = range(4)
 def emit_rows(
     emit: Emit, arguments: RowArguments, count: int, formula: Callable[[Emit, Value, list[Value]], Value]
 ) -> None:
-    """Store a formula's result for each element of the rows, given ``count`` parameters."""
+    """Emit a loop that stores ``formula(emit, x, parameters)`` for each element ``x`` of the rows.
+
+    Args:
+        emit: the code emitter.
+        arguments: the addresses and strides.
+        count: the number of parameters that the formula takes.
+        formula: returns the vector of results.
+    """
     out, x, stride, parameters, plane, apart, single, rows, length = arguments
 
     def go(single: bool) -> None:
@@ -284,8 +297,8 @@ def emit_rows(
             same = [emit.splat(emit.load(place, F32)) for place in planes] if single else []
 
             for offset, load, store in emit.vectors(length):
-                found = same or [load(emit.at(place, offset)) for place in planes]
-                store(formula(emit, load(emit.at(source, offset)), found), emit.at(target, offset))
+                values = same or [load(emit.at(place, offset)) for place in planes]
+                store(formula(emit, load(emit.at(source, offset)), values), emit.at(target, offset))
             following += [emit.at(target, stride), emit.at(source, stride), emit.at(numbers, apart)]
 
     with emit.builder.if_else(emit.builder.icmp_signed("!=", single, emit.i64(0))) as (then, otherwise):
@@ -295,8 +308,8 @@ def emit_rows(
             go(False)
 
 
-def _normalized(emit: Emit, x: Value, p: list[Value]) -> Value:
-    """Compute BatchNormInference with the reference's operations and order."""
+def _normalize(emit: Emit, x: Value, p: list[Value]) -> Value:
+    """Compute ``(x - mean) / deviation * factor + shift`` with the reference's order of operations."""
     quotient = emit.divide(emit.subtract(x, p[MEAN]), p[DEVIATION])
     return emit.add(emit.fence(emit.multiply(quotient, p[FACTOR])), p[SHIFT])
 
@@ -306,12 +319,12 @@ def normalize_rows(  # noqa: PLR0913 (values in registers)
     emit: Emit, out: Value, x: Value, stride: Value, parameters: Value, plane: Value, apart: Value, single: Value,
     rows: Value, count: Value,
 ) -> None:  # fmt: skip
-    """Normalize rows by the mean, deviation, factor and shift of each channel; see `emit_rows` for the arguments."""
-    emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), 4, _normalized)
+    """Apply BatchNormInference to rows; the parameters are mean, deviation, factor and shift, as in `RowArguments`."""
+    emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), 4, _normalize)
 
 
-def _quantized(emit: Emit, x: Value, p: list[Value]) -> Value:
-    """Return the value of the level nearest to ``x``; NaN stays NaN."""
+def _quantize(emit: Emit, x: Value, p: list[Value]) -> Value:
+    """Return the value of the quantization level nearest to ``x``; NaN stays NaN."""
     builder = emit.builder
     share = _quotient(emit, emit.subtract(x, p[P.LOW]), p[P.WIDTH], p[P.PER_WIDTH], 2)
     level = emit.round(emit.multiply(share, p[P.STEPS]))
@@ -325,9 +338,9 @@ def _quantized(emit: Emit, x: Value, p: list[Value]) -> Value:
 def _quotient(emit: Emit, a: Value, b: Value, reciprocal: Value, corrections: int) -> Value:
     """Return ``a / b``, correctly rounded, from the correctly rounded reciprocal of ``b``.
 
-    With FMA, a correction of a quotient that is nearly right is exact (Markstein 1990, "Computation of elementary functions
-    on the IBM RISC System/6000 processor"), and takes a fraction of a division. One suffices for integers of 16 bits, as
-    no quotient of two is near enough to the middle between two f32.
+    With FMA, Newton corrections of the approximate quotient round correctly (Markstein 1990, "Computation of elementary
+    functions on the IBM RISC System/6000 processor") and are faster than a division. One correction suffices for 16-bit
+    integers, since no quotient of two is close to the midpoint of two f32 numbers.
     """
     if not TARGET.vectors.has_fma:
         return emit.divide(a, b)
@@ -342,23 +355,23 @@ def fake_quantize(  # noqa: PLR0913 (values in registers)
     emit: Emit, out: Value, x: Value, stride: Value, parameters: Value, plane: Value, apart: Value, single: Value,
     rows: Value, count: Value,
 ) -> None:  # fmt: skip
-    """Quantize rows of ``count`` f32, ``stride`` bytes apart in ``x`` and ``out``.
+    """Apply FakeQuantize to rows of f32 that are ``stride`` bytes apart in ``x`` and ``out``.
 
-    ``parameters`` holds the `QuantizeParameter` planes, ``plane`` bytes apart: each is a row of numbers, or,
-    if ``single``, one number per row. The parameters of two rows are ``apart`` bytes apart.
+    ``parameters`` holds one plane for each `QuantizeParameter`, as in `RowArguments`.
     """
-    emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), len(P), _quantized)
+    emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), len(P), _quantize)
 
 
-# exp(x) underflows to subnormal numbers below.
+# Below this x, exp(x) is subnormal.
 _LEAST = -86.6
-# exp(x) is 0 below, also in subnormal numbers.
+# Below this x, exp(x) rounds to 0, even with subnormal numbers.
 _LEAST_SUBNORMAL = -104.0
 Formula = Callable[[Emit, Value, Value, Value], Value]
+"""Returns an activation of a vector, given its two parameters as vectors."""
 
 
 class ActivationKind(IntEnum):
-    """Activation functions; kernels receive the number."""
+    """Activation functions, by the numbers that kernels use."""
 
     NONE = 0
     CLAMP = 1
@@ -381,26 +394,26 @@ class ActivationKind(IntEnum):
 
 
 def exp(emit: Emit, x: Value) -> Value:
-    """Compute ``exp(x)``; 0 below -86.6, infinity above 88.7."""
+    """Compute ``exp(x)``; subnormal results, below x = -86.6, become 0."""
     value, exponent = _exp_parts(emit, x, _LEAST)
-    # The power may be one more than an exponent can hold; so half of it, times two.
+    # 2^n may overflow although exp(x) does not, so multiply by 2 and 2^(n-1).
     half = emit.builder.sub(exponent, splat_bits(1))
-    found = emit.multiply(emit.multiply(value, emit.constant(2)), _power_of_two(emit, half))
+    power = emit.multiply(emit.multiply(value, emit.constant(2)), _power_of_two(emit, half))
     too_small = emit.builder.fcmp_ordered("<", x, emit.constant(_LEAST))
-    return emit.builder.select(too_small, emit.constant(0), found)
+    return emit.builder.select(too_small, emit.constant(0), power)
 
 
 def _exp_parts(emit: Emit, x: Value, least: float) -> tuple[Value, Value]:
-    """Return ``(m, n)`` with m about 1 and ``exp(x) = m * 2^n``; ``x`` is raised to ``least``."""
+    """Return ``(m, n)`` with m about 1 and ``exp(x) = m * 2^n``, after clamping ``x`` to ``least`` and 89."""
     (value, rest), exponent = _exp_terms(emit, x, least)
     return emit.fma(value, rest, emit.add(rest, emit.constant(1))), exponent
 
 
 def _exp_terms(emit: Emit, x: Value, least: float) -> tuple[tuple[Value, Value], Value]:
-    """Return ``(a, r), n`` such that ``exp(x) = (1 + r + a * r) * 2^n``."""
-    held = emit.minimum(emit.maximum(x, emit.constant(least)), emit.constant(89))
-    n = emit.round(emit.multiply(held, emit.constant(1.44269504088896341)))
-    rest = emit.fma(n, emit.constant(-0.693359375), held)
+    """Return ``(a, r), n`` with ``exp(x) = (1 + r + a * r) * 2^n``, after clamping ``x`` to ``least`` and 89."""
+    clamped = emit.minimum(emit.maximum(x, emit.constant(least)), emit.constant(89))
+    n = emit.round(emit.multiply(clamped, emit.constant(1.44269504088896341)))
+    rest = emit.fma(n, emit.constant(-0.693359375), clamped)
     rest = emit.fma(n, emit.constant(2.12194440e-4), rest)
     terms = 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1
     value = emit.constant(1.9875691500e-4)
@@ -415,8 +428,8 @@ def _power_of_two(emit: Emit, exponent: Value) -> Value:
 
 
 def _erf(emit: Emit, x: Value) -> Value:
-    held = emit.minimum(emit.maximum(x, emit.constant(-4)), emit.constant(4))
-    square = emit.multiply(held, held)
+    clamped = emit.minimum(emit.maximum(x, emit.constant(-4)), emit.constant(4))
+    square = emit.multiply(clamped, clamped)
     above = emit.constant(-2.72614225801306e-10)
     for term in (
         2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
@@ -426,26 +439,26 @@ def _erf(emit: Emit, x: Value) -> Value:
     below = emit.constant(-1.45660718464996e-05)
     for term in (-2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02):
         below = emit.fma(below, square, emit.constant(term))
-    return emit.divide(emit.multiply(held, above), below)
+    return emit.divide(emit.multiply(clamped, above), below)
 
 
-def _negative(emit: Emit, x: Value) -> Value:
+def _negate(emit: Emit, x: Value) -> Value:
     return emit.subtract(emit.constant(-0.0), x)
 
 
 def _sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     one = emit.constant(1)
-    return emit.divide(one, emit.add(one, exp(emit, _negative(emit, x))))
+    return emit.divide(one, emit.add(one, exp(emit, _negate(emit, x))))
 
 
 def _swish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """Compute ``x * sigmoid(a * x)``, as ``x / (1 + e^-ax)``."""
-    power = exp(emit, _negative(emit, emit.multiply(x, a)))
+    power = exp(emit, _negate(emit, emit.multiply(x, a)))
     return emit.divide(x, emit.add(emit.constant(1), power))
 
 
 def _tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``1 - 2 / (e^2x + 1)``; near 0, where that cancels, use an odd polynomial."""
+    """Compute tanh as ``1 - 2 / (e^2x + 1)``, or below |x| = 0.625, where that cancels, by an odd polynomial."""
     one, two = emit.constant(1), emit.constant(2)
     far = emit.subtract(one, emit.divide(two, emit.add(one, exp(emit, emit.multiply(x, two)))))
     square = emit.multiply(x, x)
@@ -463,7 +476,7 @@ def _gelu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _gelu_tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``x / 2 * (1 + tanh(y))``, as ``x / (1 + e^-2y)``, which does not cancel below 0."""
+    """Compute ``x / 2 * (1 + tanh(y))`` as ``x / (1 + e^-2y)``, which does not cancel for negative ``y``."""
     cube = emit.multiply(emit.multiply(x, x), x)
     inner = emit.multiply(emit.fma(cube, emit.constant(0.044715), x), emit.constant(-math.sqrt(8 / math.pi)))
     return emit.divide(x, emit.add(emit.constant(1), exp(emit, inner)))
@@ -475,7 +488,7 @@ def _clamp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _hard_sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``a * x + b``, clamped to 0 and 1."""
+    """Compute ``a * x + b``, by FMA where available, clamped to 0 and 1."""
     return emit.minimum(emit.maximum(emit.fma(x, a, b), emit.constant(0)), emit.constant(1))
 
 
@@ -485,21 +498,21 @@ def _hswish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _elu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``a * (e^x - 1)`` for negative ``x``."""
+    """Return ``x``, or ``a * (e^x - 1)`` where ``x`` is negative."""
     low = emit.multiply(a, _exp_minus_one(emit, x))
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
 
 
 def _exp_minus_one(emit: Emit, x: Value) -> Value:
-    """Compute ``exp(x) - 1`` for negative ``x`` without cancellation: a power of two minus 1 is exact."""
+    """Compute ``exp(x) - 1`` for negative ``x`` as ``(r + a * r) * 2^n + (2^n - 1)``, without cancellation."""
     (value, rest), exponent = _exp_terms(emit, x, _LEAST)
     power = _power_of_two(emit, exponent)
-    more = emit.subtract(power, emit.constant(1))
-    return emit.fma(emit.fma(value, rest, rest), power, more)
+    power_minus_one = emit.subtract(power, emit.constant(1))
+    return emit.fma(emit.fma(value, rest, rest), power, power_minus_one)
 
 
 def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``exp(x)``, including subnormal results: only the last of two products rounds."""
+    """Compute ``exp(x)``, including subnormal results: ``2^n`` is two factors, and only the last product rounds."""
     value, exponent = _exp_parts(emit, x, _LEAST_SUBNORMAL)
     half = emit.builder.ashr(exponent, splat_bits(1))
     other = emit.builder.sub(exponent, half)
@@ -507,13 +520,13 @@ def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _leaky(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``a * x`` for negative ``x``."""
+    """Return ``x``, or ``a * x`` where ``x`` is negative."""
     low = emit.multiply(a, x)
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
 
 
 def _mish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``x * tanh(log(1 + e^x))`` as a quotient of polynomials in ``e^x``."""
+    """Compute ``x * tanh(log(1 + e^x))`` as ``x`` times a quotient of polynomials in ``e^x``."""
     power = exp(emit, emit.minimum(x, emit.constant(20)))
     above = emit.multiply(power, emit.add(power, emit.constant(2)))
     return emit.multiply(x, emit.divide(above, emit.add(above, emit.constant(2))))
@@ -522,16 +535,16 @@ def _mish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 def _softplus(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """Compute ``log(1 + e^x)`` as ``max(x, 0) + log(1 + u)`` with ``u = e^-|x|``.
 
-    With ``s = u / (2 + u)``, that logarithm is ``u - s * (u - r)``, where r is a series in s².
+    With ``s = u / (2 + u)``, the logarithm is ``u - s * (u - r)``, where r is a series in s².
     """
-    u = _exp(emit, _negative(emit, emit.absolute(x)), a, b)
+    u = _exp(emit, _negate(emit, emit.absolute(x)), a, b)
     s = emit.divide(u, emit.add(u, emit.constant(2)))
     square = emit.multiply(s, s)
     series = emit.constant(0.23239050521)
     for term in (0.21703315012, 0.28592583415, 0.39999701356, 0.66666667338):
         series = emit.fma(series, square, emit.constant(term))
     shorter = emit.subtract(u, emit.multiply(square, series))
-    low = emit.fma(_negative(emit, s), shorter, u)
+    low = emit.fma(_negate(emit, s), shorter, u)
     return emit.add(emit.maximum(x, emit.constant(0)), low)
 
 
@@ -540,7 +553,7 @@ def _softsign(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _hard_line(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``a * x + b`` with two roundings, clamped to 0 and 1; NaN becomes 1."""
+    """Compute ``a * x + b`` clamped to 0 and 1, without FMA contraction; NaN becomes 1."""
     builder, one, zero = emit.builder, emit.constant(1), emit.constant(0)
     line = emit.add(emit.fence(emit.multiply(x, a)), b)
     line = builder.select(builder.fcmp_ordered("<", line, one), line, one)
@@ -590,5 +603,8 @@ def _apply(
 
 @routine(*[types.int64] * 5, types.float32, types.float32)
 def apply_activation(address: int, stride: int, rows: int, count: int, kind: int, a: float, b: float) -> None:
-    """Apply an activation in place to rows of ``count`` f32 each, ``stride`` bytes apart."""
+    """Apply an activation in place to rows of ``count`` f32 elements, ``stride`` bytes apart.
+
+    ``kind`` is an `ActivationKind`; ``a`` and ``b`` are its parameters.
+    """
     _apply(address, stride, rows, count, kind, a, b)

@@ -1,11 +1,11 @@
-"""Epilogues: the layers that a kernel applies to its result while it is in the cache.
+"""Epilogues: layers that a kernel applies to its result while it is in the cache.
 
-An `Epilogue` describes the layers; a `FusedKernel` fuses one layer at a time and is prepared once, after the
-last. Leading multiplications and additions of one number per column are folded into the weights and the bias.
-A residual and then bounds are applied to the accumulators in registers; all other post-ops are applied to a
-block of rows and columns as soon as it is stored.
+An `Epilogue` describes the layers. A `FusedKernel` fuses one layer at a time, and is prepared once, after the last one.
+Leading multiplications and additions of one number per column are folded into the weights and the bias. A residual and
+then bounds are applied to accumulators in registers; all other post-ops are applied to a block of the result just after
+it is stored.
 
-A `PackedEpilogue` holds the post-ops in the layout of machine code; devices apply them to blocks of a result.
+A `PackedEpilogue` is the `Epilogue` in the layout that compiled kernels read.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _INFINITE = float("inf")
 
 
 class Activation(NamedTuple):
-    """An activation with its two parameters."""
+    """An activation function with its two parameters."""
 
     kind: ActivationKind
     a: float = 0.0
@@ -84,7 +84,7 @@ class Activation(NamedTuple):
 
 
 def activation_of(op: Operation, inputs: Sequence[Value]) -> Activation | None:
-    """Return the activation that an operation applies to its first input, or ``None``."""
+    """Return the activation that an operation applies to its first input, or ``None`` if it is none of f32."""
     if not inputs or not is_f32(*inputs) or type(op) not in _CONVERTERS:
         return None
     return _CONVERTERS[type(op)](op, inputs)
@@ -115,8 +115,8 @@ def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
     return None if slope is None else Activation(ActivationKind.LEAKY, slope)
 
 
-def _settable(kind: ActivationKind) -> Callable[[Operation, Sequence[Value]], Activation | None]:
-    """Return the converter of a function with two numbers as constant inputs."""
+def _parametric(kind: ActivationKind) -> Callable[[Operation, Sequence[Value]], Activation | None]:
+    """Return the converter of an operation whose second and third inputs are the parameters of ``kind``."""
 
     def activation(op: Operation, inputs: Sequence[Value]) -> Activation | None:
         a, b = (_scalar(value) for value in inputs[1:])
@@ -126,8 +126,8 @@ def _settable(kind: ActivationKind) -> Callable[[Operation, Sequence[Value]], Ac
 
 
 def _scalar(value: Value) -> float | None:
-    known = value.known()
-    return float(known.reshape(())) if known is not None and known.size == 1 else None
+    constant = value.known()
+    return float(constant.reshape(())) if constant is not None and constant.size == 1 else None
 
 
 def _fixed(
@@ -154,21 +154,21 @@ _CONVERTERS: dict[type[Operation], Callable[[Operation, Sequence[Value]], Activa
     Erf: _fixed(ActivationKind.ERF),
     SoftPlus: _fixed(ActivationKind.SOFTPLUS),
     SoftSign: _fixed(ActivationKind.SOFTSIGN),
-    HardSigmoid: _settable(ActivationKind.HARD_LINE),
-    Selu: _settable(ActivationKind.SELU),
+    HardSigmoid: _parametric(ActivationKind.HARD_LINE),
+    Selu: _parametric(ActivationKind.SELU),
 }
 ACTIVATION_TYPES = tuple(_CONVERTERS)
 
 
-# The inputs of a product; those of fused layers follow.
+# The inputs of a product, before the additional inputs of fused layers.
 OPERANDS = 2
 BF16, F32 = ElementType.bf16.dtype, ElementType.f32.dtype
 MAX_EXTRAS = 2
-"""The number of tensors with the result's shape that a kernel's post-ops can read."""
+"""The most tensors of the result's shape that a kernel's post-ops can read."""
 
 
 class PostOpKind(IntEnum):
-    """The kind of a post-op."""
+    """Kinds of post-ops, by the numbers that kernels use."""
 
     ACTIVATION = 0
     ADD = 1
@@ -185,7 +185,7 @@ _POST_OP_KINDS: dict[type[Operation], PostOpKind] = {
 
 
 def _kind(post_op: PostOp) -> PostOpKind | None:
-    """Return the kind of a binary operation; Subtract is supported only if the result is its first input."""
+    """Return the kind of a binary post-op, or ``None`` if unsupported, such as Subtract with the result as second input."""
     return (
         None if post_op.place and isinstance(post_op.op, Subtract) else _POST_OP_KINDS.get(type(post_op.op))
     )
@@ -196,14 +196,14 @@ _IDENTITY = Activation(ActivationKind.NONE)
 
 @dataclass(frozen=True)
 class TilePostOp:
-    """A layer folded into neither the weights nor the bias.
+    """A fused layer that is applied to the result, not folded into the weights or the bias.
 
     Args:
         kind: the operation.
-        activation: the function, if it is an activation.
-        row: the operand if all rows share it; for a FakeQuantize, each `QuantizeParameter`, ``[10, 1 or
-            columns]``.
-        extra: otherwise the operand's index among the additional inputs.
+        activation: the activation function of an `ACTIVATION`.
+        row: a constant operand that all rows share, ``[columns]``; for a FakeQuantize its parameters, ``[10, 1 or
+            columns]``, in the order of `QuantizeParameter`.
+        extra: the index of the operand among the additional inputs; -1 if it is none of them.
     """
 
     kind: PostOpKind
@@ -214,14 +214,14 @@ class TilePostOp:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The layers fused after a kernel.
+    """The layers fused into a kernel, in order of execution: scale, shift, post-ops.
 
     Args:
-        scale: a factor for each weight column; ``None`` for 1.
-        shift: a summand for each column; ``None`` for 0.
-        post_ops: the remaining layers, in order.
+        scale: a factor for each column of the weights; ``None`` for 1.
+        shift: the bias of each column; ``None`` for 0.
+        post_ops: the layers that follow.
         inputs: the number of additional inputs of all layers.
-        rounds: whether the result is rounded to and stored as bf16.
+        rounds: whether the result is rounded to bf16.
     """
 
     scale: Array | None = None
@@ -232,44 +232,54 @@ class Epilogue:
 
     @property
     def residual(self) -> int:
-        """The index of the input that is added before all other layers; -1 for none."""
+        """The index of the additional input that the first post-op adds; -1 for none."""
         first = self.post_ops[0] if self.post_ops else None
         return first.extra if first is not None and first.kind is PostOpKind.ADD else -1
 
     @property
     def can_round(self) -> bool:
-        """Whether all layers except a residual can be applied to a block of the result stored elsewhere."""
+        """Whether no post-op but a leading residual reads a tensor of the result's shape.
+
+        The other post-ops can then be applied to a block of f32 before it is rounded to bf16.
+        """
         return all(post_op.extra in (-1, self.residual) for post_op in self.post_ops)
 
     @property
     def dtype(self) -> DType:
-        """Return the type of the result."""
+        """The dtype of the result: bf16 or f32."""
         return BF16 if self.rounds else F32
 
     def without_weights(self) -> Epilogue:
-        """Return an epilogue with scale and shift as post-ops, for kernels that do not pack weights."""
+        """Return the same epilogue with scale and shift as post-ops, for kernels that do not pack weights."""
         rows = (PostOpKind.MULTIPLY, self.scale), (PostOpKind.ADD, self.shift)
         first = [TilePostOp(kind, row=np.ascontiguousarray(row)) for kind, row in rows if row is not None]
         return replace(self, scale=None, shift=None, post_ops=(*first, *self.post_ops))
 
     def then(self, op: Operation, inputs: Sequence[Value], place: int, axis: int) -> Epilogue | None:
-        """Append a layer whose input ``place`` is the result, with columns along ``axis``; return ``None`` if it cannot be fused."""
-        found = match_post_op(op, inputs, place)
-        if found is None:
+        """Return the epilogue with a layer appended, or ``None`` if the layer cannot be fused.
+
+        Args:
+            op: the operation of the layer.
+            inputs: its inputs.
+            place: the index of the input that is the result so far.
+            axis: the axis of the columns in the result.
+        """
+        matched = match_post_op(op, inputs, place)
+        if matched is None:
             return None
         if isinstance(op, FakeQuantize):
             limits = limit_rows(op, inputs, axis)
             return None if limits is None else self._append(TilePostOp(PostOpKind.QUANTIZE, row=limits), 4)
-        if found.operand is None:
+        if matched.operand is None:
             if (activation := activation_of(op, inputs)) is None:
                 return None
-            return self._append(TilePostOp(PostOpKind.ACTIVATION, activation), found.extra_inputs)
-        if (kind := _kind(found)) is None:
+            return self._append(TilePostOp(PostOpKind.ACTIVATION, activation), matched.extra_inputs)
+        if (kind := _kind(matched)) is None:
             return None
-        if (row := found.row(axis)) is not None:
+        if (row := matched.row(axis)) is not None:
             return self._append_row(kind, row)
-        paired = sum(post_op.extra >= 0 for post_op in self.post_ops)
-        if paired < MAX_EXTRAS and found.has_full_operand:
+        extras = sum(post_op.extra >= 0 for post_op in self.post_ops)
+        if extras < MAX_EXTRAS and matched.has_full_operand:
             return self._append(TilePostOp(kind, extra=self.inputs), 1)
         return None
 
@@ -282,22 +292,23 @@ class Epilogue:
         if kind is PostOpKind.MULTIPLY:
             return replace(
                 self,
-                scale=_scaled(self.scale, row),
-                shift=_scaled(self.shift, row, 0),
+                scale=_multiply_row(self.scale, row),
+                shift=_multiply_row(self.shift, row, 0),
                 inputs=self.inputs + 1,
             )
         row = -row if kind is PostOpKind.SUBTRACT else row
         return replace(self, shift=row if self.shift is None else self.shift + row, inputs=self.inputs + 1)
 
 
-def _scaled(known: Array | None, row: Array, missing: float = 1) -> Array | None:
-    if known is None:
+def _multiply_row(values: Array | None, row: Array, missing: float = 1) -> Array | None:
+    """Return ``values * row``, with values of ``None`` standing for ``missing``, 0 or 1."""
+    if values is None:
         return row if missing else None
-    return known * row
+    return values * row
 
 
 class Bf16Tensors(NamedTuple):
-    """The tensors of a kernel that may be stored in bf16: the first input, the first summand, the result."""
+    """Whether a kernel supports bf16 storage of its first input, of the residual, and of the result."""
 
     data: bool = False
     residual: bool = False
@@ -311,11 +322,14 @@ KernelFactory = Callable[[Epilogue], Kernel]
 
 @dataclass(frozen=True)
 class FusedKernel(KernelTemplate):
-    """A kernel that fuses the layers after it as its epilogue.
+    """A kernel template that fuses the layers after it into an epilogue.
 
-    ``make`` builds the kernel for an epilogue whose columns are the result's ``axis``. ``accepts`` still
-    holds with fused layers, since the shapes of their additional inputs are known to fit. ``bf16`` lists the
-    tensors that may be stored in bf16.
+    Args:
+        make: builds the kernel for an epilogue.
+        axis: the axis of the result that the columns of the epilogue run along.
+        epilogue: the layers fused so far.
+        accepts: the check of the kernel's own inputs; additional inputs of fused layers need none.
+        bf16: the tensors that may be stored in bf16.
     """
 
     make: KernelFactory
@@ -325,20 +339,24 @@ class FusedKernel(KernelTemplate):
     bf16: Bf16Tensors = NO_BF16
 
     def reads_bf16(self, place: int) -> bool:
-        """Return whether an input may be stored in bf16."""
+        """Return whether input ``place`` may be stored in bf16."""
         if place < OPERANDS:
             return self.bf16.data and place == 0
         return self.bf16.residual and place - OPERANDS == self.epilogue.residual
 
     def storing_bf16(self) -> FusedKernel | None:
-        """Return a kernel that stores its result in bf16, or ``None`` if it cannot."""
-        known = self.epilogue
-        if not self.bf16.result or not known.can_round or (known.residual >= 0 and not self.bf16.residual):
+        """Return this kernel with its result stored in bf16, or ``None`` if unsupported."""
+        epilogue = self.epilogue
+        if (
+            not self.bf16.result
+            or not epilogue.can_round
+            or (epilogue.residual >= 0 and not self.bf16.residual)
+        ):
             return None
-        return replace(self, epilogue=replace(known, rounds=True))
+        return replace(self, epilogue=replace(epilogue, rounds=True))
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
-        """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
+        """Return this kernel with ``op`` appended to its epilogue, or ``None`` if ``op`` cannot be fused."""
         epilogue = self.epilogue.then(op, inputs, place, self.axis)
         return None if epilogue is None else replace(self, epilogue=epilogue)
 
@@ -348,19 +366,22 @@ class FusedKernel(KernelTemplate):
         return kernel if self.accepts is None else replace(kernel, accepts=self.accepts)
 
     def prepare(self) -> Kernel:
-        """Pack the weights and return the kernel function."""
+        """Pack the weights, once, and return the kernel."""
         return self._kernel
 
 
 # An integer, as kernels cannot use enumerations.
 QUANTIZE = int(PostOpKind.QUANTIZE)
-# The work per element in multiplications; 4 for kinds that are not listed.
+# The cost per element in multiplications; 4 for kinds that are not listed.
 _COSTS = {PostOpKind.ACTIVATION: 24, PostOpKind.QUANTIZE: 16}
 _NO_EXTRAS = [UNUSED] * MAX_EXTRAS
 
 
 class EpilogueRecord(Descriptor):
-    """The header of an epilogue: whether it has a residual, bounds of the result after it, and the number of `PostOpRecord`s."""
+    """The header of a packed epilogue, followed by ``post_ops`` `PostOpRecord`s.
+
+    The result is clamped to ``low`` and ``high`` after the residual, if any, is added.
+    """
 
     has_residual: i64
     low: f32
@@ -373,9 +394,11 @@ EpilogueField = Annotated[EpilogueRecord, np.int64]
 
 
 class PostOpRecord(Descriptor):
-    """A post-op: its `PostOpKind` and `ActivationKind`, the index of its extra tensor, and the address of its row; 0 for none.
+    """A packed post-op.
 
-    The planes of a row are ``plane`` bytes apart. The activation has parameters ``a`` and ``b``.
+    ``kind`` is a `PostOpKind`, ``activation`` an `ActivationKind` with parameters ``a`` and ``b``. ``extra`` is the
+    extra tensor that the post-op reads: 1, 2, or 0 for none. ``row`` is the address of its row, or 0; if the row has
+    several planes, they are ``plane`` bytes apart.
     """
 
     kind: i64
@@ -389,13 +412,13 @@ class PostOpRecord(Descriptor):
 
 @dataclass(frozen=True)
 class PackedEpilogue:
-    """The post-ops of an epilogue in the kernels' layout.
+    """An epilogue in the layout that compiled kernels read.
 
     Args:
-        record: an `EpilogueRecord` and the `PostOpRecord`s.
-        extras: the indices of the additional inputs that are read, in this order.
-        cost: the work per element, in multiplications.
-        has_rows: whether a post-op has one number per column.
+        record: an `EpilogueRecord` followed by `PostOpRecord`s.
+        extras: the indices of the additional inputs that the post-ops read, in order.
+        cost: the cost per element, in multiplications.
+        has_rows: whether a post-op reads a row of one number per column.
     """
 
     record: Array
@@ -405,14 +428,13 @@ class PackedEpilogue:
 
     @classmethod
     def of(cls, epilogue: Epilogue, columns: int = 0) -> PackedEpilogue:
-        """Pack an epilogue; a leading residual and bounds are kept apart from the post-ops.
+        """Pack an epilogue; a leading residual and a clamp after it become fields of the `EpilogueRecord`.
 
         Args:
             epilogue: the epilogue.
-            columns: the number of columns that the kernel computes, if more than the result has; rows are
-                padded.
+            columns: the number of columns that the kernel computes; shorter rows are padded with zeros.
         """
-        post_ops = [_padded(post_op, columns) for post_op in epilogue.post_ops]
+        post_ops = [_pad_row(post_op, columns) for post_op in epilogue.post_ops]
         extras = tuple(post_op.extra for post_op in post_ops if post_op.extra >= 0)
         residual = bool(post_ops) and post_ops[0].kind is PostOpKind.ADD and post_ops[0].extra >= 0
         if residual:
@@ -437,14 +459,14 @@ class PackedEpilogue:
         return cls(concatenate(first, *records), extras, cost, has_rows)
 
     def extra_arrays(self, extras: Sequence[Array], axis: int) -> list[Array]:
-        """Return the additional tensors, columns last, as `MAX_EXTRAS` arrays."""
+        """Return the extra tensors that the post-ops read, contiguous with ``axis`` last, padded to `MAX_EXTRAS` arrays."""
         if not self.extras:
             return _NO_EXTRAS
-        found = [contiguous(moveaxis(extras[index], axis, -1)) for index in self.extras]
-        return found + [UNUSED] * (MAX_EXTRAS - len(found))
+        tensors = [contiguous(moveaxis(extras[index], axis, -1)) for index in self.extras]
+        return tensors + [UNUSED] * (MAX_EXTRAS - len(tensors))
 
 
-def _padded(post_op: TilePostOp, columns: int) -> TilePostOp:
+def _pad_row(post_op: TilePostOp, columns: int) -> TilePostOp:
     row = post_op.row
     if (
         row is None
@@ -457,7 +479,7 @@ def _padded(post_op: TilePostOp, columns: int) -> TilePostOp:
 
 
 def _row_instruction(name: str, combine: Callable[[Emit, Register, Register], Register]) -> Instruction:
-    """Return an instruction ``(out, other, count)`` that combines two rows element-wise, in place."""
+    """Return an instruction ``(out, other, count)`` that stores ``combine(out, other)`` of two rows in ``out``."""
 
     def write(emit: Emit, out: Register, other: Register, count: Register) -> None:
         for offset, load, store in emit.vectors(count):
@@ -477,10 +499,10 @@ _subtract = _row_instruction("subtract_rows", lambda emit, x, y: emit.subtract(x
 def apply_epilogue(  # noqa: PLR0913 (values in registers)
     epilogue: EpilogueRecord, first: int, second: int, out: int, start: int, column: int, rows: int, count: int, stride: int
 ) -> None:  # fmt: skip
-    """Apply residual, bounds and post-ops to a stored block; see `apply_post_ops` for the parameters."""
+    """Apply the residual, the bounds and the post-ops to a block of the result in memory; parameters as in `apply_post_ops`."""
     low, high = epilogue.low, epilogue.high
     row_count, length = rows, count
-    if stride == 4 * count:  # contiguous rows are one
+    if stride == 4 * count:  # process contiguous rows as one
         row_count, length = 1, rows * count
     if epilogue.has_residual != 0:
         for row in range(row_count):
@@ -496,18 +518,18 @@ def apply_epilogue(  # noqa: PLR0913 (values in registers)
 def apply_post_ops(  # noqa: PLR0913 (values in registers)
     epilogue: EpilogueRecord, first: int, second: int, out: int, start: int, column: int, rows: int, count: int, stride: int
 ) -> None:  # fmt: skip
-    """Apply the post-ops to a stored block.
+    """Apply the post-ops, without residual and bounds, to a block of the result in memory.
 
     Args:
-        epilogue: an `EpilogueRecord` and the `PostOpRecord`s.
-        first: the first extra tensor; 0 if there is none.
-        second: the second one.
-        out: the result.
+        epilogue: an `EpilogueRecord` followed by `PostOpRecord`s.
+        first: the address of the first extra tensor, or 0.
+        second: the address of the second extra tensor, or 0.
+        out: the address of the result.
         start: the byte offset of the block in the result and in the extra tensors.
-        column: the byte offset of the block in a row.
+        column: the byte offset of the block in the rows of post-ops.
         rows: the number of rows of the block.
         count: the number of elements in a row of the block.
-        stride: the bytes between rows.
+        stride: the bytes between rows of the result and of the extra tensors.
     """
     post_ops = epilogue + 8 * EpilogueRecord.words
     for stage in range(epilogue.post_ops):
@@ -519,12 +541,12 @@ def apply_post_ops(  # noqa: PLR0913 (values in registers)
         lines, length = rows, count
         if kind == QUANTIZE:
             plane = at.plane
-            if plane == 4 and stride == 4 * count:  # contiguous rows are one
+            if plane == 4 and stride == 4 * count:  # process contiguous rows as one
                 lines, length = 1, rows * count
             limits = row if plane == 4 else other
             fake_quantize(out + start, out + start, stride, limits, plane, 0, plane == 4, lines, length)
             continue
-        if row == 0 and stride == 4 * count:  # contiguous rows are one
+        if row == 0 and stride == 4 * count:  # process contiguous rows as one
             lines, length = 1, rows * count
         if kind == 0:
             apply_activation(out + start, stride, lines, length, curve, at.a, at.b)

@@ -1,4 +1,4 @@
-"""Matrix products with packed weights: dense layers, and convolutions over NHWC windows (implicit GEMM)."""
+"""Products with packed weights: of matrices, and of NHWC windows with filters (convolution as implicit GEMM)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from ._panels import CachedBytes, PackedPanels, chunk_rows
 
 __all__ = ["NO_OFFSET", "Gemm", "Rows", "WindowProduct", "flat"]
 
-# The share of taps in padding from which on it is faster to look for them.
+# The fraction of taps in padding from which checking for them, in order to skip them, is faster.
 MIN_SKIPPED = 0.1
 CACHED = CachedBytes(rows=1 << 18, weights=1 << 19)
-# Products of at least as many words use a panel, which would not stay in the L2 cache, in parts of at most this many: a part
-# is used for all rows of a unit before the next one. It needs sums in memory, but their order is the same.
+# The panels of products of at least MIN_PARTED_WORDS words do not fit the L2 cache, so they are used in parts of at most
+# PART_WORDS words: a part multiplies all rows of a unit before the next part. Partial sums go through memory, in the same
+# order of additions.
 MIN_PARTED_WORDS, PART_WORDS = 1 << 12, 1 << 9
 F32_SIZE = 4
 NO_OFFSET = np.zeros(1, np.int64)
@@ -39,9 +40,15 @@ NO_OFFSET = np.zeros(1, np.int64)
 
 
 class Rows(NamedTuple):
-    """The rows of the left operand: count, layout and stride in bytes; byte offsets of taps; windows.
+    """The rows of the left operand in memory.
 
-    ``lines`` gives the positions of the result rows as `OutputLines`; ``None`` if they are equally spaced.
+    Args:
+        rows: the number of rows.
+        layout: how to find a row in memory.
+        stride: the bytes between rows of a matrix.
+        tap_offsets: the byte offset of each tap from the address of its row.
+        windows: the geometry, if rows are the windows of a convolution.
+        lines: the `OutputLines` that place the result rows; ``None`` if result rows are equally spaced.
     """
 
     rows: int
@@ -53,12 +60,19 @@ class Rows(NamedTuple):
 
     @property
     def bytes_per_row(self) -> int:
-        """The bytes from one row of the data to the next."""
+        """The bytes of data that each further row adds, on average."""
         return self.windows.element * math.prod(self.windows.strides) if self.windows else self.stride
 
 
 class _Parts(NamedTuple):
-    """The taps of a row, the words and byte offset of each, and the number of taps processed per pass over a panel."""
+    """The division of a row into taps.
+
+    Args:
+        taps: the number of taps.
+        depth: the words of a tap.
+        offsets: the byte offset of each tap.
+        part_taps: the number of taps whose part of a panel is used for all rows of a unit before the next part.
+    """
 
     taps: int
     depth: int
@@ -68,16 +82,16 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Gemm:
-    """A product with a packed matrix, and its epilogue.
+    """A matrix product with a packed right operand, followed by an epilogue.
 
     Args:
-        panels: the packed matrix.
+        panels: the packed right operand.
         epilogue: the layers applied to the product.
         columns: the number of columns of the result.
-        taps: the number of contiguous pieces of a row, each ``depth`` words long.
-        depth: the size of a tap of the matrix in 32-bit words: one f32 or two bf16 each.
-        zeros: a row of zeros that is read in place of padding.
-        task: the multiplication task for the type of the packed matrix.
+        taps: the number of taps of a row: contiguous pieces of ``depth`` words.
+        depth: the length of a tap in 32-bit words, each one f32 or two bf16.
+        zeros: a row of zeros, read in place of padding.
+        task: the `gemm_task` for the type of the packed operand.
     """
 
     panels: PackedPanels
@@ -104,16 +118,16 @@ class Gemm:
         describe: Callable[[], Rows],
         weights: Array | None = None,
     ) -> None:
-        """Multiply rows of ``x`` and write the results to ``out``, which is contiguous except for `Rows.lines`.
+        """Multiply rows of ``x`` by the packed operand and store the result.
 
         Args:
-            x: the data.
-            out: the result.
+            x: the left operand.
+            out: the result, contiguous unless `Rows.lines` places its rows.
             extras: the additional inputs of fused layers.
-            axis: the axis of their columns.
-            key: the cache key of the job, which must determine it completely.
-            describe: returns the rows for a new job.
-            weights: a matrix packed in this run, for a task that reads it in place of a second extra input.
+            axis: the axis of ``extras`` that holds the columns.
+            key: the cache key of the job: calls with equal keys must describe equal rows.
+            describe: returns the rows if no job is cached.
+            weights: the right operand if it was packed in this run; the task reads it in place of a second extra input.
         """
         count = threads()
         first, second = self.packed_epilogue.extra_arrays(extras, axis)
@@ -121,25 +135,25 @@ class Gemm:
             second = weights
         if first.itemsize != F32_SIZE:
             key = key, first.itemsize
-        found = self._jobs.get((key, count))
-        if found is None:
+        entry = self._jobs.get((key, count))
+        if entry is None:
             if len(self._jobs) >= 64:
                 self._jobs.clear()
-            found = self._jobs[key, count] = self._job(count, describe(), first.itemsize)
-        job, shared = found
+            entry = self._jobs[key, count] = self._job(count, describe(), first.itemsize)
+        job, shared = entry
         parallel_for(self.task.address, job, out, x, first, second, shared)
 
     def multiply(
         self, x: Array, out: Array, extras: Sequence[Array] = (), axis: int = -1, weights: Array | None = None
     ) -> None:
-        """Multiply the rows of a contiguous matrix in a product with one tap; see `run` for the arguments."""
+        """Multiply the rows of a contiguous matrix, each one tap; see `run` for the arguments."""
         rows = out.size // self.columns
         if rows:
             describe = partial(Rows, rows, Layout.MATRIX, x.nbytes // rows, NO_OFFSET)
             self.run(x, out, extras, axis, rows, describe, weights)
 
     def _job(self, count: int, rows: Rows, residual: int) -> tuple[Array, int]:
-        """Return a job and the number of threads that share it, for residuals of that size in bytes."""
+        """Return a `GemmJob` and the number of threads to run it, given the element size of the residual in bytes."""
         windows = np.zeros(1, np.int64) if rows.windows is None else rows.windows.record()
         work = rows.rows * self.columns * (self.taps * self.depth + self.packed_epilogue.cost)
         shared = count if pays_to_share(computed=work) else 1
@@ -166,7 +180,7 @@ class Gemm:
         return job, shared
 
     def _parts(self, rows: Rows) -> _Parts:
-        """Return the taps by which a job reads its rows: a long matrix row becomes several consecutive taps."""
+        """Divide rows into taps; a long row of a matrix becomes several consecutive taps."""
         words = self.taps * self.depth
         if self.task is not GEMM or words < MIN_PARTED_WORDS:
             return _Parts(self.taps, self.depth, rows.tap_offsets, self.taps)
@@ -181,16 +195,16 @@ class Gemm:
         return rows.layout is Layout.PADDED and rows.windows is not None and self.can_skip(rows.windows)
 
     def can_skip(self, windows: Windows) -> bool:
-        """Return whether to skip taps in padding; if few are in padding, the check takes longer."""
+        """Return whether to skip taps in padding: if enough of them are, and the weights are finite."""
         return windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite
 
 
-# Layouts of windows that are kept, one for each lengths of the data.
+# The most window geometries that a `WindowProduct` caches, one per shape of the data.
 MAX_GEOMETRIES = 64
 
 
 class WindowProduct:
-    """A product of windows with filters ``[G, C_out, C_in, kernel...]``, and its epilogue."""
+    """A convolution as a product of windows with packed filters ``[G, C_out, C_in, kernel...]``, and its epilogue."""
 
     def __init__(
         self, op: ForwardConvolution, shape: Sequence[int], panels: PackedPanels, epilogue: Epilogue,
@@ -203,13 +217,13 @@ class WindowProduct:
             shape: the shape of the filters.
             panels: the packed filters, one matrix per group.
             epilogue: the layers applied to the product.
-            products: the precision of the products.
-            task: the multiplication task, by default that of ``products``.
+            products: the operand types of the multiplication.
+            task: the `gemm_task`; by default that of ``products``.
         """
         self._groups, outputs, channels, *kernel = shape
         self._op, self._kernel, self._dtype = op, tuple(kernel), epilogue.dtype
         self._outputs, self._words = self._groups * outputs, products.words(channels)
-        # Neighbouring elements without a gap are one tap.
+        # Without dilation, a row of a window is contiguous: one tap.
         self._merged = self._groups == 1 and op.dilations[-1] == 1
         self._rows, self._fit = products.rows_of(self._groups * channels), window_fit(op, self._kernel)
         zeros = aligned_empty(self._groups * channels)
@@ -221,10 +235,10 @@ class WindowProduct:
             if self._merged
             else self._padded
         )
-        self._known: dict[tuple[int, ...], tuple[Gemm, Layout, Windows]] = {}
+        self._geometries: dict[tuple[int, ...], tuple[Gemm, Layout, Windows]] = {}
 
     def __call__(self, x: Array, extras: Sequence[Array], weights: Array | None = None) -> Array:
-        """Return the result; ``weights`` are the filters if they were packed in this run."""
+        """Convolve ``x[N, C, ...]``; ``weights`` are the packed filters if they were packed in this run."""
         gemm, layout, geometry = self._windows(x.shape[2:])
         y = empty((len(x), *geometry.out, self._outputs), self._dtype)
 
@@ -237,14 +251,14 @@ class WindowProduct:
         return channels_first(y)
 
     def _windows(self, lengths: tuple[int, ...]) -> tuple[Gemm, Layout, Windows]:
-        """Return the product and the rows for windows over data of the given lengths."""
-        if (found := self._known.get(lengths)) is None:
-            if len(self._known) >= MAX_GEOMETRIES:
-                self._known.clear()
-            found = self._known[lengths] = self._described(lengths)
-        return found
+        """Return the product, row layout and window geometry for spatial axes of these lengths, from a cache."""
+        if (entry := self._geometries.get(lengths)) is None:
+            if len(self._geometries) >= MAX_GEOMETRIES:
+                self._geometries.clear()
+            entry = self._geometries[lengths] = self._plan_windows(lengths)
+        return entry
 
-    def _described(self, lengths: tuple[int, ...]) -> tuple[Gemm, Layout, Windows]:
+    def _plan_windows(self, lengths: tuple[int, ...]) -> tuple[Gemm, Layout, Windows]:
         op, pixel = self._op, 4 * self._groups * self._words
         pads, out = self._fit(lengths)
         geometry = Windows(
@@ -260,5 +274,5 @@ class WindowProduct:
 
 
 def flat(x: Array) -> Array:
-    """Flatten a map to its elements in NHWC order, contiguous."""
+    """Return a map ``x[N, C, ...]`` contiguous in NHWC order, as ``[N, ..., C]``."""
     return contiguous(moveaxis(x, 1, -1))

@@ -1,16 +1,14 @@
-"""The GEMM kernels: they write row addresses to an indirection buffer, and multiply the rows by packed panels.
+"""The GEMM kernels: they write row addresses to an indirection buffer and multiply the rows by packed panels.
 
-A unit is a chunk of rows by one panel. Convolution is an implicit GEMM: instead of copying windows (im2col),
-the kernel fills a buffer with pointers to them (Dukhan 2019, "The Indirect Convolution Algorithm",
-arXiv:1907.02129). For windows inside the data, a tap is a row of the window; for windows that reach into
-padding, a tap is one element, and elements in the padding point to a row of zeros. So nothing is copied or
-padded.
+A unit of work is a chunk of rows by one panel. Convolution is an implicit GEMM: instead of copying windows (im2col), the
+kernel fills a buffer with pointers to them (Dukhan 2019, "The Indirect Convolution Algorithm", arXiv:1907.02129). If all
+windows lie inside the data, a tap is a row of the window. Otherwise a tap is one element of the window, and elements in
+the padding point to a row of zeros.
 
-Rows are f32, or bf16, rounded here unless they are already stored so; columns are f32 or bf16, and sums f32.
+With few channels, an address for each element of each window is slow. Then the lines that a chunk of windows reads are
+copied and padded with zeros; the copies stay in the cache. In a copy, a row of a window is contiguous again and is one tap.
 
-Windows are read in place, or from copies of lines padded with zeros. A chunk of rows reads few lines, and their copies
-stay in the cache. In a copy, the rows of a window are contiguous and equally spaced in all windows, so a window row is
-one tap, and a window has one address. With few channels, that is faster than an address for each element of each window.
+The left operand is f32 or bf16, the packed operand f32 or bf16; sums are f32.
 """
 
 from __future__ import annotations
@@ -70,7 +68,11 @@ __all__ = [
 
 
 class Layout(IntEnum):
-    """The storage of rows in the data; `PADDED` rows are read from copies of lines."""
+    """How to find the rows of the left operand: as rows of a matrix, or as the windows of a convolution.
+
+    `VALID` windows lie inside the data, `PADDED` windows have an address per element, `COPIED` windows are read from
+    copies of lines.
+    """
 
     MATRIX = 0
     VALID = 1
@@ -79,17 +81,17 @@ class Layout(IntEnum):
 
 
 class Windows(NamedTuple):
-    """The windows of a convolution, with up to three numbers for spatial axes; missing axes have length 1.
+    """The geometry of the windows of a convolution over one to three spatial axes.
 
     Args:
-        lengths: the lengths of the data.
-        out: the lengths of the result.
-        strides: the distances between windows.
-        pads: the padding before the data.
-        kernel: the lengths of a window.
-        dilations: the distances between elements of a window.
-        element: the bytes between neighbours along the last axis.
-        image: the bytes between images.
+        lengths: the spatial shape of the data.
+        out: the spatial shape of the result.
+        strides: the stride of the windows along each axis.
+        pads: the padding before the data along each axis.
+        kernel: the shape of a window.
+        dilations: the dilation along each axis.
+        element: the bytes of a pixel: the distance of neighbours along the last axis.
+        image: the bytes of an image.
     """
 
     lengths: Sequence[int]
@@ -102,9 +104,9 @@ class Windows(NamedTuple):
     image: int
 
     def share_inside(self) -> float:
-        """Return the mean fraction of the kernel inside the data, over all axes except that of rows."""
+        """Return the mean fraction of a window that lies inside the data, ignoring padding along the last axis."""
         if 0 in self.out:
-            return 0.0  # of an empty result
+            return 0.0
         share = 1.0
         for axis in range(len(self.kernel) - 1):
             first = np.arange(self.out[axis]) * self.strides[axis] - self.pads[axis]
@@ -113,18 +115,26 @@ class Windows(NamedTuple):
         return share
 
     def volume(self, name: str) -> tuple[int, ...]:
-        """Expand a field to three spatial axes."""
+        """Return a field expanded to three spatial axes: missing axes have length, stride and dilation 1 and no padding."""
         numbers = getattr(self, name)
         return (*[int(name != "pads")] * (3 - len(numbers)), *numbers)
 
     def record(self) -> Array:
-        """Return the windows in the kernels' layout."""
+        """Return the geometry as a `WindowRecord`."""
         axes = {name: self.volume(name) for name in self._fields[:-2]}
         return WindowRecord.fill(**axes, element=self.element, image=self.image)
 
 
 def tap_offsets(g: Windows, layout: Layout, merged: bool, groups: int, words: int) -> Array:
-    """Return the byte offset of each tap from the row's address, for each group of ``words`` words of a pixel."""
+    """Return the byte offset of each tap from the address of its window, for all channel groups.
+
+    Args:
+        g: the geometry of the windows.
+        layout: where windows are read from.
+        merged: whether a row of a window is one tap.
+        groups: the number of channel groups.
+        words: the 32-bit words of a pixel in one group.
+    """
     within = np.zeros(math.prod(g.kernel), np.int64)
     if layout is Layout.VALID:
         along = [1] * len(g.kernel)
@@ -137,12 +147,12 @@ def tap_offsets(g: Windows, layout: Layout, merged: bool, groups: int, words: in
     return (within + 4 * words * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
 
 
-# The time to look up the address of an element of a window, in products of vectors; the share of the work that copying takes.
+# The cost of looking up an address, in vector multiply-adds; the cost of copying lines as a fraction of that of the products.
 LOOKUP_WORK, COPY_SHARE = 2.5, 0.04
 
 
 class CopiedLines(Descriptor):
-    """The copies of a chunk's lines: lines per kernel plane, bytes per line, and bytes in all."""
+    """The buffer with the copies of a chunk's lines: lines per plane of the kernel, bytes per line, and its size in bytes."""
 
     lines: i64
     pitch: i64
@@ -150,14 +160,14 @@ class CopiedLines(Descriptor):
 
 
 class CopyPlan(NamedTuple):
-    """The record in the kernels' layout, and the byte offset of each tap."""
+    """A `CopiedLines` record, and the byte offset of each tap in the copies."""
 
     record: Array
     tap_offsets: Array
 
     @classmethod
     def of(cls, windows: Windows, chunk: int) -> CopyPlan:
-        """Return the plan for chunks of that many windows."""
+        """Return the plan for chunks of ``chunk`` windows."""
         planes, tall, wide = windows.volume("kernel")
         _, out_tall, out_wide = windows.volume("out")
         _, down, across = windows.volume("strides")
@@ -171,7 +181,13 @@ class CopyPlan(NamedTuple):
 
 
 def are_better_copied(windows: Windows, vectors: int, share: float) -> bool:
-    """Return whether copying is faster for this many result vectors, given the fraction of taps that are not skipped."""
+    """Return whether copying lines is faster than looking up the address of each window element.
+
+    Args:
+        windows: the geometry of the windows.
+        vectors: the number of vectors of a result row.
+        share: the fraction of taps that would not be skipped as padding.
+    """
     if any(n != 1 for n in windows.dilations) or min(windows.pads) < 0:
         return False
     return windows.element // 4 * vectors * (1 - share + COPY_SHARE) < LOOKUP_WORK
@@ -179,7 +195,10 @@ def are_better_copied(windows: Windows, vectors: int, share: float) -> bool:
 
 @device
 def _copy_line(source: int, count: int, target: int, before: int, pitch: int) -> None:
-    """Copy a line padded with zeros; sizes are in bytes, and a negative ``count`` stores only zeros."""
+    """Copy a line of ``count`` bytes to a line of ``pitch`` bytes, after ``before`` bytes of zeros, and zero the remainder.
+
+    A negative ``count`` stores only zeros.
+    """
     if count < 0:
         clear_row(target, pitch // 4)
         return
@@ -194,7 +213,7 @@ def _copy_line(source: int, count: int, target: int, before: int, pitch: int) ->
 def _copy_lines(
     x: int, g: WindowRecord, copied: CopiedLines, room: int, image: int, plane: int, line: int, count: int
 ) -> None:
-    """Copy the data read by ``count`` lines of windows of a plane."""
+    """Copy the lines of data that ``count`` lines of windows read, starting at ``line`` of ``plane``."""
     element, tall = g.element, load_i64(g, WindowRecord.lengths + 1)
     deep, wide = load_i64(g, WindowRecord.lengths), load_i64(g, WindowRecord.lengths + 2)
     lines, pitch = copied.lines, copied.pitch
@@ -212,7 +231,7 @@ def _copy_lines(
 
 @device
 def copied_windows(places: int, x: int, job: GemmJob, first: int, rows: int, room: int) -> None:
-    """Copy the data read by windows to ``room``, and write the addresses of their first elements there."""
+    """Copy the lines that windows read to ``room``, and write the address of each window's first element to ``places``."""
     g, copied = WindowRecord.at(job.windows), CopiedLines.at(job.copied)
     deep, tall = load_i64(g, WindowRecord.out), load_i64(g, WindowRecord.out + 1)
     wide, pitch = load_i64(g, WindowRecord.out + 2), copied.pitch
@@ -238,14 +257,14 @@ _INFINITY = np.float32(np.inf)
 
 @device
 def _matrix_rows(places: int, base: int, rows: int, apart: int) -> None:
-    """Write the row addresses of a matrix."""
+    """Write the addresses of matrix rows, ``apart`` bytes apart."""
     for r in range(rows):
         store_i64(places, r, base + r * apart)
 
 
 @device
 def _window(g: WindowRecord, index: int) -> tuple[int, int, int, int]:
-    """Return the image of a window and its position along the three axes."""
+    """Return the image, plane, line and column of window ``index``."""
     deep, tall = load_i64(g.out, 0), load_i64(g.out, 1)
     wide = load_i64(g.out, 2)
     line = index // wide
@@ -256,7 +275,7 @@ def _window(g: WindowRecord, index: int) -> tuple[int, int, int, int]:
 
 @device
 def _valid_windows(places: int, x: int, g: WindowRecord, first: int, rows: int) -> None:
-    """Write the addresses of the first elements of windows that lie inside the data."""
+    """Write the address of the first element of each window; all windows lie inside the data."""
     element, image = g.element, g.image
     tall, wide = load_i64(g.lengths, 1), load_i64(g.lengths, 2)
     wide_out = load_i64(g.out, 2)
@@ -276,7 +295,10 @@ def _valid_windows(places: int, x: int, g: WindowRecord, first: int, rows: int) 
 def _padded_windows(
     places: int, x: int, g: WindowRecord, first: int, rows: int, step: int, zeros: int
 ) -> None:
-    """Write the addresses of all elements of windows, in one table of ``step`` bytes per kernel element."""
+    """Write the address of each element of each window: one table of ``step`` bytes per kernel element.
+
+    Elements in the padding get the address ``zeros``.
+    """
     element, image = g.element, g.image
     deep, tall = load_i64(g.lengths, 0), load_i64(g.lengths, 1)
     wide, wide_out = load_i64(g.lengths, 2), load_i64(g.out, 2)
@@ -306,7 +328,7 @@ def _padded_windows(
 
 @routine(*[types.int64] * 7)
 def _place_rows(job: GemmJob, places: int, x: int, start: int, count: int, step: int, room: int) -> None:
-    """Write the addresses of rows or of window elements; a routine, so all kernels share its code."""
+    """Fill the indirection buffer ``places`` for ``count`` rows; a routine, so that all kernels share its code."""
     layout, geometry = job.layout, WindowRecord.at(job.windows)
     if layout == 0:
         apart = job.row_stride
@@ -321,21 +343,21 @@ def _place_rows(job: GemmJob, places: int, x: int, start: int, count: int, step:
 
 @device
 def _constant_weights(job: GemmJob, second: int) -> int:
-    """Return the address of a job's packed matrix."""
+    """Return the address of the packed matrix of the job."""
     return job.weights
 
 
 @device
 def _weights_of_run(job: int, second: int) -> int:
-    """Return the address of a matrix packed in this run: the second extra tensor."""
+    """Return the address of a matrix packed in this run, which takes the place of the second extra tensor."""
     return second
 
 
 def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) -> Device[..., None]:
-    """Return the function that multiplies rows by a panel and applies the epilogue, all in f32.
+    """Return a function for `gemm_task` that multiplies rows by a panel and applies the epilogue in f32.
 
     Args:
-        multiply: multiplies rows by a panel, like `gemm_panel`.
+        multiply: the panel product, with the parameters of `gemm_panel`.
         weights: returns the address of the packed matrix, given the job and the second extra tensor.
     """
 
@@ -373,12 +395,12 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
 
 @device
 def skipped_zeros(job: GemmJob) -> int:
-    """Return the address of the row of zeros if taps in padding are skipped, else 0."""
+    """Return the address of the row of zeros if taps in padding are to be skipped, else 0."""
     return job.zeros if job.skips_zeros != 0 else 0
 
 
-def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
-    """Wrap ``compute_block`` for result rows placed by `OutputLines`."""
+def _split_lines(compute_block: Device[..., None]) -> Device[..., None]:
+    """Wrap ``compute_block`` to store result rows where `OutputLines` places them: one call per result line."""
 
     def compute(  # noqa: PLR0913 (values in registers)
         job: GemmJob, entry: Panel, places: int, step: int, count: int, start: int, out: int, first: int,
@@ -391,7 +413,7 @@ def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
         group = entry.column // columns
         down = group // group_lines
         across, done = group - down * group_lines, 0
-        # The block adds the place of its column among those of all groups.
+        # The block adds the offset of its column among the columns of all groups.
         base = out - group * columns * (stride // g.pitch)
         while done < count:
             line = (start + done) // width
@@ -407,32 +429,32 @@ def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
 
 
 def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
-    """Return the task that multiplies rows by a packed matrix.
+    """Return a task that multiplies the rows of A by a packed matrix.
 
     Args:
         name: the name of the task.
-        compute_block: computes rows of a panel; takes the job, the `Panel`, the table of row addresses, the
-            bytes between the tables of two taps, the number of rows, the first row, the result, and the extra
-            tensors.
+        compute_block: multiplies a chunk of rows by a panel; takes the job, the `Panel`, the table of row
+            addresses, the bytes between the tables of two taps, the number of rows, the first row, the result, and
+            the two extra tensors.
     """
-    compute_lines = _by_lines(compute_block)
+    compute_lines = _split_lines(compute_block)
 
     def gemm(call: int, job: GemmJob, out: int, x: int, first: int, second: int) -> None:
-        """Multiply rows by panels; a unit is a chunk of rows by one panel."""
+        """Multiply rows by panels; a unit of work is a chunk of rows by one panel."""
         rows, chunk = job.rows, job.chunk
         panels, taps = job.panels, job.taps
         layout, chunks = job.layout, (rows + chunk - 1) // chunk
         step = 8 * chunk if layout == 2 else 0
         room = scratch_memory(CopiedLines.at(job.copied).size) if layout == 3 else 0
         places = scratch_memory(8 * chunk * (taps if layout == 2 else 1))
-        known = -1
+        placed = -1
         for unit in each_unit(call, chunks * panels):
             panel, part = unit_place(unit, job.by_panel, chunks, panels)
             start = part * chunk
             count = min(chunk, rows - start)
-            if part != known:
+            if part != placed:
                 _place_rows(job, places, x, start, count, step, room)
-                known = part
+                placed = part
             entry = job.table + 8 * Panel.words * panel
             if job.lines != 0:
                 compute_lines(job, entry, places, step, count, start, out, first, second)
@@ -443,26 +465,26 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
 
 
 GEMM = gemm_task("_gemm", f32_block(gemm_panel))
-"""Multiply rows of A by a packed matrix; B and C are the extra tensors of post-ops."""
+"""Multiply rows of A by a packed matrix, all f32; B and C are the extra tensors of post-ops."""
 
 GEMM_OF_RUN = gemm_task("_gemm_of_run", f32_block(gemm_panel, _weights_of_run))
-"""Like `GEMM`, with a matrix C that was packed in this run, so with at most one extra tensor."""
+"""Like `GEMM`, but the packed matrix is C, packed in this run, so B is the only extra tensor."""
 
 
-# Numbers that a thread rounds at a time.
+# Elements that a thread rounds at a time.
 CHUNK = 1 << 14
 # Integers, as kernels cannot use enumerations.
 RESULT, RESIDUAL = int(StoredTypes.RESULT), int(StoredTypes.RESIDUAL)
 
-# Rows of a block that is computed in f32 before it is rounded: they stay in the cache, and are a multiple of every tile.
+# Rows of an f32 block that stays in the cache until it is rounded: a multiple of the rows of every tile.
 STAGED_ROWS = ROW_MULTIPLE
 
 
 @device
-def _staged(
+def _compute_staged(
     job: GemmJob, entry: Panel, places: int, step: int, count: int, out: int, other: int, stored: int
 ) -> None:
-    """Compute rows of a panel in f32, apply all post-ops, and round the result."""
+    """Multiply rows by a panel into an f32 block, apply the post-ops there, and round it to the result in bf16."""
     vectors, last, epilogue = entry.vectors, entry.last_columns, job.epilogue
     width, column = (vectors - 1) * LANES + last, 4 * entry.column
     stride, apart = job.out_stride, job.residual_stride
@@ -486,7 +508,7 @@ def _block(  # noqa: PLR0913 (values in registers)
     job: GemmJob, entry: Panel, places: int, step: int, count: int, start: int, out: int, first: int, second:
     int,
 ) -> None:  # fmt: skip
-    """Multiply rows by a panel and apply the epilogue; result and residual may be bf16."""
+    """Multiply rows by a panel and apply the epilogue; the result and the residual may be bf16."""
     vectors, last, epilogue = entry.vectors, entry.last_columns, job.epilogue
     stride, apart = job.out_stride, job.residual_stride
     stored, column, stages = job.types, entry.column, epilogue.post_ops
@@ -495,7 +517,7 @@ def _block(  # noqa: PLR0913 (values in registers)
     if epilogue.has_residual != 0:
         other = first + start * apart + column * (2 if stored & RESIDUAL != 0 else 4)
     if stages > 0 and stored & RESULT != 0:
-        _staged(job, entry, places, step, count, out + at, other, stored)
+        _compute_staged(job, entry, places, step, count, out + at, other, stored)
         return
     bf16_panel(
         vectors, count, places, step, skipped_zeros(job), job.tap_offsets + entry.tap_offset,
@@ -509,11 +531,11 @@ def _block(  # noqa: PLR0913 (values in registers)
 
 
 BF16_GEMM = gemm_task("_bf16_gemm", _block)
-"""Multiply bf16 rows by a packed bf16 matrix; result and residual are f32 or bf16."""
+"""Multiply bf16 rows of A by a packed bf16 matrix; the result and the residual B are f32 or bf16."""
 
 
 class RoundJob(Descriptor):
-    """The job of `_round_all`: rows, numbers per row, stored numbers per row, and rows per unit."""
+    """The job of `_round_all`: rows, elements per row, elements per row with padding, and rows per unit of work."""
 
     rows: i64
     depth: i64
@@ -523,7 +545,7 @@ class RoundJob(Descriptor):
 
 @device
 def _round_rows(x: int, out: int, rows: int, depth: int, stored: int) -> None:
-    if stored == depth:  # contiguous rows are one
+    if stored == depth:  # process contiguous rows as one
         round_row(x, rows * depth, out, rows * depth)
     else:
         for row in range(rows):
@@ -532,7 +554,7 @@ def _round_rows(x: int, out: int, rows: int, depth: int, stored: int) -> None:
 
 @Task
 def _round_all(call: int, job: RoundJob, out: int, x: int) -> None:
-    """Round rows to bf16; a unit is a chunk of rows."""
+    """Round f32 rows to bf16; a unit of work is a chunk of rows."""
     rows, chunk = job.rows, job.chunk
     depth, stored = job.depth, job.stored
     for start, end in each_chunk(call, rows, chunk):
@@ -541,7 +563,7 @@ def _round_all(call: int, job: RoundJob, out: int, x: int) -> None:
 
 @dataclass(frozen=True)
 class Bf16Rows:
-    """Rounds rows of ``depth`` numbers to bf16; odd depths are padded with a zero."""
+    """A callable that rounds rows of ``depth`` elements to bf16, padding odd depths with a zero."""
 
     depth: int
     _jobs: dict[int, Array] = field(default_factory=dict)
@@ -550,7 +572,7 @@ class Bf16Rows:
         _round_all.prepare()
 
     def __call__(self, x: Array) -> Array:
-        """Return contiguous f32 as words of two bf16, ``[rows, words]``; bf16 rows of whole words are returned unchanged."""
+        """Return rows as words of two bf16, ``[rows, words]``; bf16 rows of even depth are returned unchanged."""
         if x.itemsize == 2 and self.depth % 2 == 0:
             return x
         x = contiguous(x.astype(np.float32, copy=False))
@@ -567,32 +589,33 @@ class Bf16Rows:
 
 
 WIDENED_GEMM = gemm_task("_widened_gemm", f32_block(widened_panel))
-"""Multiply f32 rows by a packed bf16 matrix; the result and the extra tensors are f32."""
+"""Multiply f32 rows of A by a packed bf16 matrix; the result and the extra tensors are f32."""
 
 
-# From and up to this many channels, Winograd in f32 is faster than products of bf16, which read and store half as much.
+# The range of channel counts in which f32 Winograd is faster than bf16 products, which read and store half the bytes.
 MIN_WINOGRAD_CHANNELS, MAX_WINOGRAD_CHANNELS = 64, 256
 
 
 MIN_BF16_WORK = 1 << 18
-# Rows of a matrix, where their number is not known.
+# The number of rows assumed if it is dynamic.
 USUAL_ROWS = 16
-# Up to this many rows, products wait for weights to be read, if there are as many as this: fewer stay in the caches of a core.
+# Products of at most MAX_WIDENED_ROWS rows are limited by reading the weights if there are at least MIN_WIDENED_NUMBERS of
+# them; fewer stay in the caches of a core.
 MAX_WIDENED_ROWS, MIN_WIDENED_NUMBERS = 8, 1 << 18
 
 
 @dataclass(frozen=True)
 class Products:
-    """The multiplication of rows by constant columns.
+    """A GEMM variant: the operand types, and the functions that pack and multiply them.
 
     Args:
         name: the kernel's name in profiles; empty for the backend's name.
-        per_word: the numbers of a column in a 32-bit word.
-        task: multiplies packed rows by packed columns.
-        pack: packs the columns, like `pack_panels`.
-        rows_of: returns the converter of contiguous f32 to rows of words, given the length of rows.
-        is_faster: whether the processor multiplies in this type faster than in f32.
-        min_work: the number of multiplications from which rounding the data pays off.
+        per_word: the elements of a column in a 32-bit word.
+        task: the `gemm_task`.
+        pack: packs the right operand, with the parameters of `pack_panels`.
+        rows_of: given the length of rows, returns a function that converts contiguous f32 to the left operand.
+        is_faster: whether the processor multiplies these types faster than f32.
+        min_work: the number of multiplications from which converting the left operand pays off.
     """
 
     name: str
@@ -604,56 +627,56 @@ class Products:
     min_work: int = 0
 
     def bf16_tensors(self, numbers: int) -> Bf16Tensors:
-        """Return the tensors that a product of rows of this length may read and store in bf16."""
+        """Return the tensors that may be stored in bf16, for rows of ``numbers`` elements."""
         is_faster = self.is_faster
         return Bf16Tensors(is_faster and numbers % self.per_word == 0, is_faster, is_faster)
 
     def words(self, numbers: int) -> int:
-        """Return the number of words that hold this many numbers; the last word may be padded."""
+        """Return the number of 32-bit words that hold ``numbers`` elements, with padding."""
         return -(-numbers // self.per_word)
 
     def prefers_winograd(self, filters: Sequence[int]) -> bool:
-        """Return whether Winograd in f32, where it beats f32 products, also beats these.
+        """Return whether f32 Winograd, where it beats f32 products, also beats this variant.
 
         Args:
-            filters: the filters, ``[C_out, C_in, 3, 3]``.
+            filters: the shape of the filters, ``[C_out, C_in, 3, 3]``.
         """
         return not self.is_faster or (
             min(filters[:2]) >= MIN_WINOGRAD_CHANNELS and max(filters[:2]) <= MAX_WINOGRAD_CHANNELS
         )
 
 
-def _as_given(x: Array) -> Array:
+def _identity(x: Array) -> Array:
     return x
 
 
-F32_PRODUCTS = Products("", 1, GEMM, pack_panels, lambda _: _as_given)
+F32_PRODUCTS = Products("", 1, GEMM, pack_panels, lambda _: _identity)
 BF16_PRODUCTS = Products("gemm_bf16", 2, BF16_GEMM, pack_bf16_panels, Bf16Rows, IS_FASTER, MIN_BF16_WORK)
 
-WIDENED_PRODUCTS = Products("gemm_bf16_weights", 2, WIDENED_GEMM, pack_bf16_panels, lambda _: _as_given)
-"""Products of f32 rows with bf16 weights; odd rows would be read beyond their end."""
+WIDENED_PRODUCTS = Products("gemm_bf16_weights", 2, WIDENED_GEMM, pack_bf16_panels, lambda _: _identity)
+"""Products of f32 rows with bf16 weights; for rows of even length only, as an odd row would be read beyond its end."""
 
 
 def asked_products(rows: int | None = None, numbers: int | None = None) -> Products:
-    """Return the products that the current compilation requests for f32 with constants.
+    """Return the GEMM variant that the current compilation requests for products of f32 data with constant weights.
 
     Args:
-        rows: the number of rows multiplied by a matrix, if known.
-        numbers: the number of elements of the matrix; by default enough to make rounding the rows worthwhile.
+        rows: the number of rows of the left operand; ``None`` if dynamic.
+        numbers: the number of weights; ``None`` to assume that rounding the left operand pays off.
     """
-    asked = BF16_PRODUCTS if current().products == "bf16" else F32_PRODUCTS
-    work = asked.min_work if numbers is None else numbers * (USUAL_ROWS if rows is None else rows)
-    return asked if work >= asked.min_work else F32_PRODUCTS
+    requested = BF16_PRODUCTS if current().products == "bf16" else F32_PRODUCTS
+    work = requested.min_work if numbers is None else numbers * (USUAL_ROWS if rows is None else rows)
+    return requested if work >= requested.min_work else F32_PRODUCTS
 
 
 def few_row_products(asked: Products, rows: int | None, depth: int, numbers: int) -> Products:
-    """Return products with bf16 weights if the current compilation uses them for few rows.
+    """Return `WIDENED_PRODUCTS` if the current compilation allows bf16 weights and reading them limits the speed.
 
     Args:
-        asked: the requested products for any number of rows.
-        rows: the number of rows, if known.
+        asked: the variant to return otherwise.
+        rows: the number of rows of the left operand; ``None`` if dynamic.
         depth: the length of a row.
-        numbers: the number of weights read in sequence for these rows.
+        numbers: the number of weights.
     """
     if asked is not F32_PRODUCTS or current().weights != "bf16" or depth % 2 != 0:
         return asked

@@ -1,13 +1,13 @@
 """GEMM micro-kernels: tiles of several rows by several vectors of columns, with accumulators in registers.
 
-A table of addresses (an indirection buffer) locates the rows of the left operand, so the windows of a
-convolution are also rows, one tap after the other. The right operand is packed in panels in reading order.
-Both are read in 32-bit words: one f32 or two bf16. Sums are f32; residual and result may be bf16.
+A table of addresses (an indirection buffer) locates the rows of the left operand, so the windows of a convolution are
+rows too: their taps are read one after the other. The right operand is packed in panels, in the order in which it is read.
+Both are read as 32-bit words: one f32 or two bf16. Sums are f32; the residual and the result may be bf16.
 
-For few rows, whose speed is limited by reading the columns, f32 rows are multiplied by bf16 columns, two per
-word: widening takes as long as the products of one row.
+With few rows, reading the right operand limits the speed, so f32 rows may be multiplied by bf16 columns. Widening these
+takes as long as the products of one row.
 
-The descriptors of GEMM kernels hold the numbers that tiles read.
+The records that GEMM kernels read, such as `GemmJob`, are also defined here.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ __all__ = [
 
 
 class GemmJob(Descriptor):
-    """The job of `GEMM`: sizes, then addresses; ``depth`` counts the 32-bit words of a tap.
+    """The job of a `gemm_task`.
 
-    ``residual_stride`` (the bytes between rows of the residual) and ``types`` (a `StoredTypes`) are used if
-    the result or the residual is bf16. ``lines`` is the address of `OutputLines`, 0 if result rows are
-    equally spaced, and ``copied`` the address of `CopiedLines`, if windows are copied. A panel is processed
-    in parts of ``part_taps`` taps.
+    ``depth`` counts the 32-bit words of a tap. ``residual_stride`` (the bytes between rows of the residual) and
+    ``types`` (a `StoredTypes`) are read only by kernels with bf16 results. ``lines`` is the address of `OutputLines`, 0
+    if result rows are equally spaced; ``copied`` is the address of `CopiedLines`, 0 if windows are not copied. A panel
+    is processed in parts of ``part_taps`` taps.
     """
 
     rows: i64
@@ -91,16 +91,18 @@ class GemmJob(Descriptor):
 
 
 class OutputLines(Descriptor):
-    """A result with several lines for each line of rows: one for each group of columns.
+    """The placement of a product in a result with several lines per line of data, as in transposed convolution.
+
+    The columns of the product are divided into groups, and each group is stored in a line of its own.
 
     Args:
-        width: the number of rows in a line.
-        height: the number of lines in a plane.
+        width: the number of product rows in a line of data.
+        height: the number of lines in a plane of data.
         columns: the number of columns in a group.
         pitch: the columns from one result row to the next.
-        planes: the number of result planes per data plane.
-        lines: the number of result lines per data line.
-        group_lines: the number of these lines with a group; groups are ``[planes, lines]``.
+        planes: the number of result planes per plane of data.
+        lines: the number of result lines per line of data.
+        group_lines: the number of groups per result plane; the groups are ``[planes, group_lines]``.
     """
 
     width: i64
@@ -113,7 +115,7 @@ class OutputLines(Descriptor):
 
 
 class StoredTypes(IntFlag):
-    """Flags for the tensors stored in bf16; the others are f32."""
+    """Flags of the tensors stored in bf16; without its flag, a tensor is f32."""
 
     RESULT = 1
     RESIDUAL = 2
@@ -123,7 +125,7 @@ Axes = Annotated[int, (np.int64, (3,))]
 
 
 class WindowRecord(Descriptor):
-    """The windows in the kernels' layout: three numbers, one for each spatial axis."""
+    """The geometry of `Windows` in the layout that kernels read, always with three spatial axes."""
 
     lengths: Axes
     out: Axes
@@ -136,15 +138,15 @@ class WindowRecord(Descriptor):
 
 
 WIDE, TALL, SINGLE = TARGET.vectors.wide[1], TARGET.vectors.tall[1], 1
-"""The vectors of the three kinds of panels; on some targets, tall and single panels are the same."""
+"""The numbers of vectors per row of the three kinds of panels; on some targets, tall and single panels are the same."""
 
 WIDE_ROWS, _TALL_ROWS = TARGET.vectors.wide[0], TARGET.vectors.tall[0]
 
 MAX_ADDRESSES = 12
-"""The number of row addresses that fit in registers; a tile of one vector, which loads a word for each
-product, has no more rows."""
+"""The number of row addresses that fit in registers. It limits the rows of a tile of one vector, which loads a word for
+each product."""
 
-# Words that a tile takes a turn, by the vectors of a panel.
+# Words of a row that a tile multiplies per iteration, by the vectors of a panel.
 _UNROLL = {SINGLE: 8, TALL: 4, WIDE: 1}
 
 ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.vectors.name]
@@ -166,9 +168,9 @@ class TileTarget(NamedTuple):
         other: the address of the residual, or 0.
         apart: the bytes between residual rows.
         last: the number of columns of the last vector.
-        low: the lower bound.
-        high: the upper bound.
-        types: the stored types of result and residual, if the panel instruction takes them.
+        low: the lower bound of the result.
+        high: the upper bound of the result.
+        types: the `StoredTypes`; ``None`` if the result and the residual are always f32.
     """
 
     out: Value
@@ -182,16 +184,16 @@ class TileTarget(NamedTuple):
 
 
 class WordProduct(NamedTuple):
-    """The multiplication of row words by column words.
+    """The operations of a micro-kernel on 32-bit words of its operands.
 
     Args:
-        vector: the type of a vector of words.
-        factor: loads a row word, given an address, a byte offset and an index relative to it, and broadcasts
-            it to all lanes.
-        add: adds the products of a factor and column words to an f32 vector.
-        store: adds the residual to the sums, clamps, and stores, for a number of vectors per row.
-        add_word: adds the products of a word in memory, at the sum of an address and two offsets; ``None`` if
-            that is slower.
+        vector: the type of a vector of column words.
+        factor: loads a word of a row and broadcasts it to all lanes; takes the row's address, a byte offset, and an
+            index of a word relative to it.
+        add: adds the products of a broadcast word and a vector of column words to an f32 vector.
+        store: adds the residual to the sums of a tile, clamps, and stores them; takes the vectors per row.
+        add_word: like ``factor`` followed by ``add``, but reads the word as a memory operand; ``None`` if that is
+            slower.
     """
 
     vector: ir.Type
@@ -209,22 +211,21 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
     emit: Emit, product: WordProduct, rows: int, vectors: int, places: Value, step: Value, zeros: Value, taps: Value, count: Value,
     depth: Value, panel: Value, bias: Value, bias_stride: Value, target: TileTarget,
 ) -> None:  # fmt: skip
-    """Emit one tile.
+    """Emit the product of one tile.
 
     Args:
         emit: the code emitter.
-        product: the multiplication of words.
+        product: the operations on words.
         rows: the number of rows of the tile.
-        vectors: the number of vectors of the tile.
+        vectors: the number of vectors per row.
         places: the table of row addresses.
-        step: the bytes between the tables of two taps, 0 if they share one.
+        step: the bytes between the tables of two taps; 0 if they share one.
         zeros: the address of a row of zeros: taps whose rows all point there are skipped; 0 to skip none.
-        taps: byte offsets of the taps.
+        taps: the byte offset of each tap.
         count: the number of taps.
         depth: the words of a tap.
         panel: the packed right operand.
-        bias: a number for each column, or earlier sums. It is added last, since products added to a larger
-            number would lose precision.
+        bias: the bias of each column, or partial sums; added last, to keep the precision of small products.
         bias_stride: the bytes between the biases of two rows; 0 if all rows share them.
         target: the destination of the result.
     """
@@ -258,10 +259,10 @@ def _accumulate_tap(
     emit: Emit, product: WordProduct, lines: Sequence[Value], length: Value, state: Sequence[Value], vectors:
     int,
 ) -> list[Value]:  # fmt: skip
-    """Add the products of a tap to the sums; return the advanced weight address and the sums.
+    """Add the products of a tap to ``state``: the address of the weights, which is advanced, and the sums.
 
-    A narrow tile takes several words per iteration: the addresses of its rows do not fit in registers, and
-    loading one for each product would take as long as the products.
+    A narrow tile multiplies several words per iteration: the addresses of its rows do not fit in registers, and
+    reloading one for each product would take as long as the products.
     """
     builder, unroll = emit.builder, _UNROLL[vectors]
     turns = builder.sdiv(length, emit.i64(unroll))
@@ -281,7 +282,7 @@ def _accumulate_tap(
 def _products(
     emit: Emit, product: WordProduct, lines: Sequence[Value], along: Value, state: Sequence[Value], vectors: int, count: int
 ) -> list[Value]:  # fmt: skip
-    """Add the products of several words of each row, from a byte offset on, with as many rows of weights."""
+    """Add the products of ``count`` words of each row, from byte offset ``along`` on, to ``state``."""
     place, *sums = state
     for word in range(count):
         columns = [
@@ -299,7 +300,7 @@ def _products(
 
 
 def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
-    """Return whether any of the addresses differs from ``zeros``."""
+    """Return whether any of the first ``rows`` addresses in ``table`` differs from ``zeros``."""
     kind, builder = ir.VectorType(I64, rows), emit.builder
     first = builder.insert_element(ir.Constant(kind, ir.UNDEFINED), zeros, ir.Constant(I32, 0))
     order = ir.Constant(ir.VectorType(I32, rows), [0] * rows)
@@ -309,18 +310,21 @@ def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
 
 
 def store_f32_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
-    """Add the residual, clamp, and store; stores are always masked if that is as fast, which halves the code."""
+    """Add the residual to the sums of a tile, clamp, and store them as f32.
+
+    Targets with fast masks always mask the last vector, which halves the code.
+    """
     bounds, plain = (emit.splat(target.low), emit.splat(target.high)), (emit.load, emit.store)
-    some: list[tuple[Load, Store]] = [*[plain] * (vectors - 1), emit.masked_access(target.last)]
+    partial_row: list[tuple[Load, Store]] = [*[plain] * (vectors - 1), emit.masked_access(target.last)]
     if TARGET.vectors.has_masks:
-        _store_rows(emit, sums, some, target, bounds)
+        _store_rows(emit, sums, partial_row, target, bounds)
         return
     whole = emit.builder.icmp_signed("==", target.last, emit.i64(LANES))
     with emit.builder.if_else(whole) as (then, otherwise):
         with then:
             _store_rows(emit, sums, [plain] * vectors, target, bounds)
         with otherwise:
-            _store_rows(emit, sums, some, target, bounds)
+            _store_rows(emit, sums, partial_row, target, bounds)
 
 
 def _store_rows(
@@ -330,31 +334,31 @@ def _store_rows(
     builder, vectors = emit.builder, len(access)
     steps = [builder.mul(target.stride, emit.i64(i)) for i in range(len(sums) // vectors)]
 
-    def added() -> list[Value]:
+    def add_residual() -> list[Value]:
         return [
             emit.add(sums[i * vectors + j], load(emit.at(emit.at(target.other, step), 4 * LANES * j)))
             for i, step in enumerate(steps)
             for j, (load, _) in enumerate(access)
         ]
 
-    found = emit.if_else(builder.icmp_signed("!=", target.other, emit.i64(0)), added, lambda: sums)
+    values = emit.if_else(builder.icmp_signed("!=", target.other, emit.i64(0)), add_residual, lambda: sums)
     for i, step in enumerate(steps):
         for j, (_, store) in enumerate(access):
-            value = emit.minimum(emit.maximum(found[i * vectors + j], bounds[0]), bounds[1])
+            value = emit.minimum(emit.maximum(values[i * vectors + j], bounds[0]), bounds[1])
             store(value, emit.at(emit.at(target.out, step), 4 * LANES * j))
 
 
 def emit_tiles(
     emit: Emit, longest: int, rows: Value, state: list[Value], tile: Callable[[int, list[Value]], list[Value]]
 ) -> None:
-    """Emit loops over all rows: first in the longest tiles, then in shorter ones.
+    """Emit loops that cover all rows with tiles of ``longest`` rows, then of 8, 4, 2 and 1.
 
     Args:
         emit: the code emitter.
         longest: the number of rows of the longest tile.
         rows: the number of rows.
-        state: the addresses of the first rows.
-        tile: emits a tile of that many rows at the given addresses, and returns the advanced addresses.
+        state: the addresses of the first row of each operand.
+        tile: emits a tile, given its number of rows and its addresses, and returns the advanced addresses.
     """
     builder = emit.builder
     for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
@@ -366,12 +370,12 @@ def emit_tiles(
 
 
 def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) -> Instruction:
-    """Return the instruction that multiplies all rows by one panel; its parameters, `PANEL_KINDS`, are those of `gemm_panel`.
+    """Return an instruction with the parameters of `gemm_panel` that multiplies rows by one panel.
 
     Args:
-        product: the multiplication of words and the storing of results.
-        kinds: the parameter types; those of `gemm_panel`, optionally followed by the bytes between residual
-            rows and the types of result and residual.
+        product: the operations on words.
+        kinds: the parameter types: `PANEL_KINDS`, optionally followed by those of the bytes between residual rows and
+            of `StoredTypes`.
     """
 
     def write(  # noqa: PLR0913 (values in registers)
@@ -392,10 +396,10 @@ def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) 
             after = [builder.mul(emit.i64(size), n) for n in (stride, between, bias_stride)]
             return [emit.at(place, 8 * size), *map(emit.at, (result, more, start), after)]
 
-        def all_rows(width: int) -> None:
+        def emit_rows(width: int) -> None:
             emit_tiles(emit, _LONGEST[width], rows, [places, out, other, bias], partial(tile, width))
 
-        emit.switch(vectors, {width: partial(all_rows, width) for width in _LONGEST})
+        emit.switch(vectors, {width: partial(emit_rows, width) for width in _LONGEST})
 
     return instruction(*kinds)(write)
 
@@ -410,7 +414,7 @@ def gemm_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
-    """Multiply rows by a panel of ``vectors`` vectors; see `_micro_kernel` for the other parameters."""
+    """Multiply f32 rows by an f32 panel that is ``vectors`` vectors wide; other parameters as in `_micro_kernel` and `TileTarget`."""
     _panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low, high)  # fmt: skip
 
 
@@ -419,7 +423,7 @@ _Store = Callable[[Emit, Value, Value, "Value | None"], None]
 
 
 def load_lanes(emit: Emit, address: Value, count: Value | None) -> Value:
-    """Load a vector of f32; with ``count``, only its first lanes, and zeros in the rest."""
+    """Load a vector of f32; if ``count`` is not ``None``, only its first ``count`` lanes, with zeros in the others."""
     return emit.load(address) if count is None else emit.masked_access(count)[0](address)
 
 
@@ -435,7 +439,7 @@ def _store_bf16(emit: Emit, value: Value, address: Value, count: Value | None) -
 
 
 def _store_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
-    """Add the residual, clamp, and store, in the target's types; always masked where that is free."""
+    """Add the residual to the sums of a tile, clamp, and store them; ``target.types`` has the types in memory."""
     if TARGET.vectors.has_masks:
         _store_vectors(emit, sums, [*[None] * (vectors - 1), target.last], target)
         return
@@ -450,39 +454,41 @@ def _store_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTar
 def _store_vectors(
     emit: Emit, sums: Sequence[Value], counts: Sequence[Value | None], target: TileTarget
 ) -> None:
-    """Store the first ``counts`` lanes of each vector of a row; all lanes if that is ``None``."""
+    """Add the residual, clamp, and store; ``counts`` has the lanes to store of each vector of a row, ``None`` for all."""
     builder, places = emit.builder, [divmod(n, len(counts)) for n in range(len(sums))]
 
     def address(start: Value, stride: Value, size: int, i: int, j: int) -> Value:
         return emit.at(emit.at(start, builder.mul(stride, emit.i64(i))), size * LANES * j)
 
-    def added(size: int, load: _Load) -> list[Value]:
+    def add_elements(size: int, load: _Load) -> list[Value]:
         return [
             emit.add(value, load(emit, address(target.other, target.apart, size, i, j), counts[j]))
             for value, (i, j) in zip(sums, places, strict=True)
         ]
 
-    def summed() -> Sequence[Value]:
-        is_rounded = _has(emit, target, StoredTypes.RESIDUAL)
-        return emit.if_else(is_rounded, lambda: added(2, load_bf16), lambda: added(4, load_lanes))
+    def add_residual() -> Sequence[Value]:
+        is_rounded = _is_bf16(emit, target, StoredTypes.RESIDUAL)
+        return emit.if_else(
+            is_rounded, lambda: add_elements(2, load_bf16), lambda: add_elements(4, load_lanes)
+        )
 
-    found = emit.if_else(builder.icmp_signed("!=", target.other, emit.i64(0)), summed, lambda: sums)
+    values = emit.if_else(builder.icmp_signed("!=", target.other, emit.i64(0)), add_residual, lambda: sums)
     low, high = emit.splat(target.low), emit.splat(target.high)
-    clamped = [emit.minimum(emit.maximum(value, low), high) for value in found]
+    clamped = [emit.minimum(emit.maximum(value, low), high) for value in values]
 
-    def stored(size: int, store: _Store) -> None:
+    def store_elements(size: int, store: _Store) -> None:
         for value, (i, j) in zip(clamped, places, strict=True):
             store(emit, value, address(target.out, target.stride, size, i, j), counts[j])
 
-    with builder.if_else(_has(emit, target, StoredTypes.RESULT)) as (rounded, exact):
+    with builder.if_else(_is_bf16(emit, target, StoredTypes.RESULT)) as (rounded, exact):
         with rounded:
-            stored(2, _store_bf16)
+            store_elements(2, _store_bf16)
         with exact:
-            stored(4, _store_f32)
+            store_elements(4, _store_f32)
 
 
-def _has(emit: Emit, target: TileTarget, type: StoredTypes) -> Value:
-    """Return whether a tensor is stored in bf16."""
+def _is_bf16(emit: Emit, target: TileTarget, type: StoredTypes) -> Value:
+    """Return whether the flag ``type`` is set: the result or the residual is stored in bf16."""
     assert target.types is not None
     bit = emit.builder.and_(target.types, emit.i64(type))
     return emit.builder.icmp_signed("!=", bit, emit.i64(0))
@@ -503,26 +509,26 @@ def bf16_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float, apart: int, stored: int,
 ) -> None:  # fmt: skip
-    """Multiply rows of bf16 by a panel of bf16.
+    """Multiply bf16 rows by a bf16 panel.
 
     Args:
-        vectors: the number of vectors of the panel; this and the next parameters are as in `gemm_panel`.
+        vectors: the width of the panel in vectors; this and the next parameters are as in `gemm_panel`.
         rows: the number of rows.
         places: the table of row addresses.
         step: the bytes between the tables of two taps.
         zeros: the address of a row of zeros, or 0.
-        taps: byte offsets of the taps.
+        taps: the byte offset of each tap.
         count: the number of taps.
         depth: the words of a tap.
         panel: the packed panel.
         out: the result.
         stride: the bytes between result rows.
-        bias: a number for each column.
+        bias: the bias of each column.
         bias_stride: the bytes between the biases of two rows; 0 if all rows share them.
         other: the residual, or 0.
         last: the number of columns of the last vector.
-        low: the lower bound.
-        high: the upper bound.
+        low: the lower bound of the result.
+        high: the upper bound of the result.
         apart: the bytes between residual rows.
         stored: the `StoredTypes`.
     """
@@ -531,7 +537,7 @@ def bf16_panel(  # noqa: PLR0913 (values in registers)
 
 @instruction(*[types.int64] * 4)
 def round_row(emit: Emit, x: Value, count: Value, out: Value, stored: Value) -> None:
-    """Round ``count`` numbers to bf16, and store them zero-padded to ``stored`` numbers."""
+    """Round ``count`` f32 elements to bf16, and store them padded with zeros to ``stored`` elements."""
     builder = emit.builder
     whole = builder.sdiv(count, emit.i64(LANES))
     with emit.loop(whole) as (i, _, _following):
@@ -547,7 +553,7 @@ def round_row(emit: Emit, x: Value, count: Value, out: Value, stored: Value) -> 
 
 @instruction(*[types.int64] * 3)
 def widen_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Store ``count`` numbers of bf16 as f32."""
+    """Widen ``count`` bf16 elements to f32."""
     for index, _, mask in emit.masked_strips(count):
         rest = None if mask is None else emit.builder.sub(count, index)
         numbers = load_bf16(emit, emit.at(x, emit.builder.mul(index, emit.i64(2))), rest)
@@ -556,16 +562,16 @@ def widen_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 @device
 def round_rows(x: int, out: int, stride: int, rows: int, count: int) -> None:
-    """Round contiguous rows of ``count`` numbers to bf16; result rows are ``stride`` bytes apart."""
-    if stride == 2 * count:  # contiguous rows are one
+    """Round contiguous f32 rows of ``count`` elements to bf16 rows that are ``stride`` bytes apart."""
+    if stride == 2 * count:  # process contiguous rows as one
         round_row(x, rows * count, out, rows * count)
     else:
         for row in range(rows):
             round_row(x + 4 * row * count, count, out + row * stride, count)
 
 
-def _widened_factors(emit: Emit, line: Value, along: Value, word: int) -> list[Value]:
-    """Broadcast the two row numbers that the column words at ``along`` are multiplied by."""
+def _load_factors(emit: Emit, line: Value, along: Value, word: int) -> list[Value]:
+    """Broadcast the two f32 row elements that multiply the two bf16 of a column word."""
     start = emit.at(emit.at(line, emit.builder.mul(along, emit.i64(2))), 8 * word)
     return [emit.splat(emit.load(emit.at(start, place), F32)) for place in (0, 4)]
 
@@ -576,7 +582,7 @@ def _add_products(emit: Emit, total: Value, factors: list[Value], words: Value) 
     return total
 
 
-_widened_panel = panel_instruction(WordProduct(INTS, _widened_factors, _add_products, store_f32_tile))
+_widened_panel = panel_instruction(WordProduct(INTS, _load_factors, _add_products, store_f32_tile))
 
 
 @routine(*PANEL_KINDS)
@@ -584,8 +590,5 @@ def widened_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
-    """Multiply f32 rows by a bf16 panel; a tap has ``2 * depth`` numbers.
-
-    The other parameters are as in `gemm_panel`.
-    """
+    """Multiply f32 rows by a bf16 panel, with the parameters of `gemm_panel`; a tap has ``2 * depth`` row elements."""
     _widened_panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low, high)  # fmt: skip

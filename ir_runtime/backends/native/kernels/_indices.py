@@ -1,6 +1,6 @@
-"""Indices in memory, i32 or i64, and constant indices that form a grid.
+"""Loads and stores of i32 and i64 indices, and constant indices that form a grid.
 
-Indices of slices and of sliding windows are grids: they select a strided part of the data.
+The indices of slices and of sliding windows form grids, so Gather with them is a strided copy.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["index_grid", "IndexGrid", "load_index", "store_index"]
 
 @dataclass(frozen=True)
 class IndexGrid:
-    """Indices that start at ``first`` and advance by a constant step along each axis of a grid.
+    """Indices on a regular grid: ``first`` plus a multiple of a constant step for each axis.
 
     Args:
         first: the first index.
-        lengths: the lengths of the grid's axes, outermost first.
-        steps: the index step of each axis.
+        lengths: the shape of the grid.
+        steps: the difference of neighbouring indices along each axis.
     """
 
     first: int
@@ -35,14 +35,14 @@ class IndexGrid:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Return the least and the greatest index."""
+        """The least and the greatest index."""
         spans = [step * (length - 1) for length, step in zip(self.lengths, self.steps, strict=True)]
         return self.first + sum(min(span, 0) for span in spans), self.first + sum(
             max(span, 0) for span in spans
         )
 
     def view(self, x: Array, axis: int) -> Array:
-        """Return a view of the selected elements along an axis, which the grid's axes replace; indices must be in range."""
+        """Return ``x`` with ``axis`` replaced by the axes of the grid, as a view; indices must be in range."""
         stride = x.strides[axis]
         start = x[(slice(None),) * axis + (slice(self.first, None),)]
         shape = (*x.shape[:axis], *self.lengths, *x.shape[axis + 1 :])
@@ -51,7 +51,7 @@ class IndexGrid:
 
 
 def index_grid(indices: Array, most_axes: int) -> IndexGrid | None:
-    """Return the grid formed by indices, in order; ``None`` if they form none or it has too many axes."""
+    """Return the grid whose elements in C order are ``indices``; ``None`` if it would need more than ``most_axes`` axes."""
     places, lengths, steps = indices.astype(np.int64).ravel(), list[int](), list[int]()
     if not places.size:
         return None
@@ -85,14 +85,14 @@ def _store_i32(emit: Emit, address: ir.Value, place: ir.Value, index: ir.Value) 
 
 @device
 def load_index(address: int, place: int, size: int) -> int:
-    """Load an index of 4 or 8 bytes."""
-    found: int = load_i64(address, place) if size == 8 else _load_i32(address, place)
-    return found
+    """Load element ``place`` of an array of indices of 4 or 8 bytes."""
+    index: int = load_i64(address, place) if size == 8 else _load_i32(address, place)
+    return index
 
 
 @device
 def store_index(address: int, place: int, index: int, size: int) -> None:
-    """Store an index as 4 or 8 bytes."""
+    """Store element ``place`` of an array of indices of 4 or 8 bytes."""
     if size == 8:
         store_i64(address, place, index)
     else:

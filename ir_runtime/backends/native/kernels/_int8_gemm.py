@@ -1,13 +1,10 @@
-"""GEMM micro-kernels for levels and integer weights: i32 sums, and an epilogue that requantizes them.
+"""Int8 GEMM: convolutions of 8-bit levels with integer weights, as implicit GEMMs over maps with borders.
 
-Tables of addresses locate the rows of data, result and residual, so the windows of a convolution are rows,
-and maps may have borders. All columns of a panel are stored: channels are padded to whole vectors.
+Products are summed in i32, and the epilogue requantizes the sums to levels. Tables of addresses locate the rows of the
+data, the result and the residual. All columns of a panel are stored: channels are padded to whole vectors.
 
-With AVX-512, two levels of packing instructions narrow the vectors of a row to bytes, interleaving them in
-parts of 128 bits. So weights and per-column data are stored in `column_order`, and the stored levels are in
-the usual order.
-
-Their tasks are convolutions as implicit GEMMs over maps with borders.
+With AVX-512, pack instructions narrow the vectors of a row to bytes, which interleaves them in 128-bit parts. To
+compensate, the weights and the parameters of columns are stored in `column_order`, and levels end up in channel order.
 """
 
 from __future__ import annotations
@@ -43,7 +40,6 @@ from ._panels import Panel, split
 
 __all__ = [
     "AheadRecord",
-    "bounds_at",
     "CAN_PACK",
     "column_order",
     "emit_even_tiles",
@@ -51,13 +47,14 @@ __all__ = [
     "levels_gemm",
     "levels_panel",
     "LevelsGemmJob",
+    "load_bounds",
     "pack_levels",
-    "requantized",
+    "requantize",
     "store_rows",
 ]
 
 CAN_PACK = GROUP == 4 and LANES == 16 and TARGET.has("avx512bw")
-"""Whether vectors are narrowed to bytes by packing."""
+"""Whether the target narrows vectors to bytes with AVX-512 pack instructions."""
 
 # Parts of 128 bits of a vector, words of each, and bytes of a vector.
 _PARTS, _WORDS, _BYTES = 4, 4, 64
@@ -65,7 +62,7 @@ _LEVELS, _SHORTS = ir.VectorType(ir.I8, _BYTES), ir.VectorType(ir.I16, _BYTES //
 
 
 def column_order(vectors: int) -> Array:
-    """Return the panel column of each lane of a panel's vectors."""
+    """Return, for each lane of the vectors of a panel, the column of the panel that it holds."""
     count = vectors * LANES
     if not CAN_PACK:
         return np.arange(count)
@@ -81,12 +78,12 @@ def load_row(emit: Emit, address: Value, vectors: int) -> list[Value]:
         row = emit.load(address, _LEVELS)
     else:  # half of each part is used
         half = emit.load(address, ir.VectorType(I64, _PARTS))
-        row = builder.bitcast(_shuffled(emit, half, [n // 2 for n in range(2 * _PARTS)]), _LEVELS)
-    return [builder.uitofp(_spread(emit, row, j), VECTOR) for j in range(vectors)]
+        row = builder.bitcast(_shuffle(emit, half, [n // 2 for n in range(2 * _PARTS)]), _LEVELS)
+    return [builder.uitofp(_widen_word(emit, row, j), VECTOR) for j in range(vectors)]
 
 
-def _spread(emit: Emit, row: Value, j: int) -> Value:
-    """Return word ``j`` of each 128-bit part, one byte per lane."""
+def _widen_word(emit: Emit, row: Value, j: int) -> Value:
+    """Zero-extend the bytes of word ``j`` of each 128-bit part to 32-bit lanes."""
     order = [
         16 * part + 4 * j + i if byte == 0 else _BYTES
         for part in range(_PARTS)
@@ -97,13 +94,21 @@ def _spread(emit: Emit, row: Value, j: int) -> Value:
     return emit.builder.bitcast(emit.builder.shuffle_vector(row, ir.Constant(_LEVELS, None), mask), INTS)
 
 
-def _shuffled(emit: Emit, value: Value, order: Sequence[int]) -> Value:
+def _shuffle(emit: Emit, value: Value, order: Sequence[int]) -> Value:
     mask = ir.Constant(ir.VectorType(I32, len(order)), list(order))
     return emit.builder.shuffle_vector(value, ir.Constant(value.type, ir.UNDEFINED), mask)
 
 
 def store_rows(emit: Emit, values: Sequence[Value], places: Sequence[Value], low: Value, high: Value) -> None:
-    """Round numbers to levels within bounds given in all lanes, and store a row of vectors at each place."""
+    """Round f32 values to levels from ``low`` to ``high``, and store one row of vectors at each address in ``places``.
+
+    Args:
+        emit: the code emitter.
+        values: the vectors of all rows, in `column_order`.
+        places: the address of each row.
+        low: the lower bound, in all lanes.
+        high: the upper bound, in all lanes.
+    """
     vectors = len(values) // len(places)
     if CAN_PACK:
         _store_packed(emit, values, places, vectors, low, high)
@@ -117,33 +122,33 @@ def store_rows(emit: Emit, values: Sequence[Value], places: Sequence[Value], low
 def _store_packed(
     emit: Emit, values: Sequence[Value], places: Sequence[Value], vectors: int, low: Value, high: Value
 ) -> None:
-    """Store the number of rows that together fill a vector of bytes."""
+    """Do the same as `store_rows` with pack instructions, for as many rows at a time as fill a vector of bytes."""
     beside, builder = _WORDS // vectors, emit.builder
     whole = builder.fptoui(low, ir.VectorType(ir.I32, LANES))
     lowest = builder.bitcast(builder.mul(whole, splat_bits(0x01010101)), _LEVELS)
     kind = ir.VectorType(I64, 2 * vectors)
     for first in range(0, len(places), beside):
         rows = [min(first + n, len(places) - 1) for n in range(beside)]
-        given = [values[row * vectors + j] for row in rows for j in range(vectors)]
-        levels = _packed(emit, [_rounded(emit, at_most(emit, value, high)) for value in given])
+        block = [values[row * vectors + j] for row in rows for j in range(vectors)]
+        levels = _pack_bytes(emit, [_round_to_i32(emit, at_most(emit, value, high)) for value in block])
         levels = builder.select(builder.icmp_unsigned(">", levels, lowest), levels, lowest)
         words = builder.bitcast(levels, INTS)
         order = np.arange(LANES).reshape(_PARTS, beside, vectors).swapaxes(0, 1).reshape(beside, -1)
         for n, lanes in enumerate(order[: len(places) - first].tolist()):
-            row = words if beside == 1 else _shuffled(emit, words, lanes)
+            row = words if beside == 1 else _shuffle(emit, words, lanes)
             emit.store(builder.bitcast(row, kind), places[first + n])
 
 
-def _rounded(emit: Emit, value: Value) -> Value:
-    """Round to the nearest integer, ties to even; numbers outside i32 become its lowest."""
+def _round_to_i32(emit: Emit, value: Value) -> Value:
+    """Round to the nearest i32, ties to even; values out of range become the lowest i32."""
     kinds = VECTOR, INTS, ir.I16, I32
     function = emit.function("llvm.x86.avx512.mask.cvtps2dq.512", INTS, *kinds)
     current = ir.Constant(I32, 4)  # the rounding mode of the processor
     return emit.builder.call(function, [value, ir.Constant(INTS, None), ir.Constant(ir.I16, -1), current])
 
 
-def _packed(emit: Emit, vectors: Sequence[Value]) -> Value:
-    """Narrow four vectors to bytes with saturation."""
+def _pack_bytes(emit: Emit, vectors: Sequence[Value]) -> Value:
+    """Narrow four i32 vectors to one vector of unsigned bytes with saturation."""
     shorts = emit.function("llvm.x86.avx512.packssdw.512", _SHORTS, INTS, INTS)
     levels = emit.function("llvm.x86.avx512.packuswb.512", _LEVELS, _SHORTS, _SHORTS)
     pairs = [emit.builder.call(shorts, vectors[i : i + 2]) for i in (0, 2)]
@@ -152,13 +157,17 @@ def _packed(emit: Emit, vectors: Sequence[Value]) -> Value:
 
 # Bytes of a cache line.
 _LINE = 64
-# Rows of the longest tile for the rows that remain after full tiles.
+# Rows of the longest tile for the remainder after full tiles.
 _SHORTEST = 4
 _WIDE_ROWS, _TALL_ROWS = TARGET.vectors.wide[0], TARGET.vectors.tall[0]
 
 
 class LevelBounds(Descriptor):
-    """Requantization parameters: bounds of the first level; factors of both levels, and the shift and bounds of their sum."""
+    """Requantization parameters.
+
+    Products become levels from ``low`` to ``high``. With a residual, the result is ``factor * level + other_factor *
+    residual + shift``, rounded to levels from ``sum_low`` to ``sum_high``.
+    """
 
     low: f32
     high: f32
@@ -170,13 +179,13 @@ class LevelBounds(Descriptor):
     unused: f32
 
 
-def requantized(emit: Emit, x: Value, scale: Value, bias: Value, bounds: Sequence[Value]) -> Value:
-    """Requantize f32 sums to levels."""
+def requantize(emit: Emit, x: Value, scale: Value, bias: Value, bounds: Sequence[Value]) -> Value:
+    """Return ``x * scale + bias`` rounded to levels within the first two ``bounds``, as f32."""
     return to_levels(emit, emit.fma(x, scale, bias), bounds[0], bounds[1])
 
 
-def bounds_at(emit: Emit, address: Value) -> list[Value]:
-    """Load `LevelBounds`, each broadcast to all lanes."""
+def load_bounds(emit: Emit, address: Value) -> list[Value]:
+    """Load the fields of a `LevelBounds`, each broadcast to all lanes."""
     return [emit.splat(emit.load(emit.at(address, 4 * i), F32)) for i in range(7)]
 
 
@@ -184,7 +193,7 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
     panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value, end: Value,
 ) -> Value:  # fmt: skip
-    """Emit one tile with the arguments of `levels_panel`; return the next address to prefetch."""
+    """Emit one tile; the arguments are those of `levels_panel`. Returns the next address to prefetch."""
     builder = emit.builder
     has_other = builder.icmp_signed("!=", others, emit.i64(0))
     with builder.if_then(has_other):
@@ -192,20 +201,20 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
             emit.prefetch(emit.at(emit.load(emit.at(others, 8 * i), I64), column))
     start = [ir.Constant(INTS, None)] * (rows * vectors)
     ahead, *sums = _accumulate(emit, rows, vectors, start, xs, taps, count, depth, panel, ahead, end)
-    held = bounds_at(emit, bounds)
+    limits = load_bounds(emit, bounds)
     columns = [[emit.load(emit.at(place, 4 * LANES * j)) for place in (scale, bias)] for j in range(vectors)]
-    found = [emit.fma(builder.sitofp(sums[n], VECTOR), *columns[n % vectors]) for n in range(rows * vectors)]
+    scaled = [emit.fma(builder.sitofp(sums[n], VECTOR), *columns[n % vectors]) for n in range(rows * vectors)]
 
-    def added() -> list[Value]:
+    def add_residual() -> list[Value]:
         values = []
         for i in range(rows):
             levels = load_row(emit, emit.at(emit.load(emit.at(others, 8 * i), I64), column), vectors)
-            for value, other in zip(found[i * vectors :], levels, strict=False):
-                first = to_levels(emit, value, held[0], held[1])
-                values.append(emit.fma(first, held[2], emit.fma(other, held[3], held[4])))
-        return [*values, held[5], held[6]]
+            for value, other in zip(scaled[i * vectors :], levels, strict=False):
+                first = to_levels(emit, value, limits[0], limits[1])
+                values.append(emit.fma(first, limits[2], emit.fma(other, limits[3], limits[4])))
+        return [*values, limits[5], limits[6]]
 
-    *values, low, high = emit.if_else(has_other, added, lambda: [*found, held[0], held[1]])
+    *values, low, high = emit.if_else(has_other, add_residual, lambda: [*scaled, limits[0], limits[1]])
     places = [emit.at(emit.load(emit.at(ys, 8 * i), I64), column) for i in range(rows)]
     store_rows(emit, values, places, low, high)
     return ahead
@@ -215,7 +224,10 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, start: Sequence[Value], xs: Value, taps: Value, count: Value, depth: Value,
     panel: Value, ahead: Value, end: Value,
 ) -> list[Value]:  # fmt: skip
-    """Accumulate products, prefetching one line per iteration; return the next address to prefetch, and the sums."""
+    """Emit the i32 products of a tile, prefetching one cache line per iteration.
+
+    Returns the next address to prefetch, followed by the sums.
+    """
     builder = emit.builder
     step = builder.select(builder.icmp_signed("<", ahead, end), emit.i64(_LINE), emit.i64(0))
     bases = [emit.load(emit.at(xs, 8 * i), I64) for i in range(rows)]
@@ -239,7 +251,7 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
 def emit_even_tiles(
     emit: Emit, longest: int, rows: Value, state: list[Value], tile: Callable[[int, list[Value]], list[Value]]
 ) -> None:
-    """Emit loops over all rows like `emit_tiles`, with tiles that differ by at most one row."""
+    """Emit loops over all rows like `emit_tiles`, but with tiles of ``longest`` and ``longest - 1`` rows if these suffice."""
     builder, shorter = emit.builder, longest - 1
     count = builder.sdiv(builder.add(rows, emit.i64(shorter)), emit.i64(longest))
     missing = builder.sub(builder.mul(count, emit.i64(longest)), rows)
@@ -254,7 +266,7 @@ def emit_even_tiles(
 
 
 def _panel_instruction(longest: int, vectors: int) -> Instruction:
-    """Return the instruction that multiplies all rows by one panel, the longest tiles first."""
+    """Return the instruction behind `levels_panel` for one panel width, with tiles of at most ``longest`` rows."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, rows: Value, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
@@ -289,37 +301,38 @@ def levels_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, xs: int, ys: int, others: int, taps: int, count: int, depth: int, panel: int,
     scale: int, bias: int, bounds: int, column: int, ahead: int, end: int,
 ) -> None:  # fmt: skip
-    """Multiply rows by a panel of ``vectors`` vectors, and store levels.
+    """Multiply rows of levels by a panel of integer weights, requantize, and store levels.
 
     Args:
-        vectors: the number of vectors of the panel.
+        vectors: the width of the panel in vectors.
         rows: the number of rows.
-        xs: a table of the addresses of rows of the data.
-        ys: a table of the addresses of rows of the result.
-        others: a table of the addresses of rows of the residual, or 0.
-        taps: byte offsets of the taps.
+        xs: a table of the addresses of the rows of the data.
+        ys: a table of the addresses of the rows of the result.
+        others: a table of the addresses of the rows of the residual, or 0.
+        taps: the byte offset of each tap.
         count: the number of taps.
-        depth: 32-bit words of a tap.
+        depth: the 32-bit words of a tap.
         panel: the packed weights.
-        scale: a factor for each column.
-        bias: a summand for each column.
-        bounds: `LevelBounds`.
+        scale: the factor of each column.
+        bias: the bias of each column, added after scaling.
+        bounds: a `LevelBounds`.
         column: the byte offset of the panel in a result row.
         ahead: the start of the weights to prefetch for the next product.
-        end: the end of those weights.
+        end: the end of the weights to prefetch.
     """
     if vectors == WIDE:
         _wide(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)
-    elif vectors == TALL and TALL != SINGLE:  # machine code for both is the same where both are one vector
+    elif vectors == TALL and TALL != SINGLE:  # if both are one vector, their machine code is the same
         _tall(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)
     else:
         _single(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)
 
 
 class LevelsGemmJob(MapJob):
-    """The job of `levels_gemm`; ``depth`` counts the 32-bit words of a tap, ``chunk`` rows, or panels if threads share panels.
+    """The job of `levels_gemm`.
 
-    ``ahead`` points to one `AheadRecord` per share.
+    ``depth`` counts the 32-bit words of a tap. Threads take ``chunk`` rows at a time, or, if ``by_panel``, ``chunk``
+    panels. ``ahead`` points to one `AheadRecord` per share.
     """
 
     rows: i64
@@ -337,17 +350,17 @@ class LevelsGemmJob(MapJob):
 
 
 class AheadRecord(Descriptor):
-    """The address range of the first weights of the next product."""
+    """The address range of the first weights of the next layer, to be prefetched."""
 
     start: i64
     end: i64
 
 
 @device
-def _addresses(  # noqa: PLR0913 (values in registers)
+def _write_addresses(  # noqa: PLR0913 (values in registers)
     table: int, base: int, first: int, rows: int, width: int, plane: int, image: int, line: int, pixel: int
 ) -> None:  # fmt: skip
-    """Write the addresses of pixels of a map."""
+    """Write the addresses of ``rows`` consecutive pixels of a map to a table."""
     r, index = 0, first
     while r < rows:
         n = index // plane
@@ -362,17 +375,19 @@ def _addresses(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def _tables(
+def _write_tables(
     job: LevelsGemmJob, tables: int, out: int, x: int, other: int, start: int, count: int, size: int
 ) -> None:
-    """Write the pixel addresses of data, result and residual to three tables of ``size`` bytes each."""
+    """Write the pixel addresses of the data, the result and the residual to three tables of ``size`` bytes each."""
     width, plane = job.width, job.plane
-    _addresses(tables, x + job.x_offset, start, count, width, plane, job.x_image, job.x_line, job.x_pixel)
-    _addresses(
+    _write_addresses(
+        tables, x + job.x_offset, start, count, width, plane, job.x_image, job.x_line, job.x_pixel
+    )
+    _write_addresses(
         tables + size, out + job.y_offset, start, count, width, plane, job.y_image, job.y_line, job.y_pixel
     )
     if job.has_other != 0:
-        _addresses(
+        _write_addresses(
             tables + 2 * size, other + job.other_offset, start, count, width, plane,
             job.other_image, job.other_line,
             job.other_pixel,
@@ -380,10 +395,10 @@ def _tables(
 
 
 @device
-def _panels(
+def _multiply_panels(
     job: LevelsGemmJob, tables: int, size: int, rows: int, first: int, count: int, share: int
 ) -> None:  # fmt: skip
-    """Multiply rows, addressed by the tables, by panels, prefetching the next panel, and finally that of the next product."""
+    """Multiply the rows in the tables by ``count`` panels, prefetching the panel after each, finally that of the next layer."""
     weights, end = job.weights, job.panels
     if job.by_panel != 0:
         end = load_i64(job.starts, share + 1)
@@ -409,8 +424,8 @@ def _panels(
 
 
 @device
-def _borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
-    """Write the border around rows, or the panels' part of it."""
+def _fill_borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
+    """Fill the border of the result around ``count`` rows, or, if threads take panels, a proportional part of the border."""
     width = job.width
     if job.by_panel != 0:
         lines = job.rows // width
@@ -422,9 +437,9 @@ def _borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
 
 @Task
 def levels_gemm(call: int, job: LevelsGemmJob, out: int, x: int, other: int) -> None:
-    """Multiply rows of A by packed weights, add levels of B as a residual, and store levels.
+    """Multiply rows of levels A by packed weights, add the residual B, and store levels.
 
-    A unit is a row or a panel.
+    A unit of work is a row or a panel.
     """
     counter = shared_counters(call)
     rows, panels = job.rows, job.panels
@@ -433,39 +448,42 @@ def levels_gemm(call: int, job: LevelsGemmJob, out: int, x: int, other: int) -> 
     size = 8 * (rows if by_panel != 0 else chunk)
     tables = scratch_memory(3 * size)
     if by_panel != 0:
-        _tables(job, tables, out, x, other, 0, rows, size)
+        _write_tables(job, tables, out, x, other, 0, rows, size)
     share, empty = first_share(call, shares), 0
     while True:
         first, count, share, empty = take_units(counter, starts, chunk, shares, share, empty)
         if count == 0:
             break
-        _borders(job, out, first, count)
+        _fill_borders(job, out, first, count)
         if by_panel != 0:
-            _panels(job, tables, size, rows, first, count, share)
+            _multiply_panels(job, tables, size, rows, first, count, share)
         else:
-            _tables(job, tables, out, x, other, first, count, size)
-            _panels(job, tables, size, count, 0, panels, share)
+            _write_tables(job, tables, out, x, other, first, count, size)
+            _multiply_panels(job, tables, size, count, 0, panels, share)
 
 
 @dataclass(frozen=True)
 class LevelsPanels:
-    """Packed integer weights, with one `Panel` per panel."""
+    """Packed integer weights, and a table with one `Panel` record per panel."""
 
     weights: Array
     table: Array
 
     def in_order(self, row: Array) -> Array:
-        """Reorder a row of numbers per column to the order of the lanes."""
+        """Reorder a row of one value per column to `column_order`, panel by panel."""
         return np.concatenate(
             [row[first + column_order(count)] for _, count, _, first, *_ in self.table.tolist()]
         )
 
 
 def pack_levels(w: Array, columns: Sequence[int]) -> LevelsPanels:
-    """Pack weights ``[outputs, depth]`` in words of `GROUP` weights along the depth, in panels of columns.
+    """Pack weights ``[outputs, depth]`` in panels of columns, with `GROUP` weights along the depth in each 32-bit word.
 
-    The depth of all taps is a multiple of `GROUP`. Columns are padded with zeros and in `column_order`. No
-    panel crosses any of the given ``columns``, which are multiples of `LANES`; the last is the total number.
+    Columns are padded with zeros and stored in `column_order`.
+
+    Args:
+        w: the weights; ``depth`` is a multiple of `GROUP`.
+        columns: columns at which a panel must end, multiples of `LANES`: first 0, last the padded number of columns.
     """
     words = np.ascontiguousarray(w, WEIGHT_DTYPE).view(np.uint32)
     outputs, depth = words.shape

@@ -1,10 +1,11 @@
-"""Maps of levels: channels-last, padded to whole vectors, with a border filled with the level of zero; integer weights.
+"""Feature maps of 8-bit levels, the division of their layers among threads, and integer weights.
 
-Layers divide their units into shares: consecutive units that a thread takes first. They are the same in every
-layer, since the data that a thread has written is in its own cache. A thread that has finished its share
-continues with the others.
+Maps are channels-last. Channels are padded to whole vectors, and pixels have a border filled with the level of zero.
 
-Weights have a scale per output channel; they are extracted from the layers that dequantize them.
+The units of each layer are divided into shares, one per thread: a thread takes the units of its own share first, then
+those of other shares. Shares are the same in every layer, so that a thread reads the data that it has written to its cache.
+
+Integer weights have one scale per output channel; they are extracted from the layers that dequantize them.
 """
 
 from __future__ import annotations
@@ -52,10 +53,11 @@ __all__ = [
 
 
 class MapJob(Descriptor):
-    """The location of pixels for a task: lengths of the result; strides and offsets in bytes of data, result and residual.
+    """Fields of jobs over maps: the size of the result, and where the data, the result and the residual are in memory.
 
-    ``borders`` is the address of the result's `BorderRecord`. Strides are between neighbours of the result:
-    those of the data include the stride of windows.
+    Fields with ``x_``, ``y_`` and ``other_`` are byte strides and offsets of the data, the result and the residual. They
+    are the distances between result pixels: those of the data include the stride of windows. ``borders`` is the address
+    of the result's `BorderRecord`.
     """
 
     width: i64
@@ -81,13 +83,18 @@ class MapJob(Descriptor):
 
 @device
 def line_address(start: int, number: int, height: int, image: int, line: int) -> int:
-    """Return the address of a line; lines are numbered across images, and ``image`` and ``line`` are sizes in bytes."""
-    place = number // height
-    return start + place * image + (number - place * height) * line
+    """Return the address of line ``number``, counted across images; ``image`` and ``line`` are sizes in bytes."""
+    n = number // height
+    return start + n * image + (number - n * height) * line
 
 
 class BorderRecord(Descriptor):
-    """The border of a map: ``word`` repeats the level of zero in each byte; the other fields are in bytes."""
+    """The border of a map.
+
+    ``height`` is the number of lines of an image; ``word`` repeats the level of zero in 32 bits. In bytes, ``image`` and
+    ``line`` are the sizes of an image and a line with borders, ``pixels`` is the size of a line without borders, and
+    ``offset`` is that of the first pixel.
+    """
 
     height: i64
     image: i64
@@ -99,7 +106,7 @@ class BorderRecord(Descriptor):
 
 @instruction(*[types.int64] * 3)
 def _fill(emit: Emit, out: Register, size: Register, word: Register) -> None:
-    """Fill ``size`` bytes with a 32-bit word."""
+    """Fill ``size`` bytes with copies of a 32-bit word."""
     filled = emit.builder.bitcast(emit.splat(emit.builder.trunc(word, I32)), VECTOR)
     words = emit.builder.sdiv(size, emit.i64(4))
     for offset, _, store in emit.vectors(words):
@@ -108,9 +115,9 @@ def _fill(emit: Emit, out: Register, size: Register, word: Register) -> None:
 
 @routine(*[types.int64] * 4)
 def fill_borders(record: BorderRecord, out: int, first: int, count: int) -> None:
-    """Fill the border around lines of a map, numbered across images, with the level of zero.
+    """Fill the border around ``count`` lines of a map with the level of zero; lines are counted across images.
 
-    The thread that writes the lines calls this, since they are in its cache. A `BorderRecord` of 0 means no
+    The thread that writes the lines should call this, since they are in its cache. If ``record`` is 0, the map has no
     border.
     """
     if record == 0:
@@ -132,7 +139,7 @@ def fill_borders(record: BorderRecord, out: int, first: int, count: int) -> None
 
 @device
 def share_of_lines(lines: int, first: int, count: int, units: int) -> tuple[int, int]:
-    """Return the first line and the number of lines of a unit range, where several units compute parts of each line."""
+    """Divide ``lines`` among ``units``, and return the first line and the number of lines of ``count`` units from ``first``."""
     begin = first * lines // units
     return begin, (first + count) * lines // units - begin
 
@@ -145,11 +152,10 @@ class LevelMap:
         images: the number of images.
         height: the rows of an image, without borders.
         width: the columns of an image, without borders.
-        channels: the channels without padding.
-        stored: the channels with padding.
+        channels: the number of channels, without padding.
+        stored: the number of channels, with padding.
         zero: the level that stands for zero.
-        border: the pixels above, below, left and right; widened for the windows of the layers that read the
-            map.
+        border: the border above, below, left and right, in pixels; wide enough for the windows of all consumers.
     """
 
     images: int
@@ -161,31 +167,31 @@ class LevelMap:
     border: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def widen(self, border: tuple[int, int, int, int]) -> None:
-        """Widen the border to at least this width."""
+        """Make the border at least as wide as ``border`` on each side."""
         top, bottom, left, right = (max(pair) for pair in zip(self.border, border, strict=True))
         self.border = top, bottom, left, right
 
     @property
     def pixel(self) -> int:
-        """The bytes of a pixel."""
+        """The size of a pixel in bytes."""
         return self.stored * LEVEL_SIZE
 
     @property
     def line(self) -> int:
-        """The bytes of a row of pixels with its border."""
+        """The size of a line with its border in bytes."""
         return (self.border[2] + self.width + self.border[3]) * self.pixel
 
     @property
     def image(self) -> int:
-        """The bytes of an image with its border."""
+        """The size of an image with its border in bytes."""
         return (self.border[0] + self.height + self.border[1]) * self.line
 
     def offset(self, above: int = 0, left: int = 0) -> int:
-        """Return the byte offset of the pixel that many rows above and columns left of the first."""
+        """Return the byte offset of the pixel ``above`` rows above and ``left`` columns left of the first pixel."""
         return (self.border[0] - above) * self.line + (self.border[2] - left) * self.pixel
 
     def empty(self) -> Array:
-        """Return an uninitialised array ``[images, rows, columns, stored]``, with its border."""
+        """Return an uninitialised array ``[images, rows, columns, stored]``; rows and columns include the border."""
         top, bottom, left, right = self.border
         check_array_size(self.images * self.image, 1)
         shape = self.images, top + self.height + bottom, left + self.width + right, self.stored
@@ -193,7 +199,7 @@ class LevelMap:
 
     @property
     def borders(self) -> int:
-        """The address of the final `BorderRecord`, or 0 without a border."""
+        """The address of the `BorderRecord`, or 0 without a border; to be read after the last `widen`."""
         return int(self._border_record.ctypes.data) if any(self.border) else 0
 
     @cached_property
@@ -205,20 +211,20 @@ class LevelMap:
         )  # fmt: skip
 
 
-# Counters of a call are on three cache lines.
+# The counters of a call are on three cache lines.
 _LINES, _WORDS = 3, 8
 MAX_SHARES = _LINES * _WORDS
-"""The most shares of a layer; further threads take units of these."""
+"""The most shares of a layer; with more threads, several threads start with the same share."""
 
 
 def share_starts(units: int, shares: int) -> Array:
-    """Return the first unit of each share, followed by the number of units; share sizes differ by at most one."""
+    """Divide units evenly into shares; return the first unit of each share, followed by the number of units."""
     return np.arange(shares + 1, dtype=np.int64) * units // shares
 
 
 @device
 def first_share(call: int, shares: int) -> int:
-    """Return the share of this thread, counted from that of the caller."""
+    """Return the share that this thread starts with: its thread index modulo the number of shares."""
     return thread_index(call) % shares
 
 
@@ -226,18 +232,18 @@ def first_share(call: int, shares: int) -> int:
 def take_units(
     counter: int, starts: int, chunk: int, shares: int, share: int, visited: int
 ) -> tuple[int, int, int, int]:
-    """Take up to ``chunk`` units of a share, or of the next nonempty one.
+    """Take up to ``chunk`` units from a share, or, once it is used up, from the next share that is not.
 
     Args:
         counter: the counters of the call.
         starts: the address of the `share_starts`.
         chunk: the most units to take at once.
         shares: the number of shares.
-        share: the current one.
-        visited: the number of shares found empty.
+        share: the share to take from first.
+        visited: the number of shares that this thread has used up.
 
     Returns:
-        The first unit and how many they are, 0 if none is left; the share, and how many are empty.
+        The first unit and the number of units, 0 if none is left; the updated ``share`` and ``visited``.
     """
     first, count = 0, 0
     while visited < shares and count <= 0:
@@ -249,9 +255,9 @@ def take_units(
     return first, max(count, 0), share, visited
 
 
-# How far a level of weights may be from an integer, once its zero point is subtracted.
+# The largest distance of a zero point from an integer.
 TOLERANCE = 1e-3
-# Weights that are made integers at a time, so that they stay in the cache.
+# Weights that are converted to integers at a time; they stay in the cache.
 BLOCK = 1 << 16
 
 
@@ -260,8 +266,8 @@ class IntegerWeights:
     """Weights ``scale * numbers``.
 
     Args:
-        numbers: i8, in the layout of the operation.
-        scale: a number for each output channel.
+        numbers: the i8 integers, in the layout of the operation.
+        scale: the factor of each output channel.
     """
 
     numbers: Array
@@ -269,17 +275,22 @@ class IntegerWeights:
 
 
 def integer_weights(context: MatchContext, port: Port, op: ForwardConvolution) -> IntegerWeights | None:
-    """Return the integers of constant weights; ``None`` if they are not i8 with a scale per output channel."""
+    """Return constant f32 weights of a convolution as integers and scales.
+
+    Returns ``None`` unless the weights are i8 integers, after their zero point is subtracted, times one scale per output
+    channel.
+    """
     if not context.value(port).is_known or not is_f32(context.value(port)):
         return None
     layer = context.graph[port.layer]
-    found = _quantized(context, layer) if isinstance(layer.op, FakeQuantize) else _dequantized(context, layer)
-    if found is None:
+    is_fake = isinstance(layer.op, FakeQuantize)
+    levels = _match_fake_quantize(context, layer) if is_fake else _match_dequantize(context, layer)
+    if levels is None:
         return None
-    shape, scale = found.shape, found.scale
+    shape, scale = levels.shape, levels.scale
     axes = 1 if isinstance(op, Convolution) else 2
     per_channel = scale.ndim == len(shape) > axes and all(n == 1 for n in scale.shape[axes:])
-    if not per_channel or (numbers := found.integers()) is None:
+    if not per_channel or (numbers := levels.integers()) is None:
         return None
     row = np.broadcast_to(scale.reshape(scale.shape[:axes]), shape[:axes]).reshape(-1)
     return IntegerWeights(numbers, row.astype(np.float64))
@@ -290,10 +301,11 @@ class _Levels:
     """Weights ``scale * (level + shift)``; all arrays broadcast to the weights' shape.
 
     Args:
-        data: the levels, or the numbers that a FakeQuantize converts to levels.
-        parameters: each `QuantizeParameter` of the FakeQuantize, ``[10, ...]``; ``None`` without one.
-        shift: a summand for each level.
-        scale: the step of the levels.
+        data: the levels, or the f32 data of a FakeQuantize.
+        parameters: the parameters of the FakeQuantize, ``[10, ...]``, in the order of `QuantizeParameter`; ``None`` if
+            ``data`` are levels.
+        shift: the negative zero point.
+        scale: the distance of neighbouring levels.
     """
 
     data: Array
@@ -307,39 +319,38 @@ class _Levels:
         return np.broadcast_shapes(self.data.shape, self.shift.shape, self.scale.shape)
 
     def integers(self) -> Array | None:
-        """Return levels plus shifts as i8; ``None`` if any sum does not fit."""
+        """Return ``level + shift`` as i8, or ``None`` if a shift is not an integer or a sum does not fit."""
         shape, nearest = self.shape, np.rint(self.shift)
         if not (np.abs(self.shift - nearest) <= TOLERANCE).all():
             return None
-        data, shift = (np.broadcast_to(each, shape) for each in (self.data, nearest.astype(np.float32)))
-        known = self.parameters
-        limits = () if known is None else [np.broadcast_to(each, shape) for each in known]
-        found = np.empty(shape, np.int8)
-        step = max(BLOCK * len(found) // max(found.size, 1), 1)
-        for first in range(0, len(found), step):
+        data, shift = np.broadcast_to(self.data, shape), np.broadcast_to(nearest.astype(np.float32), shape)
+        limits = [] if self.parameters is None else [np.broadcast_to(row, shape) for row in self.parameters]
+        integers = np.empty(shape, np.int8)
+        step = max(BLOCK * len(integers) // max(integers.size, 1), 1)
+        for first in range(0, len(integers), step):
             part = slice(first, first + step)
             sums = _levels(data[part], [limit[part] for limit in limits]) + shift[part]
             if sums.size and not (sums.min() >= -128 and sums.max() <= 127):
                 return None
-            found[part] = sums
-        return found
+            integers[part] = sums
+        return integers
 
 
 def _levels(x: Array, limits: Sequence[Array]) -> Array:
-    """Return the levels of f32 numbers, given each `QuantizeParameter`; without parameters, ``x`` are already levels."""
+    """Quantize f32 data to levels by the parameters of a FakeQuantize; without parameters, return ``x``."""
     if not limits:
         return x
     bottom, top, low, width, steps, *_ = limits
-    found: Array = x.clip(bottom, top)
-    found -= low
-    found /= width
-    found *= steps
-    np.rint(found, out=found)
-    return found
+    levels: Array = x.clip(bottom, top)
+    levels -= low
+    levels /= width
+    levels *= steps
+    np.rint(levels, out=levels)
+    return levels
 
 
-def _quantized(context: MatchContext, layer: Layer) -> _Levels | None:
-    """Match a constant followed by a FakeQuantize."""
+def _match_fake_quantize(context: MatchContext, layer: Layer) -> _Levels | None:
+    """Match ``Constant -> FakeQuantize`` with at most 256 levels."""
     ports, op = context.sources(layer), layer.op
     data = _constant(context, ports[0])
     if data is None or not isinstance(op, FakeQuantize) or op.levels > 256:
@@ -355,11 +366,11 @@ def _quantized(context: MatchContext, layer: Layer) -> _Levels | None:
     if not ((width > 0) & (span > 0)).all():
         return None
     scale = span.astype(np.float64) / steps
-    return _Levels(data, parameters, first / scale, _of_rank(scale, data.ndim))
+    return _Levels(data, parameters, first / scale, _prepend_axes(scale, data.ndim))
 
 
-def _dequantized(context: MatchContext, layer: Layer) -> _Levels | None:
-    """Match ``Constant -> Convert -> Subtract -> Multiply``, with an optional Subtract."""
+def _match_dequantize(context: MatchContext, layer: Layer) -> _Levels | None:
+    """Match ``Constant -> Convert -> Subtract -> Multiply`` of i8 or u8; the Subtract is optional."""
     if not isinstance(layer.op, Multiply):
         return None
     sources = context.sources(layer)
@@ -374,19 +385,19 @@ def _dequantized(context: MatchContext, layer: Layer) -> _Levels | None:
     numbers = _constant(context, context.sources(before)[0])
     if numbers is None or numbers.dtype not in (np.int8, np.uint8) or not (scale > 0).all():
         return None
-    scale = _of_rank(scale.astype(np.float64), numbers.ndim)
+    scale = _prepend_axes(scale.astype(np.float64), numbers.ndim)
     return _Levels(numbers, None, -zero.astype(np.float64), scale)
 
 
-def _of_rank(scale: Array, rank: int) -> Array:
+def _prepend_axes(scale: Array, rank: int) -> Array:
     return scale.reshape((1,) * (rank - scale.ndim) + scale.shape)
 
 
 def _constant(context: MatchContext, port: Port) -> Array | None:
-    """Return the contents of a constant, possibly folded, or converted to f32."""
-    known = context.value(port).known()
-    if known is not None:
-        return known
+    """Return the array of a constant, of a folded value, or of an integer or float constant converted to f32; else ``None``."""
+    folded = context.value(port).known()
+    if folded is not None:
+        return folded
     op = context.graph[port.layer].op
     if isinstance(op, Constant):
         return op.value.unpack() if isinstance(op.value, Packed) else np.asarray(op.value)

@@ -1,9 +1,10 @@
-"""Depthwise convolution and max pooling of levels: sliding windows over maps with borders.
+"""Depthwise convolution and max pooling of 8-bit levels: sliding windows over maps with borders.
 
-Sums of products of levels and weights are integers below 2^24, which f32 holds exactly, so depthwise convolutions use FMA
-unless dot products of four neighbours are faster: four pixels of 64 channels, interleaved twice, are four vectors whose
-32-bit lanes hold four levels of one channel. With stride 1, the same vectors serve two neighbouring results: the weights
-of a row are ``(a, b, c, 0)`` for one and ``(0, a, b, c)`` for the other. Channels are in `column_order`; storing undoes it.
+Sums of products of levels and weights are integers below 2^24, exact in f32, so depthwise convolutions use FMA. If possible,
+3 by 3 convolutions use dot products of four bytes instead: four neighbouring pixels of 64 channels, interleaved twice,
+become four vectors whose 32-bit lanes hold four levels of one channel. With stride 1, these vectors serve two neighbouring
+results, with the weights ``(a, b, c, 0)`` and ``(0, a, b, c)``. Interleaving puts channels in `column_order`, which storing
+undoes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, dot, load_levels, max_levels, no_levels, store_levels
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value
 from ..threading.task import Task, shared_counters
-from ._int8_gemm import CAN_PACK, bounds_at, column_order, requantized, store_rows
+from ._int8_gemm import CAN_PACK, column_order, load_bounds, requantize, store_rows
 from ._int8_maps import MapJob, fill_borders, first_share, line_address, share_of_lines, take_units
 
 __all__ = [
@@ -40,7 +41,7 @@ __all__ = [
 BLOCK = 4
 """The number of channel vectors computed together."""
 TALL = 2
-"""The number of result rows computed together, if there are as many."""
+"""The number of result rows computed together, if that many remain."""
 TAPS, PLACES, STRIDES = 3, 2, (1, 2)
 PER_BLOCK = TAPS * PLACES * BLOCK * LANES * GROUP
 """The bytes of the weights of a block."""
@@ -49,13 +50,20 @@ _PART = 16
 
 
 def are_interleaved(kernel: Sequence[int], stride: int, width: int, vectors: int) -> bool:
-    """Return whether to interleave windows, for a result of this width and this many channel vectors."""
-    known = tuple(kernel) == (TAPS, TAPS) and stride in STRIDES
-    return CAN_PACK and known and width >= PLACES and vectors >= BLOCK
+    """Return whether `interleaved_windows` computes a depthwise convolution.
+
+    Args:
+        kernel: the height and width of a window.
+        stride: the stride of the windows.
+        width: the columns of the result.
+        vectors: the number of channel vectors.
+    """
+    is_supported = tuple(kernel) == (TAPS, TAPS) and stride in STRIDES
+    return CAN_PACK and is_supported and width >= PLACES and vectors >= BLOCK
 
 
-def _interleaved(emit: Emit, a: Value, b: Value, size: int, high: bool) -> Value:
-    """Interleave elements of ``size`` bytes within one half of each 128-bit part."""
+def _interleave(emit: Emit, a: Value, b: Value, size: int, high: bool) -> Value:
+    """Interleave the elements of ``size`` bytes in the low or high half of each 128-bit part of ``a`` and ``b``."""
     count, whole = _PART // size, BLOCK * LANES // size
     kind = ir.VectorType(ir.IntType(8 * size), whole)
     first = count // 2 if high else 0
@@ -69,22 +77,22 @@ def _interleaved(emit: Emit, a: Value, b: Value, size: int, high: bool) -> Value
     return emit.builder.shuffle_vector(emit.builder.bitcast(a, kind), emit.builder.bitcast(b, kind), mask)
 
 
-def _neighbours(emit: Emit, pixels: Sequence[Value]) -> list[Value]:
-    """Return vectors whose lanes hold the levels of a channel in four pixels."""
-    found = []
+def _group_pixels(emit: Emit, pixels: Sequence[Value]) -> list[Value]:
+    """Interleave four vectors of 64 channels to four vectors whose 32-bit lanes hold one channel of the four pixels."""
+    groups = []
     for high in (False, True):
-        left, right = (_interleaved(emit, pixels[i], pixels[i + 1], 1, high) for i in (0, 2))
-        found += [
-            emit.builder.bitcast(_interleaved(emit, left, right, 2, half), INTS) for half in (False, True)
+        left, right = (_interleave(emit, pixels[i], pixels[i + 1], 1, high) for i in (0, 2))
+        groups += [
+            emit.builder.bitcast(_interleave(emit, left, right, 2, half), INTS) for half in (False, True)
         ]
-    return found
+    return groups
 
 
 def _depthwise_windows(  # noqa: PLR0913 (values in registers)
     emit: Emit, stride: int, tall: int, x: Value, line: Value, pixel: Value, weights: Value, scale: Value, bias: Value,
     bounds: Value, out: Value, out_line: Value, step: Value,
 ) -> None:  # fmt: skip
-    """Compute windows of ``tall`` rows; with stride 1, two neighbouring results for each."""
+    """Emit the windows of ``tall`` result rows at one column, or, with stride 1, at two neighbouring columns."""
     builder, wide = emit.builder, PLACES if stride == 1 else 1
     kind = ir.VectorType(ir.I8, BLOCK * LANES)
     sums: dict[tuple[int, int, int], Value] = dict.fromkeys(
@@ -95,13 +103,13 @@ def _depthwise_windows(  # noqa: PLR0913 (values in registers)
         pixels = [
             emit.load(emit.at(begin, builder.mul(pixel, emit.i64(i))), kind) for i in range(TAPS + wide - 1)
         ]
-        levels = _neighbours(emit, [*pixels, pixels[-1]][:GROUP])
+        levels = _group_pixels(emit, [*pixels, pixels[-1]][:GROUP])
         for y, place, q in sums:
             if 0 <= (tap := row - y * stride) < TAPS:
                 factor = emit.load(emit.at(weights, 4 * LANES * ((tap * PLACES + place) * BLOCK + q)), INTS)
                 sums[y, place, q] = dot(emit, sums[y, place, q], levels[q], factor)
-    low, high, *_ = bounds_at(emit, bounds)
-    columns = [[emit.load(emit.at(each, 4 * LANES * q)) for each in (scale, bias)] for q in range(BLOCK)]
+    low, high, *_ = load_bounds(emit, bounds)
+    columns = [[emit.load(emit.at(row, 4 * LANES * q)) for row in (scale, bias)] for q in range(BLOCK)]
     values = [emit.fma(builder.sitofp(total, VECTOR), *columns[q]) for (_, _, q), total in sums.items()]
     places = [
         emit.at(out, builder.add(builder.mul(out_line, emit.i64(y)), builder.mul(step, emit.i64(place))))
@@ -115,12 +123,15 @@ def interleaved_windows(  # noqa: PLR0913 (values in registers)
     emit: Emit, stride: Value, tall: Value, x: Value, line: Value, pixel: Value, weights: Value, scale: Value,
     bias: Value, bounds: Value, out: Value, out_line: Value, step: Value,
 ) -> None:  # fmt: skip
-    """Compute windows of one row or `TALL` rows of a `BLOCK`; data strides are those of pixels and lines."""
+    """Compute 3 by 3 depthwise windows of `BLOCK` channel vectors, in one or `TALL` result rows.
+
+    ``line`` and ``pixel`` are byte strides of the data, ``out_line`` and ``step`` those of the result.
+    """
     if not CAN_PACK:
         return
-    given = x, line, pixel, weights, scale, bias, bounds, out, out_line, step
+    arguments = x, line, pixel, weights, scale, bias, bounds, out, out_line, step
     cases = {
-        across * (TALL + 1) + rows: partial(_depthwise_windows, emit, across, rows, *given)
+        across * (TALL + 1) + rows: partial(_depthwise_windows, emit, across, rows, *arguments)
         for across in STRIDES
         for rows in (1, TALL)
     }
@@ -129,41 +140,50 @@ def interleaved_windows(  # noqa: PLR0913 (values in registers)
 
 
 def _block_channels(stored: int) -> Array:
-    """Return the channel of each lane of the block starting at each vector, ``[vectors - BLOCK + 1, BLOCK * LANES]``."""
+    """Return the channel in each lane of a block, for blocks at each vector, ``[vectors - BLOCK + 1, BLOCK * LANES]``."""
     starts = np.arange(stored // LANES - BLOCK + 1) * LANES
     return starts[:, None] + column_order(BLOCK)
 
 
 def pack_blocks(w: Array, stored: int) -> Array:
-    """Pack weights ``[channels, 3, 3]`` as ``[first vector, row, place, vector, lane, 4]`` of i8."""
+    """Pack weights ``[channels, 3, 3]`` for `interleaved_windows`, as i8 ``[first vector, row, place, vector, lane, 4]``.
+
+    There is one block for each vector that a block can start at. ``place`` is the first or second of two neighbouring
+    results.
+
+    Args:
+        w: the weights.
+        stored: the number of channels with padding.
+    """
     full = np.zeros((stored, TAPS, TAPS), np.int8)
     full[: len(w)] = w
     taps = full[_block_channels(stored)].transpose(0, 2, 1, 3)
-    found = np.zeros((len(taps), TAPS, PLACES, BLOCK * LANES, GROUP), np.int8)
+    blocks = np.zeros((len(taps), TAPS, PLACES, BLOCK * LANES, GROUP), np.int8)
     for place in range(PLACES):
-        found[:, :, place, :, place : place + TAPS] = taps
-    return found
+        blocks[:, :, place, :, place : place + TAPS] = taps
+    return blocks
 
 
 def pack_row(row: Array) -> Array:
-    """Pack one number per stored channel as ``[first vector, vector, lane]``."""
+    """Pack a row of one value per stored channel for the blocks of `pack_blocks`, as ``[first vector, vector, lane]``."""
     return np.ascontiguousarray(row[_block_channels(len(row))])
 
 
-# Windows of a row of the result that are computed at a time.
+# Neighbouring result pixels that are computed together.
 WIDE = 4
 FORMS = {(3, 1): 0, (3, 2): 1, (5, 1): 2, (5, 2): 3}
-"""The supported depthwise convolutions, by kernel width and stride; add `_SINGLE` for one window at a time."""
+"""The kernel variants of depthwise convolutions, by kernel width and stride; `_SINGLE` more computes one pixel at a time."""
 MAXIMUM = 20
-"""The form of max pooling, of any kernel and stride; the next form takes several vectors at a time."""
+"""The kernel variant of max pooling, of any kernel and stride; `_SEVERAL` more computes `_VECTORS` vectors at a time."""
 _SINGLE, _SEVERAL, _VECTORS = 10, 1, 4
 
 
 class LevelsWindowsJob(MapJob):
-    """The job of `levels_windows`; data strides are those of pixels, without the stride of windows.
+    """The job of `levels_windows`.
 
-    ``blocks`` holds the weights from `pack_blocks` if windows are interleaved, else 0; its scale and bias
-    follow.
+    ``form`` is the kernel variant. The strides of the data are those of pixels, without the stride of windows.
+    ``blocks`` has the weights from `pack_blocks` if `interleaved_windows` is used, else 0; ``block_scale`` and
+    ``block_bias`` are rows from `pack_row`.
     """
 
     lines: i64
@@ -187,7 +207,7 @@ def _depthwise(  # noqa: PLR0913 (values in registers)
     emit: Emit, taps: int, stride: int, wide: int, x: Value, line: Value, pixel: Value, height: Value,
     weights: Value, scale: Value, bias: Value, bounds: Value, out: Value, step: Value,
 ) -> None:  # fmt: skip
-    """Compute ``wide`` neighbouring results of a row for one channel vector."""
+    """Emit ``wide`` neighbouring result pixels of a depthwise convolution for one channel vector."""
     places = [emit.builder.mul(pixel, emit.i64(i)) for i in range((wide - 1) * stride + taps)]
     with emit.loop(height, [x, weights, *[emit.constant(0)] * wide]) as (_, (row, w, *sums), following):
         columns = [load_levels(emit, emit.at(row, place)) for place in places]
@@ -196,16 +216,16 @@ def _depthwise(  # noqa: PLR0913 (values in registers)
             for i in range(wide):
                 sums[i] = emit.fma(columns[i * stride + tap], factor, sums[i])
         following += [emit.at(row, line), emit.at(w, 4 * LANES * taps), *sums]
-    held, s, b = bounds_at(emit, bounds), emit.load(scale), emit.load(bias)
+    limits, s, b = load_bounds(emit, bounds), emit.load(scale), emit.load(bias)
     for i, total in enumerate(following[2:]):
         place = emit.at(out, emit.builder.mul(step, emit.i64(i)))
-        store_levels(emit, requantized(emit, total, s, b, held), place)
+        store_levels(emit, requantize(emit, total, s, b, limits), place)
 
 
 def _maximum(
     emit: Emit, vectors: int, x: Value, line: Value, pixel: Value, height: Value, width: Value, out: Value
 ) -> None:  # fmt: skip
-    """Compute the maximum of one window for several channel vectors."""
+    """Emit the maximum over one window for ``vectors`` channel vectors."""
     with emit.loop(height, [x, no_levels(vectors)]) as (_, (row, before), following):
         with emit.loop(width, [row, before]) as (_, (place, largest), after):
             after += [emit.at(place, pixel), max_levels(emit, largest, place)]
@@ -218,10 +238,10 @@ def _windows(  # noqa: PLR0913 (values in registers)
     emit: Emit, form: Value, x: Value, line: Value, pixel: Value, height: Value, width: Value, weights: Value,
     scale: Value, bias: Value, bounds: Value, out: Value, step: Value,
 ) -> None:  # fmt: skip
-    """Compute neighbouring windows for one channel vector."""
-    given = x, line, pixel, height, weights, scale, bias, bounds, out, step
+    """Compute neighbouring result pixels by kernel variant ``form``."""
+    arguments = x, line, pixel, height, weights, scale, bias, bounds, out, step
     branches = {
-        number + single * _SINGLE: partial(_depthwise, emit, *shape, 1 if single else WIDE, *given)
+        number + single * _SINGLE: partial(_depthwise, emit, *shape, 1 if single else WIDE, *arguments)
         for shape, number in FORMS.items()
         for single in (False, True)
     }
@@ -232,7 +252,7 @@ def _windows(  # noqa: PLR0913 (values in registers)
 
 @device
 def _row(job: LevelsWindowsJob, x: int, out: int, first: int, count: int) -> None:
-    """Compute several vectors of a result row."""
+    """Compute ``count`` channel vectors of one result row, from vector ``first`` on."""
     form, columns = job.form, job.width
     pixel, step = job.x_pixel, job.y_pixel
     tall, across = job.kernel_height, job.kernel_width
@@ -258,7 +278,7 @@ def _row(job: LevelsWindowsJob, x: int, out: int, first: int, count: int) -> Non
 
 @device
 def _block_rows(job: LevelsWindowsJob, x: int, out: int, rows: int, first: int, count: int) -> None:
-    """Compute several vectors of one or `TALL` result rows in blocks; the last block may overlap another."""
+    """Compute ``count`` channel vectors of ``rows`` result rows in blocks, the last of which may overlap the previous one."""
     stride, columns = job.stride_across, job.width
     pixel, line = job.x_pixel, job.x_line
     step, out_line = job.y_pixel, job.y_line
@@ -279,7 +299,7 @@ def _block_rows(job: LevelsWindowsJob, x: int, out: int, rows: int, first: int, 
 
 @device
 def _rows_together(job: LevelsWindowsJob, unit: int, last: int, count: int) -> int:
-    """Return the number of consecutive rows computed in blocks, 0 to compute the row vector by vector."""
+    """Return how many result rows to compute next by `_block_rows`: 0 (use `_row`), 1 or `TALL`."""
     if job.blocks == 0 or count < BLOCK:
         return 0
     down, height = job.stride_down, job.plane
@@ -289,9 +309,9 @@ def _rows_together(job: LevelsWindowsJob, unit: int, last: int, count: int) -> i
 
 @Task
 def levels_windows(call: int, job: LevelsWindowsJob, out: int, x: int) -> None:
-    """Slide windows over A; a unit is one result row, or a channel vector.
+    """Slide windows over the map A; a unit of work is one result row, or one channel vector.
 
-    The job's ``plane`` counts the rows of an image.
+    The job's ``plane`` is the number of rows of an image.
     """
     counter = shared_counters(call)
     lines, height = job.lines, job.plane
@@ -322,7 +342,7 @@ def levels_windows(call: int, job: LevelsWindowsJob, out: int, x: int) -> None:
 
 
 def pack_depthwise(w: Array, stored: int) -> Array:
-    """Pack weights ``[channels, height, width]`` as ``[vector, height, width, lane]`` of f32."""
+    """Pack weights ``[channels, height, width]`` as f32 ``[vector, height, width, lane]``, with ``stored`` padded channels."""
     full = np.zeros((stored, *w.shape[1:]), np.float32)
     full[: len(w)] = w
     return np.ascontiguousarray(np.moveaxis(full.reshape(-1, LANES, *w.shape[1:]), 1, -1))

@@ -1,9 +1,9 @@
-"""Loop nests: the schedule of copy and map kernels over an iteration space of planes, rows and columns.
+"""Loop nests: the tiled iteration over planes, rows and columns that copy and element-wise kernels share.
 
-A nest is divided into blocks of rows and columns of a plane; a unit is one block, or several small ones. Each
-operand, including the result, has its own strides along all axes, 0 where it is broadcast. A kernel supplies
-the body, which processes a block: ``body(job, (out, a, b, c), (plane, row, column), rows, columns, room)``,
-with the address of the block in each operand, its position, its size, and scratch memory of the thread.
+Each plane is divided into blocks of rows and columns; a unit of work is one block, or several small ones. Each operand,
+including the result, has a stride along each axis, 0 where it is broadcast. A kernel supplies the loop body:
+``body(job, (out, a, b, c), (plane, row, column), rows, columns, room)``, with the block's address in each operand, its
+position, its size, and the thread's scratch memory.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = [
     "contiguous_strides",
     "in_memory_order",
     "operand_axes",
-    "stored",
+    "memory_order",
 ]
 
-# Elements of a block, which stays in the L1 cache; axes of planes, besides rows and columns; the result and the inputs.
+# Elements of a block, which fits the L1 cache; the most plane axes, besides rows and columns; the operands with the result.
 BLOCK, OUTER, OPERANDS = 1 << 12, 6, 4
 # The fewest units of a nest whose blocks are small.
 MIN_UNITS = 8
@@ -49,10 +49,10 @@ Axes: TypeAlias = Sequence[tuple[int, ...]]
 
 
 class NestJob(Descriptor):
-    """The job of a `nest_task`; kernels extend it.
+    """The job of a `nest_task`; kernels derive jobs with more fields.
 
-    ``lengths`` are those of the plane axes, innermost first; each operand's ``strides`` are those of columns,
-    rows and these axes. ``room`` is the scratch memory of a thread in bytes.
+    ``lengths`` has the lengths of the plane axes, innermost first. ``strides`` has, for each operand, the strides of
+    columns, rows and the plane axes. ``room`` is the size of each thread's scratch memory in bytes.
     """
 
     blocks: i64
@@ -76,14 +76,14 @@ def row_stride(job: NestJob, operand: int) -> int:
 
 @device
 def _offset(job: NestJob, operand: int, axis: int, index: int) -> int:
-    """Return the offset of an index along columns, rows, or a plane axis."""
+    """Return the byte offset of ``index`` along ``axis`` of an operand: 0 for columns, 1 for rows, then plane axes."""
     offset: int = index * load_i64(job.strides, (OUTER + 2) * operand + axis)
     return offset
 
 
 @device
 def _locate(job: NestJob, operands: Addresses, place: Place) -> Addresses:
-    """Return the address of an element in all operands."""
+    """Return the address of the element at ``place`` in each operand."""
     (out, a, b, c), (plane, row, column) = operands, place
     out += _offset(job, 0, 0, column) + _offset(job, 0, 1, row)
     a += _offset(job, 1, 0, column) + _offset(job, 1, 1, row)
@@ -102,7 +102,7 @@ def _locate(job: NestJob, operands: Addresses, place: Place) -> Addresses:
 
 
 def nest_task(name: str, body: Device[..., None]) -> Task:
-    """Return the task that calls the body for each block of a nest."""
+    """Return a task that calls ``body`` for each block of a loop nest."""
 
     def run_nest(call: int, job: NestJob, out: int, a: int, b: int, c: int) -> None:
         rows, columns, tall, wide = job.rows, job.columns, job.block_rows, job.block_columns
@@ -125,13 +125,12 @@ def nest_task(name: str, body: Device[..., None]) -> Task:
 
 
 def nest_fields(axes: Axes, most_columns: int = BLOCK, block: int = BLOCK) -> dict[str, object] | None:
-    """Return the fields of a job except ``room``; ``None`` for too many axes.
+    """Return the fields of a `NestJob` except ``room``, or ``None`` if there are too many axes.
 
     Args:
-        axes: the axes, at least one: columns, rows, then those of planes.
+        axes: at least one axis: columns, then rows, then the plane axes.
         most_columns: the most columns of a block.
-        block: the approximate number of elements of a block and of a unit, reduced if that gives too few
-            units.
+        block: the target number of elements of a block and of a unit; units are smaller if there would be too few.
     """
     if len(axes) > OUTER + 2:
         return None
@@ -155,12 +154,15 @@ def nest_fields(axes: Axes, most_columns: int = BLOCK, block: int = BLOCK) -> di
     }  # fmt: skip
 
 
-# Axes of a program.
+# The default number of axes after `collapse_axes`.
 AXES = 3
 
 
-def stored(x: Array) -> tuple[int, ...]:
-    """Return the axes in memory order; channels-last for maps whose rows are not contiguous."""
+def memory_order(x: Array) -> tuple[int, ...]:
+    """Return the axes ordered by decreasing stride.
+
+    If no axis is contiguous, return the order in which a copy should be stored: channels-last from four axes on.
+    """
     axes = tuple(range(x.ndim))
     if x.flags.c_contiguous:
         return axes
@@ -173,7 +175,7 @@ def stored(x: Array) -> tuple[int, ...]:
 def aligned_strides(
     shape: tuple[int, ...], strides: Sequence[int], ours: tuple[int, ...], order: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """Return the strides of an operand broadcast to ``ours``, with reordered axes; ``None`` if it does not broadcast."""
+    """Return the strides of an operand broadcast to shape ``ours``, permuted by ``order``; ``None`` if it cannot broadcast."""
     if len(shape) > len(ours):
         return None
     lengths = (1,) * (len(ours) - len(shape)) + shape
@@ -184,37 +186,38 @@ def aligned_strides(
 
 
 def operand_axes(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the axis order for an operand that may have fewer axes."""
+    """Restrict the axis order of a result to an operand, which may lack leading axes."""
     missing = len(order) - len(shape)
     return tuple(axis - missing for axis in order if axis >= missing)
 
 
 def in_memory_order(constant: Array, order: tuple[int, ...]) -> Array:
+    """Return a contiguous copy of a constant with its axes permuted by the ``order`` of the result."""
     return np.ascontiguousarray(constant.transpose(operand_axes(constant.shape, order)))
 
 
 def contiguous_strides(shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> tuple[int, ...]:
-    """Return the strides of contiguous f32 with its axes in a given memory order."""
+    """Return the byte strides of a contiguous f32 array whose axes are stored in ``order``; by default C order."""
     axes, step = tuple(range(len(shape))) if order is None else order, 4
-    found = [0] * len(shape)
+    strides = [0] * len(shape)
     for axis in reversed(axes):
-        found[axis] = step
+        strides[axis] = step
         step *= shape[axis]
-    return tuple(found)
+    return tuple(strides)
 
 
 def collapse_axes(
     shape: tuple[int, ...], operands: Sequence[tuple[int, ...]], most: int = AXES
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]] | None:
-    """Return the lengths of at least three axes, and each operand's strides along them, in bytes.
+    """Merge adjacent axes where the strides of the result and all operands allow it.
 
-    Neighbouring axes are merged if the result and all operands allow it. Returns ``None`` for too many axes,
-    and if elements along the innermost axis are neither adjacent in an operand nor the same.
+    Returns the lengths of the merged axes, padded to at least three, and the byte strides of each operand along them;
+    ``None`` if more than ``most`` axes remain, or if an operand's innermost stride is neither 4 nor 0 bytes.
 
     Args:
-        shape: the shape of the contiguous result.
-        operands: the strides of each operand; 0 for broadcast axes.
-        most: the most axes.
+        shape: the shape of the contiguous f32 result.
+        operands: the byte strides of each operand; 0 for broadcast axes.
+        most: the most axes to return.
     """
     groups: list[tuple[int, tuple[int, ...]]] = []
     for length, *steps in zip(shape, contiguous_strides(shape), *operands, strict=True):

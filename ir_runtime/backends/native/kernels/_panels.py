@@ -54,14 +54,18 @@ __all__ = [
     "zero_tail",
 ]
 
-# Units per thread, so that other threads can take over from one that is interrupted.
+# The fewest units per thread, so that other threads can take over the work of one that is interrupted.
 UNITS_PER_THREAD = 4
-# A unit takes as long as that many rows more than it has: to find its place, and to load a panel.
+# The overhead of a unit, in rows: taking the unit and loading its panel.
 UNIT_ROWS = 3
 
 
 class Panel(Descriptor):
-    """A panel: its column in the result, byte offsets of weights, bias and tap offsets, and the columns of its last vector."""
+    """A panel of ``vectors`` vectors of columns, of which the last has ``last_columns`` columns.
+
+    ``column`` is its first column in the result. ``start``, ``bias`` and ``tap_offset`` are the byte offsets of its
+    weights, its biases and the tap offsets of its group.
+    """
 
     start: i64
     vectors: i64
@@ -73,12 +77,12 @@ class Panel(Descriptor):
 
 @dataclass(frozen=True)
 class PackedPanels:
-    """A packed matrix.
+    """The packed right operand of a product.
 
     Args:
-        numbers: the concatenated panels.
-        bias: a number for each column, padded like the panels.
-        table: one `Panel` per panel.
+        numbers: the elements of all panels, one panel after the other.
+        bias: the bias of each column, padded like the panels.
+        table: one `Panel` record per panel.
     """
 
     numbers: Array
@@ -90,29 +94,29 @@ class PackedPanels:
 
     @cached_property
     def is_finite(self) -> bool:
-        """Whether the sum of all numbers is finite, so that products with zeros may be skipped."""
+        """Whether the sum of all elements is finite; then products with zeros may be skipped."""
         return bool(np.isfinite(self.numbers.sum()))
 
 
 def split(columns: int) -> list[tuple[int, int, int]]:
-    """Split columns into panels: the first column, the vectors, and the columns of the last vector of each."""
-    found, first = [], 0
+    """Split columns into panels; return each panel's first column, number of vectors, and columns of its last vector."""
+    parts, first = [], 0
     while first < columns:
         vectors = -(-(columns - first) // LANES)
         vectors = next(n for n in (WIDE, TALL, SINGLE) if n <= vectors)
         last = min(columns - first - (vectors - 1) * LANES, LANES)
-        found.append((first, vectors, last))
+        parts.append((first, vectors, last))
         first += vectors * LANES
-    return found
+    return parts
 
 
 class CachedBytes(NamedTuple):
-    """The share of the L2 cache for rows and weights.
+    """The bytes of operands assumed to stay in the L2 cache during a product.
 
     Args:
-        rows: the bytes of rows that stay in the cache with a panel while all panels are used.
-        weights: the bytes of weights above which they do not stay: then each panel is used for all rows, if
-            these are fewer.
+        rows: the bytes of rows that stay in the cache while they are multiplied by all panels.
+        weights: the most bytes of weights that stay in the cache. Larger weights are read once: each panel multiplies all
+            rows before the next, if the rows are smaller than the weights.
     """
 
     rows: int
@@ -122,33 +126,33 @@ class CachedBytes(NamedTuple):
 def chunk_rows(
     rows: int, row_bytes: int, weight_bytes: int, panels: int, threads: int, cached: CachedBytes
 ) -> tuple[int, bool]:
-    """Return the rows of a unit, and whether a panel is used for all of them before the next.
+    """Choose the units of work of a product: return the rows of a unit, and whether each panel multiplies all rows in turn.
 
-    The rows of a unit are a multiple of all tile heights, or, if threads would have few units, of the wide
-    tile's.
+    The rows of a unit are a multiple of the heights of all tiles, or, if there would be few units per thread, of the
+    height of the wide tile.
     """
     row_bytes = max(row_bytes, 1)
     heavy = weight_bytes > cached.weights and rows * row_bytes < weight_bytes
     chunk = max((2 * cached.rows if heavy else cached.rows) // row_bytes, 1)
     if not heavy:
         chunk = min(chunk, 4 * ROW_MULTIPLE)
-    wanted = -(-UNITS_PER_THREAD * threads // max(panels, 1)) if threads > 1 else 1
-    chunk = min(chunk, -(-rows // wanted))
+    fewest = -(-UNITS_PER_THREAD * threads // max(panels, 1)) if threads > 1 else 1
+    chunk = min(chunk, -(-rows // fewest))
     chunk = max(-(-chunk // ROW_MULTIPLE), 1) * ROW_MULTIPLE
     if threads > 1 and rows * panels < 2 * chunk * threads:
 
-        def longest(some: int) -> int:
-            """Return the most work of a thread, in rows by a panel."""
-            units = -(-rows // some) * panels
-            return -(-units // threads) * (min(some, rows) + UNIT_ROWS)
+        def critical_path(size: int) -> int:
+            """Return the time of the busiest thread with units of ``size`` rows, in rows by a panel."""
+            units = -(-rows // size) * panels
+            return -(-units // threads) * (min(size, rows) + UNIT_ROWS)
 
-        chunk = min(range(chunk, 0, -WIDE_ROWS), key=longest)
+        chunk = min(range(chunk, 0, -WIDE_ROWS), key=critical_path)
     return chunk, heavy
 
 
 @device
 def unit_place(unit: int, by_panel: int, chunks: int, panels: int) -> tuple[int, int]:
-    """Return the panel and the row chunk of a unit."""
+    """Return the indices of the panel and of the row chunk of a unit."""
     if by_panel != 0:
         panel, chunk = unit // chunks, unit % chunks
     else:
@@ -159,7 +163,15 @@ def unit_place(unit: int, by_panel: int, chunks: int, panels: int) -> tuple[int,
 def allocate_panels(
     groups: int, columns: int, depth: int, bias: Array | None = None, across: int = 0
 ) -> PackedPanels:
-    """Allocate panels for matrices of ``depth`` rows, with biases and uninitialised weights."""
+    """Allocate panels for one matrix ``[depth, columns]`` per group, with uninitialised weights.
+
+    Args:
+        groups: the number of groups.
+        columns: the columns of each group.
+        depth: the rows of each group, in 32-bit words.
+        bias: the bias of each column of all groups; ``None`` for 0.
+        across: the bytes between the tap offsets of two groups.
+    """
     parts = split(columns)
     table, start, before = [], 0, 0
     for group in range(groups):
@@ -175,8 +187,8 @@ def allocate_panels(
     return PackedPanels(aligned_empty(start), biases, np.array(table, np.int64).reshape(-1, Panel.words))
 
 
-def _transposed(emit: Emit, vectors: list[Register]) -> list[Register]:
-    """Transpose a square of vectors by repeatedly interleaving halves."""
+def _transpose(emit: Emit, vectors: list[Register]) -> list[Register]:
+    """Transpose a square of vectors by interleaving its halves log2(n) times."""
     count = len(vectors)
     lanes = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
     low, high = (ir.Constant(INTS, part) for part in (lanes[:count], lanes[count:]))
@@ -190,21 +202,24 @@ def _transposed(emit: Emit, vectors: list[Register]) -> list[Register]:
 def pack_square(
     emit: Emit, target: Register, apart: Register, source: Register, by_column: Register, factors: Register
 ) -> None:
-    """Pack `LANES` columns of `LANES` contiguous numbers."""
+    """Pack `LANES` columns of `LANES` contiguous elements: transpose them and multiply each column by its factor.
+
+    Columns are ``by_column`` bytes apart in ``source``; packed rows are ``apart`` bytes apart.
+    """
     scale = emit.load(factors)
     places = [emit.at(source, emit.builder.mul(by_column, emit.i64(i))) for i in range(LANES)]
-    for i, row in enumerate(_transposed(emit, [emit.load(place) for place in places])):
+    for i, row in enumerate(_transpose(emit, [emit.load(place) for place in places])):
         emit.store(emit.multiply(row, scale), emit.at(target, emit.builder.mul(apart, emit.i64(i))))
 
 
-# How many tensors the post-ops of a product with packed weights can read.
+# The most extra tensors that the post-ops of a product with weights packed in the run can read.
 MAX_EXTRAS = 1
 
 
 class FilterJob(Descriptor):
-    """The job of `_pack_filters`: panels, their table, a factor per column, sizes, and channel vectors per unit.
+    """The job of `_pack_filters`.
 
-    A panel is divided into ``blocks`` units.
+    ``scale`` is the address of a factor per column. A panel is divided into ``blocks`` units of `LANES` channels.
     """
 
     panels: i64
@@ -219,7 +234,7 @@ class FilterJob(Descriptor):
 def _place_rows(
     emit: Emit, source: ir.Value, target: ir.Value, taps: ir.Value, count: ir.Value, width: ir.Value, depth: ir.Value
 ) -> None:  # fmt: skip
-    """Copy vectors ``[count, taps]`` to panel rows ``[taps, depth]``, which are ``width`` bytes apart."""
+    """Store ``count * taps`` vectors in panel rows: vector ``[i, tap]`` in row ``tap * depth + i``; rows are ``width`` bytes."""
     builder = emit.builder
     across = builder.mul(width, depth)
     with emit.loop(taps, [source, target]) as (_, (tap, place), following):
@@ -233,7 +248,7 @@ def _place_rows(
 def _pack_element_wise(
     job: FilterJob, target: int, width: int, source: int, columns: int, channels: int, factors: int
 ) -> None:
-    """Pack channels of at most `LANES` columns, padding the columns with zeros."""
+    """Pack ``channels`` channels of up to `LANES` columns element by element, padding the columns with zeros."""
     taps, depth = job.taps, job.channels
     for tap in range(taps):
         for channel in range(channels):
@@ -247,7 +262,7 @@ def _pack_element_wise(
 
 @Task
 def _pack_filters(call: int, job: FilterJob, out: int, filters: int) -> None:
-    """Pack contiguous filters ``[columns, channels, taps]`` of all groups; a unit is `LANES` channels of a panel."""
+    """Pack contiguous filters ``[columns, channels, taps]`` of all groups; a unit of work is `LANES` channels of a panel."""
     taps, depth = job.taps, job.channels
     blocks = job.blocks
     units = blocks * job.panels
@@ -273,8 +288,10 @@ def _pack_filters(call: int, job: FilterJob, out: int, filters: int) -> None:
                 _pack_element_wise(job, target, width, source, min(columns - first, LANES), count, factors)
 
 
-def packed_filters(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
-    """Pack contiguous filters ``[G, C_out, C_in, taps]``; see `pack_panels` for the other arguments."""
+def _pack_contiguous(
+    filters: Array, scale: Array | None, bias: Array | None, across: int = 0
+) -> PackedPanels:
+    """Pack contiguous filters ``[G, C_out, C_in, taps]``; the other arguments are those of `pack_panels`."""
     groups, outputs, channels, taps = filters.shape
     panels = allocate_panels(groups, outputs, channels * taps, bias, across)
     job = _job(panels, channels, taps, _factors(scale, groups * outputs))
@@ -296,12 +313,12 @@ def _factors(scale: Array | None, columns: int) -> Array:
 
 @dataclass(frozen=True)
 class FilterPacking:
-    """The packing of filters of one shape in every run.
+    """A prepared job that packs filters of a fixed shape, which are computed anew in every run.
 
     Args:
-        panels: the panels' columns and biases; their numbers are NaN and only give the size.
+        panels: the panels with their biases; ``numbers`` is a placeholder of NaN with the size of the packed weights.
         job: the job of `_pack_filters`.
-        parallel: whether threads share the packing.
+        parallel: whether to pack with several threads.
     """
 
     panels: PackedPanels
@@ -310,18 +327,24 @@ class FilterPacking:
 
     @classmethod
     def of(cls, shape: Sequence[int], scale: Array | None, bias: Array | None) -> FilterPacking:
-        """Return the packing of filters ``[G, C_out, C_in, kernel...]`` with a scale, and their biases."""
+        """Prepare the packing of filters of shape ``[G, C_out, C_in, kernel...]``.
+
+        Args:
+            shape: the shape of the filters.
+            scale: a factor for each filter; ``None`` for 1.
+            bias: the bias of each filter; ``None`` for 0.
+        """
         groups, outputs, channels, *kernel = shape
         taps = math.prod(kernel)
         panels = allocate_panels(groups, outputs, channels * taps, bias, 8 * taps)
-        # In place of numbers that may not be finite, as `PackedPanels.is_finite` then says; they take no memory.
+        # NaN, so that `PackedPanels.is_finite` is false: the filters of a run may not be finite. Takes no memory.
         panels = replace(panels, numbers=np.broadcast_to(np.float32(np.nan), panels.numbers.shape))
         job = _job(panels, channels, taps, _factors(scale, groups * outputs))
         _pack_filters.prepare()
         return cls(panels, job, pays_to_share(steps=groups * outputs * channels * taps // 4))
 
     def pack(self, filters: Array) -> Array:
-        """Pack filters."""
+        """Pack contiguous filters; the result is workspace memory, valid until the next kernel uses it."""
         packed = workspace(self.panels.numbers.size)
         count = threads() if self.parallel else 1
         parallel_for(_pack_filters.address, self.job, packed, filters, UNUSED, UNUSED, count)
@@ -330,13 +353,10 @@ class FilterPacking:
 
 @dataclass(frozen=True)
 class FusedOfRun(FusedKernel):
-    """A product with weights computed in the run; it fuses layers that read at most one additional tensor.
-
-    The packed weights take the place of the second additional tensor.
-    """
+    """A product whose weights are packed in every run and take the place of the second extra tensor of post-ops."""
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
-        """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
+        """Return this kernel with ``op`` appended to its epilogue, or ``None`` if ``op`` cannot be fused."""
         epilogue = self.epilogue.then(op, inputs, place, self.axis)
         if epilogue is None or sum(post_op.extra >= 0 for post_op in epilogue.post_ops) > MAX_EXTRAS:
             return None
@@ -344,7 +364,7 @@ class FusedOfRun(FusedKernel):
 
 
 class PackJob(Descriptor):
-    """The job of `_PACK`: the number of panels, addresses, sizes and strides in bytes."""
+    """The job of a `pack_task`: the number of panels, addresses, sizes, and strides in bytes."""
 
     panels: i64
     table: i64
@@ -360,24 +380,24 @@ class PackJob(Descriptor):
 
 
 def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
-    """Pack matrices, one per group.
+    """Pack one f32 matrix per group into panels.
 
     Args:
         filters: the matrices ``[G, N, taps, depth]``, of any strides.
         scale: a factor for each column of all groups; ``None`` for 1.
-        bias: a summand for each column of all groups; ``None`` for 0.
+        bias: the bias of each column of all groups; ``None`` for 0.
         across: the bytes between the tap offsets of two groups.
     """
     stored = filters.swapaxes(2, 3)
     if stored.shape[3] > 1 and stored.flags.c_contiguous:
-        return packed_filters(stored, scale, bias, across)
-    return packed_by(_PACK, filters, filters.shape[3], scale, bias, across)
+        return _pack_contiguous(stored, scale, bias, across)
+    return _run_pack_task(_PACK, filters, filters.shape[3], scale, bias, across)
 
 
-def packed_by(
+def _run_pack_task(
     task: Task, filters: Array, words: int, scale: Array | None, bias: Array | None, across: int
 ) -> PackedPanels:
-    """Pack matrices with a task; see `pack_panels`. Each tap has ``words`` words of 32 bits."""
+    """Pack matrices with a `pack_task`; a tap has ``words`` 32-bit words, and the other arguments are as in `pack_panels`."""
     groups, columns, taps, depth = filters.shape
     panels = allocate_panels(groups, columns, taps * words, bias, across)
     factors = np.ones(groups * columns, np.float32) if scale is None else np.ascontiguousarray(scale)
@@ -393,7 +413,7 @@ def packed_by(
 
 @instruction(*[types.int64] * 3)
 def _pack_row(emit: Emit, target: Register, source: Register, factors: Register) -> None:
-    """Pack `LANES` contiguous columns of one row."""
+    """Store `LANES` contiguous elements of a row, each multiplied by the factor of its column."""
     emit.store(emit.multiply(emit.load(source), emit.load(factors)), target)
 
 
@@ -401,7 +421,10 @@ def _pack_row(emit: Emit, target: Register, source: Register, factors: Register)
 def pack_block(
     target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
 ) -> None:
-    """Pack several rows of a panel."""
+    """Pack ``rows`` rows of an f32 panel with ``count`` columns, scaled and padded with zeros to ``width`` columns.
+
+    ``by_column`` and ``by_row`` are the strides of the source in bytes.
+    """
     for first in range(0, width, LANES):
         start, at, scale = source + first * by_column, target + 4 * first, factors + 4 * first
         whole = first + LANES <= count
@@ -421,16 +444,16 @@ def pack_block(
 
 
 def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Task:
-    """Return the task that packs matrices.
+    """Return a task that packs matrices of any strides into panels.
 
     Args:
         name: the name of the task.
-        store_block: packs rows of a panel, like `pack_block`.
-        per_word: the numbers of a column that share a word.
+        store_block: packs up to `LANES` rows of a panel, with the parameters of `pack_block`.
+        per_word: the elements of a column that share a 32-bit word.
     """
 
     def pack(call: int, job: PackJob, out: int) -> None:
-        """Pack matrices; a unit is one panel."""
+        """Pack matrices; a unit of work is one panel."""
         counter = shared_counters(call)
         taps, depth = job.taps, job.depth
         columns, by_group = job.columns, job.group_stride
@@ -461,23 +484,23 @@ _EXPONENT = np.uint16(0x7F80)
 
 
 class Bf16Panels(PackedPanels):
-    """A packed bf16 matrix; an odd number of rows is padded with zeros."""
+    """A right operand packed as bf16, two rows to a 32-bit word; an odd number of rows is padded with zeros."""
 
     @cached_property
     def is_finite(self) -> bool:
-        """Whether all numbers are finite, so that products with zeros may be skipped."""
+        """Whether all elements are finite; then products with zeros may be skipped."""
         return not bool((self.numbers.view(np.uint16) & _EXPONENT == _EXPONENT).any())
 
 
 @instruction(returns=types.int64)
 def _zeroed_block(emit: Emit) -> Register:
-    """Return the address of stack memory with zeros for `LANES` rows of the widest panel."""
+    """Allocate zeroed stack memory for `LANES` f32 rows of the widest panel; return its address."""
     return emit.stack_words(LANES * LANES * WIDE // 2)
 
 
 @instruction(*[types.int64] * 4)
 def pair_rows(emit: Emit, target: Register, first: Register, second: Register, width: Register) -> None:
-    """Round two rows, and store their numbers interleaved."""
+    """Round two f32 rows of ``width`` elements to bf16, and store them interleaved: the first row in the low halves."""
     builder = emit.builder
     with emit.loop(builder.sdiv(width, emit.i64(LANES))) as (i, _, _following):
         offset = builder.mul(i, emit.i64(4 * LANES))
@@ -492,7 +515,7 @@ def pair_rows(emit: Emit, target: Register, first: Register, second: Register, w
 def _pack_pairs(
     target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
 ) -> None:
-    """Pack several rows of a panel."""
+    """Pack ``rows`` rows of a bf16 panel; the parameters are those of `pack_block`."""
     block = _zeroed_block()
     pack_block(block, width, count, rows, source, by_column, by_row, factors)
     for row in range(0, rows, 2):
@@ -506,14 +529,14 @@ _PACK_PAIRS = pack_task("_pack_pairs", _pack_pairs, 2)
 def pack_bf16_panels(
     filters: Array, scale: Array | None, bias: Array | None, across: int = 0
 ) -> PackedPanels:
-    """Pack matrices, one per group; see `pack_panels`. Columns are scaled, then rounded."""
-    found = packed_by(_PACK_PAIRS, filters, -(-filters.shape[3] // 2), scale, bias, across)
-    return Bf16Panels(found.numbers, found.bias, found.table)
+    """Pack one matrix per group into panels of bf16; columns are scaled, then rounded. Arguments as in `pack_panels`."""
+    panels = _run_pack_task(_PACK_PAIRS, filters, -(-filters.shape[3] // 2), scale, bias, across)
+    return Bf16Panels(panels.numbers, panels.bias, panels.table)
 
 
 @device
 def next_panel(columns: int) -> tuple[int, int]:
-    """Return the number of vectors of the next panel, and of its columns, given the number of remaining columns."""
+    """Return the vectors and the columns of the next panel when ``columns`` columns remain."""
     count = (columns + LANES - 1) // LANES
     vectors = WIDE if count >= WIDE else TALL if count >= TALL else SINGLE
     return vectors, min(columns, vectors * LANES)
@@ -521,30 +544,29 @@ def next_panel(columns: int) -> tuple[int, int]:
 
 @routine(*[types.int64] * 5)
 def pack_transposed(x: int, stride: int, rows: int, width: int, out: int) -> None:
-    """Pack rows of ``width`` numbers as the columns of panels."""
+    """Pack the transpose of a matrix: its rows, of ``width`` elements and ``stride`` bytes apart, become columns of panels."""
     done = 0
     while done < rows:
         vectors, columns = next_panel(rows - done)
         apart = 4 * LANES * vectors
         for first in range(0, columns, LANES):
-            some = min(LANES, columns - first)
+            tall = min(LANES, columns - first)
             source, target = x + (done + first) * stride, out + 4 * first
             for k in range(0, width, LANES):
                 count = min(LANES, width - k)
-                if some == LANES and count == LANES:
+                if tall == LANES and count == LANES:
                     transpose_square(source + 4 * k, stride, target + k * apart, apart)
                 else:
-                    transpose_part(source + 4 * k, stride, some, count, target + k * apart, apart)
+                    transpose_part(source + 4 * k, stride, tall, count, target + k * apart, apart)
         out += apart * width
         done += columns
 
 
 @device
 def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
-    """Pack ``rows`` rows of ``width`` columns in panels.
+    """Pack a matrix of ``rows`` rows and ``width`` columns, with rows ``stride`` bytes apart, into panels.
 
-    Unused columns are filled with zeros: arbitrary memory contents, such as addresses, may be subnormal
-    numbers, whose products take more than ten times as long.
+    Unused columns are zeroed: uninitialised memory may hold subnormal numbers, whose products are ten times slower.
     """
     done = 0
     while done < width:
@@ -556,10 +578,12 @@ def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
 
 
 def panels_product(multiply_panel: Routine | Device[..., None]) -> Device[..., None]:
-    """Return a function that multiplies rows by panels of ``length`` words, using ``depth`` of them, up to a column.
+    """Return a function that multiplies rows by the panels of `pack_rows` or `pack_transposed`, up to column ``until``.
+
+    The panels have ``length`` words per column, of which the first ``depth`` are multiplied.
 
     Args:
-        multiply_panel: multiplies rows by one panel, like `gemm_panel`.
+        multiply_panel: multiplies rows by one panel, with the parameters of `gemm_panel`.
     """
 
     def multiply(  # noqa: PLR0913 (values in registers)
@@ -568,26 +592,26 @@ def panels_product(multiply_panel: Routine | Device[..., None]) -> Device[..., N
     ) -> None:  # fmt: skip
         done = 0
         while done < until:
-            vectors, some = next_panel(columns - done)
-            last = some - (vectors - 1) * LANES
+            vectors, count = next_panel(columns - done)
+            last = count - (vectors - 1) * LANES
             multiply_panel(
                 vectors, rows, places, 0, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, 0, last, -np.inf,
                 np.inf,
             )  # fmt: skip
             panels += 4 * LANES * vectors * length
-            done += some
+            done += count
 
     return device(multiply)
 
 
 multiply_panels = panels_product(gemm_panel)
-"""Multiply rows of f32 by panels."""
+"""Multiply f32 rows by f32 panels."""
 
 
 @device
 def zero_tail(row: int, first: int, count: int, none: int) -> None:
-    """Zero the elements of a row from ``first`` to ``count``."""
+    """Zero elements ``first`` to ``count`` of a row; ``none`` is the address of a panel's width of zeros."""
     while first < count:
-        some = min(count - first, WIDE * LANES)
-        copy_row(none, some, row + 4 * first)
-        first += some
+        size = min(count - first, WIDE * LANES)
+        copy_row(none, size, row + 4 * first)
+        first += size

@@ -1,10 +1,8 @@
-"""Quantized weights: storage formats, loads of columns to vector registers, and packed matrices.
+"""Quantized weights: storage formats, dequantization in vector registers, and packed matrices.
 
-Numbers are ``(value - zero) * scale``, rounded exactly as in the model's arithmetic. 4-bit values are looked
-up in a table of 16 numbers, computed once per group. A packed matrix is the file's bytes if whole vectors can
-be read from them; otherwise its groups are padded.
-
-Products of f32 rows with a packed matrix dequantize it in vector registers.
+A stored value is dequantized to ``(value - zero) * scale``, rounded exactly as in the model's arithmetic. 4-bit values are
+indices to a table of 16 numbers that is computed once per group. A packed matrix is the bytes of the file, if whole vectors
+can be read from them; otherwise its groups are padded.
 """
 
 from __future__ import annotations
@@ -56,22 +54,22 @@ __all__ = [
 
 PANEL_VECTORS = TARGET.vectors.wide[1]
 PANEL_COLUMNS = PANEL_VECTORS * LANES
-# 4-bit values are loaded as repeated 32-bit words; a lane takes one nibble of each word in turn.
+# 4-bit values are loaded as a word that is repeated across the vector; each lane shifts its nibble to the low bits.
 NIBBLES_PER_LANE = max(LANES // 8, 1)
 LANE_ORDER = [lane % NIBBLES_PER_LANE * 8 + lane // NIBBLES_PER_LANE for lane in range(LANES)]
 
 
 def panel_count(columns: int) -> int:
-    """Return the number of panels of `PANEL_COLUMNS` columns; the last may have fewer."""
+    """Return the number of panels of `PANEL_COLUMNS` columns that hold ``columns`` columns."""
     return -(-columns // PANEL_COLUMNS)
 
 
 class MatrixRecord(Descriptor):
-    """A quantized matrix in the kernels' layout; strides are in bytes.
+    """A quantized matrix in the layout that kernels read; strides are in bytes.
 
-    The size of a group is a multiple of `LANES`. Columns after ``last_column`` repeat it. ``column_scale``
-    multiplies the products after all rounding; ``rounding`` is the address of the two numbers for
-    `round_mantissa`.
+    ``storage`` is a `Storage`. ``group_size`` is a multiple of `LANES`. Columns past ``last_column`` are read as copies of
+    it. ``column_scale`` is the address of a factor per column, applied to the products after all rounding; ``rounding`` is
+    the address of the arguments ``least`` and ``factor`` of `round_mantissa`.
     """
 
     storage: i64
@@ -92,7 +90,7 @@ class MatrixRecord(Descriptor):
 
 
 class Storage(IntEnum):
-    """The storage type of values, and whether their products with scales are rounded to f16."""
+    """Storage formats of quantized values; in the formats with ``_ROUNDED``, dequantized values are rounded to f16."""
 
     LUT4 = 0
     """4 bits: an index to a lookup table of 16 numbers."""
@@ -110,10 +108,11 @@ class Storage(IntEnum):
 
 
 BITS = dict(zip(Storage, (4, 8, 8, 16, 16, 8, 8, 16), strict=True))
+"""The bits of a value."""
 
 
 def _load_u4(emit: Emit, address: Value) -> Value:
-    """Load 4-bit indices in `LANE_ORDER`; their higher bits are arbitrary."""
+    """Load a vector of 4-bit indices in `LANE_ORDER`; bits 4 and above of each lane are arbitrary."""
     builder = emit.builder
     codes = emit.load(address, ir.IntType(4 * LANES), 1)
     if 4 * LANES < 32:
@@ -138,18 +137,18 @@ def _load_u8(emit: Emit, address: Value) -> Value:
 
 
 def _load_f16(emit: Emit, address: Value) -> Value:
-    """Load f16 as f32, by shifting bits if the target has no such instruction."""
+    """Load f16 as f32, by integer instructions if the target has no conversion."""
     builder = emit.builder
     if TARGET.vectors.name != "plain":
         return builder.fpext(emit.load(address, ir.VectorType(ir.F16, LANES), 1), VECTOR)
     bits = builder.zext(emit.load(address, ir.VectorType(ir.I16, LANES), 1), INTS)
     rest = builder.and_(bits, splat_bits(0x7FFF))
     moved = builder.bitcast(builder.shl(rest, splat_bits(13)), VECTOR)
-    found = builder.bitcast(emit.multiply(moved, emit.constant(2.0**112)), INTS)
-    endless = builder.icmp_unsigned(">=", rest, splat_bits(0x7C00))
-    found = builder.select(endless, builder.or_(found, splat_bits(0x7F800000)), found)
+    finite = builder.bitcast(emit.multiply(moved, emit.constant(2.0**112)), INTS)
+    is_special = builder.icmp_unsigned(">=", rest, splat_bits(0x7C00))  # infinity or NaN
+    magnitude = builder.select(is_special, builder.or_(finite, splat_bits(0x7F800000)), finite)
     sign = builder.shl(builder.and_(bits, splat_bits(0x8000)), splat_bits(16))
-    return builder.bitcast(builder.or_(found, sign), VECTOR)
+    return builder.bitcast(builder.or_(magnitude, sign), VECTOR)
 
 
 def _load_bf16(emit: Emit, address: Value) -> Value:
@@ -164,15 +163,16 @@ _LOADERS: dict[Storage, Callable[[Emit, Value], Value]] = {
 
 
 def load_quantized(emit: Emit, kind: Storage, address: Value) -> Value:
-    """Load quantized values as f32; 4-bit values as indices."""
+    """Load a vector of quantized values, converted to f32; for `LUT4`, a vector of i32 indices in `LANE_ORDER`."""
     return _LOADERS[kind](emit, address)
 
 
 def round_mantissa(emit: Emit, numbers: Value, least: Value, factor: Value) -> Value:
-    """Round mantissas by adding and subtracting a large number.
+    """Round f32 numbers to fewer mantissa bits by adding and subtracting a large number.
 
-    The last bit of the large number, ``factor`` times the number's power of two, is the last bit kept.
-    ``least`` has the bits of the smallest normal power of two; a factor of 0 disables rounding.
+    The large number is ``factor`` times the power of two of each number, so that its last mantissa bit is the last bit
+    to keep. A factor of 0 disables rounding. ``least`` has the bits of the smallest normal number of the target format:
+    smaller numbers are rounded to multiples of its smallest subnormal.
     """
     builder = emit.builder
     power = builder.and_(builder.bitcast(numbers, INTS), splat_bits(0x7F800000))
@@ -182,7 +182,7 @@ def round_mantissa(emit: Emit, numbers: Value, least: Value, factor: Value) -> V
 
 
 def round_to_f16(emit: Emit, numbers: Value) -> Value:
-    """Round numbers to f16."""
+    """Round f32 numbers to the nearest f16, as f32."""
     builder = emit.builder
     if TARGET.vectors.name == "plain":
         return round_mantissa(emit, numbers, splat_bits(0x38800000), emit.constant(1.5 * 2.0**13))
@@ -190,7 +190,7 @@ def round_to_f16(emit: Emit, numbers: Value) -> Value:
 
 
 def load_word(emit: Emit, words: Value, index: int) -> Value:
-    """Load a field of a `MatrixRecord`."""
+    """Load field ``index`` of a `MatrixRecord`."""
     return emit.load(emit.at(words, 8 * index), I64)
 
 
@@ -199,33 +199,37 @@ def _broadcast(emit: Emit, address: Value) -> Value:
 
 
 class Column:
-    """Addresses of the values, scales and zero points of a column, and the scale of the current group."""
+    """Emits the dequantization of one column of a matrix, group by group.
+
+    Call `load_group` first, then `dequantize` for the values of this group.
+    """
 
     def __init__(self, emit: Emit, kind: Storage, words: Value, column: Value) -> None:
         self._emit, self._kind, self._words = emit, kind, words
         last = load_word(emit, words, MatrixRecord.last_column)
         real = emit.builder.select(emit.builder.icmp_signed("<", column, last), column, last)
-        self.values = self._from(MatrixRecord.values, real, MatrixRecord.column_stride)
-        self._scales = self._from(MatrixRecord.scale, real, MatrixRecord.scale_column)
-        self._zeros = self._from(MatrixRecord.zero, real, MatrixRecord.zero_column)
+        self.values = self._element(MatrixRecord.values, real, MatrixRecord.column_stride)
+        self._scales = self._element(MatrixRecord.scale, real, MatrixRecord.scale_column)
+        self._zeros = self._element(MatrixRecord.zero, real, MatrixRecord.zero_column)
         self.column_scale = emit.at(
             load_word(emit, words, MatrixRecord.column_scale), emit.builder.mul(column, emit.i64(4))
         )
         self._scratch = [emit.stack_words(8)] if kind is Storage.LUT4 and LANES < 8 else []
         self._table: list[Value] = []
 
-    def _from(self, start: int, index: Value, step: int, base: Value | None = None) -> Value:
+    def _element(self, start: int, index: Value, step: int, base: Value | None = None) -> Value:
+        """Return the address of element ``index`` of an array whose start and stride are fields of the record."""
         base = load_word(self._emit, self._words, start) if base is None else base
         return self._emit.at(base, self._emit.builder.mul(index, load_word(self._emit, self._words, step)))
 
     def load_group(self, group: Value) -> None:
-        """Load a group's scale and zero point, and compute its lookup table."""
+        """Load the scale and the zero point of a group; for 4-bit values, compute its lookup table."""
         emit = self._emit
         self._scale = _broadcast(
-            emit, self._from(MatrixRecord.scale, group, MatrixRecord.scale_group, self._scales)
+            emit, self._element(MatrixRecord.scale, group, MatrixRecord.scale_group, self._scales)
         )
         self._zero = _broadcast(
-            emit, self._from(MatrixRecord.zero, group, MatrixRecord.zero_group, self._zeros)
+            emit, self._element(MatrixRecord.zero, group, MatrixRecord.zero_group, self._zeros)
         )
         if self._kind > Storage.BF16:
             self._shift = emit.builder.fneg(emit.multiply(self._zero, self._scale))
@@ -236,30 +240,29 @@ class Column:
         factor = _broadcast(emit, emit.at(rounding, 4))
         table = load_word(emit, self._words, MatrixRecord.table)
         offsets = range(0, 64, 4 * LANES)
-        scaled = [self._scaled(emit.load(emit.at(table, offset))) for offset in offsets]
+        scaled = [self._scale_values(emit.load(emit.at(table, offset))) for offset in offsets]
         self._table = [round_mantissa(emit, numbers, least, factor) for numbers in scaled]
         for scratch in self._scratch:
             for vector, offset in zip(self._table, offsets, strict=True):
                 emit.store(vector, emit.at(scratch, offset))
 
     def dequantize(self, address: Value) -> Value:
-        """Dequantize the vector of values at an address."""
+        """Load the vector of values at an address, and dequantize it."""
         stored = load_quantized(self._emit, self._kind, address)
         if self._kind is Storage.LUT4:
             return self._lookup(stored)
         if self._kind in (Storage.F16, Storage.BF16):
             return self._emit.multiply(stored, self._scale)
-        if (
-            self._kind > Storage.BF16
-        ):  # differences and products are exact in f32, so they may be one instruction
+        if self._kind > Storage.BF16:
+            # The difference and the product are exact in f32, so FMA gives the same.
             return round_to_f16(self._emit, self._emit.fma(stored, self._scale, self._shift))
-        return self._scaled(stored)
+        return self._scale_values(stored)
 
-    def _scaled(self, values: Value) -> Value:
+    def _scale_values(self, values: Value) -> Value:
         return self._emit.multiply(self._emit.subtract(values, self._zero), self._scale)
 
     def _lookup(self, indices: Value) -> Value:
-        """Look up numbers in the table by the low 4 bits of indices."""
+        """Return the table entries selected by the low 4 bits of each index."""
         emit, builder = self._emit, self._emit.builder
         if TARGET.vectors.name == "avx512":
             return _permute(emit, "llvm.x86.avx512.permvar.sf.512", self._table[0], indices)
@@ -270,15 +273,15 @@ class Column:
         return self._gather(builder.and_(indices, splat_bits(15)))
 
     def _gather(self, indices: Value) -> Value:
-        """Look up numbers in memory one by one."""
+        """Return the table entries selected by each index, loaded one by one from a copy of the table in memory."""
         emit, builder = self._emit, self._emit.builder
-        found: Value = ir.Constant(VECTOR, ir.UNDEFINED)
+        entries: Value = ir.Constant(VECTOR, ir.UNDEFINED)
         for lane in range(LANES):
             place = ir.Constant(I32, lane)
             index = builder.zext(builder.extract_element(indices, place), I64)
             number = emit.load(emit.at(self._scratch[0], builder.mul(index, emit.i64(4))), F32)
-            found = builder.insert_element(found, number, place)
-        return found
+            entries = builder.insert_element(entries, number, place)
+        return entries
 
 
 def _permute(emit: Emit, name: str, table: Value, indices: Value) -> Value:
@@ -301,16 +304,16 @@ _BLOCK_COLUMNS = 512
 
 @dataclass(frozen=True)
 class PackedMatrix:
-    """A quantized matrix in the kernels' layout.
+    """A quantized matrix in the layout that kernels read.
 
     Args:
         kind: the storage format.
-        record: the fields of `MatrixRecord` except ``column_scale``.
+        record: the fields of its `MatrixRecord` except ``column_scale``.
         columns: the number of columns of the product.
         groups: the number of groups of a column.
-        size: the rows of a group in the file.
-        padded: the stored rows of a group; rows after ``size`` must be multiplied by zeros.
-        kept: the arrays that ``record`` points to.
+        size: the rows of a group.
+        padded: the stored rows of a group; the rows of padding must be multiplied by zeros.
+        kept: the arrays that ``record`` points to, which this object keeps alive.
     """
 
     kind: Storage
@@ -328,11 +331,11 @@ class PackedMatrix:
 
     @property
     def depth(self) -> int:
-        """The number of stored rows."""
+        """The number of stored rows, with the padding of groups."""
         return self.groups * self.padded
 
     def pad_rows(self, x: Array) -> Array:
-        """Return the rows of the left operand, contiguous, with zeros where groups are padded."""
+        """Return rows of the left operand, contiguous, with zeros inserted where the groups of the matrix are padded."""
         if self.padded == self.size:
             return np.ascontiguousarray(x)
         wide = np.zeros((len(x), self.groups, self.padded), np.float32)
@@ -341,7 +344,12 @@ class PackedMatrix:
 
 
 def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
-    """Pack a matrix with outputs as rows or as columns; return ``None`` if kernels cannot dequantize it exactly."""
+    """Pack a quantized matrix, or return ``None`` if kernels cannot dequantize it exactly.
+
+    Args:
+        weights: the matrix.
+        rows: whether its rows are the outputs of the product, as with ``transpose_b``; otherwise its columns are.
+    """
     kind, groups, rounding = (
         _STORAGE.get(weights.element),
         weights.groups(rows),
@@ -357,7 +365,7 @@ def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     size = depth // groups
     padded = -(-size // LANES) * LANES
-    values = _packed_values(weights, rows, kind, groups, padded)
+    values = _pack_values(weights, rows, kind, groups, padded)
     table = _table(weights.element, weights.arithmetic)
     if kind not in (Storage.F16, Storage.BF16) and not is_exact(
         _range(weights.element, values, table), scale, zero, rounding
@@ -366,7 +374,7 @@ def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
     zeros = np.zeros((1, 1), np.float32) if zero is None else zero
     zeros = np.broadcast_to(zeros, (outputs, groups))
     factor = 1.5 * 2.0**rounding.dropped_bits if rounding.dropped_bits else 0
-    steps = np.array([rounding.min_normal, factor], np.float32)  # of `round_mantissa`
+    steps = np.array([rounding.min_normal, factor], np.float32)  # arguments of `round_mantissa`
     record = {
         "storage": kind, "values": values.ctypes.data, "column_stride": values.strides[0], "table": table.ctypes.data,
         "groups": groups, "group_size": padded, "last_column": outputs - 1, "scale": scale.ctypes.data,
@@ -383,24 +391,24 @@ def _range(element: E, codes: Array, table: Array) -> tuple[float, float]:
     return float(numbers.min()), float(numbers.max())
 
 
-def _packed_values(weights: QuantizedWeights, rows: bool, kind: Storage, groups: int, padded: int) -> Array:
-    """Return quantized values as ``[outputs, bytes]``."""
+def _pack_values(weights: QuantizedWeights, rows: bool, kind: Storage, groups: int, padded: int) -> Array:
+    """Return the quantized values as ``[outputs, bytes]``: the bytes of the file if possible, else a padded copy."""
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     if rows and groups * padded == depth and weights.element.bits == BITS[kind]:
         if isinstance(weights.codes, Packed):
             return held(weights.codes.raw[: outputs * depth // 2]).reshape(outputs, -1)
-        if weights.element.bits >= 8:  # shorter ones have a byte each in an array, and are packed below
+        if weights.element.bits >= 8:  # an array holds sub-byte values in a byte each; they are packed below
             return held(np.ascontiguousarray(weights.codes.reshape(outputs, depth))).view(np.uint8)
-    found = np.zeros((outputs, groups * padded * BITS[kind] // 8), np.uint8)
-    for first, some in weights.blocks(rows, _BLOCK_COLUMNS):
-        found[first : first + len(some)] = _pad_groups(
-            _as_bits(weights.element, some), groups, padded, kind is Storage.LUT4
+    values = np.zeros((outputs, groups * padded * BITS[kind] // 8), np.uint8)
+    for first, block in weights.blocks(rows, _BLOCK_COLUMNS):
+        values[first : first + len(block)] = _pad_groups(
+            _as_bits(weights.element, block), groups, padded, kind is Storage.LUT4
         )
-    return found
+    return values
 
 
 def _as_bits(element: E, codes: Array) -> Array:
-    """Reinterpret quantized values as u8 or u16."""
+    """Reinterpret quantized values as u8 or u16; f8 values are first converted to f16."""
     if element in _SMALL_FLOATS:
         codes = codes.astype(np.float16)
     codes = np.ascontiguousarray(codes)
@@ -408,7 +416,7 @@ def _as_bits(element: E, codes: Array) -> Array:
 
 
 def _pad_groups(codes: Array, groups: int, padded: int, four: bool) -> Array:
-    """Append zeros to each group of rows of quantized values, as bytes."""
+    """Pad each group of values ``[outputs, depth]`` with zeros, and return the bytes; if ``four``, two values per byte."""
     outputs, depth = codes.shape
     wide = np.zeros((outputs, groups, padded), codes.dtype)
     wide[:, :, : depth // groups] = codes.reshape(outputs, groups, -1)
@@ -417,7 +425,7 @@ def _pad_groups(codes: Array, groups: int, padded: int, four: bool) -> Array:
 
 
 def _table(element: E, arithmetic: E) -> Array:
-    """Return the numbers of all 4-bit values in the model's arithmetic; zeros for other formats."""
+    """Return the numbers that the 16 codes of a 4-bit format stand for; zeros for other formats."""
     if _STORAGE[element] is not Storage.LUT4:
         return np.zeros(16, np.float32)
     return dequantized_table(element, arithmetic)
@@ -425,13 +433,13 @@ def _table(element: E, arithmetic: E) -> Array:
 
 @device
 def copy_columns(block: int, rows: int, columns: int, out: int, stride: int) -> None:
-    """Copy columns from a block of whole panels to rows that are ``stride`` bytes apart."""
+    """Copy the first ``columns`` of each row of a panel-wide block to rows that are ``stride`` bytes apart."""
     for row in range(rows):
         copy_row(block + 4 * PANEL_COLUMNS * row, columns, out + stride * row)
 
 
 class QuantizedProduct(ABC):
-    """A product with a packed matrix, and its epilogue; its calls can be recorded.
+    """A product of f32 rows with a quantized matrix, followed by an epilogue.
 
     Args:
         columns: the number of columns of the matrix.
@@ -439,45 +447,52 @@ class QuantizedProduct(ABC):
     """
 
     name: ClassVar[str] = ""
-    """The name shown in profiles, as `name` of a `Kernel`."""
+    """The name of the kernel in profiles."""
     min_parallel_work: ClassVar[int] = 1 << 17
-    """The number of multiplications from which several threads are faster."""
+    """The number of multiplications from which several threads are faster than one."""
 
     def __init__(self, columns: int, epilogue: Epilogue) -> None:
         self._columns, self._panels = columns, panel_count(columns)
         self._scale, self._bias = (
-            self._per_column(np.full(1, usual, np.float32) if row is None else row)
-            for row, usual in ((epilogue.scale, 1), (epilogue.shift, 0))
+            self._expand_row(np.full(1, default, np.float32) if row is None else row)
+            for row, default in ((epilogue.scale, 1), (epilogue.shift, 0))
         )
         self._epilogue = PackedEpilogue.of(epilogue)
         self._has_epilogue = epilogue.shift is not None or bool(epilogue.post_ops)
 
     @property
     def fields(self) -> dict[str, int]:
-        """The job fields that describe the epilogue."""
+        """The fields of a job that describe the columns and the epilogue."""
         return {
             "column_scale": _address(self._scale), "bias": _address(self._bias),
             "epilogue": _address(self._epilogue.record) if self._has_epilogue else 0, "columns": self._columns,
         }  # fmt: skip
 
-    def _per_column(self, row: Array) -> Array:
-        """Expand a number or a row to one number per column, padded to whole panels."""
+    def _expand_row(self, row: Array) -> Array:
+        """Broadcast one element or one per column to all columns, padded with zeros to whole panels."""
         full = np.zeros(self._panels * PANEL_COLUMNS, np.float32)
         full[: self._columns] = row
         return full
 
     @property
     def block(self) -> int:
-        """The row length of the buffer for a panel's products; 0 if the last panel is full and needs no buffer."""
+        """The columns of the buffer for the products of the last panel; 0 if that panel is full and needs none."""
         return PANEL_COLUMNS if self._columns % PANEL_COLUMNS else 0
 
     @abstractmethod
     def multiply(self, x: Array, y: Array, first: Array, second: Array) -> None:
-        """Multiply at least one row and store the products; additional epilogue inputs have the result's shape."""
+        """Multiply rows ``x`` by the matrix, apply the epilogue, and store the result in ``y``.
+
+        Args:
+            x: the rows, at least one.
+            y: the result.
+            first: the first extra tensor of the epilogue, of the result's shape, or a placeholder.
+            second: the second extra tensor.
+        """
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel of the product."""
+        """A kernel that computes the product for its first input, and whose calls can be recorded."""
         return Kernel(self._compute, name=self.name, replay=replayed())
 
     def _compute(self, x: Array, _: Array, *extras: Array) -> Array:
@@ -488,7 +503,7 @@ class QuantizedProduct(ABC):
         return y
 
     def threads(self, size: int, units: int) -> int:
-        """Return the number of threads that share ``size`` multiplications in ``units`` units."""
+        """Return the number of threads to use for ``size`` multiplications in ``units`` units of work."""
         return min(threads(), max(units, 1)) if size >= self.min_parallel_work else 1
 
 
@@ -526,18 +541,20 @@ def _emit_dot(emit: Emit, words: Value, x: Value, place: Value, out: Value, kind
 
 @instruction(*[types.int64] * 5)
 def _dot(emit: Emit, kind: Value, words: Value, x: Value, column: Value, out: Value) -> None:
-    emit.switch(kind, {one: partial(_emit_dot, emit, words, x, column, out, one) for one in Storage})
+    emit.switch(
+        kind, {storage: partial(_emit_dot, emit, words, x, column, out, storage) for storage in Storage}
+    )
 
 
 @device
 def dot_column(kind: int, words: int, x: int, column: int, out: int) -> None:
-    """Compute the dot product of a row and a column.
+    """Compute the dot product of an f32 row and a quantized column, times the factor of the column.
 
     Args:
         kind: a `Storage`.
         words: the `MatrixRecord`.
-        x: the row, as permuted by `permute_row`.
-        column: the column's index.
+        x: the row, permuted by `permute_row` if `permuted_size` is not 0.
+        column: the index of the column.
         out: the address of the result.
     """
     _dot(kind, words, x, column, out)
@@ -545,7 +562,7 @@ def dot_column(kind: int, words: int, x: int, column: int, out: int) -> None:
 
 @instruction(types.int64, types.int64, types.int64)
 def _permute_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Permute the numbers of each vector by `LANE_ORDER`."""
+    """Permute the elements of each vector of a row by `LANE_ORDER`."""
     with emit.loop(emit.builder.sdiv(count, emit.i64(LANES)), [x, out]) as (_, (at, target), following):
         numbers = emit.load(at)
         places = ir.Constant(INTS, LANE_ORDER)
@@ -555,7 +572,7 @@ def _permute_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 @device
 def permuted_size(kind: int, words: MatrixRecord) -> int:
-    """Return the size in bytes of a row as `dot_column` reads it; 0 if that is the row itself."""
+    """Return the size in bytes of a permuted row for `dot_column`; 0 if `dot_column` reads rows unpermuted."""
     if kind != 0 or NIBBLES_PER_LANE == 1:
         return 0
     size: int = 4 * words.groups * words.group_size
@@ -564,7 +581,7 @@ def permuted_size(kind: int, words: MatrixRecord) -> int:
 
 @device
 def permute_row(size: int, x: int, out: int) -> None:
-    """Permute a row for `dot_column`, with the size from `permuted_size`."""
+    """Permute a row for `dot_column`; ``size`` is that from `permuted_size`."""
     _permute_row(x, size // 4, out)
 
 
@@ -593,20 +610,24 @@ def _dequantize(
     emit: Emit, kind: Value, words: Value, first: Value, start: Value, rows: Value, out: Value
 ) -> None:
     emit.switch(
-        kind, {one: partial(_emit_dequantize, emit, words, first, start, rows, out, one) for one in Storage}
+        kind,
+        {
+            storage: partial(_emit_dequantize, emit, words, first, start, rows, out, storage)
+            for storage in Storage
+        },
     )
 
 
 @device
 def dequantize_columns(kind: int, words: int, first: int, start: int, rows: int, out: int) -> None:
-    """Dequantize `LANES` columns to f32, row by row.
+    """Dequantize `LANES` columns to the rows of a panel of `PANEL_COLUMNS` columns, times the factors of the columns.
 
     Args:
         kind: a `Storage`.
         words: the `MatrixRecord`.
         first: the first column.
         start: the first row.
-        rows: the number of rows, all of one group.
-        out: the address of the result.
+        rows: the number of rows, a multiple of `LANES`, all in one group.
+        out: the address of the first column in the panel.
     """
     _dequantize(kind, words, first, start, rows, out)

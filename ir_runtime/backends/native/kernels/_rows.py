@@ -1,4 +1,4 @@
-"""Rows of f32: copies, transposes, dot products and weighted sums."""
+"""Instructions on rows of f32: copies, transposes, dot products and weighted sums."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ __all__ = [
     "transpose_vectors",
 ]
 
-# Bytes up to which a copy is faster than a call of memcpy.
+# The most bytes for which an inline copy is faster than calling memcpy.
 MAX_INLINE = 1024
 
 
 @instruction(types.int64, types.int64)
 def clear_row(emit: Emit, out: Value, count: Value) -> None:
-    """Store ``count`` zeros."""
+    """Set ``count`` elements at ``out`` to zero."""
     for offset, _, store in emit.vectors(count):
         store(emit.constant(0), emit.at(out, offset))
 
 
 @instruction(*[types.int64] * 3)
 def copy_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Copy ``count`` elements."""
+    """Copy ``count`` f32 elements from ``x`` to ``out``."""
     for offset, load, store in emit.vectors(count):
         store(load(emit.at(x, offset)), emit.at(out, offset))
 
 
 @instruction(*[types.int64] * 3)
 def _memcpy(emit: Emit, x: Value, size: Value, out: Value) -> None:
-    """Copy ``size`` bytes with C's memcpy."""
+    """Copy ``size`` bytes from ``x`` to ``out`` by calling C's memcpy."""
     places = [emit.pointer(place) for place in (out, x)]
     copy = emit.function("memcpy", ir.POINTER, ir.POINTER, ir.POINTER, I64)
     emit.builder.call(copy, [*places, size])
@@ -49,7 +49,7 @@ def _memcpy(emit: Emit, x: Value, size: Value, out: Value) -> None:
 
 @device
 def copy_bytes(x: int, size: int, out: int) -> None:
-    """Copy ``size`` bytes."""
+    """Copy ``size`` bytes from ``x`` to ``out``, inline if they are few."""
     if size <= MAX_INLINE and size % 4 == 0:
         copy_row(x, size // 4, out)
     else:
@@ -58,19 +58,19 @@ def copy_bytes(x: int, size: int, out: int) -> None:
 
 @instruction(*[types.int64] * 3)
 def copy_padded(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Copy ``count`` elements, and fill the rest of the last vector with zeros."""
+    """Copy ``count`` elements, and zero the remaining lanes of the last vector."""
     for offset, load, _ in emit.vectors(count):
         emit.store(load(emit.at(x, offset)), emit.at(out, offset))
 
 
 @instruction(*[types.int64] * 6)
 def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value) -> None:
-    """Compute the dot products of a row with ``rows`` rows that are ``stride`` bytes apart."""
+    """Store the dot products of row ``x`` with ``rows`` rows of ``y``, which are ``stride`` bytes apart."""
     builder = emit.builder
     at_once = 4
     steps = [builder.mul(stride, emit.i64(i)) for i in range(at_once)]
 
-    def of(rows_here: int, start: Value, target: Value) -> None:
+    def emit_products(rows_here: int, start: Value, target: Value) -> None:
         whole = builder.sdiv(count, emit.i64(LANES))
         with emit.loop(whole, [emit.constant(0)] * rows_here) as (i, now, following):
             offset = builder.mul(i, emit.i64(4 * LANES))
@@ -82,19 +82,19 @@ def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: 
         rest = builder.sub(count, done)
         offset = builder.mul(done, emit.i64(4))
 
-        def last() -> list[Value]:
+        def add_remainder() -> list[Value]:
             load, _ = emit.masked_access(rest)
             factor = load(emit.at(x, offset))
             others = (load(emit.at(emit.at(start, steps[r]), offset)) for r in range(rows_here))
             return [emit.fma(factor, other, sum) for other, sum in zip(others, following, strict=True)]
 
-        found = emit.if_else(builder.icmp_signed(">", rest, emit.i64(0)), last, lambda: following)
-        for r, one in enumerate(found):
-            emit.store(emit.reduce_add(one), emit.at(target, 4 * r))
+        sums = emit.if_else(builder.icmp_signed(">", rest, emit.i64(0)), add_remainder, lambda: following)
+        for r, lanes in enumerate(sums):
+            emit.store(emit.reduce_add(lanes), emit.at(target, 4 * r))
 
     many = builder.sdiv(rows, emit.i64(at_once))
     with emit.loop(many, [y, out]) as (_, (start, target), following):
-        of(at_once, start, target)
+        emit_products(at_once, start, target)
         following += [emit.at(start, builder.mul(stride, emit.i64(at_once))), emit.at(target, 4 * at_once)]
     start, target = following
     with emit.loop(builder.sub(rows, builder.mul(many, emit.i64(at_once))), [start, target]) as (
@@ -102,7 +102,7 @@ def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: 
         now,
         after,
     ):
-        of(1, now[0], now[1])
+        emit_products(1, now[0], now[1])
         after += [emit.at(now[0], stride), emit.at(now[1], 4)]
 
 
@@ -110,7 +110,7 @@ def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: 
 def add_weighted_rows(
     emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value
 ) -> None:
-    """Add the weighted sum of ``rows`` rows, ``stride`` bytes apart, to ``out``."""
+    """Add the weighted sum of ``rows`` rows of ``y``, which are ``stride`` bytes apart, to row ``out``."""
     for offset, access in emit.strips(count, 8):
         places = [emit.at(offset, 4 * LANES * j) for j in range(len(access))]
         start = [load(emit.at(out, place)) for (load, _), place in zip(access, places, strict=True)]
@@ -125,7 +125,7 @@ def add_weighted_rows(
 
 @instruction(*[types.int64] * 4)
 def transpose_square(emit: Emit, x: Value, stride: Value, out: Value, width: Value) -> None:
-    """Transpose a square of `LANES` rows, ``stride`` bytes apart, to rows that are ``width`` bytes apart."""
+    """Transpose a square of `LANES` rows that are ``stride`` bytes apart to rows that are ``width`` bytes apart."""
     builder = emit.builder
     rows = [emit.load(emit.at(x, builder.mul(stride, emit.i64(i)))) for i in range(LANES)]
     for i, row in enumerate(transpose_vectors(emit, rows)):
@@ -136,14 +136,20 @@ def transpose_square(emit: Emit, x: Value, stride: Value, out: Value, width: Val
 def transpose_part(
     emit: Emit, x: Value, stride: Value, rows: Value, columns: Value, out: Value, width: Value
 ) -> None:
-    """Transpose up to `LANES` columns of up to `LANES` rows, like `transpose_square`; the last row pads each vector."""
+    """Transpose up to `LANES` rows and columns, like `transpose_square`.
+
+    Whole vectors are stored: each result row is padded to `LANES` elements with its last one.
+    """
     emit_transpose(emit, x, stride, rows, columns, out, width, emit.store)
 
 
 def emit_transpose(
     emit: Emit, x: Value, stride: Value, rows: Value, columns: Value, out: Value, width: Value, store: Store
 ) -> None:  # fmt: skip
-    """Emit the transpose of up to `LANES` columns of up to `LANES` rows; ``store`` stores a vector padded with the last row."""
+    """Emit the transpose of up to `LANES` rows and columns.
+
+    ``store`` stores each result row, a vector whose lanes beyond ``rows`` repeat the last element.
+    """
     builder, (load, _) = emit.builder, emit.masked_access(columns)
     places, last = [x], emit.at(x, builder.mul(stride, builder.sub(rows, emit.i64(1))))
     for i in range(1, LANES):
@@ -155,21 +161,21 @@ def emit_transpose(
 
 
 def transpose_vectors(emit: Emit, rows: Sequence[Value]) -> list[Value]:
-    """Transpose a square of `LANES` vectors."""
-    found, step = list(rows), 1
+    """Transpose a square of `LANES` vectors by swapping off-diagonal blocks of growing size."""
+    vectors, step = list(rows), 1
     while step < LANES:
         low, high = _swap_masks(step)
         for i in range(LANES):
             if not i & step:
-                a, b = found[i], found[i + step]
-                found[i] = emit.builder.shuffle_vector(a, b, low)
-                found[i + step] = emit.builder.shuffle_vector(a, b, high)
+                a, b = vectors[i], vectors[i + step]
+                vectors[i] = emit.builder.shuffle_vector(a, b, low)
+                vectors[i + step] = emit.builder.shuffle_vector(a, b, high)
         step *= 2
-    return found
+    return vectors
 
 
 def _swap_masks(step: int) -> tuple[Value, Value]:
-    """Return the shuffle masks that swap off-diagonal blocks of two vectors."""
+    """Return the two shuffle masks that swap off-diagonal blocks of ``step`` lanes between two vectors."""
     low = [j if not j & step else LANES + j - step for j in range(LANES)]
     high = [j + step if not j & step else LANES + j for j in range(LANES)]
     kind = ir.VectorType(I32, LANES)

@@ -1,7 +1,6 @@
-"""Sliding windows over NHWC maps and volumes: several windows of a row at a time, one channel vector each.
+"""Sliding windows over NHWC maps and volumes: several neighbouring windows at a time, for one vector of channels.
 
-A window that reaches into padding reads a vector of fill values, so borders cost little more than the
-interior, and no data is padded.
+In padding, a window reads a vector of fill values, so no data is padded and borders are nearly as fast as the interior.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ __all__ = [
     "pad_channels",
 ]
 Emitter = Callable[..., None]
-"""Emits one of the ways of a `sliding_window` instruction."""
+"""Emits one kernel variant of a `sliding_window` instruction."""
 Combine = Callable[[Emit, Value, Value, Value], Value]
-"""Combines a window's accumulator with a data vector and a weight vector."""
+"""Returns the next accumulator of a window, given the accumulator, a data vector and a weight vector."""
 
-# Windows at a time: enough accumulators to hide the latency of FMA; usual row lengths are multiples.
+# Windows computed together: enough accumulators to hide the latency of FMA, and a divisor of usual row lengths.
 WINDOWS = 7
 FEW_WINDOWS = 3
 
@@ -52,7 +51,7 @@ F32_SIZE = 4
 
 
 class SlidingWindows(Descriptor):
-    """Sliding windows over a map, in the kernels' layout."""
+    """The geometry of sliding windows over a map, in the layout that kernels read."""
 
     height: i64
     width: i64
@@ -72,41 +71,58 @@ class SlidingWindows(Descriptor):
 def geometry(
     op: SlidingWindow, lengths: Sequence[int], channels: int, kernel: Sequence[int], spread: Sequence[int]
 ) -> dict[str, int]:
-    """Return the `SlidingWindows` fields for the last two axes."""
+    """Return the fields of `SlidingWindows` for the last two spatial axes.
+
+    Args:
+        op: the convolution or pooling.
+        lengths: the spatial shape of the data.
+        channels: the number of channels.
+        kernel: the shape of a window.
+        spread: the dilations.
+    """
     before = [begin for begin, _ in op.pads(lengths, kernel)]
-    of_axes = lengths, op.windows(lengths, kernel), kernel, op.strides, spread, before
-    numbers = [number for of_each in of_axes for number in of_each[-2:]]
-    numbers.insert(2, channels)
-    return dict(zip(SlidingWindows.dtype.names or (), map(int, numbers), strict=True))
+    per_axis = lengths, op.windows(lengths, kernel), kernel, op.strides, spread, before
+    fields = [number for values in per_axis for number in values[-2:]]
+    fields.insert(2, channels)
+    return dict(zip(SlidingWindows.dtype.names or (), map(int, fields), strict=True))
 
 
 @device
 def window_range(first: int, length: int, dilation: int, kernel: int) -> tuple[int, int]:
-    """Return the range of window elements, from ``first`` on, that lie inside ``length``."""
+    """Return the half-open range of the elements of a window that lie inside an axis of ``length`` elements.
+
+    ``first`` is the position of element 0, which may be negative.
+    """
     low = (-first + dilation - 1) // dilation if first < 0 else 0
     high = (length - first + dilation - 1) // dilation if length > first else 0
     low, high = min(low, kernel), min(high, kernel)
     return low, max(high, low)
 
 
-def sliding_window(ways: Mapping[int, Emitter], more: Sequence[str] = ()) -> Instruction:
-    """Return an instruction that computes neighbouring windows in one of several ways.
+def sliding_window(variants: Mapping[int, Emitter], more: Sequence[str] = ()) -> Instruction:
+    """Return an instruction that computes neighbouring windows by one of several kernel variants.
 
-    Arguments: the number of the way; the data and the bytes between its rows and between its columns; the
-    weights; the number of rows; the number of planes, and the bytes between planes of the data and of the
-    weights; the result and the bytes between its columns; initial values; the first column and the number of
-    columns; fill values; kernel columns, dilation and stride. Arguments of the types ``more`` follow, which
+    Its arguments are the variant; the data and the bytes between its rows and between its columns; the weights; the number
+    of rows; the number of planes, and the bytes between planes of the data and of the weights; the result and the bytes
+    between its columns; the initial values of accumulators; the data column of the first window, and the number of data
+    columns; the fill values; the columns, dilation and stride of the kernel. Arguments of the types ``more`` follow, which
     are passed to the store functions.
+
+    Args:
+        variants: the emitter of each variant.
+        more: the types of additional arguments.
     """
 
-    def write(emit: Emit, form: Value, *given: Value) -> None:
-        emit.switch(form, {number: partial(way, emit, *given) for number, way in ways.items()})
+    def write(emit: Emit, form: Value, *arguments: Value) -> None:
+        emit.switch(
+            form, {number: partial(variant, emit, *arguments) for number, variant in variants.items()}
+        )
 
     return instruction(*[types.int64] * 18, *more)(write)
 
 
 def load_f32_vector(emit: Emit, address: Value, count: Value | None = None) -> Value:
-    """Load a vector of f32; with ``count``, only its first lanes, and zeros in the rest."""
+    """Load a vector of f32; if ``count`` is not ``None``, only its first ``count`` lanes, with zeros in the others."""
     return emit.load(address) if count is None else emit.masked_load(address, emit.lane_mask(count))
 
 
@@ -115,7 +131,7 @@ def _store(emit: Emit, value: Value, address: Value, *_: Value, count: Value | N
 
 
 def store_f32_vector(emit: Emit, value: Value, address: Value, count: Value | None = None) -> None:
-    """Store a vector of f32; with ``count``, only its first lanes."""
+    """Store a vector of f32; if ``count`` is not ``None``, only its first ``count`` lanes."""
     if count is None:
         emit.store(value, address)
     else:
@@ -123,15 +139,15 @@ def store_f32_vector(emit: Emit, value: Value, address: Value, count: Value | No
 
 
 class Memory(NamedTuple):
-    """The functions with which windows load data and store results, by default as f32."""
+    """The functions by which windows load data and store results; by default, both are f32."""
 
     load: Callable[..., Value] = load_f32_vector
-    """Takes an emitter and the address."""
+    """Loads a vector; takes an emitter and the address."""
     store: Callable[..., None] = _store
-    """Takes an emitter, a vector, its address, and the instruction's last arguments."""
+    """Stores a vector; takes an emitter, the vector, its address, and the additional arguments of the instruction."""
 
     def of_lanes(self, count: Value) -> Memory:
-        """Restrict both functions to the first ``count`` lanes, a keyword that they take."""
+        """Return both functions restricted to the first ``count`` lanes."""
         return Memory(partial(self.load, count=count), partial(self.store, count=count))
 
 
@@ -139,7 +155,10 @@ F32 = Memory()
 
 
 def fixed_width_window(kernel: int, stride: int, padded: bool, memory: Memory = F32) -> Emitter:
-    """Emit products with a fixed-width kernel of dilation 1, whose windows share loaded columns."""
+    """Return an emitter of `WINDOWS` convolution windows with a constant kernel width, constant stride and no dilation.
+
+    Windows share loaded data columns. Unless ``padded``, all windows must lie inside the data.
+    """
     beside, columns = WINDOWS, (WINDOWS - 1) * stride + kernel
 
     def write(  # noqa: PLR0913 (values in registers)
@@ -167,7 +186,14 @@ def fixed_width_window(kernel: int, stride: int, padded: bool, memory: Memory = 
 
 
 def general_window(combine: Combine, beside: int, memory: Memory = F32, narrow: bool = False) -> Emitter:
-    """Emit windows of any size, stride and dilation; if ``narrow``, of less than one channel vector, the last argument."""
+    """Return an emitter of windows of any size, stride and dilation.
+
+    Args:
+        combine: updates an accumulator.
+        beside: the number of neighbouring windows.
+        memory: the load and store functions.
+        narrow: whether to compute only some lanes; the last argument of the instruction is their number.
+    """
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, planes: Value, behind: Value,
@@ -195,13 +221,13 @@ def general_window(combine: Combine, beside: int, memory: Memory = F32, narrow: 
 
 
 class Lines(NamedTuple):
-    """The rows of a window.
+    """The rows that windows cover, and their weights.
 
     Args:
         x: the address of the first data row.
         down: the bytes between data rows.
         rows: the number of rows in a plane.
-        weights: the weights of the first row.
+        weights: the address of the weights of the first row.
         planes: the number of planes.
         behind: the bytes between planes of the data.
         further: the bytes between planes of the weights.
@@ -222,13 +248,13 @@ def add_lines(
     sums: Sequence[Value],
     add_line: Callable[[Value, Value, list[Value]], list[Value]],
 ) -> list[Value]:
-    """Return the sums after all rows.
+    """Emit a loop over all rows of all planes, and return the accumulators after it.
 
-    ``add_line`` takes the addresses of a row and of its weights, and the sums; it returns the advanced weight
-    address and the sums.
+    ``add_line`` takes the address of a row, the address of its weights, and the accumulators; it returns the advanced
+    address of the weights, followed by the updated accumulators.
     """
-    with emit.loop(lines.planes, [lines.x, lines.weights, *sums]) as (_, (plane, first, *known), behind):
-        with emit.loop(lines.rows, [plane, first, *known]) as (_, (line, weights, *before), below):
+    with emit.loop(lines.planes, [lines.x, lines.weights, *sums]) as (_, (plane, first, *totals), behind):
+        with emit.loop(lines.rows, [plane, first, *totals]) as (_, (line, weights, *before), below):
             below += [emit.at(line, lines.down), *add_line(line, weights, before)]
         behind += [emit.at(plane, lines.behind), emit.at(first, lines.further), *below[2:]]
     return behind[2:]
@@ -241,13 +267,16 @@ def _load(emit: Emit, memory: Memory) -> Callable[[Value, Value], Value]:
 def _load_or_fill(
     emit: Emit, first: Value, width: Value, filler: Value, memory: Memory
 ) -> Callable[[Value, Value], Value]:
-    """Return a function that loads a data column, or fill values outside the data."""
+    """Return a function that loads a data column, or fill values if the column is outside the data."""
     address_of = address_or_fill(emit, first, width, filler)
     return lambda address, column: memory.load(emit, address_of(address, column))
 
 
 def address_or_fill(emit: Emit, first: Value, width: Value, filler: Value) -> Callable[[Value, Value], Value]:
-    """Return a function that returns the address of a data column, or of fill values outside the data."""
+    """Return a function that maps the address and index of a data column to the address to load from.
+
+    That is the address itself, or ``filler`` if ``first`` plus the index is not below ``width``.
+    """
 
     def address_of(address: Value, column: Value) -> Value:
         exists = emit.builder.icmp_unsigned("<", emit.builder.add(first, column), width)
@@ -259,39 +288,42 @@ def address_or_fill(emit: Emit, first: Value, width: Value, filler: Value) -> Ca
 def store_windows(
     emit: Emit, values: Sequence[Value], y: Value, step: Value, memory: Memory, more: Sequence[Value]
 ) -> None:
-    """Store neighbouring windows, ``step`` bytes apart."""
+    """Store the results of neighbouring windows, ``step`` bytes apart."""
     for place, value in enumerate(values):
         memory.store(emit, value, emit.at(y, emit.builder.mul(step, emit.i64(place))), *more)
 
 
 def are_better_channels(x: Array) -> bool:
-    """Return whether to compute many images of few channels as one image of many channels, to fill vectors."""
+    """Return whether to compute the images of a batch as the channels of one image, to fill vectors.
+
+    This is so for contiguous f32 with less than a vector of channels, but at least a vector of channels and images.
+    """
     images, channels = x.shape[:2]
     return channels < LANES <= images * channels and x.itemsize == F32_SIZE and x.flags.c_contiguous
 
 
 def pad_channels(x: Array, axis: int = -1) -> Array:
-    """Pad the channels with zeros to at least one vector."""
+    """Pad the channels, along ``axis``, with zeros to at least one vector."""
     channels = x.shape[axis]
     if channels >= LANES:
         return x
     rows = np.moveaxis(x, axis, -1)
     padded = np.zeros((*rows.shape[:-1], LANES), x.dtype)
-    _copy_elements(padded[..., :channels], rows)
+    _copy_pixels(padded[..., :channels], rows)
     return np.moveaxis(padded, -1, axis)
 
 
 def drop_padding(y: Array, channels: int) -> Array:
-    """Return the result without the channels that `pad_channels` added."""
+    """Return the first ``channels`` channels of a channels-last result, without those that `pad_channels` added."""
     if y.shape[-1] == channels:
         return y
-    found = empty((*y.shape[:-1], channels), y.dtype)
-    _copy_elements(found, y[..., :channels])
-    return found
+    out = empty((*y.shape[:-1], channels), y.dtype)
+    _copy_pixels(out, y[..., :channels])
+    return out
 
 
-def _copy_elements(target: Array, source: Array) -> None:
-    """Copy map elements; contiguous channels are copied as one item, which is four times as fast."""
+def _copy_pixels(target: Array, source: Array) -> None:
+    """Copy pixels; contiguous channels are copied as one item, which is four times as fast."""
     channels = source.shape[-1]
     if channels and source.strides[-1] == source.itemsize:
         item = f"V{source.itemsize * channels}"

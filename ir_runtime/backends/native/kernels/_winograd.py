@@ -1,11 +1,11 @@
-"""Winograd convolution F(4x4, 3x3) (Lavin and Gray 2016, arXiv:1509.09308): 36 multiplications per tile, not 144.
+"""Winograd convolution F(4x4, 3x3) (Lavin and Gray 2016, arXiv:1509.09308): 36 multiplications per tile instead of 144.
 
-Tiles of 6 by 6 elements that overlap by 2 are transformed. For each of the 36 transformed elements, the tiles
-are the rows of a matrix that is multiplied by filters transformed at compile time; the inverse transform
-gives 4 by 4 results per tile. With many tiles, each thread takes blocks of tiles through all phases, in its
-own cache; otherwise all threads share each phase.
+The input is cut into tiles of 6 by 6 elements that overlap by 2, and each tile is transformed. For each of the 36
+transformed elements, the tiles are the rows of a matrix that is multiplied by filters transformed at compile time. The
+inverse transform gives 4 by 4 results per tile. With many tiles, each thread takes blocks of tiles through all three phases
+in its own cache; otherwise all threads share each phase.
 
-A value that is not finite, or overflows, would spread over its tile; such tiles are computed directly.
+A value that is not finite, or overflows, would spread over its tile, so such tiles are computed directly.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ def _output_transform(emit: Emit, m: Sequence[Value]) -> list[Value]:
 
 @instruction(*[types.int64] * 4)
 def transform_input(emit: Emit, places: Value, count: Value, out: Value, apart: Value) -> None:
-    """Transform ``count`` vectors of an input tile; ``places`` is a table of element addresses."""
+    """Transform ``count`` channel vectors of an input tile.
+
+    ``places`` is a table of the addresses of its 36 elements; transformed elements are ``apart`` bytes apart.
+    """
     builder = emit.builder
     addresses = [emit.load(emit.at(places, 8 * i), I64) for i in range(TILE_ELEMENTS)]
     with emit.loop(count) as (i, _, _following):
@@ -77,10 +80,10 @@ def transform_output(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: Value, apart: Value, places: Value, others: Value, bias: Value, count: Value, check: Value,
     low: Value, high: Value,
 ) -> None:  # fmt: skip
-    """Transform ``count`` vectors of an output tile, and store the results at the addresses in a table.
+    """Apply the inverse transform to ``count`` channel vectors of a tile; add bias and residual, clamp, and store.
 
-    ``others`` is a table of residual addresses, or 0. Stores 0 at ``check``, or NaN if a result is not
-    finite.
+    ``places`` is a table of the addresses of the 16 results, ``others`` one of the residuals, or 0. Stores 0 at ``check``,
+    or NaN if a result is not finite.
     """
     builder = emit.builder
     bounds = emit.splat(low), emit.splat(high)
@@ -92,22 +95,22 @@ def transform_output(  # noqa: PLR0913 (values in registers)
         ]
         columns = [_output_transform(emit, data[j::6]) for j in range(6)]
         shift = emit.load(emit.at(bias, offset))
-        found = [v for a in range(4) for v in _output_transform(emit, [column[a] for column in columns])]
-        for value in found:
+        results = [v for a in range(4) for v in _output_transform(emit, [column[a] for column in columns])]
+        for value in results:
             odd = emit.fma(value, emit.constant(0), odd)
-        found = [emit.add(value, shift) for value in found]
+        results = [emit.add(value, shift) for value in results]
         following.append(odd)
 
         def place(table: Value, n: int) -> Value:
             return emit.at(emit.load(emit.at(table, 8 * n), I64), offset)
 
-        def added() -> list[Value]:
-            return [emit.add(value, emit.load(place(others, n))) for n, value in enumerate(found)]
+        def add_residual() -> list[Value]:
+            return [emit.add(value, emit.load(place(others, n))) for n, value in enumerate(results)]
 
         summed = builder.icmp_signed("!=", others, emit.i64(0))
-        for n, value in enumerate(emit.if_else(summed, added, lambda: found)):
-            kept = emit.minimum(emit.maximum(value, bounds[0]), bounds[1])
-            emit.store(kept, place(places, n))
+        for n, value in enumerate(emit.if_else(summed, add_residual, lambda: results)):
+            clamped = emit.minimum(emit.maximum(value, bounds[0]), bounds[1])
+            emit.store(clamped, place(places, n))
     emit.store(emit.reduce_add(following[0]), check)
 
 
@@ -116,7 +119,7 @@ _TAPS = 9
 
 
 def transform_filters(w: Array, scale: Array) -> PackedPanels:
-    """Transform filters into 36 packed matrices ``[C_in, C_out]``.
+    """Transform filters to 36 packed matrices ``[C_in, C_out]``, one per element of a transformed tile.
 
     Args:
         w: the filters ``[C_out, C_in, 3, 3]``, contiguous; both channel counts are multiples of `LANES`.
@@ -132,7 +135,7 @@ def transform_filters(w: Array, scale: Array) -> PackedPanels:
 
 
 class TransformJob(Descriptor):
-    """The job of `_transform_all`: panels per matrix, addresses, and input channels."""
+    """The job of `_transform_all`; ``panels`` is the number of panels per matrix, ``channels`` that of input channels."""
 
     panels: i64
     table: i64
@@ -142,7 +145,7 @@ class TransformJob(Descriptor):
 
 
 def _transform_three(emit: Emit, a: Value, b: Value, c: Value) -> list[Value]:
-    """Transform three vectors to six."""
+    """Apply the one-dimensional filter transform to three vectors, which gives six."""
     near, half = emit.multiply(emit.add(a, c), emit.constant(-1 / 6)), emit.multiply(b, emit.constant(1 / 6))
     far = emit.fma(a, emit.constant(1 / 24), emit.multiply(c, emit.constant(1 / 6)))
     twelfth = emit.multiply(b, emit.constant(1 / 12))
@@ -156,15 +159,15 @@ def _transform_three(emit: Emit, a: Value, b: Value, c: Value) -> list[Value]:
     ]
 
 
-def _transposed(rows: Sequence[Sequence[Value]]) -> list[list[Value]]:
+def _transpose(rows: Sequence[Sequence[Value]]) -> list[list[Value]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 @instruction(*[types.int64] * 3)
 def _transform_filter(emit: Emit, taps: Value, out: Value, apart: Value) -> None:
-    """Transform the filters of a vector of columns, with the taps in a row, to elements ``apart`` bytes apart."""
+    """Transform the nine taps of a vector of filters to 36 vectors, which are stored ``apart`` bytes apart."""
     w = [emit.load(emit.at(taps, 4 * LANES * i)) for i in range(_TAPS)]
-    rows = _transposed([_transform_three(emit, *w[b::3]) for b in range(3)])
+    rows = _transpose([_transform_three(emit, *w[b::3]) for b in range(3)])
     for a, row in enumerate(rows):
         for b, value in enumerate(_transform_three(emit, *row)):
             emit.store(value, emit.at(out, emit.builder.mul(apart, emit.i64(6 * a + b))))
@@ -172,7 +175,7 @@ def _transform_filter(emit: Emit, taps: Value, out: Value, apart: Value) -> None
 
 @Task
 def _transform_all(call: int, job: TransformJob, out: int) -> None:
-    """Transform filters into panels; a unit is `LANES` input channels of one panel of all matrices."""
+    """Transform filters into panels; a unit of work is `LANES` input channels of one panel in all 36 matrices."""
     counter = shared_counters(call)
     panels, table = job.panels, Panel.at(job.table)
     channels = job.channels
@@ -195,7 +198,7 @@ def _transform_all(call: int, job: TransformJob, out: int) -> None:
 
 
 class WinogradJob(Descriptor):
-    """The job of `winograd`: sizes, then addresses; if ``shared``, all threads work on each phase."""
+    """The job of `winograd`; if ``shared``, all threads work on the same phase, else each thread on blocks of its own."""
 
     images: i64
     height: i64
@@ -224,7 +227,7 @@ class WinogradJob(Descriptor):
 def _transform_input(
     job: WinogradJob, x: int, out: int, apart: int, begin: int, end: int, places: int
 ) -> None:
-    """Transform input tiles, storing the first at ``out``."""
+    """Transform input tiles ``begin`` to ``end`` of all channels, storing the first at ``out``."""
     height, width, channels = job.height, job.width, job.channels
     down, across = (job.out_height + 3) // 4, (job.out_width + 3) // 4
     zeros, size = job.zeros, 4 * channels
@@ -246,7 +249,7 @@ def _transform_input(
 def _multiply_tiles(
     job: WinogradJob, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int
 ) -> None:
-    """Multiply tiles by one panel of one of the 36 matrices."""
+    """Multiply transformed tiles by one panel of one of the 36 matrices; ``index`` counts the panels of all matrices."""
     panels = job.panels
     element = index // panels
     size = 4 * job.channels
@@ -266,7 +269,7 @@ def _multiply_tiles(
 
 @device
 def _direct_window(job: WinogradJob, x: int, y: int, others: int, image: int, line: int, column: int) -> None:
-    """Compute one window for all channels directly."""
+    """Compute one pixel of the result, for all channels, without transforms."""
     height, width, channels = job.height, job.width, job.channels
     epilogue, filters = job.epilogue, job.filters
     top, left = line - job.pad_top, column - job.pad_left
@@ -295,7 +298,7 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
     job: WinogradJob, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
     spare: int,
 ) -> None:  # fmt: skip
-    """Transform output tiles; tiles that are not finite are computed directly."""
+    """Apply the inverse transform and the epilogue to tiles ``begin`` to ``end``; recompute tiles that are not finite."""
     tall, wide, columns = job.out_height, job.out_width, job.out_channels
     down, across = (tall + 3) // 4, (wide + 3) // 4
     epilogue, size = job.epilogue, 4 * columns
@@ -332,7 +335,7 @@ def _by_blocks(  # noqa: PLR0913 (values in registers)
     call: int, job: WinogradJob, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
     after: int, tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
-    """Run all phases on blocks of tiles; a unit is a block."""
+    """Run all phases on one block of tiles after the other; a unit of work is a block."""
     block = job.block_tiles
     for begin, end in each_chunk(call, tiles, block):
         _transform_input(job, x, source, before, begin, end, table)
@@ -346,7 +349,7 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
     counter: int, job: WinogradJob, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
     tiles: int, table: int, spare: int, stop: int,
 ) -> None:  # fmt: skip
-    """Run each phase on all tiles, followed by a barrier; a unit is a tile or a panel."""
+    """Run each phase on all tiles, with a barrier between phases; a unit of work is a tile or a panel."""
     for tile in each_counted(counter, tiles):
         _transform_input(job, x, source + 4 * tile * job.channels, before, tile, tile + 1, table)
         fetch_add(counter + 8)
@@ -363,7 +366,7 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
 
 @Task
 def winograd(call: int, job: WinogradJob, y: int, x: int, first: int, second: int) -> None:
-    """Convolve with 3 by 3 filters; see `WinogradJob`."""
+    """Convolve the NHWC map ``x`` with 3 by 3 filters of stride 1."""
     counter = shared_counters(call)
     channels, columns, block = job.channels, job.out_channels, job.block_tiles
     tiles = job.images * ((job.out_height + 3) // 4) * ((job.out_width + 3) // 4)
@@ -382,20 +385,25 @@ def winograd(call: int, job: WinogradJob, y: int, x: int, first: int, second: in
         _by_blocks(call, job, x, y, first, second, source, target, before, after, tiles, table, spare)
 
 
-# Transformed filters with more channels (inputs times outputs) do not stay in the last-level cache.
+# The largest product of input and output channels for which transformed filters stay in the last-level cache.
 MAX_FILTERS = 256 * 256
-# Smaller maps have too few tiles and waste too much of them.
+# Smaller maps have too few tiles, and use too little of the tiles at the border.
 MIN_LENGTH = 10
-# Most tiles of a block, and bytes of its transformed tiles, which stay in the cache of a thread.
+# The most tiles of a block, and the most bytes of its transformed tiles, which stay in the cache of a thread.
 TILE_BLOCK = 24
 BLOCK_BYTES = 1 << 19
-# The fewest tiles of a thread for which it has a block of its own, and the most bytes of transformed filters: all threads read
-# all filters then, but hardly anything that another one has written, which takes longer.
+# With at least this many tiles per thread, and at most this many bytes of transformed filters, threads process blocks of
+# their own: each thread then reads all filters, but little that another thread has written, which is slower to read.
 MIN_OWN_TILES, MAX_OWN_FILTERS = 4, 1 << 22
 
 
 def is_profitable(shape: Sequence[int], out: Sequence[int | None]) -> bool:
-    """Return whether Winograd is faster for filters ``[C_out, C_in, 3, 3]`` and results of at least that size."""
+    """Return whether Winograd is faster than implicit GEMM.
+
+    Args:
+        shape: the shape of the filters, ``[C_out, C_in, 3, 3]``.
+        out: the height and width of the result; ``None`` for a dynamic length.
+    """
     outputs, inputs = shape[:2]
     whole = outputs % LANES == 0 and inputs % LANES == 0
     return (
@@ -408,7 +416,7 @@ def is_profitable(shape: Sequence[int], out: Sequence[int | None]) -> bool:
 
 @dataclass(frozen=True)
 class Winograd:
-    """A convolution with transformed filters, and its epilogue.
+    """A convolution by Winograd's algorithm, followed by an epilogue.
 
     Args:
         filters: the filters, ``[C_out, C_in, 3, 3]``.
@@ -437,27 +445,35 @@ class Winograd:
         self, x: Array, shape: Sequence[int], pads: Sequence[tuple[int, int]], y: Array, extras:
         Sequence[Array],
     ) -> None:  # fmt: skip
-        """Convolve flattened ``x`` of NHWC ``shape`` into ``y`` of NHWC shape."""
+        """Convolve ``x``, contiguous with NHWC ``shape``, into the NHWC array ``y``.
+
+        Args:
+            x: the data.
+            shape: the NHWC shape of the data.
+            pads: the padding before and after the height and the width.
+            y: the result.
+            extras: the additional inputs of fused layers.
+        """
         key = (*shape, *y.shape, threads())
-        if (found := self._jobs.get(key)) is None:
+        if (entry := self._jobs.get(key)) is None:
             if len(self._jobs) >= 64:
                 self._jobs.clear()
-            found = self._jobs[key] = self._job(shape, pads, y.shape)
-        job, size = found
+            entry = self._jobs[key] = self._job(shape, pads, y.shape)
+        job, size = entry
         first, second = self.packed_epilogue.extra_arrays(extras, 1)
         if size:
             second = workspace(size)
         parallel_for(winograd.address, job, y, x, first, second, self._threads(y.shape))
 
     def _threads(self, out: Sequence[int]) -> int:
-        """Return the number of threads for a result of NHWC shape."""
+        """Return the number of threads to use for a result of NHWC shape ``out``."""
         work = TILE_ELEMENTS * _tiles(out) * self.filters.shape[0] * self.filters.shape[1]
         return threads_for(computed=work // 2)
 
     def _job(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]], out: Sequence[int]
     ) -> tuple[Array, int]:
-        """Return a job, and the size of its threads' shared scratch memory for transformed tiles."""
+        """Return a `WinogradJob`, and the f32 elements of the scratch memory that its threads share, 0 for none."""
         n, height, width, channels = shape
         tall, wide, outputs = out[1:]
         tiles, panels = _tiles(out), self.panels
@@ -474,7 +490,7 @@ class Winograd:
         return job, scratch
 
     def _block(self, tiles: int, channels: int, count: int) -> tuple[int, bool]:
-        """Return the tiles of a block, and whether threads share it, phase by phase."""
+        """Return the tiles of a block, and whether all threads share one block of all tiles."""
         block = max(min(TILE_BLOCK, BLOCK_BYTES // (4 * TILE_ELEMENTS * channels) // 6 * 6), 6)
         if count == 1 or tiles >= 2 * count * block:
             return min(block, tiles), False
@@ -486,5 +502,5 @@ class Winograd:
 
 
 def _tiles(out: Sequence[int]) -> int:
-    """Return the number of tiles in a result of NHWC shape."""
+    """Return the number of 4 by 4 tiles that cover a result of NHWC shape ``out``."""
     return out[0] * -(-out[1] // 4) * -(-out[2] // 4)

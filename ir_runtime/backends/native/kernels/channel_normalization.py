@@ -34,7 +34,7 @@ from ._columns import (
     load_sizes,
     plan_axes,
 )
-from ._reductions import DOUBLES, F64, STEPS, Reduction, doubles, reduce_row, spread, square_root, widened
+from ._reductions import DOUBLES, F64, STEPS, Reduction, doubles, reduce_row, spread, square_root, widen
 
 
 class L2Job(ColumnsJob):
@@ -56,7 +56,7 @@ def _factor(emit: Emit, squares: Emitted, epsilon: Emitted, adds: Emitted) -> Em
 
 
 def _scaled(emit: Emit, x: Emitted, factor: Emitted) -> Emitted:
-    return emit.builder.fptrunc(emit.builder.fmul(widened(emit, x), factor), VECTOR)
+    return emit.builder.fptrunc(emit.builder.fmul(widen(emit, x), factor), VECTOR)
 
 
 @instruction(*[types.int64] * 7)
@@ -236,7 +236,7 @@ def _normalize(  # noqa: PLR0913 (values in registers)
                 following.append(square(emit, sum, load(emit.at(at, place))))
         for (load, store), sum, place in zip(access, following[1:], places, strict=True):
             power = negative_power(emit, builder.fadd(low, builder.fmul(factor, sum)), exponent)
-            wide = builder.fmul(widened(emit, load(emit.at(source, place))), power)
+            wide = builder.fmul(widen(emit, load(emit.at(source, place))), power)
             store(builder.fptrunc(wide, VECTOR), emit.at(emit.at(out, offset), place))
 
 

@@ -85,11 +85,11 @@ from ._nest import (
     collapse_axes,
     contiguous_strides,
     in_memory_order,
+    memory_order,
     nest_fields,
     nest_task,
     operand_axes,
     row_stride,
-    stored,
 )
 
 __all__ = ["Instruction", "SHORT"]
@@ -509,7 +509,9 @@ def make_plan(ops: Sequence[ElementwiseOp], arrays: Sequence[Array], rounds: boo
     shape = x.shape if is_bf16 or not ops[0].paired else _broadcast(x.shape, others[0].shape)
     if shape is None:
         return None
-    order = next((stored(array) for array in arrays[:2] if array.shape == shape), tuple(range(len(shape))))
+    order = next(
+        (memory_order(array) for array in arrays[:2] if array.shape == shape), tuple(range(len(shape)))
+    )
     waiting = iter(others)
     operands = [next(waiting) if op.paired else op.planes[0] for op in ops if op.paired or op.planes]
     is_input = [True, *(op.paired for op in ops if op.paired or op.planes)]

@@ -66,9 +66,9 @@ from ._int8_gemm import (
     AheadRecord,
     LevelBounds,
     LevelsGemmJob,
-    bounds_at,
     emit_even_tiles,
     levels_gemm,
+    load_bounds,
     pack_levels,
     store_rows,
 )
@@ -503,7 +503,7 @@ def transform_sums(  # noqa: PLR0913 (values in registers)
         bias: a summand for each column.
         bounds: `LevelBounds`.
     """
-    builder, held = emit.builder, bounds_at(emit, bounds)
+    builder, held = emit.builder, load_bounds(emit, bounds)
     with builder.if_else(builder.icmp_signed("!=", other, emit.i64(0))) as branches:
         for branch, (low, high), has_other in zip(
             branches, (held[5:7], held[:2]), (True, False), strict=True
