@@ -17,9 +17,7 @@ from . import _version
 
 __version__ = _version.API_VERSION
 
-TYPE_CHECKING = (
-    False  # type checkers take it for that of typing, whose import would take longer than all else here
-)
+TYPE_CHECKING = False  # type checkers treat it as typing.TYPE_CHECKING, whose import would take longer than the rest of this file
 if TYPE_CHECKING:
     from typing import Any
 
@@ -101,7 +99,7 @@ if TYPE_CHECKING:
     from .openvino.type_info import DiscreteTypeInfo
     from .openvino.validating import validate
 
-# Where each public name lives. Nothing is imported before it is used, so importing the package is free.
+# The module of each public name. Modules are imported on first use, so importing the package costs almost nothing.
 _MODULES = {
     "openvino.batch": ("get_batch", "set_batch"),
     "openvino.compiled": ("CompiledModel", "InferRequest"),
@@ -261,7 +259,7 @@ __all__ = [
 
 
 def get_version() -> str:
-    """Return the version of OpenVINO whose API this is, in OpenVINO's form, with the version of this package.
+    """Return the version of OpenVINO whose API this is, in OpenVINO's format, followed by the version of this package.
 
     >>> import ir_runtime as ov
     >>> ov.get_version().startswith("2026"), ov.get_version() == ov.__version__
@@ -271,7 +269,7 @@ def get_version() -> str:
 
 
 def shutdown() -> None:
-    """For OpenVINO's API: there is nothing to unload.
+    """Do nothing. OpenVINO's function unloads plugins, which do not exist here.
 
     >>> import ir_runtime as ov
     >>> ov.shutdown()
@@ -279,13 +277,13 @@ def shutdown() -> None:
 
 
 class _Finder:
-    """Explains why a module is missing; the last finder on Python's list."""
+    """The last finder of `sys.meta_path`, which raises an error that explains why a module is missing."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:
-        # importlib.util.find_spec, by which programs look for modules, returns None for those that are not here.
-        looks = sys._getframe(2).f_globals.get("__name__") == "importlib.util"
-        if name.startswith(f"{__name__}.") and not looks:
+        # importlib.util.find_spec, with which programs test for a module, must return None rather than raise.
+        is_probe = sys._getframe(2).f_globals.get("__name__") == "importlib.util"
+        if name.startswith(f"{__name__}.") and not is_probe:
             from ._util.absent import missing_module
 
             raise missing_module(name)
@@ -294,7 +292,7 @@ class _Finder:
 sys.meta_path.append(_Finder)
 
 
-if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
+if not TYPE_CHECKING:  # hidden from type checkers, which would accept any attribute
 
     def __getattr__(name: str) -> Any:
         if name not in _WHERE:
@@ -305,7 +303,7 @@ if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
 
         from ._util.scoped import no_collection
 
-        with no_collection():  # modules stay
+        with no_collection():  # modules are never garbage
             module = import_module(f".{_WHERE[name]}", __name__)
         found = (
             module if name == _WHERE[name].rpartition(".")[2] else getattr(module, _RENAMED.get(name, name))
@@ -315,5 +313,5 @@ if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
 
 
 def __dir__() -> list[str]:
-    """Public names only, as completion shows them."""
+    """Return the public names only, for completion."""
     return list(__all__)

@@ -1,4 +1,4 @@
-"""The program ``ir-runtime``, also as ``python -m ir_runtime``: an interrupt, or a lack of memory, is one line from its start on."""
+"""Entry point of ``ir-runtime`` and ``python -m ir_runtime``, which reports interrupts and lack of memory in one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main() -> None:
         from ._util.interrupts import end
 
         end(130, b"interrupted\n")
-    except MemoryError:  # also while a failure was reported
+    except MemoryError:  # including one raised while an error is reported
         from ._util.interrupts import end
 
         end(5, b"error: not enough memory\n")

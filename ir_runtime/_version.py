@@ -1,4 +1,4 @@
-"""The version of the package, and that of OpenVINO whose API it has, where everything can import them."""
+"""The version of the package, and the version of OpenVINO whose API it implements."""
 
 __version__ = "0.1.0"
 

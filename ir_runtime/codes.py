@@ -8,7 +8,7 @@ __all__ = ["DECLARED", "Code"]
 
 
 class Code(StrEnum):
-    """A stable code. Hundreds: 0 the file, 1 the graph, 2 operations, 3 shapes, 4 running, 5 limits, 6 releases."""
+    """A stable code of a finding or error. IR0xx: the file, 1 the graph, 2 operations, 3 shapes, 4 execution, 5 limits, 6 releases."""
 
     summary: str
 
@@ -19,15 +19,15 @@ class Code(StrEnum):
 
     @classmethod
     def of(cls, code: str) -> Code:
-        """Return the code of that name.
+        """Return the member for a code such as ``IR301``.
 
         Raises:
-            ValueError: if there is none.
+            ValueError: if there is no such code.
         """
-        found = next((known for known in cls if known.value == code), None)
-        if found is None:
+        member = next((member for member in cls if member.value == code), None)
+        if member is None:
             raise ValueError(f"unknown code {code!r}")
-        return found
+        return member
 
     ANY = "IR000", "something failed"
 

@@ -24,11 +24,11 @@ __all__ = [
     "fold",
 ]
 
-# Characters of the name of a layer that are shown with a place.
+# The longest layer name shown in a location, in characters.
 _LONGEST_NAME = 200
-# Columns before the text of an excerpt.
+# The width of the line number before the text of an excerpt, in columns.
 _MARGIN = 8
-# How many lines a folded finding names.
+# The number of lines that a folded finding lists.
 _LINES = 3
 
 
@@ -47,7 +47,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a model: the file, the line, and the layer with its operation.
+    """A location in a model: file, line, and layer with its operation.
 
     >>> print(Location("net.xml", 26, "conv1", "Convolution-1"))
     net.xml:26: layer 'conv1' (Convolution-1)
@@ -68,7 +68,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The part of an element to mark: an attribute, a port by its id, or one of its dims; else all of it."""
+    """The part of an XML element to mark: an attribute, a port by its id, or a dim of a port; by default, the whole element."""
 
     attribute: str = ""
     port: int | None = None
@@ -78,14 +78,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A line of a file, truncated if it is long, with a mark under a part of it.
+    """A line of a file, truncated if it is long, with carets under a part of it.
 
     Args:
-        line: its number, from 1.
-        text: what is shown of it.
-        column: the character of ``text`` at which the mark begins, from 1.
-        width: how many characters are marked.
-        skipped: how many characters of the line come before ``text``.
+        line: the line number, from 1.
+        text: the part of the line that is shown.
+        column: the first marked character of ``text``, from 1.
+        width: the number of marked characters.
+        skipped: the number of characters of the line before ``text``.
 
     >>> print(Excerpt(26, "  <dim>4</dim>", 8, 1))
        26 |   <dim>4</dim>
@@ -99,7 +99,7 @@ class Excerpt:
     skipped: int = 0
 
     def within(self, columns: int) -> Excerpt:
-        """Return the part of the line around the mark that fits a terminal of this width."""
+        """Return the part of the line around the mark that fits in ``columns`` terminal columns."""
         room = columns - _MARGIN
         if display_width(self.text) <= room:
             return self
@@ -166,7 +166,7 @@ class Diagnostic:
     excerpt: Excerpt | None = None
     causes: tuple[Cause, ...] = ()
     kind: str = ""
-    """The message for many such findings, where that of each names something else."""
+    """The message for several folded findings, if ``message`` differs among them."""
     clause: str = ""
     """The clause of the operation that is violated, with its number if it has one."""
 
@@ -206,11 +206,11 @@ class Diagnostic:
         }
 
     def showing(self, excerpt: Excerpt | None) -> Diagnostic:
-        """Return the finding with another location; itself if nothing changes, which saves memory."""
+        """Return the finding with another excerpt, or the finding itself if it has that excerpt already."""
         return self if excerpt is self.excerpt else replace(self, excerpt=excerpt)
 
     def text(self) -> str:
-        """Return the finding with the line of the file that it is about."""
+        """Return the finding as text, with its excerpt of the file."""
         first, *rest = str(self).split("\n")
         return "\n".join([first, *(str(self.excerpt).split("\n") if self.excerpt else []), *rest])
 
@@ -222,12 +222,12 @@ class Diagnostic:
         return f"{place}{self.severity}[{self.code}]: {self.message}{causes}{clause}{hint}"
 
 
-# The number of equal findings from which they are folded; errors never are, as each has to be corrected.
+# The least number of equal findings that are folded. Errors are never folded, as each has to be corrected.
 _FOLDED_FROM = {Severity.WARNING: 4, Severity.NOTE: 2}
 
 
 def fold(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    r"""Fold warnings and notes that repeat, each kind into one in the place of its first, for people to read.
+    r"""Fold repeated warnings and notes: replace the first of each kind with a summary and drop the others.
 
     >>> repeated = [Diagnostic("IR109", "not used", Location("a.xml", n), Severity.WARNING) for n in range(5, 10)]
     >>> print(*fold([*repeated, Diagnostic("IR301", "rank 3 expected")]), sep="\n")
@@ -266,19 +266,19 @@ _OF_EACH = 10
 
 
 class More(NamedTuple):
-    """The number of findings of a kind beyond those that are kept."""
+    """The number of findings of a code and severity that were counted but not kept."""
 
     code: str
     severity: Severity
     times: int
 
     def record(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the count as plain data, for JSON."""
         return {"code": self.code, "severity": str(self.severity), "count": self.times}
 
     @property
     def text(self) -> str:
-        """Return a sentence."""
+        """The count in words."""
         return f"… and {self.times:,} more of the same"
 
     def __str__(self) -> str:
@@ -286,14 +286,14 @@ class More(NamedTuple):
 
 
 class Diagnostics:
-    """A collection of findings, so that one run reports all of them.
+    """A collection of findings: passes report all problems of a model at once.
 
     >>> import ir_runtime as ov
     >>> found = ov.validate(b'<net name="n" version="99"><layers/><edges/></net>')
     >>> [str(finding.code) for finding in found.errors]
     ['IR003']
 
-    Checking passes add findings, which others read:
+    Passes add findings; callers read them:
 
     >>> report = Diagnostics()
     >>> report.error("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1"))
@@ -315,7 +315,8 @@ class Diagnostics:
     '12 errors, 0 warnings'
 
     Args:
-        most: how many to keep; the rest is counted. Of each code, the first few are kept in any case.
+        most: the number of findings to keep; further ones are only counted. Of each code, the first few are
+            always kept.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -346,7 +347,7 @@ class Diagnostics:
             causes: the layers that lead to it.
             clause: the clause of the operation that is violated.
         """
-        if self._counted(code, Severity.ERROR, where):
+        if self._count(code, Severity.ERROR, where):
             self._kept.append(
                 Diagnostic(code, message, where, Severity.ERROR, hint, mark, causes=causes, clause=clause)
             )
@@ -360,33 +361,33 @@ class Diagnostics:
         mark: Mark | None = None,
         kind: str = "",
     ) -> None:
-        """Add a warning; ``code``, ``message``, ``where``, ``hint`` and ``mark`` are those of `error`.
+        """Add a warning, with arguments as for `error`.
 
-        ``kind`` is the message for several warnings of it, where that of each names something else.
+        ``kind`` is the message for several such warnings when folded, if their messages differ.
         """
-        if self._counted(code, Severity.WARNING, where):
+        if self._count(code, Severity.WARNING, where):
             self._kept.append(Diagnostic(code, message, where, Severity.WARNING, hint, mark, kind=kind))
 
     def note(self, code: str, message: str, where: Location | None = None, hint: str = "") -> None:
-        """Add a note; ``code``, ``message``, ``where`` and ``hint`` are those of `error`."""
-        if self._counted(code, Severity.NOTE, where):
+        """Add a note, with arguments as for `error`."""
+        if self._count(code, Severity.NOTE, where):
             self._kept.append(Diagnostic(code, message, where, Severity.NOTE, hint))
 
     def add(self, found: Diagnostic) -> None:
         """Add a finding."""
-        if self._counted(found.code, found.severity, found.where):
+        if self._count(found.code, found.severity, found.where):
             self._kept.append(found)
 
     def add_consequence(self, where: Location) -> None:
-        """Mark a layer as invalid whose cause is a finding already."""
+        """Mark a layer as invalid because of an existing finding about another layer."""
         self._wrong.add(where.layer)
 
     def extend(self, others: Iterable[Diagnostic] | Diagnostics, more: Iterable[More] = ()) -> None:
-        """Add findings, and those that were only counted: ``more``, or those of another report.
+        """Add findings and counts of findings that were not kept.
 
         Args:
-            others: the findings, or another report.
-            more: the number of findings of each kind.
+            others: the findings, or another report, whose counts are added too.
+            more: the counts, if ``others`` is not a report.
         """
         for found in others:
             self.add(found)
@@ -401,14 +402,14 @@ class Diagnostics:
 
         Args:
             code: such as ``IR301``.
-            count: their number.
-            severity: of these findings.
+            count: the number of findings.
+            severity: their severity.
         """
         if count > 0:
             self._counts[code, severity] += count
 
-    def _counted(self, code: str, severity: Severity, where: Location | None) -> bool:
-        """Count a finding; return whether to keep it."""
+    def _count(self, code: str, severity: Severity, where: Location | None) -> bool:
+        """Count a finding, and return whether to keep it."""
         kept = len(self._kept) < self.most or self._counts[code, severity] < _OF_EACH
         self._counts[code, severity] += 1
         if severity is Severity.ERROR:
@@ -416,13 +417,13 @@ class Diagnostics:
         return kept
 
     def withdraw(self, wrong: Callable[[Diagnostic], bool]) -> None:
-        """Remove findings that turned out to be wrong."""
+        """Remove the findings for which ``wrong`` returns True."""
         for found in filter(wrong, self._kept):
             self._counts[found.code, found.severity] -= 1
         self._kept = [found for found in self._kept if not wrong(found)]
 
     def arrange(self, excerpt: Callable[[Diagnostic], Excerpt | None] | None = None) -> None:
-        """Sort the findings in the order of the file, and add the lines that they are about."""
+        """Sort the findings by line, and add the excerpts that ``excerpt`` returns."""
         self._kept.sort(key=lambda found: found.line or 0)
         if excerpt is not None:
             self._kept = [found.showing(excerpt(found)) for found in self._kept]
@@ -465,8 +466,8 @@ class Diagnostics:
         """Return the number of findings of a severity or a code, including those that are not kept.
 
         Args:
-            severity: of the findings; by default any.
-            code: such as ``IR301``; by default any.
+            severity: the severity to count; any by default.
+            code: the code to count, such as ``IR301``; any by default.
         """
         return sum(
             count
@@ -476,7 +477,7 @@ class Diagnostics:
 
     @property
     def more(self) -> tuple[More, ...]:
-        """The number of findings of each kind beyond those that are kept."""
+        """The numbers of findings that were counted but not kept, by code and severity."""
         kept = Counter((found.code, found.severity) for found in self._kept)
         left = ((*kind, count - kept[kind]) for kind, count in self._counts.items())
         return tuple(More(*each) for each in left if each[-1])

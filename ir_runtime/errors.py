@@ -160,11 +160,12 @@ class ValidationError(IRError):
 
     @classmethod
     def of(cls, findings: Sequence[Diagnostic], more: Iterable[More] = ()) -> Self:
-        """Combine findings into one error; it has the message of the first.
+        """Combine findings into one error with the message of the first.
 
         Args:
             findings: errors.
-            more: what is only counted; that of other kinds is left out.
+            more: counts of findings that were not kept; used if ``findings`` has some of the same code and
+                severity.
         """
         first, kinds = findings[0], {(found.code, found.severity) for found in findings}
         same = [each for each in more if (each.code, each.severity) in kinds]

@@ -17,7 +17,7 @@ class OVError(Exception):
 
 
 class UserInputError(OVError):
-    """A function was given something that it does not take.
+    """An argument has an invalid value.
 
     >>> from ir_runtime.exceptions import UserInputError
     >>> issubclass(UserInputError, Exception)
@@ -26,7 +26,7 @@ class UserInputError(OVError):
 
 
 class OVTypeError(OVError, TypeError):
-    """A function was given a value of another type.
+    """An argument has the wrong type.
 
     >>> from ir_runtime.exceptions import OVTypeError
     >>> issubclass(OVTypeError, Exception)

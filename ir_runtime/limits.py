@@ -44,7 +44,7 @@ _WORDS = {
 }
 _OPTIONS = {"memory": "--max-memory", "seconds": "--timeout"}
 
-# Where the system does not say how much memory it has.
+# Assumed where the system does not report its physical memory.
 _USUAL_MEMORY = 16 << 30
 
 
@@ -57,7 +57,7 @@ def _physical_memory() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on the resources a file may use, a field for each. The defaults are far above any ordinary model.
+    """Limits on the resources that a file may use. The defaults are far above any ordinary model.
 
     >>> import ir_runtime as ov
     >>> limits = ov.Limits(memory=1 << 20, seconds=5)
@@ -72,19 +72,17 @@ class Limits:
         edges: number of edges of one graph.
         nesting: depth of bodies in bodies.
         attribute_bytes: size of the value of one attribute.
-        open_lengths: number of open lengths of all inputs of one graph.
+        open_lengths: number of dynamic dims of all inputs of one graph.
         rank: number of dimensions of a tensor.
         elements: number of elements of one tensor.
-        constant_bytes: what all constants claim of the ``.bin``, together.
-        memory: bytes that a run needs at once: its inputs, all tensors that are alive at the same time,
-            and constants that are unpacked or folded; those in the ``.bin`` do not count, except where every layer runs by its
-            reference. Also about as many as
-            the tree of a large XML takes. By default, what the machine has.
-        trips: number of iterations of all loops together in a run, or while compiling; a loop inside another
-            counts each of its iterations.
-        seconds: how long reading and checking may take, how long compiling, and how long each run.
-        findings: how many findings of an input are kept. The rest is not refused, but counted; of each code,
-            the first few are kept in any case.
+        constant_bytes: total size of all constants in the ``.bin``.
+        memory: peak bytes of a run: its inputs, all tensors alive at the same time, and constants that are unpacked
+            or folded. Constants in the ``.bin`` do not count, except in the reference interpreter. The parsed XML
+            tree is held to this limit, too. The default is the physical memory.
+        trips: total iterations of all loops in a run or a compilation, those of nested loops included.
+        seconds: time for reading and checking, for compiling, and for each run.
+        findings: number of findings that are kept per model. Further findings are only counted, but of each code
+            the first few are always kept.
     """
 
     xml_bytes: int = 1 << 30
@@ -104,19 +102,19 @@ class Limits:
     findings: int = MOST
 
     def check(self, name: str, found: int, where: Location | None = None, of: str = "") -> None:
-        """Raise `LimitError` if ``found`` is more than the limit of that name.
+        """Raise `LimitError` if ``found`` exceeds the limit ``name``.
 
         >>> import ir_runtime as ov
         >>> ov.Limits(rank=8).check("rank", 4)
 
         Args:
-            name: of a limit, such as ``memory``.
-            found: what the model needs, in the unit of the limit.
-            where: the place in the file, for the message.
-            of: what has so many bytes, if it is not the whole run.
+            name: the name of a limit, such as ``memory``.
+            found: the amount that the model needs, in the unit of the limit.
+            where: the location, for the message.
+            of: for the message, the object that takes so many bytes, if it is not the whole run.
 
         Raises:
-            LimitError: if it is more.
+            LimitError: if ``found`` exceeds the limit.
         """
         most = getattr(self, name)
         if found > most:
@@ -134,7 +132,7 @@ class Limits:
 
 
 class Trips:
-    """The iterations of all loops since limits were applied."""
+    """Counter of loop iterations since limits were applied."""
 
     __slots__ = ("count",)
 
@@ -142,10 +140,10 @@ class Trips:
         self.count = 0
 
     def add(self, limits: Limits) -> None:
-        """Count an iteration that begins.
+        """Count one iteration.
 
         Raises:
-            LimitError: if there are too many.
+            LimitError: if the count exceeds ``limits.trips``.
         """
         self.count += 1
         if self.count > limits.trips:
@@ -159,13 +157,13 @@ _TRIPS: ContextVar[Trips | None] = ContextVar("trips", default=None)
 
 @contextmanager
 def within(limits: Limits) -> Iterator[None]:
-    """Apply limits, including the time limit, within a ``with`` statement."""
+    """Return a context manager that applies limits, including the time limit."""
     with setting(_CURRENT, limits), setting(_TRIPS, Trips()), deadline(limits.seconds), computing():
         yield
 
 
 def set_limits(limits: Limits) -> float:
-    """Apply limits to the rest of the current context (`contextvars`); return the deadline, as `current_deadline`."""
+    """Apply limits to the rest of the current context (`contextvars`), and return the deadline as `current_deadline` does."""
     _CURRENT.set(limits)
     _TRIPS.set(Trips())
     return set_deadline(limits.seconds)
@@ -177,16 +175,16 @@ def current() -> Limits:
 
 
 def current_trips() -> Trips:
-    """Return the count that iterations add to: of the run, or of a loop alone where no limits were applied."""
+    """Return the iteration counter of the run, or a new one if no limits were applied."""
     trips = _TRIPS.get()
     return Trips() if trips is None else trips
 
 
 def check_array_size(elements: int, itemsize: int = 1) -> None:
-    """Raise if an array would exceed the memory limit; kernels call it before they allocate one.
+    """Raise if an array would exceed the memory limit. Kernels call this before they allocate.
 
     Raises:
-        LimitError: if ``elements`` of ``itemsize`` bytes each do not fit into memory.
+        LimitError: if ``elements`` of ``itemsize`` bytes each exceed the limit.
     """
     limits = _CURRENT.get()
     if elements * itemsize > limits.memory:

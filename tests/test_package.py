@@ -177,7 +177,7 @@ def test_completion_shows_public_names_of_modules(name: str) -> None:
 def test_names_for_type_checkers_are_those_at_run_time() -> None:
     """The lazy table and the imports under TYPE_CHECKING name the same things."""
     source = inspect.getsource(ir)
-    checked = source[source.index("if TYPE_CHECKING:") : source.index("# Where each public name lives")]
+    checked = source[source.index("if TYPE_CHECKING:") : source.index("# The module of each public name")]
     for name in set(ir.__all__) - {"__version__", "get_version", "shutdown"}:
         assert name in checked, name
         assert name in ir._WHERE, name

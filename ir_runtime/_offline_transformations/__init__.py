@@ -1,4 +1,4 @@
-"""The available transformations of OpenVINO for whole models, under the name that clients import."""
+"""Whole-model transformations, under the import path of ``openvino._offline_transformations``."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ __all__ = [
 
 
 def apply_moc_transformations(model: Model, cf: bool = False, smart_reshape: bool = False) -> None:
-    """Leave the model unchanged: compiling folds and fuses instead."""
+    """Do nothing: compilation folds constants and fuses layers."""
 
 
 def apply_moc_legacy_transformations(model: Model, params_with_custom_types: Any = ()) -> None:
-    """Leave the model unchanged, like `apply_moc_transformations`."""
+    """Do nothing, like `apply_moc_transformations`."""
 
 
 def apply_fused_names_cleanup(model: Model) -> None:
-    """Leave the model unchanged: layers are not named after fused ones."""
+    """Do nothing: there are no fused-name annotations to remove."""
 
 
 def compress_model_transformation(model: Model) -> None:
     """Store f32 and f64 weights as f16, each followed by a Convert, as ``save_model(…, compress_to_fp16=True)`` does.
 
-    The nodes of the model are others afterwards.
+    Node handles obtained before the call no longer belong to the model.
     """
     from ..io.writer import compress, write
     from ..openvino.reading import read_model
@@ -53,11 +53,12 @@ def compress_model_transformation(model: Model) -> None:
 
 
 def apply_make_stateful_transformation(model: Model, pairs: Any) -> None:
-    """Turn pairs of inputs and outputs into variables.
+    """Turn each pair of an input and an output into a variable.
 
     Args:
         model: the model, which is changed.
-        pairs: the names of inputs and of the outputs that they get their next value from; or pairs of the layers.
+        pairs: input name to output name, whose value is the next value of the input; or pairs of Parameter
+            and Result.
     """
     from ..passes import MakeStateful
 
@@ -65,38 +66,38 @@ def apply_make_stateful_transformation(model: Model, pairs: Any) -> None:
 
 
 def apply_low_latency_transformation(model: Model, use_const_initializer: bool = True) -> None:
-    """Let the states of loops be variables, which are zero at first; else what the loops started from."""
+    """Turn loop states into variables, initialized to zero, or without ``use_const_initializer`` as the loops were."""
     from ..passes import LowLatency2
 
     LowLatency2(use_const_initializer).run_on_model(model)
 
 
 def apply_pruning_transformation(model: Model) -> NoReturn:
-    """Refuse to remove channels that are always zero."""
+    """Raise `UnsupportedError`: channels that are always zero cannot be pruned."""
     _refuse("apply_pruning_transformation")
 
 
 def compress_quantize_weights_transformation(model: Model) -> None:
-    """Store weights that a FakeQuantize of 3 to 256 levels, or a FakeConvert, quantizes in 4 or 8 bits."""
+    """Store weights that pass through FakeQuantize (3 to 256 levels) or FakeConvert in 4 or 8 bits."""
     from ..openvino.rewrite.transformations import CompressQuantizeWeights
 
     CompressQuantizeWeights().run_on_model(model)
 
 
 def convert_sequence_to_tensor_iterator_transformation(model: Model) -> None:
-    """Turn LSTM, GRU and RNN sequences of one direction into loops over their cells."""
+    """Turn unidirectional LSTM, GRU and RNN sequences into loops over their cells."""
     from ..openvino.rewrite.transformations import ConvertSequenceToTensorIterator
 
     ConvertSequenceToTensorIterator().run_on_model(model)
 
 
 def paged_attention_transformation(model: Model, *settings: Any, **more: Any) -> NoReturn:
-    """Refuse to turn attention into that over pages of a cache."""
+    """Raise `UnsupportedError`: paged attention is not supported."""
     _refuse("paged_attention_transformation")
 
 
 def stateful_to_stateless_transformation(model: Model) -> None:
-    """Turn the variables of a language model, whose entries the input ``beam_idx`` selects, into inputs and outputs."""
+    """Turn the variables of a language model, reordered by the input ``beam_idx``, into inputs and outputs."""
     from ..openvino.build.state import make_stateless
 
     make_stateless(model)

@@ -1,6 +1,6 @@
-"""OpenVINO's compiled module, ``openvino._pyopenvino``, which programs import from: the names of the public modules.
+"""The public names at the import path of OpenVINO's extension module, ``openvino._pyopenvino``, which programs use.
 
-A submodule has the names of the public module of that name, and the members of its enumerations.
+Each submodule mirrors the public module of the same name, and adds the members of its enumerations as names.
 
 >>> from ir_runtime._pyopenvino import DescriptorTensor, preprocess
 >>> from ir_runtime._pyopenvino.properties.hint import inference_precision
@@ -28,7 +28,7 @@ from ..utils.node_factory import NodeFactory
 _PACKAGE = __name__.rpartition(".")[0]
 _PUBLIC = sys.modules[_PACKAGE]
 
-# OpenVINO's compiled module has the names of conversions in no submodule, and some that no public module has.
+# OpenVINO's extension module also has the frontend names at its top level, and names that no public module has.
 __all__ = [*dir(_PUBLIC), *frontend.__all__]
 __all__ += ["DescriptorTensor", "NodeFactory", "VariableState", "_offline_transformations", "util"]
 
@@ -53,21 +53,21 @@ class _Mirror(ModuleType):
 
 
 def _members(value: object) -> dict[str, Any]:
-    """Return the names of the members of an enumeration, with the enumeration; none of anything else."""
+    """Map the member names of an enumeration to the enumeration; return an empty dict for any other object."""
     if not isinstance(value, type) or not issubclass(value, Enum):
         return {}
     return dict.fromkeys(value.__members__, value)
 
 
 def _mirror(owner: ModuleType, name: str, value: Any) -> Any:
-    """Return an attribute of a mirror, and keep it there; of a module, return its mirror."""
+    """Cache an attribute in a mirror and return it; a module is replaced by its own mirror."""
     mirrored = import_module(f"{owner.__name__}.{name}") if isinstance(value, ModuleType) else value
     setattr(owner, name, mirrored)
     return mirrored
 
 
 class _Finder(Loader):
-    """Finds a mirror of ``ir_runtime.op`` as ``ir_runtime._pyopenvino.op``."""
+    """Imports a mirror of ``ir_runtime.op`` as ``ir_runtime._pyopenvino.op``, and so for other modules."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if not name.startswith(f"{__name__}.") or not isinstance(_public(name), ModuleType):
@@ -82,7 +82,7 @@ class _Finder(Loader):
 
 
 def _public(name: str) -> Any:
-    """Return the public object for the name of a mirror, or None."""
+    """Return the public object that a mirror's dotted name stands for, or None."""
     first, *rest = name.removeprefix(f"{__name__}.").split(".")
     try:
         return resolve_name(".".join([_PACKAGE, "utils" if first == "util" else first, *rest]))

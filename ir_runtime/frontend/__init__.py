@@ -1,4 +1,4 @@
-"""OpenVINO's conversion of models of other frameworks: its names can be imported; calling them raises an error with a hint.
+"""Stubs of ``openvino.frontend``, which converts models of other frameworks: calling one raises an error with a hint.
 
 >>> from ir_runtime import frontend
 >>> try:
@@ -33,47 +33,47 @@ __all__ = [
 
 
 class FrontEndManager(Converter):
-    """Finds converters."""
+    """Stub of the class that finds the converter for a framework."""
 
 
 class FrontEnd(Converter):
-    """A converter of one framework's models."""
+    """Stub of the converter for models of one framework."""
 
 
 class InputModel(Converter):
-    """A model that is being converted."""
+    """Stub of a model in the course of conversion."""
 
 
 class Place(Converter):
-    """A place in a model that is being converted."""
+    """Stub of a tensor or operation within an `InputModel`."""
 
 
 class NodeContext(Converter):
-    """A layer that is being converted."""
+    """Stub of an operation in the course of conversion, as passed to a conversion function."""
 
 
 class ConversionExtension(Converter):
-    """A conversion of a layer, by a function."""
+    """Stub of an extension that converts an operation by a function."""
 
 
 class DecoderTransformationExtension(Converter):
-    """A pass over a model that is being converted."""
+    """Stub of an extension that runs a pass over the model during conversion."""
 
 
 class OpExtension(Converter):
-    """A conversion of a layer to an operation."""
+    """Stub of an extension that maps an operation of a framework to one of OpenVINO."""
 
 
 class ProgressReporterExtension(Converter):
-    """Receives the progress of a conversion."""
+    """Stub of an extension that reports the progress of a conversion."""
 
 
 class TelemetryExtension(Converter):
-    """Receives events of a conversion."""
+    """Stub of an extension that receives telemetry events of a conversion."""
 
 
 class GeneralFailure(RuntimeError):  # noqa: N818 - OpenVINO's name
-    """A conversion failed.
+    """Base class of conversion errors.
 
     >>> issubclass(OpConversionFailure, GeneralFailure)
     True
@@ -85,7 +85,7 @@ class InitializationFailure(GeneralFailure):
 
 
 class NotImplementedFailure(GeneralFailure):
-    """A converter cannot do something."""
+    """A converter lacks a feature."""
 
 
 class OpConversionFailure(GeneralFailure):

@@ -1,4 +1,4 @@
-"""The names of conversions at the place that OpenVINO defines them at."""
+"""The names of `ir_runtime.frontend`, importable as from ``openvino.frontend.frontend``."""
 
 from __future__ import annotations
 

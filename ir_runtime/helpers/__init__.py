@@ -1,4 +1,4 @@
-"""OpenVINO's helpers for arrays of element types of less than a byte."""
+"""Packing of sub-byte element types, as ``openvino.helpers``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pack and unpack elements of less than a byte, as OpenVINO's ``helpers`` do, in the order of tensors and files."""
+"""Pack and unpack arrays of sub-byte elements, in the bit order of tensors and IR files."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["pack_data", "unpack_data"]
 
 
 def pack_data(array: Any, type: ElementType) -> Array:
-    """Return the bytes of an array's numbers, as `unpack_data` and tensors read them; the last byte is filled with 0.
+    """Pack an array of integers into bytes as tensors store them, the last byte padded with zero bits.
 
-    OpenVINO puts the first of two numbers of 4 bits into the high half of a byte, where its tensors have the second.
+    OpenVINO's ``pack_data`` puts the first of two 4-bit elements into the high half of a byte, unlike its own tensors.
 
     >>> pack_data(np.array([7, 8]), ElementType.u4)
     array([135], dtype=uint8)
 
     Args:
-        array: integers that the type holds.
+        array: integers in the range of ``type``.
         type: an element type of less than a byte.
 
     Raises:
@@ -43,17 +43,18 @@ def pack_data(array: Any, type: ElementType) -> Array:
 
 
 def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
-    """Return the numbers in bytes that `pack_data` returned, in ``int8`` for ``i4``, else in ``uint8``.
+    """Unpack the bytes from `pack_data` into an array of ``int8`` for ``i4`` and ``uint8`` for other types.
 
-    The contents of a tensor of such a type, which has an entry for each element here, are returned as numbers, too.
+    The data of a tensor of such a type, which holds one array entry per element, is accepted too.
 
     >>> unpack_data(np.array([135], np.uint8), ElementType.u4, [2])
     array([7, 8], dtype=uint8)
 
     Args:
-        array: the bytes; of ``u1``, ``u3``, ``u6`` and ``nf4``, an array is bytes where it could be both.
+        array: packed bytes or unpacked elements; for ``u1``, ``u3``, ``u6`` and ``nf4``, an ambiguous array
+            counts as packed.
         type: an element type of less than a byte.
-        shape: of the result.
+        shape: the shape of the result.
 
     Raises:
         InputError: if the type takes a byte or more, or the bytes are too few.
@@ -74,7 +75,7 @@ def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
 
 
 def _whole(element: ElementType) -> type[np.int8] | type[np.uint8]:
-    """Return the type of whole bytes that holds the numbers."""
+    """Return the NumPy type of unpacked elements."""
     return np.int8 if element is ElementType.i4 else np.uint8
 
 

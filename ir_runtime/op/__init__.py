@@ -1,4 +1,4 @@
-"""Classes of nodes with more properties: inputs, constants, outputs, variables, branches and loops. As ``openvino.op``.
+"""Node classes with properties of their own: Parameter, Constant, Result, variables, If and loops. As ``openvino.op``.
 
 >>> import numpy as np, ir_runtime as ov
 >>> from ir_runtime import op, opset13 as ops

@@ -1,1 +1,1 @@
-"""OpenVINO's Python API on top of the executor."""
+"""OpenVINO's Python API: models, nodes, compiled models and inference requests."""

@@ -1,4 +1,4 @@
-"""Values of runtime information; OpenVINO's ``OVAny``."""
+"""`OVAny`, a value of runtime information (``rt_info``)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class OVAny:
 
 
 def plain(value: object) -> Any:
-    """Convert a value to its plain form in runtime information; other objects are returned unchanged.
+    """Unwrap an `OVAny`, a NumPy scalar, or a mapping of them. Return other objects unchanged.
 
     Raises:
         InputError: for a list of mixed types.
@@ -147,7 +147,7 @@ def _number(value: object, dtype: type) -> Any:
 
 
 def _integer(value: Any) -> int:
-    """Parse the leading integer of a text as OpenVINO does, which drops a fraction; refuse other text."""
+    """Parse the leading integer of a string, ignoring a fraction as OpenVINO does."""
     try:
         return int(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The attributes of layers as OpenVINO's API returns them."""
+"""The attributes of layers, as `Node.get_attributes` returns them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Shapes: TypeAlias = "tuple[Sequence[shape.PartialShape], shape.PartialShape]"
 
 
 def attributes_of(layer: Layer, shapes: Callable[[], Shapes]) -> dict[str, Any]:
-    """Return the attributes by their names in files, with defaults, as numbers, strings and lists.
+    """Return the attributes of a layer, with defaults, as numbers, strings and lists by their names in files.
 
     Args:
         layer: the layer.
-        shapes: returns the input shapes, for attributes that depend on them.
+        shapes: returns the shapes of the inputs and of the first output, for attributes that depend on them.
     """
     if layer.op is None:
         return dict(layer.attributes)
@@ -37,7 +37,7 @@ def attributes_of(layer: Layer, shapes: Callable[[], Shapes]) -> dict[str, Any]:
 
 
 def _count_required(op: Op) -> int:
-    """Return the number of required inputs; a layer of an invalid model may have fewer."""
+    """Return the number of inputs that are not optional."""
     return sum(not port.optional for port in op.inputs)
 
 

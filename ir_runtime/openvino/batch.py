@@ -17,7 +17,7 @@ __all__ = ["get_batch", "set_batch"]
 
 
 def get_batch(model: Model) -> Dimension:
-    """Return the batch size, which must be the same for all inputs with a batch in their layout.
+    """Return the batch size of a model, which all inputs with a batch dimension must share.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -28,7 +28,7 @@ def get_batch(model: Model) -> Dimension:
     <Dimension: 4>
 
     Raises:
-        InputError: if no layout names a batch, or if two inputs contradict each other.
+        InputError: if no layout names a batch, or two inputs have different batch sizes.
     """
     batch = lengths.Dimension()
     for port, index in _find_batches(model):
@@ -46,7 +46,7 @@ def get_batch(model: Model) -> Dimension:
 def set_batch(
     model: Model, batch_size: SupportsIndex | Dimension = -1, *, dimension: Dimension | None = None
 ) -> None:
-    """Reshape the model to a batch size; -1 is any.
+    """Reshape a model to another batch size, -1 for a dynamic one.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -59,13 +59,13 @@ def set_batch(
     <Shape: [2,3]>
 
     Args:
-        model: its inputs need layouts with N.
-        batch_size: the length, or a dimension.
-        dimension: the same by its other name.
+        model: the model. The layouts of its inputs must name N.
+        batch_size: the batch size, an integer or a `Dimension`.
+        dimension: OpenVINO's other name of ``batch_size``.
 
     Raises:
-        InputError: as from `get_batch`.
-        ValidationError: if a layer refuses; the model is then as before.
+        InputError: as for `get_batch`.
+        ValidationError: if the new shape is invalid for a layer; the model is then unchanged.
     """
     size = batch_size if dimension is None else dimension
     length = size if isinstance(size, lengths.Dimension) else Dimension(_integer(size))
@@ -80,10 +80,10 @@ def _integer(size: SupportsIndex) -> SupportsIndex:
 
 
 def _find_batches(model: Model) -> Iterator[tuple[Output, int]]:
-    """Yield the inputs of known rank with a batch in their layout, and its index.
+    """Yield each input of known rank whose layout names a batch, with the index of that dimension.
 
     Raises:
-        InputError: if no layout names one.
+        InputError: if no layout names a batch.
     """
     if not isinstance(model, Model):
         raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")

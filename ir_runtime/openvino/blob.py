@@ -1,7 +1,7 @@
-"""Compiled models as bytes: a portable format of this package's own, versioned and checked.
+"""Serialization of compiled models to blobs, a portable, versioned and checksummed format of this package.
 
-A blob has a header, the model as XML, and its weights, as in files. It is compiled again when imported, for
-the machine that imports it. Nothing in it is executed.
+A blob holds a header, the XML and the weights. The model is compiled again on import, for the importing
+machine; the blob contains no code.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _OPENVINO = b"RR_UPCVO"
 
 
 def write_blob(model: Model, computes_f16: bool = False) -> bytes:
-    """Serialize a model in its compiled form, including added outputs.
+    """Serialize a model, including added outputs, to a blob.
 
     Args:
         model: the model.
-        computes_f16: whether it was compiled to compute f16 in f16.
+        computes_f16: whether it was compiled to compute in f16.
     """
     xml, weights = BytesIO(), BytesIO()
     write(model._content(), xml, weights)
@@ -54,14 +54,14 @@ def _digest(body: bytes | memoryview, computes_f16: int) -> bytes:
 
 
 def read_blob(blob: object, limits: Limits = DEFAULT) -> tuple[Model, bool]:
-    """Return the model in a blob, and whether it is to compute f16 in f16.
+    """Return the model in a blob, and whether it was compiled to compute in f16.
 
     Args:
-        blob: bytes, an open file, or a tensor or array of bytes.
+        blob: bytes, an open binary file, or a tensor or array of bytes.
         limits: the resource limits for reading and running the model.
 
     Raises:
-        ParseError: if it is not a blob of this package, of another version, or damaged.
+        ParseError: if it is not a blob of this package, has another version, or is damaged.
     """
     data = memoryview(_bytes(blob))
     if bytes(data[:8]) != _MAGIC:
@@ -88,7 +88,7 @@ def _bytes(blob: Any) -> Any:
     if hasattr(blob, "read"):
         file: IO[bytes] = blob
         data = file.read()
-        if not data and file.seekable():  # as export_model leaves it
+        if not data and file.seekable():  # export_model leaves the position at the end
             file.seek(0)
             data = file.read()
         return data

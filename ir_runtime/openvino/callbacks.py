@@ -1,4 +1,4 @@
-"""Invoke user callbacks."""
+"""Invocation of user callbacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["call_back"]
 
 
 def call_back(owner: str, callback: Callable[..., Any], *arguments: object) -> Any:
-    """Invoke a callback; exceptions become a RuntimeError, as in OpenVINO.
+    """Invoke a callback, and convert its exceptions to RuntimeError as OpenVINO does.
 
     SystemExit and KeyboardInterrupt propagate unchanged.
 
@@ -22,7 +22,7 @@ def call_back(owner: str, callback: Callable[..., Any], *arguments: object) -> A
     ir_runtime.errors.ExecutionError: error[IR000]: the callback of request 'x' raised KeyError: 'key'
 
     Args:
-        owner: what the callback belongs to, for the message.
+        owner: the owner of the callback, for the message.
         callback: the function.
         arguments: its arguments.
     """

@@ -1,4 +1,4 @@
-"""Issue warnings at the line of the caller."""
+"""Warnings attributed to the line of the user's code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line of the call stack outside of this package."""
+    """Issue a warning at the innermost stack frame outside this package."""
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -1,4 +1,4 @@
-"""Convert the argument for an input to an array of its element type, and check it."""
+"""Conversion of input arguments to arrays of the declared element type, with checks."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from .tensor_data import as_numpy, unpacked, view_as_bf16
 
 __all__ = ["RESHAPE", "as_array", "cast_numbers", "describe", "exact_type"]
 
-# Element types that arrays are cast to. For others, OpenVINO accepts bytes, or nothing but a Tensor.
+# Element types to which arrays are cast. For other types, OpenVINO requires bytes or a Tensor.
 _CAST_TO = frozenset(
     element for element in ElementType if element.dtype.kind in "biuf" and not element.is_encoded
 ) | {ElementType.bf16}
 
 _NUMPY = np.ndarray, np.generic
 RESHAPE = "change the data, or the model with --shape"
-"""The hint at the command line where lengths do not fit, and nothing says why."""
+"""The command-line hint for data of the wrong shape, if there is no better one."""
 
 
 def describe(port: Output) -> str:
-    """Describe an input: name, element type, shape."""
+    """Return the name, element type and shape of an input as text."""
     return f"{port.label!r} ({port._type})"
 
 
 def exact_type(port: Output) -> tuple[DType | None, ElementType, tuple[int, ...] | None]:
-    """Return the dtype, element type and lengths of arrays that `as_array` returns unchanged.
+    """Return the dtype, element type and shape of arrays that `as_array` returns unchanged.
 
-    The dtype is ``None`` if every array must be checked; the lengths are ``None`` if dynamic.
+    The dtype is None if every array must be checked. The shape is None if it is dynamic.
     """
     type = port._type
     dtype = type.element.dtype
@@ -49,15 +49,16 @@ def exact_type(port: Output) -> tuple[DType | None, ElementType, tuple[int, ...]
 
 
 def as_array(port: Output, value: object, strict: bool = False) -> Array:
-    """Return the array for an input.
+    """Return the argument for an input as an array of the declared type.
 
     Args:
         port: the input.
-        value: a tensor of the input's element type; an array, cast as OpenVINO does, or reinterpreted if it holds bf16 bits; or Python numbers, converted if this is exact.
-        strict: also refuse arrays of another element type.
+        value: a tensor of the input's element type; an array, which is cast as in OpenVINO, or reinterpreted
+            if it holds bf16 bits; or Python numbers, if the conversion is exact.
+        strict: refuse arrays of another element type instead of casting them.
 
     Raises:
-        InputError: if element type or shape do not fit.
+        InputError: if the element type or the shape does not match.
     """
     given, tensor_element = _contents(value)
     type = port._type
@@ -65,7 +66,7 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
     array: Array = np.asarray(given if isinstance(given, _NUMPY) else _from_python(port, given))
     same = array.dtype is element.dtype and tensor_element in (None, element)
     if same and array.dtype.kind in "fi" and shape.contains(array.shape):
-        return array  # the usual case, decided quickly
+        return array  # fast path
     array = as_booleans(array)
     if element is not ElementType.dynamic:
         if not strict and tensor_element is None and array.dtype != element.dtype:
@@ -76,14 +77,14 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
         if strict or tensor_element or array.ndim or not _is_single(shape):
             raise InputError(
                 f"input {port.label!r} has shape {list(array.shape)}, expected {shape}",
-                hint=_fitting(array.shape, shape),
+                hint=_suggest_fix(array.shape, shape),
             )
         array = array.reshape((1,) * len(shape))
     return array
 
 
-def _fitting(lengths: tuple[int, ...], expected: PartialShape) -> str:
-    """Return a hint on how to make the data fit the shape."""
+def _suggest_fix(lengths: tuple[int, ...], expected: PartialShape) -> str:
+    """Return a hint on how to change the data or the model so that the shapes match."""
     if len(lengths) == 4:
         for axes, source, here in (((0, 3, 1, 2), "NHWC", "NCHW"), ((0, 2, 3, 1), "NCHW", "NHWC")):
             if expected.contains(tuple(lengths[axis] for axis in axes)):
@@ -97,20 +98,20 @@ def _fitting(lengths: tuple[int, ...], expected: PartialShape) -> str:
 
 
 def _contents(value: Any) -> tuple[Any, ElementType | None]:
-    """Return the array of a tensor, ours or OpenVINO's, and its element type if it has one."""
-    if isinstance(value, _NUMPY):  # whose ``data`` has another meaning
+    """Return the array of a tensor of this package or of OpenVINO, and its element type; None as the type of other arguments."""
+    if isinstance(value, _NUMPY):  # their ``data`` attribute is a buffer
         return value, None
     if isinstance(value, Tensor):
         return value._data, value._element
-    said = getattr(value, "element_type", None)
-    if said is None:
+    type = getattr(value, "element_type", None)
+    if type is None:
         data = getattr(value, "data", None)
         if isinstance(data, np.ndarray):
             return data, None
         return (
             as_numpy(value) if hasattr(value, "__array__") or hasattr(value, "__dlpack__") else value
         ), None
-    element = ElementType.parse(said.to_string())
+    element = ElementType.parse(type.to_string())
     if element is ElementType.string:
         return value.str_data, element
     if element.bits < 8:
@@ -119,9 +120,9 @@ def _contents(value: Any) -> tuple[Any, ElementType | None]:
 
 
 def cast_numbers(element: ElementType, array: Array) -> Array:
-    """Convert an array of numbers to another element type; return other arrays for the caller to refuse.
+    """Cast an array of numbers to another element type. Return non-numeric arrays unchanged, for the caller to refuse.
 
-    NumPy, and thus OpenVINO, also casts text, ``None`` and complex numbers, which is never intended.
+    NumPy, and thus OpenVINO, would also cast strings, ``None`` and complex numbers, which is never intended.
     """
     if element not in _CAST_TO or not _has_numbers(array):
         return array
@@ -138,7 +139,7 @@ def _has_numbers(array: Array) -> bool:
 
 
 def _is_single(shape: PartialShape) -> bool:
-    """Return whether a scalar may stand for the only element, as in OpenVINO: shape [1], [1,1] … or [?]."""
+    """Return whether OpenVINO accepts a scalar for this shape: [1], [1,1] … or [?]."""
     one_open = shape.rank == 1 and shape[0].contains(1)
     return one_open or (shape.is_static and all(length == 1 for length in shape.static))
 
@@ -170,7 +171,7 @@ def _check_type(port: Output, array: Array, element: ElementType | None) -> Arra
 
 
 def _texts(port: Output, array: Array) -> Array:
-    """Return a new array of `str`."""
+    """Return an array of strings as a new array of `str`."""
     texts = array.astype(object)
     if not all(isinstance(text, str | bytes) for text in texts.flat):
         raise InputError(f"input {port.label!r} is {_type_name(array)}, expected strings")
@@ -180,11 +181,11 @@ def _texts(port: Output, array: Array) -> Array:
 
 
 def _from_python(port: Output, value: object) -> Array:
-    """Convert Python numbers and nested lists of them, if this is exact."""
+    """Convert a Python number or nested lists of numbers to an array, and raise if that is not exact."""
     element = port.element_type
     try:
-        found = np.asarray(value, object if element is ElementType.string else None)
-        array = found if element is ElementType.dynamic else np.asarray(value, element.dtype)
+        original = np.asarray(value, object if element is ElementType.string else None)
+        array = original if element is ElementType.dynamic else np.asarray(value, element.dtype)
     except OverflowError:
         raise _does_not_fit(port) from None
     except (TypeError, ValueError):
@@ -194,10 +195,10 @@ def _from_python(port: Output, value: object) -> Array:
         ) from None
     if element in (ElementType.string, ElementType.dynamic):
         return array
-    if found.dtype.kind not in "biuf":  # NumPy would parse text, and accept None
+    if original.dtype.kind not in "biuf":  # NumPy would parse strings and accept None
         raise NoArrayError(f"input {port.label!r} is not an array of numbers, expected {element.label}")
     whole = element.integral or element.is_encoded
-    if whole and not np.array_equal(found, array):
+    if whole and not np.array_equal(original, array):
         raise _does_not_fit(port)
     return array
 

@@ -50,7 +50,7 @@ from .state import VariableState
 from .tensor import Tensor
 from .tensor_data import element_of
 
-# Imported on first use, to start faster.
+# Imported on first use for faster startup.
 if TYPE_CHECKING:
     from ..executor.step import Profile
     from .patching import Replacements
@@ -89,14 +89,15 @@ class CompiledModel(ExplainsAbsent):
     array([1., 1.], dtype=float32)
 
     Args:
-        model: what to run; later changes to it do not matter.
-        backend: ``reference``, ``numpy`` or ``native``; by default what ``IR_RUNTIME_BACKEND`` says, else native
-            where there are kernels for the processor, else numpy.
-        outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
+        model: the model. Later changes to it have no effect.
+        backend: ``reference``, ``numpy`` or ``native``. The default is ``IR_RUNTIME_BACKEND``, or else native
+            if it has kernels for the CPU, or else numpy.
+        outputs: additional tensors to return: tensor names, layer names, globs, or (layer name, output
+            index).
         config: OpenVINO's properties.
-        device: the name of the device it is compiled for; all run on the CPU.
-        limits: bounds on what running it may ask for; by default those the model was read with.
-        strict: refuse inputs of another element type than the model's, instead of casting them.
+        device: the device name. All devices run on the CPU.
+        limits: resource limits of a run. The default is those with which the model was read.
+        strict: refuse inputs of another element type instead of casting them.
     """
 
     def __init__(
@@ -133,9 +134,9 @@ class CompiledModel(ExplainsAbsent):
         self.config |= as_followed(self.config, precision)
         self._unfused_plan: ExecutionPlan | None = None
         self._drawn: dict[int, int] = {}
-        """The position in the random numbers of each operation that draws some, by the id of the object."""
+        """The position in the random stream of each random operation, by the id of the operation."""
         self._running: dict[object, int] = {}
-        """The current runs, which share the threads, with the thread of each."""
+        """The calling thread of each run in progress. Runs share the compute threads."""
         self._lock = threading.Lock()
         self._memory = kept_memory()
         self._performance: Performance | None = None
@@ -172,7 +173,8 @@ class CompiledModel(ExplainsAbsent):
         """Return an input by index or name, or the only input.
 
         Raises:
-            InputError: if the index or name is unknown, or no key is given and there is not exactly one input.
+            InputError: if the index or name is unknown, or no key is given and there is not exactly one
+                input.
         """
         return find_port(self._inputs, one_key(key, index, tensor_name), "input")
 
@@ -182,15 +184,16 @@ class CompiledModel(ExplainsAbsent):
         """Return an output by index or name, or the only output.
 
         Raises:
-            InputError: if the index or name is unknown, or no key is given and there is not exactly one output.
+            InputError: if the index or name is unknown, or no key is given and there is not exactly one
+                output.
         """
         return find_port(self._outputs, one_key(key, index, tensor_name), "output")
 
     @property
     def _infer_request(self) -> InferRequest | None:
-        """The request used by calls of the compiled model itself; None before the first call, as in OpenVINO.
+        """The request for calls of the compiled model itself, None before the first call as in OpenVINO.
 
-        It holds a call's inputs and outputs from the time a program asks for it; with ``PERF_COUNT``, from
+        Calls store their inputs and outputs in it once a program has accessed it, or with ``PERF_COUNT`` from
         the first call.
         """
         if self._request is None and self._has_run:
@@ -216,25 +219,27 @@ class CompiledModel(ExplainsAbsent):
         observers: Sequence[Observer] = (),
         patch: Replacements | None = None,
     ) -> OVDict:
-        """Run on inputs: a mapping by index, name or port; a sequence; or the only array.
+        """Run the model on a mapping of inputs by index, name or port, a sequence of inputs, or the only input.
 
         Args:
-            inputs: the data.
-            share_inputs: for OpenVINO's signature; inputs are never changed.
-            share_outputs: for OpenVINO's signature; results are never overwritten.
-            decode_strings: return strings as text instead of UTF-8 bytes.
-            observers: objects that see every layer's inputs and outputs; disables folding and fusion.
-            patch: functions by layer name: each gets the layer's outputs and returns replacements, or ``None`` to keep them; disables folding and fusion.
+            inputs: the input arrays or tensors.
+            share_inputs: accepted for compatibility and ignored; inputs are never modified.
+            share_outputs: accepted for compatibility; with a request in use, as for `InferRequest.infer`.
+            decode_strings: return strings as `str` instead of UTF-8 bytes.
+            observers: objects notified of the inputs and outputs of every layer; disables folding and fusion.
+            patch: functions by layer name, each of which takes the layer's outputs and returns replacements,
+                or None to keep them; disables folding and fusion.
 
         Raises:
-            InputError: if an input is missing, unknown, or has another type or shape; if the layer is unknown.
+            InputError: if an input is missing, unknown, or of the wrong type or shape, or ``patch`` names an
+                unknown layer.
             ExecutionError: if a layer fails on the data.
             LimitError: if the run exceeds the limits of memory, iterations or time.
         """
         self._has_run = True
         request = self._request if self._performance is None else self._infer_request
         if request is not None and not patch:
-            request._forget_inputs()  # a call without one is refused
+            request._forget_inputs()  # a call must provide every input
             return request.infer(
                 inputs, share_inputs, share_outputs, decode_strings=decode_strings, observers=observers
             )
@@ -257,7 +262,7 @@ class CompiledModel(ExplainsAbsent):
             )
 
     def _computed_type(self, element: ElementType) -> ElementType:
-        """Return the element type in which results of a declared type are computed."""
+        """Return the element type in which values of a declared type are computed."""
         is_widened = element is ElementType.f16 and self._chain and self._precision.f16 == "f32"
         return ElementType.f32 if is_widened else element
 
@@ -297,7 +302,7 @@ class CompiledModel(ExplainsAbsent):
         plan = self._compile_unfused() if every_layer else self._plan
         if self._performance is not None and not every_layer:
             observers = [*observers, self._performance]
-        if self.backend != "reference":  # all of its inputs are in memory
+        if self.backend != "reference":  # the reference copies weights into memory
             self._weights.check()
         state = State({} if variables is None else variables, {}, self._advance)
         if self._streams.threads == 1:
@@ -317,27 +322,27 @@ class CompiledModel(ExplainsAbsent):
         return OVDict(self._outputs, unshare(arrays, shared, plan.base_buffers))
 
     def _convert_strings(self, results: OVDict, decode_strings: bool = True) -> OVDict:
-        """Return the results of a run in the caller's representation."""
+        """Return the results with strings decoded or encoded as requested."""
         return results._with_strings(decode_strings) if self._returns_strings else results
 
     def _advance(self, operation: object, count: int) -> int:
-        """Advance the random number generator of an operation; return its previous position."""
+        """Advance the random stream of an operation by ``count``, and return its previous position."""
         with self._lock:
             start = self._drawn.get(id(operation), 0)
             self._drawn[id(operation)] = start + count
         return start
 
     def after_fork(self) -> None:
-        """In a child process, forget the runs of other threads."""
+        """Drop the runs of other threads, which do not exist in a child process."""
         self._lock, me = threading.Lock(), get_ident()
         self._running = {run: thread for run, thread in self._running.items() if thread == me}
 
     def infer_new_request(self, inputs: object = None) -> OVDict:
-        """Run once on a new request."""
+        """Run the model once in a new request."""
         return self._convert_strings(self._run(inputs))
 
     def create_infer_request(self) -> InferRequest:
-        """Return a request that keeps its inputs and outputs between runs."""
+        """Return a new request, which keeps its inputs and outputs between runs."""
         return InferRequest(self)
 
     def get_property(self, name: str) -> Any:
@@ -371,13 +376,13 @@ class CompiledModel(ExplainsAbsent):
         raise InputError(message, code=Code.BAD_REQUEST, hint="give them to compile_model as config")
 
     def export_model(self, model_stream: IO[bytes] | None = None) -> BytesIO | None:
-        """Write the model as bytes for `Core.import_model`, on any machine.
+        """Write a portable blob of the model, which `Core.import_model` reads on any machine.
 
         Args:
             model_stream: the file to write to.
 
         Returns:
-            an open file with the bytes, or None if ``model_stream`` is given.
+            a `BytesIO` with the blob, or None if ``model_stream`` is given.
 
         Raises:
             InputError: if ``model_stream`` is not a file.
@@ -396,9 +401,9 @@ class CompiledModel(ExplainsAbsent):
         return None
 
     def get_runtime_model(self) -> Model:
-        """Return the executed graph: a node for each kernel, with the original layers in its ``rt_info``.
+        """Return the execution graph: a node for each kernel call, with its original layers in ``rt_info``.
 
-        If the model was compiled with ``PERF_COUNT``, nodes also have average times and layouts of past runs.
+        If the model was compiled with ``PERF_COUNT``, nodes also have the average time and the layouts of past runs.
         """
         from .profiling import ExecutionGraph
 
@@ -414,11 +419,11 @@ class CompiledModel(ExplainsAbsent):
         return runtime_model
 
     def query_state(self) -> list[VariableState]:
-        """Return the variables used by calls of the compiled model itself."""
+        """Return the variables of calls of the compiled model itself, as opposed to those of requests."""
         return self._variable_states(self._variables)
 
     def _variable_states(self, values: dict[str, Held]) -> list[VariableState]:
-        """Return the model's variables in file order; ``values`` holds their values."""
+        """Return the model's variables in file order, backed by ``values``."""
         model, types = self._model, dict[str, TensorType]()
         for layer in model._graph.of_type("ReadValue"):
             types.setdefault(layer.attributes["variable_id"], model._values[Port(layer.id, 0)].type)
@@ -428,18 +433,18 @@ class CompiledModel(ExplainsAbsent):
         ]
 
     def reset_state(self) -> None:
-        """Reset those variables to their initial values."""
+        """Reset the variables of calls of the compiled model itself to their initial values."""
         self._variables.clear()
 
     def release_memory(self) -> None:
-        """Return memory to the system that is cached for large results.
+        """Return memory that is cached for large results to the system.
 
-        Compiled models share this cache, which is freed with the last of them.
+        All compiled models share this cache. It is freed with the last of them.
         """
         release_memory()
 
     def __reduce__(self) -> tuple[Callable[..., CompiledModel], tuple[object, ...]]:
-        """Pickle the model with its settings; a copy is compiled again, with initial variables."""
+        """Pickle the model and its settings. Unpickling compiles it again, with variables in their initial state."""
         make = partial(CompiledModel, device=self._device, limits=self.limits, strict=self.strict)
         return make, (self._model, self._requested_backend, None, self.config)
 
@@ -448,9 +453,9 @@ class CompiledModel(ExplainsAbsent):
 
 
 class InferRequest(ExplainsAbsent):
-    """The inputs and outputs of a request by index, name or port, kept between runs.
+    """An inference request, which keeps its inputs and outputs between runs. As OpenVINO's ``InferRequest``.
 
-    Inputs and outputs are set and read by index, name or port:
+    Inputs and outputs are accessed by index, name or port:
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -471,7 +476,7 @@ class InferRequest(ExplainsAbsent):
     >>> request.model_inputs, request.get_tensor("x").data
     ([<ConstOutput: names[x] shape[2] type: f32>], array([0., 0.], dtype=float32))
 
-    A run in the background calls the callback before ``wait`` returns:
+    A background run calls the callback before ``wait`` returns:
 
     >>> ended = []
     >>> request.set_callback(ended.append, "first run")
@@ -484,7 +489,7 @@ class InferRequest(ExplainsAbsent):
       takes x f32[2]
       gives ... f32[2]
 
-    The entries of a batch may be tensors of their own, where the layout of the input starts with N:
+    Batch entries may be separate tensors if the layout of the input starts with N:
 
     >>> images = opset1.parameter([2, 3], np.float32, name="images")
     >>> images.set_layout(ov.Layout("NC"))
@@ -526,17 +531,18 @@ class InferRequest(ExplainsAbsent):
         decode_strings: bool = True,
         observers: Iterable[Observer] = (),
     ) -> OVDict:
-        """Run on inputs; omitted ones keep their previous values.
+        """Run the model. Inputs that are omitted keep their previous values.
 
         Args:
             inputs: as for `CompiledModel`.
-            share_inputs: keep references to arrays for later runs instead of copies.
-            share_outputs: return the memory of `output_tensors`; the next run overwrites it only if a program has read or set these tensors.
-            decode_strings: return strings as text instead of UTF-8 bytes.
-            observers: objects that see every layer's inputs and outputs; disables folding and fusion.
+            share_inputs: keep the arrays for later runs instead of copies.
+            share_outputs: return the memory of `output_tensors`, which the next run overwrites only if a
+                program has accessed or set these tensors.
+            decode_strings: return strings as `str` instead of UTF-8 bytes.
+            observers: objects notified of the inputs and outputs of every layer; disables folding and fusion.
 
         Raises:
-            InputError: if an input is missing, unknown, or has another type or shape.
+            InputError: if an input is missing, unknown, or of the wrong type or shape.
             ExecutionError: if a layer fails on the data.
             LimitError: if the run exceeds the limits of memory, iterations or time.
         """
@@ -548,18 +554,18 @@ class InferRequest(ExplainsAbsent):
         return self._compiled._convert_strings(results, decode_strings)
 
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
-        """Start a run in the background; `wait` for it.
+        """Start a run in the background, to be followed by `wait`.
 
         An exception of the run or its callback is raised once: by `wait`, or else by the next run. An
         exception of a callback becomes a `RuntimeError`, with the original as ``__cause__``.
 
         Args:
             inputs: as for `CompiledModel`.
-            userdata: passed to the callback.
-            share_inputs: use the memory of the arrays instead of copies.
+            userdata: the argument of the callback.
+            share_inputs: use the arrays themselves instead of copies.
 
         Raises:
-            InputError: as for `infer`; raised here, not by `wait`.
+            InputError: as for `infer`. It is raised here, not by `wait`.
         """
         self._start(inputs, userdata, share_inputs, self._call_back, lambda: None)
 
@@ -571,7 +577,7 @@ class InferRequest(ExplainsAbsent):
         callback: Callable[[], None],
         after: Callable[[], None],
     ) -> None:
-        """Start a run with its ``callback``; ``after`` is called when both have ended or failed."""
+        """Start a background run followed by ``callback``, and call ``after`` when both have ended or failed."""
         self._expect_idle()
         feeds = self._take(inputs, share)
         if userdata is not None:
@@ -585,7 +591,7 @@ class InferRequest(ExplainsAbsent):
             raise
 
     def _take(self, inputs: object, share: bool) -> list[Array]:
-        """Return an array for each input, and keep given ones for later runs."""
+        """Return an array for each input, and keep new inputs for later runs."""
         if self._batches:
             self._join_batches()
         tensors, binder = self._input_values, self._compiled._binder
@@ -630,11 +636,11 @@ class InferRequest(ExplainsAbsent):
             call_back("the request", self._callback, self.userdata)
 
     def wait(self) -> None:
-        """Wait for the background run; raise its exception."""
+        """Wait for the background run, and raise its exception if it failed."""
         self.wait_for(None)
 
     def wait_for(self, timeout: float | None) -> bool:
-        """Wait at most ``timeout`` milliseconds; return whether the run has ended.
+        """Wait at most ``timeout`` milliseconds, and return whether the run has ended.
 
         Raises:
             InputError: if ``timeout`` is negative.
@@ -649,7 +655,7 @@ class InferRequest(ExplainsAbsent):
         return True
 
     def set_callback(self, callback: Callable[[Any], object], userdata: object = None) -> None:
-        """Call ``callback(userdata)`` after each run in the background.
+        """Call ``callback(userdata)`` after each background run.
 
         Raises:
             InputError: if ``callback`` is not callable.
@@ -660,7 +666,7 @@ class InferRequest(ExplainsAbsent):
         self._callback, self.userdata = callback, userdata
 
     def cancel(self) -> None:
-        """Wait for the run; it cannot be cancelled."""
+        """Wait for the run, as it cannot be cancelled."""
         self.wait()
 
     def _expect_idle(self) -> None:
@@ -690,7 +696,7 @@ class InferRequest(ExplainsAbsent):
             raise reason
 
     def after_fork(self) -> None:
-        """In a child process, keep a background run only in the thread that forked."""
+        """Mark the background run as failed in a child process, unless its thread forked."""
         if self._background is not None:
             self._background.after_fork()
 
@@ -776,7 +782,7 @@ class InferRequest(ExplainsAbsent):
 
         Args:
             index: the index of the input, or the tensor of the only input.
-            tensor: the tensor; a run reads its memory.
+            tensor: the tensor, whose memory a run reads.
 
         Raises:
             InputError: if the index is unknown, or the tensor does not fit the input.
@@ -790,7 +796,7 @@ class InferRequest(ExplainsAbsent):
 
         Args:
             index: the index of the output, or the tensor of the only output.
-            tensor: the tensor; a run writes to its memory.
+            tensor: the tensor, whose memory a run writes.
 
         Raises:
             InputError: if the index is unknown, or the tensor does not fit the output.
@@ -804,7 +810,7 @@ class InferRequest(ExplainsAbsent):
 
         Args:
             key: the name of an input or output, or its port.
-            tensor: of its element type and shape.
+            tensor: a tensor of its element type and shape.
 
         Raises:
             InputError: if the name is unknown, or the tensor does not fit.
@@ -824,11 +830,11 @@ class InferRequest(ExplainsAbsent):
     @overload
     def set_tensors(self, key: str | Output, tensors: Sequence[Tensor], /) -> None: ...
     def set_tensors(self, tensors: Any, batch: Sequence[Tensor] | None = None) -> None:
-        """Set the tensors of several inputs and outputs, by name or port; or one per batch entry of an input.
+        """Set the tensors of inputs and outputs by name or port, or the tensors of an input's batch entries.
 
         Args:
-            tensors: tensors by name or port; or the name or port of an input.
-            batch: the tensors of that input's batch.
+            tensors: a mapping of tensors by name or port, or the name or port of an input.
+            batch: a tensor for each batch entry of that input.
 
         Raises:
             InputError: if a name is unknown, or a tensor does not fit.
@@ -855,11 +861,12 @@ class InferRequest(ExplainsAbsent):
     @overload
     def set_input_tensors(self, index: int, tensors: Sequence[Tensor], /) -> None: ...
     def set_input_tensors(self, tensors: Any, batch: Sequence[Tensor] | None = None) -> None:
-        """Set the tensors of several inputs, by index; or one per batch entry of an input.
+        """Set the tensors of inputs by index, or the tensors of an input's batch entries.
 
         Args:
-            tensors: tensors by index; or the batch tensors of the only input; or the index of an input.
-            batch: the tensors of that input's batch.
+            tensors: a mapping of tensors by index, a tensor for each batch entry of the only input, or the
+                index of an input.
+            batch: a tensor for each batch entry of that input.
 
         Raises:
             InputError: if an index is unknown, or a tensor does not fit.
@@ -872,7 +879,7 @@ class InferRequest(ExplainsAbsent):
             self.set_input_tensor(index, tensor)
 
     def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
-        """Set the output tensors by index; a sequence of one tensor sets the only output.
+        """Set the tensors of outputs by index. A sequence of one tensor sets the only output.
 
         Raises:
             InputError: if a sequence is given for several outputs, or a tensor does not fit its output.
@@ -887,10 +894,10 @@ class InferRequest(ExplainsAbsent):
             self.set_output_tensor(index, tensor)
 
     def _set_batch(self, index: int, tensors: object) -> None:
-        """Give an input one tensor per batch entry.
+        """Set an input to the concatenation of one tensor per batch entry.
 
         Raises:
-            InputError: if the batch is not its first dimension, or the tensors do not fit.
+            InputError: if its layout does not start with N, or the tensors do not match.
         """
         port = self._compiled._inputs[index]
         if (
@@ -918,7 +925,7 @@ class InferRequest(ExplainsAbsent):
         self._batches[index] = tuple(tensors)
 
     def _join_batches(self) -> None:
-        """Concatenate the per-entry tensors of each batched input."""
+        """Concatenate the batch entries of each input again, as programs may have written to their tensors."""
         for index, tensors in self._batches.items():
             self._input_values[index] = _concatenate(self._compiled._inputs[index], tensors)
 
@@ -928,7 +935,7 @@ class InferRequest(ExplainsAbsent):
         return self._input_tensor(index) if is_input else self._output_tensor(index)
 
     def _place(self, key: str | Output) -> tuple[bool, int]:
-        """Return whether a tensor is an input, and its index."""
+        """Return whether a name or port is that of an input, and its index."""
         if not isinstance(key, str | Output):
             raise ArgumentTypeError(
                 f"{key!r} is not a tensor: expected a name or a port",
@@ -960,7 +967,7 @@ class InferRequest(ExplainsAbsent):
         self._lent.discard(index)
 
     def _lend(self, results: OVDict) -> OVDict:
-        """Return results in the memory of output tensors; tensors not requested yet adopt the result arrays."""
+        """Return the results in the memory of the output tensors. Tensors not accessed yet adopt the result arrays."""
         for index, array in enumerate(results.to_tuple()):
             if index not in self._output_values:
                 element = self._compiled._outputs[index].element_type
@@ -971,7 +978,7 @@ class InferRequest(ExplainsAbsent):
         )
 
     def _forget_inputs(self) -> None:
-        """Require all inputs for the next run."""
+        """Drop the inputs, so that the next run must provide all of them."""
         self._input_values = [None] * len(self._input_values)
         self._batches.clear()
 
@@ -982,7 +989,7 @@ class InferRequest(ExplainsAbsent):
         return tensor
 
     def _output_tensor(self, index: int) -> Tensor:
-        """Return the tensor written by each run, which is distinct from arrays returned to the caller."""
+        """Return the tensor that each run writes, separate from the arrays returned to the caller."""
         self._lent.discard(index)
         if index not in self._output_values:
             self._output_values[index] = tensor = _blank(self._compiled._outputs[index])
@@ -992,7 +999,7 @@ class InferRequest(ExplainsAbsent):
 
 
 def _holds(tensor: Tensor, array: Array) -> bool:
-    """Return whether an array is the tensor's memory, or equal to its unpacked contents."""
+    """Return whether an array is the tensor's own array, or equals its unpacked elements."""
     return tensor._held is array or (tensor._element.is_packed and np.array_equal(tensor._data, array))
 
 
@@ -1002,10 +1009,10 @@ def _element(port: Output, array: Array) -> ElementType:
 
 
 def _concatenate(port: Output, tensors: Sequence[Tensor]) -> Tensor:
-    """Concatenate the tensors of a batch.
+    """Concatenate tensors along the batch axis.
 
     Raises:
-        InputError: if element types or lengths do not match the input.
+        InputError: if an element type differs from the input's, or their shapes differ beyond the batch.
     """
     for tensor in tensors:
         if (
@@ -1020,7 +1027,7 @@ def _concatenate(port: Output, tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _blank(port: Output) -> Tensor:
-    """Return a tensor for a port; dynamic lengths are 0, so `set_shape` is needed before writing."""
+    """Return a new tensor for a port, with length 0 for dynamic dims: `set_shape` is needed before writing."""
     shape = port._type.shape
     lengths = () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
     element = port.element_type
@@ -1030,7 +1037,7 @@ def _blank(port: Output) -> Tensor:
 
 
 def _parse_index(index: int | Tensor | None, tensor: Tensor | None) -> tuple[int | None, Tensor]:
-    """Return the index of a port (None for the only one) and its tensor, from either call signature."""
+    """Return port index and tensor for the arguments ``(tensor)`` or ``(index, tensor)``; the index is None for the former."""
     if isinstance(index, Tensor) and tensor is None:
         return None, index
     if isinstance(tensor, Tensor) and not isinstance(index, Tensor):

@@ -1,4 +1,4 @@
-"""Inspect a compilation: the program after each pass, and the fusions."""
+"""Inspection of the compiler: the program after each pass, and the report of fusions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["NARROW", "PASS_NAMES", "fusions_of", "program_after"]
 
 NARROW = "narrow"
 PASS_NAMES = (NARROW, *(each.name for each in PASSES))
-"""The passes, in order; the first one runs where f16 is asked for."""
+"""The passes, in order. The first one runs only for f16."""
 
 
 def program_after(model: Model, name: str, backend: str | None = None) -> str:
-    """Return the text of a model after a pass.
+    """Return the listing of a model's program after a compiler pass.
 
     Args:
-        model: the model; it is not changed.
-        name: the pass, one of `PASS_NAMES`. For ``narrow``, the model is compiled as for f16.
-        backend: the backend; by default, the one that would run the model.
+        model: the model, which is not changed.
+        name: the pass, one of `PASS_NAMES`. With ``narrow``, the model is compiled for f16.
+        backend: the backend. The default is the one that would run the model.
 
     Raises:
         InputError: if the pass or the backend is unknown.
@@ -38,11 +38,11 @@ def program_after(model: Model, name: str, backend: str | None = None) -> str:
 
 
 def fusions_of(model: Model, backend: str | None = None) -> FusionReport:
-    """Return which layers are fused into one kernel, and why others are not.
+    """Return the report of fused layers, with the reasons against other fusions.
 
     Args:
-        model: the model; it is not changed.
-        backend: the backend; by default, the one that would run the model.
+        model: the model, which is not changed.
+        backend: the backend. The default is the one that would run the model.
     """
     reports: list[FusionReport] = []
 
@@ -55,7 +55,7 @@ def fusions_of(model: Model, backend: str | None = None) -> FusionReport:
 
 
 def _compile(model: Model, backend: str | None, after: After, narrow: bool = False) -> None:
-    """Compile without keeping the plan; ``after`` is not called for bodies."""
+    """Compile a model for the calls of ``after``, which exclude bodies, and discard the plan."""
     runnable = model._runnable(narrow)
     ports = [output._port for output in runnable._const_outputs()]
     if narrow:

@@ -1,4 +1,4 @@
-"""OpenVINO's properties, and their meaning here."""
+"""Validation and values of OpenVINO's properties."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ __all__ = [
 
 
 def import_properties() -> None:
-    """Import the modules that read properties, so that setting the first one is fast."""
+    """Import the modules of properties in advance, so that setting the first property is fast."""
     import_module(".devices", __package__)
 
 
 def as_mapping(config: object) -> Mapping[str, object]:
-    """Return the properties given as ``config``; empty for None.
+    """Return ``config`` as a mapping, empty for None.
 
     Raises:
-        InputError: if they are not a mapping.
+        InputError: if it is not a mapping.
     """
     if not config:
         return {}
@@ -53,7 +53,7 @@ def check_config(config: Mapping[str, object] | None) -> dict[str, object]:
     """Validate properties and return their values as OpenVINO does.
 
     Raises:
-        InputError: if the property or its value is unknown.
+        InputError: if a property or its value is unknown.
     """
     values = {_name(key): _parse_value(_name(key), value) for key, value in as_mapping(config).items()}
     for_cpu = values.pop("DEVICE_PROPERTIES", None)
@@ -84,7 +84,7 @@ def _parse_value(name: str, value: object) -> object:
 
 
 def unknown_property(name: str) -> InputError:
-    """Return an error that suggests a property."""
+    """Return the error for an unknown property, with a suggestion."""
     from ..properties import Property
 
     hint = did_you_mean(name, sorted(Property.known)) or "SUPPORTED_PROPERTIES has their names"
@@ -92,7 +92,7 @@ def unknown_property(name: str) -> InputError:
 
 
 def _unavailable(name: str) -> InputError:
-    """Return an error for a property that cannot be set."""
+    """Return the error for a property that cannot be set."""
     from ..properties import Property
 
     if name not in Property.known:
@@ -104,7 +104,7 @@ def _unavailable(name: str) -> InputError:
 
 
 def _without_value(name: str) -> InputError:
-    """Return an error for a property without a value."""
+    """Return the error for a property that has no value."""
     from ..properties import Property
 
     if name not in Property.known:
@@ -113,12 +113,12 @@ def _without_value(name: str) -> InputError:
 
 
 def wants_f16(config: Mapping[str, object]) -> bool:
-    """Return whether the properties request f16 for computing f32."""
+    """Return whether the properties request computing f32 in f16."""
     return config.get("INFERENCE_PRECISION_HINT") is ElementType.f16
 
 
 def describe(name: str, config: Mapping[str, object], backend: str | None = None) -> object:
-    """Return the value of a property, or its default.
+    """Return the configured value of a property, or its default.
 
     Raises:
         InputError: if the property is unknown.
@@ -139,7 +139,7 @@ def describe(name: str, config: Mapping[str, object], backend: str | None = None
 
 
 def _faster(backend: str | None) -> list[str]:
-    """Return the backend's capabilities on this processor beyond those of all backends."""
+    """Return the capabilities that the backend adds on this CPU, of BF16 and WINOGRAD."""
     from ..backends import load
 
     _, chain = load(backend)
@@ -148,11 +148,11 @@ def _faster(backend: str | None) -> list[str]:
 
 
 def read_config_file(path: str | os.PathLike[str], device: str) -> dict[str, str]:
-    """Return a file's properties for a device; plugins that it names are not loaded.
+    """Return the properties of a device in an OpenVINO configuration file. Plugins that it names are not loaded.
 
     Raises:
-        ParseError: if the file cannot be read, or a plugin or a property has no name.
-        LimitError: if it is too large.
+        ParseError: if the file cannot be read, or a plugin or property in it has no name.
+        LimitError: if the file is too large.
     """
     from ..io.reader.document import parse
     from ..io.reader.source import open_source

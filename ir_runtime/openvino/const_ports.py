@@ -1,4 +1,4 @@
-"""Inputs and outputs of compiled models."""
+"""`ConstOutput`, an input or output of a compiled model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ConstOutput", "show_ports"]
 class ConstOutput(Output):
     """An input or output of a compiled model. As OpenVINO's ``ConstOutput``.
 
-    Type and names are those at compile time.
+    Its type and names are those at the time of compilation.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -48,12 +48,12 @@ class ConstOutput(Output):
         super()._replace_rt_info(entries)
 
     def __lt__(self, other: object) -> bool:
-        """Compare by the position of the port in the model, to sort results."""
+        """Order ports by their position in the model."""
         return self._port < other._port if isinstance(other, ConstOutput) else NotImplemented
 
 
 def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
-    """Format inputs and outputs as OpenVINO does."""
+    """Format inputs and outputs for ``repr``, as OpenVINO does."""
     shown = (
         ",\n".join(describe_port(port, ConstOutput.__name__) for port in ports) for ports in (inputs, outputs)
     )

@@ -1,4 +1,4 @@
-"""Refuse conversion from other frameworks, with a hint."""
+"""Stubs of OpenVINO's model conversion, which raise an error with a hint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Converter", "convert_model", "refuse"]
 
 
 def refuse(what: str) -> NoReturn:
-    """Raise an error that explains how to convert a model of another framework.
+    """Raise an error that explains how to convert models of other frameworks.
 
     Raises:
         UnsupportedError: always.
@@ -24,12 +24,12 @@ def refuse(what: str) -> NoReturn:
 
 
 def convert_model(input_model: object = None, *args: object, **settings: object) -> NoReturn:
-    """Refuse to convert a model of another framework, as `refuse` does; arguments are ignored.
+    """Raise an error, as models of other frameworks cannot be converted here. Arguments are ignored.
 
     Args:
         input_model: the model.
-        args: further arguments of OpenVINO's function.
-        settings: its keyword arguments.
+        args: further positional arguments of OpenVINO's function.
+        settings: keyword arguments of OpenVINO's function.
 
     >>> import ir_runtime as ov
     >>> try:
@@ -45,7 +45,7 @@ def convert_model(input_model: object = None, *args: object, **settings: object)
 
 
 class Converter:
-    """A class of OpenVINO's model conversion; it can be subclassed but not instantiated.
+    """Base of the stubs of conversion classes, which can be subclassed but not instantiated.
 
     >>> class Mine(Converter):
     ...     pass
@@ -55,7 +55,7 @@ class Converter:
     """
 
     def __new__(cls, *args: object, **settings: object) -> NoReturn:
-        """Refuse, as `refuse` does.
+        """Raise the error of `refuse`.
 
         Raises:
             UnsupportedError: always.

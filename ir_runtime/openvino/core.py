@@ -1,4 +1,4 @@
-"""Compile models; OpenVINO's ``Core``."""
+"""`Core` and `compile_model`, which read and compile models."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ __all__ = [
 ]
 
 
-# Versions, as OpenVINO describes those of its plugins.
+# Versions of plugins, as `Core.get_versions` returns them.
 
 
 @dataclass(frozen=True)
 class Version:
-    """The version of a device's runtime. As OpenVINO's ``Version``.
+    """The runtime version of a device. As OpenVINO's ``Version``.
 
     >>> import ir_runtime as ov
     >>> version = ov.Core().get_versions("CPU")["CPU"]
@@ -56,17 +56,17 @@ class Version:
 
     @property
     def major(self) -> int:
-        """The first number."""
+        """The major version number."""
         return self._numbers()[0]
 
     @property
     def minor(self) -> int:
-        """The second number."""
+        """The minor version number."""
         return self._numbers()[1]
 
     @property
     def patch(self) -> int:
-        """The third number."""
+        """The patch number."""
         return self._numbers()[2]
 
     def _numbers(self) -> tuple[int, ...]:
@@ -88,7 +88,7 @@ def compile_model(
     limits: Limits | None = None,
     strict: bool = False,
 ) -> CompiledModel:
-    """Choose kernels for a model, and fold constants.
+    """Compile a model: fold constants, fuse layers, and choose kernels.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -101,21 +101,23 @@ def compile_model(
     'numpy'
 
     Args:
-        model: a model, or what `read_model` takes.
-        device_name: CPU; or AUTO, HETERO:CPU, MULTI:CPU and BATCH:CPU, which run on it. By default AUTO.
-        config: OpenVINO's properties; hints that mean nothing here are accepted.
+        model: a model, or an argument of `read_model`.
+        device_name: CPU, or one of AUTO, HETERO:CPU, MULTI:CPU and BATCH:CPU, which run on it. The default is
+            AUTO.
+        config: OpenVINO's properties. Hints without a meaning here are accepted and ignored.
         weights: as for `read_model`.
-        backend: ``numpy``, ``native`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else native
-            where there are kernels for the processor, else numpy.
-        outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
-        limits: bounds on what reading, compiling and running may ask for; by default those that the model
-            was read with.
-        strict: refuse inputs of another element type than the model's, instead of casting them.
+        backend: ``numpy``, ``native`` or ``reference``. The default is ``IR_RUNTIME_BACKEND``, or else native
+            if it has kernels for the CPU, or else numpy.
+        outputs: additional tensors to return: tensor names, layer names, globs, or (layer name, output
+            index).
+        limits: resource limits of reading, compiling and running. The default is those with which the model
+            was read.
+        strict: refuse inputs of another element type instead of casting them.
 
     Raises:
-        UnsupportedError: if an operation that is needed cannot run.
-        InputError: if a property, the backend or an output is unknown, or the device is not available.
-        LimitError: if running it takes more memory than the limits allow, whatever the data are.
+        UnsupportedError: if an operation is not supported.
+        InputError: if a property, the backend or an output is unknown, or the device is unavailable.
+        LimitError: if every run would exceed the memory limit.
     """
     device = Device.of(device_name, config)
     read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
@@ -125,7 +127,7 @@ def compile_model(
 class Core(ExplainsAbsent):
     """Reads and compiles models. As OpenVINO's ``Core``.
 
-    The first one imports the usual modules in advance, which functions such as `read_model` import on demand.
+    The first instance imports the common modules in advance; functions such as `read_model` import them on demand.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -152,14 +154,14 @@ class Core(ExplainsAbsent):
     >>> core.read_model(text).friendly_name
     'empty'
 
-    Methods for compiled plugins, and for devices with their own memory, are refused:
+    Methods that need compiled plugins or devices with their own memory raise an error:
 
     >>> core.register_plugin("mine.so", "GPU")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     UnsupportedError: plugin 'mine.so' cannot be loaded
 
     Args:
-        xml_config_file: a file of OpenVINO with the properties of plugins; those of the CPU are set.
+        xml_config_file: an OpenVINO configuration file, of which the properties of the CPU are set.
 
     Raises:
         ParseError: if that file cannot be read.
@@ -171,7 +173,7 @@ class Core(ExplainsAbsent):
         import_properties()
         if xml_config_file:
             self.set_property(CPU, read_config_file(xml_config_file, CPU))
-        with suppress(InputError):  # of a missing backend, which compiling reports
+        with suppress(InputError):  # a missing backend is reported by compile_model
             prepare()
 
     @property
@@ -252,7 +254,7 @@ class Core(ExplainsAbsent):
     def query_model(
         self, model: Model, device_name: str, config: Mapping[str, object] | None = None
     ) -> dict[str, str]:
-        """Return the device of each layer that ``device_name`` runs, by layer name; ``config`` is checked.
+        """Return the device of each layer that ``device_name`` runs, by layer name. ``config`` is only validated.
 
         Raises:
             InputError: if the device or a property is unknown.
@@ -266,7 +268,7 @@ class Core(ExplainsAbsent):
         """Return the value of a property of a device: ``get_property("CPU", "FULL_DEVICE_NAME")``.
 
         Args:
-            device_name: the device; may be omitted.
+            device_name: the device, which may be omitted.
             property: the name of the property.
 
         Raises:
@@ -312,18 +314,18 @@ class Core(ExplainsAbsent):
         self._config[name] = self._config.get(name, {}) | check_config(settings)
 
     def _set_for(self, *devices: str) -> dict[str, object]:
-        """Return the properties set for all devices and for these; earlier devices take precedence."""
+        """Return the properties set for all devices and for these, of which earlier ones take precedence."""
         properties = dict(self._config.get("", {}))
         for device in reversed(devices):
             properties |= self._config.get(device, {})
         return properties
 
     def get_versions(self, device_name: str) -> dict[str, Version]:
-        """Return the runtime version of a device, and of each device named after it."""
+        """Return the runtime version of a device and of its sub-devices, such as CPU in ``HETERO:CPU``."""
         return {name: Version(f"ir_runtime {name}") for name in Device.queried(device_name).all}
 
     def unload_plugin(self, device_name: str) -> None:
-        """Forget the properties of a device; compiled models keep running.
+        """Drop the properties set for a device. Compiled models are not affected.
 
         Raises:
             InputError: if the device is not available.
@@ -331,7 +333,7 @@ class Core(ExplainsAbsent):
         self._config.pop(Device.queried(device_name).name, None)
 
     def add_extension(self, extension: object) -> None:
-        """Register operations: subclasses of `Op`; those declared with `ir_runtime.ops.op` are known.
+        """Register custom operations, that is, subclasses of `Op`. Those declared with `ir_runtime.ops.op` are registered already.
 
         Args:
             extension: a class, an `Extension`, or a list of them.
@@ -343,7 +345,7 @@ class Core(ExplainsAbsent):
             extend(item)
 
     def create_context(self, device_name: str, properties: Mapping[str, object]) -> NoReturn:
-        """Refuse to create a context, as no device here has its own memory; properties are ignored.
+        """Raise an error, as no device here has its own memory.
 
         Raises:
             UnsupportedError: always.
@@ -355,11 +357,11 @@ class Core(ExplainsAbsent):
         )
 
     def get_default_context(self, device_name: str) -> NoReturn:
-        """Refuse to return a context for ``device_name``, like `create_context`."""
+        """Raise an error, like `create_context`."""
         self.create_context(device_name, {})
 
     def register_plugin(self, plugin_name: str, device_name: str, config: object = None) -> None:
-        """Refuse a plugin: plugins are compiled for OpenVINO.
+        """Raise an error, as OpenVINO's compiled plugins cannot be loaded here.
 
         Args:
             plugin_name: the plugin, for the message.
@@ -376,7 +378,7 @@ class Core(ExplainsAbsent):
         )
 
     def register_plugins(self, xml_config_file: str) -> None:
-        """Refuse OpenVINO's compiled plugins, like `register_plugin`."""
+        """Raise an error, like `register_plugin`."""
         self.register_plugin(xml_config_file, "")
 
     def __repr__(self) -> str:

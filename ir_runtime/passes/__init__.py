@@ -1,6 +1,6 @@
-"""Passes that change models, and the patterns that they look for. As ``openvino.passes``.
+"""Graph passes, and patterns for the nodes they match, as ``openvino.passes``.
 
-A pattern describes nodes by their types and by conditions on their outputs; what to do where it matches is a function.
+A pattern describes nodes by type and by predicates on their outputs; a callback rewrites each match.
 
 >>> import numpy as np, ir_runtime as ov
 >>> from ir_runtime import opset13 as ops, passes
@@ -19,7 +19,7 @@ A pattern describes nodes by their types and by conditions on their outputs; wha
 >>> [node.get_type_name() for node in model.get_ordered_ops()], model.input().element_type.to_string()
 (['Parameter', 'Relu', 'Exp', 'Result'], 'f16')
 
-Passes run on a model alone, too, and predicates say what an output must be:
+A pass also runs without a manager, and predicates constrain an output:
 
 >>> x = ops.parameter([2, -1], np.float32, "x")
 >>> sums = ops.add(ops.constant(np.float32(1)), ops.constant(np.float32(2)))

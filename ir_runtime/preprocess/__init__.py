@@ -1,6 +1,6 @@
-"""Preprocessing and postprocessing that becomes a part of the model. As ``openvino.preprocess``.
+"""Preprocessing and postprocessing steps that are inserted into a model, as ``openvino.preprocess``.
 
-Steps become ordinary operations, so a model that has them can be saved, validated and compiled as any other.
+Steps become ordinary operations, so the resulting model can be saved, validated and compiled like any other.
 """
 
 from .._util.absent import explain_absent

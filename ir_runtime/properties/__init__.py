@@ -1,4 +1,4 @@
-"""Names of OpenVINO's properties, so that scripts need not spell them: keys of ``config``.
+"""OpenVINO's properties, the keys of ``config``, as constants, and the enumerations of their values.
 
 >>> from ir_runtime import properties
 >>> properties.enable_profiling == "PERF_COUNT", properties.cache_dir("/tmp/cache")
@@ -82,7 +82,7 @@ class CompatibilityCheck(Choice):
 
 
 class WorkloadType(Choice):
-    """Whether a model runs beside more important work.
+    """The urgency of inference: `EFFICIENT` yields to other work.
 
     >>> from ir_runtime import properties
     >>> properties.workload_type(properties.WorkloadType.EFFICIENT)[0]

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Capability:
-    """What a device is made for: the texts of ``OPTIMIZATION_CAPABILITIES``.
+    """Strings that ``OPTIMIZATION_CAPABILITIES`` of a device may contain.
 
     >>> import ir_runtime
     >>> Capability.FP32 in ir_runtime.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
@@ -43,7 +43,7 @@ class Capability:
 
 
 class Type(Choice):
-    """Whether a device is part of the processor.
+    """Whether a device is integrated with the CPU or discrete.
 
     >>> import ir_runtime
     >>> ir_runtime.Core().get_property("CPU", "DEVICE_TYPE").name
@@ -55,7 +55,7 @@ class Type(Choice):
 
 
 def _priorities(given: Any) -> str:
-    """Names of devices, as one text or several."""
+    """Read device names: one string, or a list joined by commas."""
     return ",".join(map(str, given)) if isinstance(given, tuple | list) else text(given)
 
 

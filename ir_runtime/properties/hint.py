@@ -1,7 +1,7 @@
 """Performance hints.
 
-Here THROUGHPUT gives each run fewer threads, so that several run at once, as many as ``num_requests`` says;
-the other hints are accepted, and change nothing.
+THROUGHPUT gives each inference fewer threads, so that ``num_requests`` inferences run concurrently.
+The other hints are accepted and have no effect.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class PerformanceMode(Choice):
-    """Few results soon, or many in all.
+    """Whether to optimize the latency of one inference or the throughput of many.
 
     >>> from ir_runtime.properties import hint
     >>> hint.performance_mode(hint.PerformanceMode.THROUGHPUT)[1].name
@@ -47,7 +47,7 @@ class PerformanceMode(Choice):
 
 
 class ExecutionMode(Choice):
-    """Speed, or numbers as exact as the model asks for, which is the default here.
+    """Whether lower precision may be used for speed. Here the default is `ACCURACY`, the precision of the model.
 
     >>> from ir_runtime.properties import hint
     >>> hint.execution_mode("ACCURACY")[1] is hint.ExecutionMode.ACCURACY
@@ -59,7 +59,7 @@ class ExecutionMode(Choice):
 
 
 class Priority(Choice):
-    """Which model goes first.
+    """The priority of a model on a shared device.
 
     >>> Priority.LOW < Priority.HIGH, Priority.DEFAULT is Priority.MEDIUM
     (True, True)
@@ -72,7 +72,7 @@ class Priority(Choice):
 
 
 class SchedulingCoreType(Choice):
-    """Which cores to run on.
+    """The kind of CPU cores to run on: performance cores, efficiency cores, or any.
 
     >>> from ir_runtime.properties import hint
     >>> hint.scheduling_core_type("PCORE_ONLY")[1] is hint.SchedulingCoreType.PCORE_ONLY
@@ -85,7 +85,7 @@ class SchedulingCoreType(Choice):
 
 
 class ModelDistributionPolicy(Choice):
-    """How several sockets or devices share a model.
+    """How a model is divided among several sockets or devices.
 
     >>> int(ModelDistributionPolicy.PIPELINE_PARALLEL)
     1

@@ -17,7 +17,7 @@ __all__ = [
 
 
 class SchedulePolicy(Choice):
-    """Which of several devices runs next.
+    """How AUTO chooses the device for the next inference.
 
     >>> SchedulePolicy.DEFAULT == SchedulePolicy.DEVICE_PRIORITY
     True

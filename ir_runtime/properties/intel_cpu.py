@@ -1,4 +1,4 @@
-"""Properties of OpenVINO's CPU plugin. Denormal numbers are zero if asked for; the others have no effect here."""
+"""Properties of OpenVINO's CPU plugin. Only the flush of denormals to zero has an effect here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of the properties of OpenVINO's NPU plugin, a device that is not available here."""
+"""Properties of OpenVINO's NPU plugin, as names only: the device is not available here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class CompilerType(Choice):
-    """Whose compiler is used.
+    """The compiler for the NPU: that of the plugin or of the driver.
 
     >>> CompilerType.DRIVER.value
     1

@@ -1,4 +1,4 @@
-"""Properties and the kinds of their values: each reads what a program gives, and returns it as OpenVINO does."""
+"""`Property`, and the functions that normalize property values to the Python types that OpenVINO returns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FALSE = ("NO", "FALSE", "0", "")
 
 
 class Choice(Enum):
-    """A property's value that has a name. As OpenVINO's enumerations, it is also an int, and ordered."""
+    """An enumeration of property values. Like OpenVINO's, its members convert to int and are ordered."""
 
     def __int__(self) -> int:
         return int(self.value)
@@ -46,7 +46,7 @@ _Choice = TypeVar("_Choice", bound=Choice)
 
 
 def flag(given: Any) -> bool:
-    """Read true or false, or a text such as YES."""
+    """Read a boolean, or a string such as YES."""
     if isinstance(given, bool):
         return given
     if isinstance(given, str) and given.upper() in (*_TRUE, *_FALSE):
@@ -55,7 +55,7 @@ def flag(given: Any) -> bool:
 
 
 def number(given: Any) -> int:
-    """Read a non-negative integer, or its text; nothing is 0."""
+    """Read a non-negative integer, or a string of one. None and the empty string are 0."""
     if given in (None, ""):
         return 0
     if isinstance(given, bool) or not str(given).isdecimal():
@@ -64,7 +64,7 @@ def number(given: Any) -> int:
 
 
 def real(given: Any) -> float:
-    """Read a number, or its text."""
+    """Read a float, or a string of one."""
     try:
         return float(given)
     except (TypeError, ValueError):
@@ -72,12 +72,12 @@ def real(given: Any) -> float:
 
 
 def text(given: Any) -> str:
-    """Read a text or a path."""
+    """Read a string or a path. None is the empty string."""
     return "" if given is None else str(given)
 
 
 def anything(given: Any) -> Any:
-    """Return the value itself."""
+    """Return the value unchanged."""
     return given
 
 
@@ -89,25 +89,25 @@ def mapping(given: Any) -> dict[str, Any]:
 
 
 def choice(kind: type[_Choice], prefix: str = "") -> Kind:
-    """Read a member of an enumeration, or its name.
+    """Return a function that reads a member of an enumeration, or its name.
 
     Args:
         kind: the enumeration.
-        prefix: what OpenVINO's text puts before the name.
+        prefix: the prefix of names in OpenVINO's strings.
     """
-    known = {f"{prefix}{name}": member for name, member in kind.__members__.items()} | kind.__members__
+    members = {f"{prefix}{name}": member for name, member in kind.__members__.items()} | kind.__members__
 
     def read(given: Any) -> _Choice:
-        name = str(given).rpartition(".")[2]  # also a member of OpenVINO's own enumeration
-        if name not in known:
+        name = str(given).rpartition(".")[2]  # a member of OpenVINO's enumeration shows as Kind.NAME
+        if name not in members:
             raise ValueError(f"must be one of {', '.join(kind.__members__)}")
-        return known[name]
+        return members[name]
 
     return read
 
 
 def choices(kind: type[_Choice]) -> Kind:
-    """Read a set of members of an enumeration, or the name of one."""
+    """Return a function that reads a collection of members of an enumeration, or one of them, as a set."""
     one = choice(kind)
 
     def read(given: Any) -> set[_Choice]:
@@ -119,18 +119,18 @@ def choices(kind: type[_Choice]) -> Kind:
 
 
 def element_type(*allowed: str) -> Kind:
-    """Read an element type, or its name.
+    """Return a function that reads an element type, or its name.
 
     Args:
-        allowed: the names of those that may be given.
+        allowed: the names of the valid types.
     """
 
     def read(given: Any) -> Any:
         from ..ir.element import ElementType
 
         text = str(given)
-        known = {name: ElementType[name] for name in allowed}
-        names = {spelling: each for each in known.values() for spelling in _spellings(each)}
+        types = [ElementType[name] for name in allowed]
+        names = {spelling: type for type in types for spelling in _spellings(type)}
         if text.lower() not in names:
             raise ValueError(f"must be one of {', '.join(allowed)}")
         return names[text.lower()]
@@ -139,16 +139,16 @@ def element_type(*allowed: str) -> Kind:
 
 
 def _spellings(type: Any) -> tuple[str, ...]:
-    """Return the texts that stand for a type: our name, OpenVINO's in C++, its former one, and how both show it."""
+    """Return the strings accepted for a type: its label, OpenVINO's C++ name and former name, and its `repr`."""
     former = {"f16": "fp16", "f32": "fp32", "dynamic": "undefined"}.get(type.label, type.label)
     return (type.label, former, type.c_name, repr(type).lower(), *([""] if type.label == "dynamic" else []))
 
 
-# A property: its name, which is also a function that pairs the name with a value.
+# A property is its name, and called with a value, returns the pair of name and value.
 
 
 class Property(str):
-    """The name of a property. Called with a value, it is the pair of both, as OpenVINO's are.
+    """The name of a property. Called with a value, it returns the pair of name and value, as OpenVINO's properties do.
 
     >>> from ir_runtime import properties
     >>> properties.inference_num_threads, properties.inference_num_threads(2)
@@ -158,7 +158,7 @@ class Property(str):
 
     Args:
         name: the name, a key of ``config``.
-        kind: reads its values; none where it can only be read.
+        kind: the function that normalizes its values; None if the property is read-only.
     """
 
     known: ClassVar[dict[str, Property]] = {}
@@ -167,17 +167,17 @@ class Property(str):
     kind: Kind | None
 
     def __new__(cls, name: str, kind: Kind | None = None) -> Self:
-        """Declare a property."""
-        made = super().__new__(cls, name)
-        made.kind = kind
-        cls.known[name] = made
-        return made
+        """Create a property and register it in `known`."""
+        self = super().__new__(cls, name)
+        self.kind = kind
+        cls.known[name] = self
+        return self
 
     def __call__(self, *value: Any) -> Any:
         """Return the name alone, or the name and a value.
 
         Raises:
-            TypeError: if the property cannot be set, or has no such value.
+            TypeError: if the property is read-only, or the value is invalid.
         """
         if not value:
             return str(self)

@@ -1,4 +1,4 @@
-"""Log levels; nothing is logged here."""
+"""Log levels. They are accepted and have no effect: nothing is logged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Level", "level"]
 
 
 class Level(Choice):
-    """From nothing to everything.
+    """The lowest severity to log, from none to all.
 
     >>> from ir_runtime.properties import log
     >>> log.level("LOG_INFO")[1] is log.Level.INFO

@@ -1,4 +1,4 @@
-"""The number of streams: concurrent runs, which share the threads."""
+"""The number of streams: concurrent inferences, among which the threads are divided."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Num:
     2
 
     Args:
-        number: the number; -1 for as many as fit the hint, -2 for one of each NUMA node.
+        number: the count; -1 to choose by the performance hint, -2 for one per NUMA node.
     """
 
     AUTO: ClassVar[Num]
@@ -49,7 +49,7 @@ Num.AUTO, Num.NUMA = Num(-1), Num(-2)
 
 
 def _streams(given: Any) -> int:
-    """Read a number of streams: -1 for AUTO, -2 for NUMA."""
+    """Read a number of streams; AUTO is -1, NUMA is -2."""
     if isinstance(given, Num):
         return given.to_integer()
     named = {"AUTO": -1, "-1": -1, "NUMA": -2, "-2": -2}

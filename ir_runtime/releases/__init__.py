@@ -1,1 +1,1 @@
-"""Which models each release of OpenVINO reads, and how to write models for older releases."""
+"""Compatibility of models with releases of OpenVINO, and lowering of models to older releases."""

@@ -1,7 +1,7 @@
-"""Lower a graph to operations that a release reads, wherever they give exactly the same results.
+"""Lower a graph to operations that an older release reads, if their results are exactly the same.
 
-Rules (`lowers`) replace a layer by older operations: by the previous version of its operation, if the attributes added
-since are at their defaults, or by a composition.
+Rules (`lowers`) replace a layer with older operations: the previous version of its operation, if the attributes added
+since are at their defaults, or a composition.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def lower(
     Args:
         graph: the layers.
         known: their inferred types.
-        release: the release that is to read them.
+        release: the target release.
         infer: infers the types of a changed graph.
 
     Raises:
-        ValidationError: if there are layers that cannot be lowered; it names them, with the reasons.
+        ValidationError: if layers cannot be lowered; the error names them, with the reasons.
     """
     names = {layer.name for layer in graph.everywhere()}
     reasons: dict[str, str] = {}
@@ -91,7 +91,7 @@ def _obstacle(release: Release, need: Need, reasons: Mapping[str, str]) -> Diagn
 
 @dataclass(slots=True)
 class _Pass:
-    """A pass over a graph and its bodies."""
+    """The lowering pass over a graph and its bodies."""
 
     release: Release
     names: set[str]
@@ -104,7 +104,7 @@ class _Pass:
     """Replacements of the layers of this graph, by layer id."""
 
     def run(self, graph: Graph, known: Inferred) -> Graph:
-        """Return the graph with layers replaced; the same object if none is."""
+        """Return the graph with layers replaced, or `graph` itself if none was."""
         unused = Unused(count(max(graph.layers, default=-1) + 1), self.names)
         layers: list[Layer] = []
         for layer in graph.layers.values():
@@ -175,7 +175,7 @@ class _Pass:
         return rebuilt._replace(layers=layers)
 
     def _fold(self, graph: Graph, layer: Layer, known: Inferred, place: Place) -> tuple[Tensor, ...] | None:
-        """Return the results of a layer that reads only constants; ``None`` for others."""
+        """Return the results of a layer as constants if it reads only constants, else None."""
         left = current().memory
         if not foldable(graph, layer, known, left):
             return None
@@ -243,7 +243,7 @@ Rule: TypeAlias = "Callable[[Place, Any], Lowered]"
 
 @dataclass(slots=True)
 class Place(Replacement):
-    """A layer to be lowered. Rules call `refuse` if older operations would give other results."""
+    """A layer to be lowered. Rules call `refuse` if older operations would give different results."""
 
     values: tuple[Value, ...]
     """Inferred values of the inputs."""
@@ -301,7 +301,7 @@ _RULES: dict[str, Rule] = {}
 
 
 def lowers(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule for some operation versions."""
+    """Register the decorated function as the rule for operation versions such as ``Identity-16``."""
 
     def register(rule: Rule) -> Rule:
         _RULES.update(dict.fromkeys(names, rule))

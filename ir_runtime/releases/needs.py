@@ -1,11 +1,11 @@
 """The oldest release that reads a model, and the layers and features that require it.
 
-A feature is a short text; `_table` has the first release that reads it.
+A feature is a short string; `_table` maps it to the first release that reads it.
 
 ======================  ==================================================================
 ``version:11``          the version of the IR
 ``TopK-11``             a version of an operation
-``TopK-11@13``          that version, where a layer names a later operation set
+``TopK-11@13``          the same version in a layer that names a later operation set
 ``opset:13``            an operation set that a layer names, if it is later than that of its version
 ``TopK-11/stable``      an attribute that is not at its default; with ``=value`` an enumeration
 ``TopK-11:data=i16``    the element type of an input
@@ -49,7 +49,7 @@ __all__ = [
 
 
 class Need(NamedTuple):
-    """A feature that not every known release reads."""
+    """A feature that some known release does not read, with the layer that has it."""
 
     feature: str
     first: Release | None
@@ -79,12 +79,12 @@ class Need(NamedTuple):
         return Mark(attribute=found[1]) if found else None
 
     def is_met(self, release: Release) -> bool:
-        """Return whether a release reads it."""
+        """Return whether a release reads the feature."""
         return self.first is not None and self.first <= release
 
 
 def _kind(feature: str) -> tuple[Code, str]:
-    """Return the code of a feature, and the feature in words."""
+    """Return the code of the finding for a missing feature, and the feature in words."""
     name, _, rest = feature.partition(":")
     if name == "version":
         return Code.RELEASE_VERSION, f"IR version {rest}"
@@ -112,7 +112,7 @@ _SHAPES = {"0": "dims of 0", "?": "dynamic dims", "...": "a dynamic rank"}
 def needs_of_file(document: Document, graph: Graph, known: Inferred) -> Iterator[Need]:
     """Yield the needs of the version of the IR, if the model is read from a file, and of all layers.
 
-    If no known release reads that version, layers are left out.
+    If no known release reads that version, the needs of layers are omitted.
     """
     oldest = releases()[0]
     if document.file and not document.is_page:
@@ -160,7 +160,7 @@ _UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
 class LayerFeatures(NamedTuple):
-    """A layer and its features."""
+    """A layer and the features that a release needs to read it."""
 
     layer: Layer
     names: tuple[str, ...]
@@ -264,5 +264,5 @@ def _type_features(types: Iterable[TensorType]) -> Iterator[str]:
             yield "shape:..."
         elif not type.shape.is_static:
             yield "shape:?"
-        elif 0 in type.shape.static:  # releases that refuse it look at shapes without dynamic dims only
+        elif 0 in type.shape.static:  # releases that refuse empty tensors check only static shapes
             yield "shape:0"

@@ -57,7 +57,7 @@ class Release(NamedTuple):
 
     @classmethod
     def of(cls, name: str) -> Self:
-        """Return the release of a name.
+        """Return the release named ``name``.
 
         Raises:
             InputError: if it is not one of `releases`.
@@ -74,7 +74,7 @@ class Release(NamedTuple):
         )
 
     def reads(self, feature: str) -> bool:
-        """Return whether it reads models with a feature, which ``ir_runtime.releases.needs`` describes."""
+        """Return whether the release reads models with a feature, a string as in ``ir_runtime.releases.needs``."""
         first = first_to_read(feature)
         return first is not None and first <= self
 
@@ -84,8 +84,8 @@ class Release(NamedTuple):
 
 @cache
 def releases() -> tuple[Release, ...]:
-    """Return the releases that are known, the oldest first."""
-    return tuple(_parsed(name) for name in WHEELS)
+    """Return the known releases, the oldest first."""
+    return tuple(_parse(name) for name in WHEELS)
 
 
 def first_to_read(feature: str) -> Release | None:
@@ -100,10 +100,10 @@ def _first() -> Mapping[str, Release | None]:
 
 def _entries() -> Iterator[tuple[str, Release | None]]:
     for name, features in FEATURES.items():
-        release = None if name == NEVER else _parsed(name)
+        release = None if name == NEVER else _parse(name)
         yield from ((feature, release) for feature in features.split(" "))
 
 
-def _parsed(name: str) -> Release:
+def _parse(name: str) -> Release:
     year, number = name.split(".")
     return Release(int(year), int(number))

@@ -1,4 +1,4 @@
-"""The former place of OpenVINO's names, ``openvino.runtime``: those of the package itself."""
+"""The names of `ir_runtime`, also importable as from ``openvino.runtime``, their former module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 class _Finder(Loader):
-    """Finds ``ir_runtime.runtime.passes`` where ``ir_runtime.passes`` is."""
+    """Imports ``ir_runtime.passes`` for ``ir_runtime.runtime.passes``, and so for every other submodule."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         return ModuleSpec(name, self) if name.startswith(f"{__name__}.") else None
@@ -22,7 +22,7 @@ class _Finder(Loader):
         sys.modules[module.__name__] = import_module(_PACKAGE + module.__name__.removeprefix(__name__))
 
 
-# First: others would find the file of a module a second time, and load it as another one.
+# First, as the other finders would load a second copy of a module from its file.
 sys.meta_path.insert(0, _Finder())
 
 

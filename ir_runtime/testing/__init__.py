@@ -1,4 +1,4 @@
-"""Tests of models: recorded outputs, judged by what rounding explains. The pytest plugin is `ir_runtime.testing.pytest_plugin`."""
+"""Golden-output tests of models, with tolerances derived from rounding. The pytest plugin is in `ir_runtime.testing.pytest_plugin`."""
 
 from __future__ import annotations
 

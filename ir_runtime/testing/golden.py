@@ -1,4 +1,4 @@
-"""Golden outputs: what a runtime once computed for a model, and whether rounding explains how today's outputs differ."""
+"""Golden outputs: record the outputs of a model, and check later whether rounding explains any difference."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class GoldenError(AssertionError):
 
 @dataclass(frozen=True)
 class Golden:
-    """Recorded outputs of a model.
+    """Recorded outputs of a model, with the runtime that computed them.
 
     >>> Golden([np.ones(2)], "numpy", "ir_runtime 1.0", "aa").runtime
     'ir_runtime 1.0'
 
     Args:
         outputs: the outputs of the model, in order.
-        side: the name of the side that computed them, such as ``openvino`` or ``numpy``.
-        runtime: the distribution and version that computed them.
+        side: the engine or backend that computed them, such as ``openvino`` or ``numpy``.
+        runtime: the distribution of that engine and its version.
         inputs: a digest of the inputs.
     """
 
@@ -59,7 +59,7 @@ class Golden:
 
     @classmethod
     def compute(cls, model: Model, inputs: object, side: str) -> Golden:
-        """Run a side on the inputs of a model."""
+        """Run a model on inputs with an engine or backend."""
         reference = Reference(model)
         feeds = reference.feeds(inputs)
         outputs = side_of(side).observe(model, reference, feeds, ())
@@ -79,14 +79,14 @@ class Golden:
         return cls([arrays[index] for index in range(len(arrays))], **json.loads(str(meta)))
 
     def save(self, path: Path) -> None:
-        """Write an ``.npz``: the outputs by index, and what computed them."""
+        """Write an ``.npz`` file: the outputs by index, and the metadata as JSON."""
         meta: Record = {"side": self.side, "runtime": self.runtime, "inputs": self.inputs}
         arrays = {str(index): np.asarray(array) for index, array in enumerate(self.outputs)}
         with making_folders(path):
             save(path, {**arrays, _META: np.array(json.dumps(meta))})
 
     def equals(self, other: Golden) -> bool:
-        """Whether all outputs are the same, bit for bit."""
+        """Return whether all outputs are bit-identical."""
         return len(self.outputs) == len(other.outputs) and all(
             ours.shape == theirs.shape
             and ours.dtype.itemsize == theirs.dtype.itemsize
@@ -102,7 +102,8 @@ def record(path: str | Path, model: Model | str | Path, inputs: object, side: st
         path: the ``.npz`` to write; its folders are created.
         model: the model, or its path.
         inputs: as for a compiled model.
-        side: who runs it: ``openvino``, ``openvino:bf16``, ``onnxruntime:model.onnx``, or a backend of this package.
+        side: the engine: ``openvino``, ``openvino:bf16``, ``onnxruntime:model.onnx``, or a backend of this
+            package.
 
     Raises:
         InputError: if an input or the side is not as described.
@@ -127,7 +128,8 @@ def check(path: str | Path, model: Model | str | Path, inputs: object, side: str
         One line about the result.
 
     Raises:
-        GoldenError: if rounding does not explain the outputs. The message names the layer where the error begins.
+        GoldenError: if rounding does not explain the outputs. The message names the layer where the error
+            begins.
         InputError: if the file, an input or the side is not as described.
     """
     model = _read(model)
@@ -144,7 +146,7 @@ def check(path: str | Path, model: Model | str | Path, inputs: object, side: str
 
 
 def _explain(golden: Golden, today: Golden, before: Comparison, report: Comparison) -> str:
-    """Say which of the two is consistent with the model, and show where the other one goes wrong."""
+    """Return the message of a failed check: which outputs are consistent with the model, and where the others diverge."""
     head = f"the outputs of {today.runtime} differ from those recorded with {golden.runtime}"
     if report.explained:
         return (
@@ -164,7 +166,7 @@ def _read(model: Model | str | Path) -> Model:
 
 
 def _typed(arrays: Sequence[Array], like: Sequence[Array]) -> Mapping[int, Array]:
-    """Give raw bytes, as files have them for types that NumPy lacks, the type of today's output."""
+    """View arrays of raw bytes, which files hold for types that NumPy lacks, as the type of today's output."""
     if len(arrays) != len(like):
         raise GoldenError(
             f"{len(arrays)} outputs were recorded, the model has {len(like)}: record them again"
@@ -186,7 +188,7 @@ def _digest(feeds: Sequence[Array]) -> str:
 
 
 def _runtime(side: str) -> str:
-    """Return the distribution that computes a side, with its version."""
+    """Return the distribution of an engine, with its version."""
     name = side.partition(":")[0]
     if name not in ("openvino", "onnxruntime"):
         return f"ir_runtime {__version__}"

@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture ``ir_golden`` records outputs of models, and judges later ones."""
+"""The pytest plugin: the fixture ``ir_golden`` records outputs of models, and checks later outputs against them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ir_golden", "pytest_addoption"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--ir-golden-update``."""
+    """Add the option ``--ir-golden-update``."""
     group = parser.getgroup("ir_runtime")
     group.addoption("--ir-golden-update", action="store_true", help="record the outputs of ir_golden anew")
 

@@ -1,4 +1,4 @@
-"""The supported part of OpenVINO's tools."""
+"""The supported part of ``openvino.tools``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenVINO's helpers, as far as programs use them.
+"""Graph-editing and validation helpers of ``openvino.utils``.
 
 >>> import numpy as np, ir_runtime as ov
 >>> from ir_runtime import opset13 as ops, utils

@@ -1,4 +1,4 @@
-"""Decorators for functions of programs."""
+"""Decorators for user functions, as ``openvino.utils.decorators``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["custom_preprocess_function"]
 def custom_preprocess_function(
     custom_function: Callable[[Output], Node | Output],
 ) -> Callable[[Output], Output]:
-    """Let a function for ``PreProcessSteps.custom`` return a node: its only output is meant.
+    """Adapt a function that returns a node with one output for use in ``PreProcessSteps.custom``.
 
     >>> import numpy as np, ir_runtime as ov
     >>> from ir_runtime import opset13 as ops

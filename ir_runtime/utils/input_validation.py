@@ -1,4 +1,4 @@
-"""Checks of attributes for functions that create nodes. As ``openvino.utils.input_validation``."""
+"""Attribute checks for functions that create nodes, as ``openvino.utils.input_validation``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Condition = Callable[[Any], bool]
 
 
 def assert_list_of_ints(value_list: Iterable[int], message: str) -> None:
-    """Raise a `UserInputError` with a message unless every value is an integer.
+    """Raise `UserInputError` with ``message`` unless every value is an integer.
 
     >>> assert_list_of_ints([1, 2], "strides must be integers")
     """
@@ -35,13 +35,13 @@ def check_valid_attributes(
     attributes: Mapping[str, Any],
     requirements: Iterable[tuple[str, bool, Any, Condition | None]],
 ) -> bool:
-    """Check attributes against requirements: name, whether it must be there, NumPy type, and condition or None.
+    """Check attributes against requirements: tuples of name, is required, NumPy type, and predicate or None.
 
     >>> check_valid_attributes("Pool", {"kernel": [2, 2]}, [("kernel", True, np.integer, is_positive_value)])
     True
 
     Raises:
-        UserInputError: if an attribute is missing, or has a value of another type or against its condition.
+        UserInputError: if an attribute is missing, or a value has the wrong type or fails its predicate.
     """
     for key, is_required, kind, condition in requirements:
         check_valid_attribute(op_name, attributes, key, kind, condition, is_required)
@@ -64,21 +64,22 @@ def check_valid_attribute(
     Args:
         op_name: the operation, for the message.
         attr_dict: the attributes by name.
-        attr_key: the name of the one to check.
+        attr_key: the name of the attribute to check.
         val_type: the NumPy type that values must have, such as ``np.integer``.
-        cond: returns whether a value is right.
-        required: whether the attribute must be there.
+        cond: a predicate that each value must satisfy.
+        required: whether the attribute must be present.
 
     Raises:
-        UserInputError: if it is missing, or has a value of another type or against the condition.
+        UserInputError: if the attribute is required but missing, or a value has the wrong type or fails
+            ``cond``.
     """
     if attr_key not in attr_dict:
         if required:
             raise UserInputError(f"{op_name} needs the attribute {attr_key!r}")
         return True
     value = attr_dict[attr_key]
-    for each in [value] if np.isscalar(value) else value:
-        _check_value(op_name, attr_key, each, val_type, cond)
+    for item in [value] if np.isscalar(value) else value:
+        _check_value(op_name, attr_key, item, val_type, cond)
     return True
 
 
@@ -86,9 +87,9 @@ def _check_value(
     op_name: str, attr_key: str, value: Any, val_type: Any, cond: Condition | None = None
 ) -> bool:
     if not np.issubdtype(type(value), val_type):
-        wanted = getattr(val_type, "__name__", val_type)
+        expected = getattr(val_type, "__name__", val_type)
         raise UserInputError(
-            f"attribute {attr_key!r} of {op_name} must be {wanted}, got {value!r} of {type(value).__name__}"
+            f"attribute {attr_key!r} of {op_name} must be {expected}, got {value!r} of {type(value).__name__}"
         )
     if cond is not None and not cond(value):
         raise UserInputError(f"attribute {attr_key!r} of {op_name} must not be {value!r}")
@@ -96,7 +97,7 @@ def _check_value(
 
 
 def is_positive_value(value: Any) -> bool:
-    """Return whether a value is above 0.
+    """Return whether a value is positive.
 
     >>> is_positive_value(2)
     True
@@ -105,7 +106,7 @@ def is_positive_value(value: Any) -> bool:
 
 
 def is_non_negative_value(value: Any) -> bool:
-    """Return whether a value is 0 or above.
+    """Return whether a value is at least 0.
 
     >>> is_non_negative_value(0)
     True

@@ -1,4 +1,4 @@
-"""Create nodes by the names of their operations."""
+"""`NodeFactory`: create nodes by operation name, as ``openvino.utils.node_factory``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class NodeFactory(ExplainsAbsent):
-    """Creates nodes of the operations of an opset. As OpenVINO's ``NodeFactory``.
+    """Creates nodes of an opset by operation name, as OpenVINO's ``NodeFactory``.
 
     >>> import numpy as np
     >>> from ir_runtime import opset13
@@ -32,7 +32,7 @@ class NodeFactory(ExplainsAbsent):
     <Shape: [2]>
 
     Args:
-        opset_version: such as ``opset13``.
+        opset_version: the module name of the opset, such as ``opset13``.
     """
 
     def __init__(self, opset_version: str = "opset13") -> None:
@@ -44,15 +44,15 @@ class NodeFactory(ExplainsAbsent):
         arguments: Sequence[Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> Node:
-        """Return a node; with neither arguments nor attributes, one that gets them later.
+        """Return a new node; with neither arguments nor attributes, an unconnected one to be completed later.
 
         Args:
             op_type_name: the type of the operation, such as ``Relu``.
-            arguments: its inputs: nodes, outputs or numbers.
+            arguments: its inputs: nodes, outputs, or array-likes, which become constants.
             attributes: its attributes.
 
         Raises:
-            InputError: if the opset has no such operation, or it needs or takes other arguments or attributes.
+            InputError: if the opset lacks the operation, or its arguments or attributes do not match.
             UserInputError: if there are attributes but no arguments.
         """
         if arguments is None and attributes is not None:
@@ -77,7 +77,7 @@ class NodeFactory(ExplainsAbsent):
         return made
 
     def add_extension(self, extension: object) -> None:
-        """Let models have operations, as `Core.add_extension`.
+        """Register custom operations, as `Core.add_extension` does.
 
         >>> from ir_runtime import Extension
         >>> NodeFactory().add_extension(Extension())
@@ -90,7 +90,7 @@ class NodeFactory(ExplainsAbsent):
 
     @staticmethod
     def _arguments_as_outputs(arguments: Sequence[Node | Output]) -> list[Output]:
-        """Return the outputs of nodes, and outputs as they are; programs call it."""
+        """Return the single output of each node, and outputs unchanged. Private in OpenVINO too, but programs call it."""
         return [source for each in arguments for source in as_outputs(each)]
 
 
@@ -104,7 +104,7 @@ def _opset(version: str) -> ModuleType:
 
 
 def _get_node_factory(opset_version: str | None = None) -> NodeFactory:
-    """Return a factory of an opset; programs call it."""
+    """Return the factory of an opset. Private in OpenVINO too, but programs call it."""
     return NodeFactory(opset_version) if opset_version else NodeFactory()
 
 

@@ -1,4 +1,4 @@
-"""Conversions between types of NumPy, of Python and of OpenVINO.
+"""Conversions between NumPy, Python and OpenVINO types.
 
 >>> import numpy as np
 >>> from ir_runtime.utils import types
@@ -65,35 +65,35 @@ openvino_to_numpy_types_str_map: list[tuple[str, type]] = [
     (element.label, type) for element, type in openvino_to_numpy_types_map if element is not ElementType.bf16
 ]
 
-# Python's own types have no width; OpenVINO takes these.
+# Python's number types have no width; OpenVINO maps them to these.
 _PYTHON = {int: np.int32, float: np.float32}
 
 
 def get_element_type(data_type: Any) -> ElementType:
-    """Return the element type of a type of NumPy or Python.
+    """Return the element type for a NumPy or Python type.
 
     Raises:
         OVTypeError: if there is none.
     """
     if data_type is None:  # NumPy's f64
-        raise _has_none(data_type)
+        raise _no_element_type(data_type)
     try:
         return ElementType.from_dtype(np.dtype(_PYTHON.get(data_type, data_type)))
     except (TypeError, ValueError, RuntimeError):
-        raise _has_none(data_type) from None
+        raise _no_element_type(data_type) from None
 
 
-def _has_none(data_type: object) -> OVTypeError:
+def _no_element_type(data_type: object) -> OVTypeError:
     return OVTypeError(f"{data_type!r} has no element type")
 
 
 def get_element_type_str(data_type: Any) -> str:
-    """Return the name of the element type of a type of NumPy or Python, as `get_element_type`."""
+    """Return the name of the element type for a NumPy or Python type."""
     return get_element_type(data_type).label
 
 
 def get_dtype(openvino_type: ElementType) -> DType:
-    """Return the type of NumPy of an element type.
+    """Return the NumPy dtype for an element type.
 
     Raises:
         OVTypeError: if there is none.
@@ -103,46 +103,46 @@ def get_dtype(openvino_type: ElementType) -> DType:
     if openvino_type.is_dynamic():
         raise OVTypeError(f"{openvino_type.label} has no type in NumPy")
     if openvino_type is ElementType.bf16:
-        return np.dtype(np.uint16)  # its bits, as OpenVINO
+        return np.dtype(np.uint16)  # the raw bits, as in OpenVINO
     return np.dtype(np.str_) if openvino_type is ElementType.string else openvino_type.to_dtype()
 
 
 def get_ndarray(data: Any) -> Array:
-    """Return an array of numbers or of an array."""
+    """Return ``data`` as an array, without a copy if it is one."""
     return np.asarray(data)
 
 
 def get_shape(data: Any) -> list[int] | tuple[int, ...]:
-    """Return the shape of numbers, or of an array as it has it."""
+    """Return the shape of ``data``: a tuple for an array, a list for a scalar or nested lists."""
     return data.shape if isinstance(data, np.ndarray) else list(np.shape(data))
 
 
 def make_constant_node(value: Any, dtype: Any = None, *, name: str | None = None) -> Constant:
-    """Return a constant.
+    """Return a Constant node.
 
     Args:
-        value: numbers or an array.
-        dtype: a type of NumPy, or an element type; that of the value by default.
+        value: an array-like.
+        dtype: a NumPy type or an element type; by default, that of ``value``.
         name: the name of the node.
     """
     if isinstance(dtype, ElementType):
-        made = Constant(dtype, get_shape(value), np.ravel(value).tolist())
+        node = Constant(dtype, get_shape(value), np.ravel(value).tolist())
     else:
-        made = Constant(get_ndarray(value) if dtype is None else np.asarray(value, dtype))
+        node = Constant(get_ndarray(value) if dtype is None else np.asarray(value, dtype))
     if name:
-        made.set_friendly_name(name)
-    return made
+        node.set_friendly_name(name)
+    return node
 
 
 def as_node(input_value: Any, name: str | None = None) -> Node | Output:
-    """Return a node or an output as it is; numbers as a constant that is called ``name``."""
+    """Return a node or an output unchanged, and an array-like as a Constant named ``name``."""
     return (
         input_value if isinstance(input_value, Node | Output) else make_constant_node(input_value, name=name)
     )
 
 
 def as_nodes(*input_values: Any, name: str | None = None) -> list[Node | Output]:
-    """Return nodes and outputs as they are; numbers as constants that are called ``name``."""
+    """Return nodes and outputs unchanged, and array-likes as Constants named ``name``."""
     return [as_node(value, name=name) for value in input_values]
 
 

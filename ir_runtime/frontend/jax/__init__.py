@@ -1,4 +1,4 @@
-"""OpenVINO's conversion of models of JAX: its names can be imported; calling them raises an error with a hint."""
+"""Stubs of ``openvino.frontend.jax``: calling one raises an error with a hint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Decoder"]
 
 
 class Decoder(Converter):
-    """A model of JAX."""
+    """Stub of a traced JAX model."""
 
 
 explain_absent(__name__)

@@ -1,4 +1,4 @@
-"""OpenVINO's conversion of models of ONNX: its names can be imported; calling them raises an error with a hint."""
+"""Stubs of ``openvino.frontend.onnx``: calling one raises an error with a hint."""
 
 from __future__ import annotations
 

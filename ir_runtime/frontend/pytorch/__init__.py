@@ -1,4 +1,4 @@
-"""OpenVINO's conversion of models of PyTorch: its names can be imported; calling them raises an error with a hint."""
+"""Stubs of ``openvino.frontend.pytorch``: calling one raises an error with a hint."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["ConversionExtension", "Decoder", "ModuleExtension", "OpExtension", "
 
 
 class Decoder(Converter):
-    """A model of PyTorch."""
+    """Stub of a traced or exported PyTorch model."""
 
 
 class ModuleExtension(Converter):
-    """A conversion of a module of PyTorch to one operation."""
+    """Stub of an extension that maps a PyTorch module to one operation."""
 
 
 class inlined_extension(Converter):  # noqa: N801 - OpenVINO's name
-    """A conversion of a call to one operation."""
+    """Stub of a decorator that maps calls of a function to one operation."""
 
 
 explain_absent(__name__)

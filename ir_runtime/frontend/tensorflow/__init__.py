@@ -1,4 +1,4 @@
-"""OpenVINO's conversion of models of TensorFlow: its names can be imported; calling them raises an error with a hint."""
+"""Stubs of ``openvino.frontend.tensorflow``: calling one raises an error with a hint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ConversionExtension", "GraphIterator", "OpExtension"]
 
 
 class GraphIterator(Converter):
-    """The layers of a model of TensorFlow."""
+    """Stub of an iterator over the nodes of a TensorFlow graph."""
 
 
 explain_absent(__name__)

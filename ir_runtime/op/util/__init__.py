@@ -1,4 +1,4 @@
-"""Variables, and descriptions of port maps. As ``openvino.op.util``.
+"""Variables, and the port-map descriptions of loops and If, as ``openvino.op.util``.
 
 >>> import numpy as np, ir_runtime as ov
 >>> from ir_runtime import op, opset13 as ops

@@ -1,1 +1,1 @@
-"""Build models from Python: operations, nodes, and the graph that is derived from them."""
+"""Construction of models in Python: factories of operations, nodes with bodies, and the graph derived from nodes."""

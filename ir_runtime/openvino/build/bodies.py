@@ -1,4 +1,4 @@
-"""The bodies of branches and loops, as models, and their connections to the ports of the node."""
+"""The bodies of If, Loop and TensorIterator as models, and their port maps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OutputDescription = BodyOutputDescription | ConcatOutputDescription
 
 @dataclass(slots=True)
 class _Branch:
-    """A body and its port map, with Parameters and Results by index."""
+    """A body and its port map, which refers to Parameters and Results by index."""
 
     model: Model
     inputs: list[InputDescription]
@@ -39,10 +39,10 @@ class _Branch:
 
 
 class Bodies:
-    """The bodies of a node, and edits of their connections.
+    """The bodies of a node, with methods that edit their port maps.
 
     Args:
-        node: the node; its bodies are loaded on first use.
+        node: the node, whose bodies are loaded on first use.
         names: the names of the bodies in files, in the order of OpenVINO's indices.
         opset: the opset of the operation.
     """
@@ -83,7 +83,7 @@ class Bodies:
         )
 
     def operation(self, name: str) -> Operation | None:
-        """Return the operation with the current bodies; ``name`` is the name of its layer in the graph."""
+        """Return the operation with its current bodies, for a layer named ``name``."""
         op = self.node.layer.op
         if self._loaded is None or self._loaded.keys() != set(self.names):
             return op
@@ -98,14 +98,14 @@ class Bodies:
         """Return a body.
 
         Raises:
-            InputError: if it is not set yet.
+            InputError: if the body has not been set.
         """
         if name not in self.branches:
             raise InputError(f"{self.node.friendly_name!r} has no {name} yet", code=Code.BAD_REQUEST)
         return self.branches[name].model
 
     def set(self, name: str, body: Model) -> None:
-        """Replace a body; keep its port map."""
+        """Replace a body and keep its port map."""
         self.node._edit()
         former = self.branches.get(name)
         self.branches[name] = _Branch(body, former.inputs if former else [], former.outputs if former else [])
@@ -152,7 +152,7 @@ class Bodies:
         return parameters.index(parameter)
 
     def result_index(self, name: str, value: Node | Output) -> int:
-        """Return the position of the Result that is, or reads, a value.
+        """Return the position of a Result of a body, given as the Result or as its operand.
 
         Raises:
             InputError: if it is not a Result of the body.
@@ -176,7 +176,7 @@ class Bodies:
         self.infer_if_complete()
 
     def replace_special(self, special: Sequence[int]) -> None:
-        """Replace `special`."""
+        """Replace the special ports: the indices of the iteration Parameter and the condition Result."""
         self.node._edit()
         if self._loaded is None:
             self._load_all()
@@ -184,7 +184,7 @@ class Bodies:
         self.infer_if_complete()
 
     def infer_if_complete(self) -> None:
-        """Infer the outputs of the node unless something is missing, which validation of the model reports."""
+        """Infer the outputs of the node if its bodies are complete. Validation of the model reports what is missing."""
         try:
             self.node._update()
         except ValidationError:
@@ -192,7 +192,7 @@ class Bodies:
 
 
 class HasBodies:
-    """The methods that all nodes with bodies have.
+    """Mixin with the methods common to If, Loop and TensorIterator.
 
     >>> import numpy as np
     >>> import ir_runtime as ov

@@ -1,4 +1,4 @@
-"""Nodes that run bodies: If, Loop and TensorIterator. As OpenVINO's."""
+"""The node classes `If`, `Loop` and `TensorIterator`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class If(HasBodies, Node, type="If"):
         return self._bodies.get("else_body")
 
     def set_input(self, value: Output, then_parameter: Node | None, else_parameter: Node | None) -> None:
-        """Feed ``value`` to a Parameter of each body; ``None`` if a body does not read it.
+        """Feed ``value`` to a Parameter of each body, given as None for a body that does not read it.
 
         Raises:
             InputError: if a Parameter is not in the body.
@@ -84,7 +84,7 @@ class If(HasBodies, Node, type="If"):
         bodies.infer_if_complete()
 
     def set_output(self, then_result: Node, else_result: Node) -> Output:
-        """Add an output: ``then_result`` if the condition holds, or else ``else_result``.
+        """Add an output, which is ``then_result`` if the condition holds, and ``else_result`` otherwise.
 
         Raises:
             InputError: if a Result is not in the body.
@@ -97,7 +97,7 @@ class If(HasBodies, Node, type="If"):
 
 
 class _RepeatsBody(HasBodies):
-    """The methods common to loops."""
+    """Mixin with the methods common to Loop and TensorIterator."""
 
     def set_sliced_input(
         self, parameter: Node, value: Output, start: int, stride: int, part_size: int, end: int, axis: int
@@ -109,7 +109,7 @@ class _RepeatsBody(HasBodies):
         bodies.feed("body", SliceInputDescription(index, bodies.parameter_index("body", parameter), **cut))
 
     def set_merged_input(self, body_parameter: Node, initial_value: Output, successive_value: Output) -> None:
-        """Feed ``body_parameter`` with an initial value, then with one of the previous iteration.
+        """Feed ``body_parameter`` with ``initial_value`` first, then with ``successive_value`` of the previous iteration.
 
         Raises:
             InputError: if the Parameter or the Result is not in the body.
@@ -127,7 +127,7 @@ class _RepeatsBody(HasBodies):
         bodies.feed("body", InvariantInputDescription(index, bodies.parameter_index("body", body_parameter)))
 
     def get_num_iterations(self) -> int:
-        """Return the number of iterations, or -1 if it is unknown before a run."""
+        """Return the number of iterations, or -1 if it is not known before a run."""
         counts = [
             self._count_slices(entry)
             for entry in self.get_input_descriptions()
@@ -142,10 +142,10 @@ class _RepeatsBody(HasBodies):
         return cut.count(shape[entry.axis].get_length())
 
     def get_iter_value(self, body_value: Output, iteration: int = -1) -> Output:
-        """Add an output: a Result of the body in its last iteration.
+        """Add an output, the value of a Result of the body after the last iteration.
 
         Raises:
-            InputError: for another iteration, or if the Result is not in the body.
+            InputError: if ``iteration`` is not -1, or the Result is not in the body.
         """
         if iteration != -1:
             raise InputError("only the last iteration, -1, can be an output", code=Code.BAD_REQUEST)
@@ -201,7 +201,7 @@ class Loop(_RepeatsBody, Node, type="Loop"):
         self._bodies.build("Loop", [end for end in (trip_count, execution_condition) if end is not None])
 
     def get_num_iterations(self) -> int:
-        """Return the number of iterations, or -1 if it is unknown before a run."""
+        """Return the number of iterations, or -1 if it is not known before a run."""
         trip_count = self._sources[0]
         limit = None if trip_count is None else trip_count._node._value(trip_count._index).ints()
         return limit[0] if limit and self._is_endless() else super().get_num_iterations()
@@ -213,11 +213,11 @@ class Loop(_RepeatsBody, Node, type="Loop"):
         return condition is not None and bool(condition.all())
 
     def set_special_body_ports(self, special_body_ports: Sequence[int]) -> None:
-        """Set the Parameter for the iteration number (-1 for none), and the Result for the condition."""
+        """Set the indices of the iteration-number Parameter (-1 for none) and of the condition Result."""
         self._bodies.replace_special(special_body_ports)
 
     def get_special_body_ports(self) -> list[int]:
-        """Return the Parameter for the iteration number, and the Result for the condition; -1 for none."""
+        """Return the indices of the iteration-number Parameter and of the condition Result, -1 for none."""
         return list(self._bodies.special) if self._bodies.branches else [-1, -1]
 
 

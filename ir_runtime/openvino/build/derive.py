@@ -1,4 +1,4 @@
-"""Derive the graph of a model from its nodes, and infer changed nodes again, and those that follow."""
+"""Derivation of a model's graph from its nodes, and incremental re-inference after changes."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ Changes: TypeAlias = dict[int, tuple[Node, Sequence[Value], Sequence[object]]]
 
 @dataclass(slots=True)
 class Members:
-    """The nodes that define a model; the others follow from their inputs."""
+    """The Parameters, Results and sinks of a model, from which its other nodes are reachable."""
 
     parameters: list[Node] = field(default_factory=list)
     results: list[Node] = field(default_factory=list)
     sinks: list[Node] = field(default_factory=list)
 
     def copy(self) -> Members:
-        """Copy the lists, but not the nodes."""
+        """Return a shallow copy: new lists of the same nodes."""
         return Members(list(self.parameters), list(self.results), list(self.sinks))
 
 
 def members_of(nodes: GraphNodes) -> Members:
-    """Return the members of a graph's model."""
+    """Return the Parameters, Results and sinks of a graph as nodes."""
     layers = nodes.graph.layers.values()
     sinks = [layer for layer in layers if layer.op is not None and layer.op.has_side_effects]
     parameters, results = nodes.graph.of_type("Parameter"), nodes.graph.of_type("Result")
@@ -56,7 +56,7 @@ def members_of(nodes: GraphNodes) -> Members:
 
 
 def reachable(members: Members) -> list[Node]:
-    """Return the nodes of a model in topological order: Parameters first, Results last, both in order."""
+    """Return the nodes of a model in topological order, with its Parameters first and its Results last."""
     ends = [*members.parameters, *members.results]
     done = {id(node) for node in ends}
     between: list[Node] = []
@@ -66,7 +66,7 @@ def reachable(members: Members) -> list[Node]:
 
 
 def _visit_sources(root: Node, done: set[int], attached: bool = True) -> Iterator[Node]:
-    """Yield a node after its unvisited sources, depth-first; ``attached`` nodes among them on request only."""
+    """Yield the unvisited sources of a node and then the node, depth-first; skip attached nodes unless ``attached``."""
     stack = [(root, iter(root._sources))]
     while stack:
         node, sources = stack[-1]
@@ -85,7 +85,7 @@ def _visit_sources(root: Node, done: set[int], attached: bool = True) -> Iterato
 
 
 def derive_graph(members: Members) -> tuple[Graph, dict[int, Node]]:
-    """Derive the graph of a model; also return the node of each layer."""
+    """Derive the graph of a model, and return it with the node of each layer."""
     nodes = reachable(members)
     numbers = {id(node): number for number, node in enumerate(nodes)}
     names = _unique(node.layer.name for node in nodes)
@@ -103,7 +103,7 @@ def derive_graph(members: Members) -> tuple[Graph, dict[int, Node]]:
 
 def _layer(node: Node, number: int, name: str) -> Layer:
     op = node._operation(name)
-    layer = node.layer  # which a subclass of Op may have changed
+    layer = node.layer  # a subclass of Op may have changed it
     has_operation, where = op is not None, layer.where
     return Layer(
         number,
@@ -122,7 +122,7 @@ def _layer(node: Node, number: int, name: str) -> Layer:
 
 
 def with_types(graph: Graph, values: Inferred) -> Graph:
-    """Return the graph with the inferred types at the outputs of its layers."""
+    """Return the graph with output ports that declare the inferred types."""
     layers = [
         replace(
             layer,
@@ -137,12 +137,12 @@ def with_types(graph: Graph, values: Inferred) -> Graph:
 
 
 def _port(spec: PortSpec, id: int, has_operation: bool) -> PortSpec:
-    """Return a port without a declared type, unless there is no operation to infer it."""
+    """Return the port without its declared type if an operation infers one, else unchanged."""
     return PortSpec(id, None if has_operation else spec.type, spec.names, spec.line, spec.rt_info)
 
 
 def _unique(names: Iterable[str]) -> Iterator[str]:
-    """Yield unique names, numbered where necessary."""
+    """Yield the names, made unique by a number if they repeat."""
     used: set[str] = set()
     for name in names:
         candidate, number = name, 1
@@ -153,13 +153,13 @@ def _unique(names: Iterable[str]) -> Iterator[str]:
 
 
 def undeclared(nodes: Iterable[Node], members: Members) -> Node | None:
-    """Return a Parameter that is read but not a member of the model."""
+    """Return a Parameter among ``nodes`` that is missing in ``members``, or None."""
     declared = set(members.parameters)
     return next((n for n in nodes if n.layer.type == "Parameter" and n not in declared), None)
 
 
 class _JoinedWeights(Weights):
-    """The weights files of several models whose constants are views."""
+    """The weights of a model whose constants are views of several weights files."""
 
     def __init__(self, files: Iterable[Weights]) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class _JoinedWeights(Weights):
 
 
 def joined_weights(weights: Weights, nodes: Iterable[Node]) -> Weights:
-    """Return the weights of all models that the nodes come from."""
+    """Return the weights of a model joined with those of all models that its nodes come from."""
     files = {id(w): w for node in nodes if (w := node._weights) is not None}
     if len(files) == 1 and weights.data is None:
         return next(iter(files.values()))
@@ -179,7 +179,7 @@ def joined_weights(weights: Weights, nodes: Iterable[Node]) -> Weights:
 
 
 class Refreshed(NamedTuple):
-    """The nodes of a valid model, with up-to-date inferred values."""
+    """The nodes of a valid model whose inferred values are up to date."""
 
     edit: int
     """The number of the last change before."""
@@ -188,27 +188,27 @@ class Refreshed(NamedTuple):
 
 
 def refresh(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:
-    """Re-infer nodes that have changed themselves or in their inputs.
+    """Infer again the nodes that were changed or whose operands have new values.
 
     Args:
-        members: the ends of the model.
+        members: the Parameters, Results and sinks of the model.
         edit: the number of the last change.
         table: the nodes of the graph that was edited.
 
     Returns:
-        The nodes, or None if the graph must be derived and inferred instead: on errors, and for variables, bodies and custom operations. No node is changed then.
+        The nodes, or None if the graph must be derived and inferred as a whole: on errors, and for variables, bodies and custom operations. In that case no node is changed.
     """
     return _refresh_detached(members, edit, table) or _refresh_all(members, edit)
 
 
 def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:
-    """Infer only new and detached nodes again, if the attached ones keep their values and their known order.
+    """Infer only new and detached nodes, provided that attached nodes keep their values and their order.
 
-    This also shows that no cycle was closed, if each detached node still comes after its operands: a new node
-    takes the position of its last operand.
+    The order also proves that the graph has no cycle: each detached node must come after its operands, where a
+    new node takes the position of its last operand.
 
     Returns:
-        These nodes, or None if all nodes must be visited. No node is changed then.
+        These nodes, or None if all nodes must be visited. In that case no node is changed.
     """
     if not table.is_as_read:
         return None
@@ -233,7 +233,7 @@ def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refresh
 
 
 def _infer_again(node: Node, changes: Changes, own: Collection[int], table: GraphNodes) -> bool:
-    """Infer a node if its operands or itself have changed; return False if all nodes must be visited."""
+    """Infer a node if it or an operand has changed, and return True; return False if all nodes must be visited."""
     operands = _operands(node, changes)
     if operands is None:
         return False
@@ -252,7 +252,7 @@ def _infer_again(node: Node, changes: Changes, own: Collection[int], table: Grap
 def _is_out_of_order(
     nodes: Iterable[Node], own: Mapping[int, int], members: Members, table: GraphNodes
 ) -> bool:
-    """Return whether a node may precede an operand, or has to be inferred together with the whole graph."""
+    """Return whether some node may precede an operand, or can only be inferred with the whole graph."""
     declared = set(map(id, members.parameters))
     places: dict[int, int] = {}
     for node in nodes:
@@ -275,7 +275,7 @@ def _is_out_of_order(
 
 
 def _place(node: Node, places: Mapping[int, int], table: GraphNodes) -> int | None:
-    """Return the place of an operand; None if it is not known, as on a cycle, or for a layer of another model."""
+    """Return the topological position of an operand, or None on a cycle or for a layer of another model."""
     if not node._is_attached:
         return places.get(id(node))
     return table.places[node.layer.id] if node._home is table else None
@@ -284,12 +284,12 @@ def _place(node: Node, places: Mapping[int, int], table: GraphNodes) -> int | No
 def _infer_within_limits(node: Node, operands: Sequence[Value]) -> Sequence[Value] | None:
     try:
         return _infer_simple(node, operands)
-    except LimitError:  # an error only if the node is part of the model, as a visit of all nodes finds out
+    except LimitError:  # the visit of all nodes finds out whether the node is part of the model
         return None
 
 
 def _values_for_readers(node: Node, outputs: Sequence[Value], table: GraphNodes) -> Sequence[Value] | None:
-    """Return the outputs of a detached node, those that stay equal as they were; None if attached nodes read others."""
+    """Return the outputs of a detached node, reusing former equal values; None if an attached node reads a changed one."""
     values = []
     for index, value in enumerate(outputs):
         port = Port(node.layer.id, index)
@@ -303,7 +303,7 @@ def _values_for_readers(node: Node, outputs: Sequence[Value], table: GraphNodes)
 
 
 def _is_equal(one: Value, other: Value) -> bool:
-    """Return whether two values are equal, including contents that are numbers."""
+    """Return whether two values are equal, comparing numeric contents by element."""
     if is_same(one, other):
         return True
     if one.data is None or other.data is None or one.type != other.type or one.data.dtype == object:
@@ -312,7 +312,7 @@ def _is_equal(one: Value, other: Value) -> bool:
 
 
 def _refresh_all(members: Members, edit: int) -> Refreshed | None:
-    """Re-infer nodes that have changed themselves or in their inputs, by a visit of all nodes."""
+    """Visit all nodes, and infer those that were changed or whose operands have new values."""
     nodes = reachable(members)
     declared = set(map(id, members.parameters))
     done: set[int] = set()
@@ -320,7 +320,7 @@ def _refresh_all(members: Members, edit: int) -> Refreshed | None:
     for node in nodes:
         sources, is_as_read = node._sources, True
         for source in sources:
-            if source is None or id(source._node) not in done:  # as on a cycle
+            if source is None or id(source._node) not in done:  # on a cycle, say
                 return None
             is_as_read = is_as_read and source._node._is_attached and id(source._node) not in changes
         done.add(id(node))
@@ -345,12 +345,12 @@ def _refresh_all(members: Members, edit: int) -> Refreshed | None:
 
 
 def _is_current(node: Node) -> bool:
-    """Return whether a node has the values that were inferred about the valid graph that it was read with."""
+    """Return whether a node still has the values inferred when its graph was read, and that graph was valid."""
     return node._is_attached and node._home is not None and node._home.is_plain
 
 
 def _operands(node: Node, changes: Changes) -> list[Value] | None:
-    """Return the values that a node reads; None if an operand is an output that another node no longer has."""
+    """Return the values of a node's operands, or None if the producer of one no longer has that output."""
     operands = []
     for source in node._sources:
         if source is None:
@@ -368,7 +368,7 @@ def _operands(node: Node, changes: Changes) -> list[Value] | None:
 
 
 def _is_same_basis(one: Sequence[object], other: Sequence[object]) -> bool:
-    if one == other:  # of which operations and values are equal if they are the same object
+    if one == other:  # operations and values compare by identity
         return True
     if len(one) != len(other) or one[0] is not other[0] or one[1] != other[1]:
         return False
@@ -391,10 +391,10 @@ def _infer_simple(node: Node, read: Sequence[Value]) -> Sequence[Value] | None:
 
 
 def values_of(nodes: Mapping[int, Node]) -> Inferred:
-    """Return the values of nodes by their layers in a derived graph."""
-    found = Inferred()
+    """Return the values of nodes, keyed by the ports of a derived graph."""
+    inferred = Inferred()
     for layer, node in nodes.items():
         values = [node._value(0)] if node.layer.type == "Result" else node._values
         for index, value in enumerate(values):
-            found[Port(layer, index)] = value
-    return found
+            inferred[Port(layer, index)] = value
+    return inferred

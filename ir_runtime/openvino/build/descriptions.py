@@ -1,4 +1,4 @@
-"""Descriptions of port maps: connections between ports of a node and Parameters and Results of a body."""
+"""Port-map entries: connections between the ports of a node and the Parameters and Results of a body."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 class _Description(ExplainsAbsent):
     def copy(self) -> Self:
-        """Return a copy that can be changed.
+        """Return a mutable copy.
 
         >>> (former := SliceInputDescription(0, 1)).copy() == former
         True
@@ -28,7 +28,7 @@ class _Description(ExplainsAbsent):
 
 @dataclass
 class InvariantInputDescription(_Description):
-    """An input that feeds a Parameter with the same tensor in each iteration.
+    """Feeds a Parameter with the same input tensor in each iteration.
 
     >>> InvariantInputDescription(input_index=0, body_parameter_index=1)
     InvariantInputDescription(input_index=0, body_parameter_index=1)
@@ -40,7 +40,7 @@ class InvariantInputDescription(_Description):
 
 @dataclass
 class MergedInputDescription(_Description):
-    """An input that initializes a Parameter, which a Result feeds afterwards.
+    """Feeds a Parameter with an input in the first iteration, and with a Result of the previous one afterwards.
 
     >>> MergedInputDescription(input_index=0, body_parameter_index=1, body_value_index=0)
     MergedInputDescription(input_index=0, body_parameter_index=1, body_value_index=0)
@@ -53,7 +53,7 @@ class MergedInputDescription(_Description):
 
 @dataclass
 class SliceInputDescription(_Description):
-    """An input that feeds a Parameter with one slice in each iteration.
+    """Feeds a Parameter with one slice of an input in each iteration.
 
     >>> SliceInputDescription(input_index=0, body_parameter_index=1, stride=2, part_size=2)
     SliceInputDescription(input_index=0, body_parameter_index=1, start=0, stride=2, part_size=2, end=-1, axis=0)
@@ -70,7 +70,7 @@ class SliceInputDescription(_Description):
 
 @dataclass
 class BodyOutputDescription(_Description):
-    """A Result that feeds an output in the last iteration.
+    """Sets an output to the value of a Result in the last iteration.
 
     >>> BodyOutputDescription(body_value_index=0, output_index=1)
     BodyOutputDescription(body_value_index=0, output_index=1, iteration=-1)
@@ -83,7 +83,7 @@ class BodyOutputDescription(_Description):
 
 @dataclass
 class ConcatOutputDescription(_Description):
-    """A Result that feeds an output, concatenated over all iterations.
+    """Sets an output to the concatenation of a Result over all iterations.
 
     >>> ConcatOutputDescription(body_value_index=0, output_index=1, axis=1)
     ConcatOutputDescription(body_value_index=0, output_index=1, start=0, stride=1, part_size=1, end=-1, axis=1)

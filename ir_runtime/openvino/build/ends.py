@@ -1,4 +1,4 @@
-"""The nodes at the ends of models: Parameters, Constants, Results and variables. As OpenVINO's ``op``."""
+"""The node classes `Parameter`, `Constant`, `Result`, `Assign` and `ReadValue`, as in ``openvino.op``."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ __all__ = [
 ]
 
 
-# Arrays of an element type from numbers, as Constants take them.
+# Conversion of the values of Constants to arrays.
 
 
 def fill(element: ElementType, shape: Sequence[int], values: object) -> Array:
-    """Return an array of numbers, or filled with one number."""
+    """Return an array of ``shape`` from as many values, or filled with a single value."""
     is_text = element is ElementType.string
     flat = (np.array(values, object) if is_text else _in_range(element, np.asarray(values))).reshape(-1)
     if flat.size == 1:
@@ -50,7 +50,7 @@ def fill(element: ElementType, shape: Sequence[int], values: object) -> Array:
 
 
 def _in_range(element: ElementType, values: Array) -> Array:
-    """Convert numbers to an element type, checking the range; f32 overflows to infinity."""
+    """Convert values to an element type, and raise if one is out of range. Values overflow f32 to infinity."""
     with np.errstate(over="ignore"):
         converted = values.astype(element.dtype)
     if values.dtype.kind not in "iuf" or element.is_encoded:
@@ -62,7 +62,7 @@ def _in_range(element: ElementType, values: Array) -> Array:
 
 
 def holds(element: ElementType, values: Array, converted: Array) -> Array:
-    """Return a mask of the numbers that an element type can hold, given the converted numbers."""
+    """Return a mask of the values within the range of an element type, given the converted values."""
     if element.is_integral_number():
         least = -(2 ** (element.bits - 1)) if element.is_signed() else 0
         return np.asarray((values >= least) & (values <= least + 2**element.bits - 1))
@@ -71,16 +71,16 @@ def holds(element: ElementType, values: Array, converted: Array) -> Array:
 
 
 def element_of(type: object) -> ElementType:
-    """Return the element type for a type, a NumPy dtype, a Python type, or a name.
+    """Return the element type for an element type, a NumPy or Python type, or a name.
 
-    A name is that of an element type (``u8`` has 8 bits), or else of a NumPy dtype (``int64``).
+    A name is looked up among element types first (``u8``), then among NumPy dtypes (``int64``).
 
     Raises:
-        InputError: if it is not an element type.
+        InputError: if there is no such element type.
     """
     if isinstance(type, ElementType):
         return type
-    if type is int or type is float:  # as OpenVINO interprets types without a width
+    if type is int or type is float:  # OpenVINO maps types without a width to 32 bits
         return ElementType.i32 if type is int else ElementType.f32
     try:
         return _parse_name(type) if isinstance(type, str) else ElementType.from_dtype(type)
@@ -99,11 +99,11 @@ def _parse_name(name: str) -> ElementType:
 
 
 class HasLayout:
-    """The layout of an input or output of a model."""
+    """Mixin with the layout of a Parameter or Result."""
 
     @property
     def layout(self) -> Layout:
-        """The layout; empty if the model has none."""
+        """The layout, empty if unset."""
         return self._end._layout
 
     @layout.setter
@@ -116,11 +116,11 @@ class HasLayout:
         return self.output(0)
 
     def get_layout(self) -> Layout:
-        """Return the layout; empty if the model has none."""
+        """Return the layout, empty if unset."""
         return self.layout
 
     def set_layout(self, layout: Layout) -> None:
-        """Set the layout; an empty one removes it."""
+        """Set the layout, or remove it with an empty one."""
         self.layout = layout
 
 
@@ -149,7 +149,7 @@ class Parameter(HasLayout, Node, type="Parameter"):
         """Change the element type of the input.
 
         Raises:
-            InputError: if it is not an element type.
+            InputError: if there is no such element type.
             ValidationError: if a layer refuses it; the input is then unchanged.
         """
         self._edit()
@@ -169,7 +169,7 @@ class Parameter(HasLayout, Node, type="Parameter"):
 
     @property
     def partial_shape(self) -> PartialShape:
-        """The shape; unknown dims are dynamic."""
+        """The shape, which may be dynamic."""
         return self.output(0).partial_shape
 
     @partial_shape.setter
@@ -204,10 +204,10 @@ class Constant(Node, type="Constant"):
            [3, 4]], dtype=int32), <Strides: (8, 4)>, 16, <Tensor: shape[2,2] type: f32>)
 
     Args:
-        value: an array or a tensor; or the element type.
+        value: an array or a tensor, or the element type.
         shape: the shape, if the element type is given.
-        values: the numbers, or one for all, if the element type is given.
-        shared_memory: whether to use the memory of the array, and not a copy.
+        values: the values, or a single one to fill the shape, if the element type is given.
+        shared_memory: whether to share the memory of the array instead of copying it.
     """
 
     def __init__(
@@ -228,18 +228,18 @@ class Constant(Node, type="Constant"):
 
     @property
     def value(self) -> Array:
-        """The contents."""
+        """The elements as an array."""
         return self.elements
 
     def get_vector(self) -> Array:
-        """Return the elements as a vector; booleans and sub-byte integers as int8 or uint8."""
+        """Return the elements as a vector, with booleans and sub-byte integers as int8 or uint8."""
         elements, element = self.elements.reshape(-1), self.element_type
         if element is ElementType.boolean:
             return elements.astype(np.int8)
         return elements.astype(element.stored_dtype) if element.is_packed and element.integral else elements
 
     def get_data(self, *, dtype: DTypeLike | None = None, copy: bool = False) -> Array:
-        """Return the contents, like ``Tensor.data``, or converted to a dtype.
+        """Return the contents as ``Tensor.data`` does, or converted to a dtype.
 
         Args:
             dtype: the dtype to convert to.
@@ -250,7 +250,7 @@ class Constant(Node, type="Constant"):
             stored = super().get_data()
             return stored.copy() if copy else stored
         elements, target = self.elements, np.dtype(dtype)
-        if element is ElementType.nf4 and target.kind not in "biu":  # its codes represent numbers
+        if element is ElementType.nf4 and target.kind not in "biu":  # codes, which stand for numbers
             return convert(elements, ElementType.f32, element).astype(target, copy=False)
         return elements.astype(target, copy=copy)
 
@@ -268,7 +268,7 @@ class Constant(Node, type="Constant"):
         return self.get_strides()
 
     def get_value_strings(self) -> list[str]:
-        """Format each number as text; real ones with at most six digits, as in OpenVINO."""
+        """Return each element as a string, with at most six digits for floats, as in OpenVINO."""
         return list(map(_number_text, self.get_vector().tolist()))
 
     def get_shape(self) -> Shape:
@@ -295,7 +295,7 @@ class Constant(Node, type="Constant"):
 
 
 class Result(HasLayout, Node, type="Result"):
-    """An output of a model; it has the names of its input tensor unless it is given others.
+    """An output of a model. Its names are those of its input tensor unless set.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -315,7 +315,7 @@ class Result(HasLayout, Node, type="Result"):
 
     @classmethod
     def with_names(cls, output: Node | Output) -> Result:
-        """Return a Result that copies the names of its input tensor, and keeps them if the input is replaced.
+        """Return a Result with a copy of its input tensor's names, which it keeps if the input is replaced.
 
         >>> from ir_runtime import opset1
         >>> x = opset1.parameter([2], name="x")
@@ -329,7 +329,7 @@ class Result(HasLayout, Node, type="Result"):
 
 
 class Assign(Node, type="Assign"):
-    """Gives a variable a new value.
+    """Assigns a value to a variable.
 
     >>> import numpy as np
     >>> from ir_runtime import opset6
@@ -343,7 +343,7 @@ class Assign(Node, type="Assign"):
     def __init__(
         self, new_value: object = None, variable: Variable | str | None = None, name: str = ""
     ) -> None:
-        """Assign a value to a variable; without both, they are set later."""
+        """Assign ``new_value`` to ``variable``. Without arguments, both are set later."""
         if variable is None:
             if new_value is not None:
                 raise InputError("an Assign needs a variable", code=Code.BAD_REQUEST)
@@ -371,7 +371,7 @@ class ReadValue(Node, type="ReadValue"):
     _shown_class = "read_value"
 
     def __init__(self, new_value: object = None, variable: Variable | None = None) -> None:
-        """Read a variable, initially ``new_value``; without both, they are set later."""
+        """Read ``variable``, initialized with ``new_value`` if given. Without arguments, both are set later."""
         if new_value is None and variable is None:
             self._build_incomplete(incomplete("ReadValue", 6), [])
             return

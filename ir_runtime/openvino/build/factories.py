@@ -1,4 +1,4 @@
-"""Helpers of the generated factories of opsets, and the handwritten factories."""
+"""`make`, which the generated factories of opsets call, and the handwritten factories."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ __all__ = [
 ]
 
 NodeInput: TypeAlias = "Node | Output | ArrayLike"
-"""An operand: all outputs of a node, an output, or numbers that become a Constant."""
+"""An operand: an output, a node for all its outputs, or an array-like that becomes a Constant."""
 TypeLike: TypeAlias = "ElementType | str | type | np.dtype[Any]"
 """An element type, its name, or the NumPy or Python type that stands for it."""
 
 _TENSOR = Node | Output
-# OpenVINO's defaults for each spatial axis.
+# OpenVINO's defaults of convolution and pooling attributes, per spatial axis.
 _PER_AXIS = {"pads_begin": 0, "pads_end": 0, "dilations": 1}
-# Placeholders for omitted optional inputs before given ones: a number of the type of an input.
+# Placeholders of omitted optional inputs that precede present ones: a value, and the input whose type it takes.
 _STAND_INS = {
     ("ScaledDotProductAttention", 3): (0, 0),
     ("EmbeddingBagOffsets", 3): (-1, 1),
     ("EmbeddingBagOffsetsSum", 3): (-1, 1),
     ("EmbeddingSegmentsSum", 4): (-1, 1),
 }
-# Defaults for inputs of NonMaxSuppression.
+# Defaults of the optional inputs of NonMaxSuppression, by index.
 _NO_LIMITS: Mapping[int, np.generic] = {2: np.int64(0), 3: np.float32(0), 4: np.float32(0)}
 
 
@@ -68,12 +68,12 @@ def make(
     Args:
         type: the operation.
         opset: the opset that determines its version.
-        inputs: its inputs; ``None`` for omitted optional inputs.
-        attributes: the attributes; ``None`` is the default.
+        inputs: its operands, None for an omitted optional input.
+        attributes: the attributes by name, None for the default.
         name: the name of the node, and the prefix of new Constants' names.
 
     Raises:
-        ValidationError: if inputs or attributes do not fit.
+        ValidationError: if inputs or attributes are invalid.
     """
     operands: Sequence[object] = inputs
     if not all(isinstance(value, _TENSOR) for value in inputs):
@@ -83,7 +83,7 @@ def make(
 
 
 def _fill_inputs(type: str, inputs: list[NodeInput | None]) -> list[NodeInput]:
-    """Drop omitted inputs at the end; replace the others by placeholders."""
+    """Drop omitted trailing inputs, and replace other omitted ones by placeholders."""
     if type == "NonMaxSuppression":
         inputs = [_NO_LIMITS.get(i) if value is None else value for i, value in enumerate(inputs)]
     while inputs and inputs[-1] is None:
@@ -100,7 +100,7 @@ def _stand_in(type: str, index: int, inputs: Sequence[NodeInput | None]) -> Node
 
 
 def _name_constant(value: object, name: str | None) -> object:
-    """Name a new Constant after the node that it is created for; return tensors unchanged."""
+    """Convert an array-like operand to a Constant named after the consuming node; return nodes and outputs unchanged."""
     if isinstance(value, _TENSOR) or name is None:
         return value
     node = as_outputs(value)[0].node
@@ -120,7 +120,7 @@ def parameter(shape: ShapeLike, dtype: TypeLike = np.float32, name: str | None =
     """Parameter-1: an input of the model.
 
     Args:
-        shape: its shape, with -1 for dynamic lengths.
+        shape: its shape, -1 for dynamic dims.
         dtype: its element type.
         name: the name of the node.
     """
@@ -141,8 +141,8 @@ def constant_1(value: ArrayLike, dtype: TypeLike | None = None, name: str | None
     """Constant-1: a tensor stored in the model.
 
     Args:
-        value: its contents, which must not be empty.
-        dtype: its element type; that of the contents by default.
+        value: its elements; at least one.
+        dtype: its element type; by default, that of ``value``.
         name: the name of the node.
     """
     if value is None or np.size(value) == 0:
@@ -160,8 +160,9 @@ def constant(*args: Any, **kwargs: Any) -> Constant:
     """Constant-1: a tensor stored in the model.
 
     Args:
-        *args: the contents, the element type to convert them to, and the name of the node. For a tensor: the tensor, whether to share its memory, and the name of the node.
-        **kwargs: the same by name: ``value``, ``dtype``, ``name`` and ``shared_memory``, or ``tensor``,
+        *args: the value, the element type to convert it to, and the name of the node; or a tensor, whether to
+            share its memory, and the name of the node.
+        **kwargs: the same as keywords: ``value``, ``dtype``, ``name`` and ``shared_memory``; or ``tensor``,
             ``shared_memory`` and ``name``.
     """
     value = args[0] if args else kwargs.get("tensor")
@@ -184,7 +185,7 @@ def _of_numbers(
 
 
 def _overflowing(array: Array, element: ElementType) -> Array:
-    """Convert numbers as NumPy does if it has the type: too large ones overflow, as in OpenVINO."""
+    """Convert numbers to a type that NumPy has, letting large values overflow as in OpenVINO; else return them unchanged."""
     if array.dtype.kind not in "biuf" or element.is_encoded or element.dtype.isbuiltin != 1:
         return array
     with np.errstate(over="ignore", invalid="ignore"):
@@ -219,8 +220,10 @@ def read_value(*args: Any, **kwargs: Any) -> ReadValue:
     """ReadValue-6: the value of a variable.
 
     Args:
-        *args: the optional initial value; the variable, or its id, element type and shape; the name of the node.
-        **kwargs: the same by name: ``init_value``, ``variable_id``, ``variable_type``, ``variable_shape``, ``name``.
+        *args: the initial value, which may be omitted; the variable, or its id, element type and shape; the
+            name of the node.
+        **kwargs: the same as keywords: ``init_value``, ``variable_id``, ``variable_type``,
+            ``variable_shape``, ``name``.
     """
     has_value = "init_value" in kwargs or (bool(args) and not isinstance(args[0], str | Variable))
     return _make_read_value(*args, **kwargs) if has_value else _make_read_value(None, *args, **kwargs)
@@ -264,13 +267,13 @@ def roi_pooling(
     """ROIPooling-1: pool regions of feature maps.
 
     Args:
-        input: feature maps.
-        coords: regions: batch entry, x1, y1, x2, y2.
-        output_roi: the height and the width of the result.
-        spatial_scale: the factor for coordinates of regions.
+        input: the feature maps.
+        coords: the regions ``[N, 5]``: batch index, x1, y1, x2, y2.
+        output_roi: the height and width of the output.
+        spatial_scale: the factor that maps region coordinates to the feature maps.
         method: ``max`` or ``bilinear``.
         name: the name of the node.
-        output_size: the former name of ``output_roi``.
+        output_size: OpenVINO's former name of ``output_roi``.
     """
     size = output_roi if output_size is None else output_size
     if size is None or spatial_scale is None:

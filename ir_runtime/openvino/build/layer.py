@@ -1,4 +1,4 @@
-"""Layers of new nodes: their operation with its attributes, and their ports."""
+"""Construction of layers for new nodes, with their operations, attributes and ports."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 _NUMBERS = itertools.count(1)
 
-# Where files spell an operation differently from OpenVINO's API.
+# Operations that files spell differently from OpenVINO's API.
 _SPELLED = {"PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
 
 
@@ -56,12 +56,12 @@ def type_name(type: str) -> str:
 
 
 def unique_name(type: str) -> str:
-    """Return a name that no other new layer has."""
+    """Return a new name for a layer, such as ``Relu_7``."""
     return f"{type_name(type)}_{next(_NUMBERS)}"
 
 
 def new_layer(op: Operation, inputs: int, name: str) -> Layer:
-    """Return a layer for an operation."""
+    """Return a layer of an operation with ``inputs`` inputs."""
     assert isinstance(op, Op)
     where = Location(layer=name, operation=op.versioned_name())
     reads, gives = plain_ports(0, inputs), plain_ports(inputs, _declared_outputs(type(op)))
@@ -70,18 +70,18 @@ def new_layer(op: Operation, inputs: int, name: str) -> Layer:
 
 @lru_cache(256)
 def plain_ports(first: int, count: int) -> tuple[PortSpec, ...]:
-    """Return ports numbered from ``first``, with nothing declared."""
+    """Return ``count`` ports numbered from ``first`` without declared types."""
     return tuple(map(PortSpec, range(first, first + count)))
 
 
 @cached_by_class
 def _declared_outputs(cls: type[Op]) -> int:
-    """Return the number of outputs of a new layer, which is mostly the one that inference determines."""
+    """Return the initial number of outputs of a layer. Inference may change it."""
     return 0 if cls.name == "Result" or any(port.variadic for port in cls.outputs) else len(cls.outputs)
 
 
 def incomplete(type: str, opset: int) -> Layer:
-    """Return a layer whose operation lacks bodies or attributes."""
+    """Return a layer of an operation whose bodies or attributes are set later."""
     cls = operation_class(type, opset)
     name = unique_name(cls.name)
     return Layer(
@@ -90,10 +90,10 @@ def incomplete(type: str, opset: int) -> Layer:
 
 
 def complete(layer: Layer) -> Op | None:
-    """Return the operation of an incomplete layer with its attributes so far; None for an unknown type.
+    """Return the operation of an incomplete layer with its current attributes, or None for an unknown type.
 
     Raises:
-        ValidationError: if attributes are missing or not allowed.
+        ValidationError: if an attribute is missing or invalid.
     """
     number = layer.version.removeprefix("opset")
     cls = find_operation(layer.type, int(number)) if number.isdecimal() else None
@@ -101,11 +101,11 @@ def complete(layer: Layer) -> Op | None:
 
 
 def operation(type: str, opset: int | None, attributes: Mapping[str, object]) -> Op:
-    """Return an operation with its attributes, given by their names in files or in Python.
+    """Return an operation with attributes, given by their names in files or in Python.
 
     Raises:
         UnsupportedError: if the opset has no such operation.
-        ValidationError: if an attribute is unknown, missing or not allowed.
+        ValidationError: if an attribute is unknown, missing or invalid.
     """
     cls = operation_class(type, opset)
     schema = cls.schema()
@@ -118,18 +118,18 @@ def operation(type: str, opset: int | None, attributes: Mapping[str, object]) ->
             texts[_xml_name(cls, name)] = _text(value)
     if payloads or not cls.pure:
         return cls.parse({**cls.omitted_defaults(texts), **texts}, **payloads)
-    return _parse_shared(cls, tuple(texts.items()))  # type: ignore[arg-type]  # a class is hashable
+    return _parse_shared(cls, tuple(texts.items()))  # type: ignore[arg-type]  # mypy does not consider a class hashable
 
 
 @lru_cache(256)
 def _parse_shared(cls: type[Op], texts: tuple[tuple[str, str], ...]) -> Op:
-    """Return an operation without payloads; equal layers share it."""
+    """Return an operation without payloads, cached so that equal layers share it."""
     attributes = dict(texts)
     return cls.parse({**cls.omitted_defaults(attributes), **attributes})
 
 
 def change_attribute(layer: Layer, name: str, value: object) -> Layer:
-    """Return a layer with an attribute changed; on an incomplete layer, it is checked later."""
+    """Return the layer with an attribute replaced. On an incomplete layer, the value is checked later."""
     if layer.op is None:
         cls = operation_class(layer.type, int(layer.version.removeprefix("opset")))
         return replace(layer, attributes={**layer.attributes, _xml_name(cls, name): _text(value)})
@@ -146,19 +146,19 @@ def change_attribute(layer: Layer, name: str, value: object) -> Layer:
 
 
 def constant(array: Array, element: ElementType | None = None) -> Op:
-    """Return a Constant with the contents of an array."""
+    """Return a Constant operation that holds an array."""
     cls = operation_class("Constant", 1)
     array = as_booleans(array)
     element_type = element or ElementType.from_dtype(array.dtype)
-    size = max(element_type.nbytes(array.size), 1)  # at least one byte, as OpenVINO requires
+    size = max(element_type.nbytes(array.size), 1)  # OpenVINO requires at least one byte
     return cls(element_type=element_type, shape=PartialShape(array.shape), offset=0, size=size, value=array)
 
 
 def array_of(value: object) -> Array:
-    """Return numbers as an array from which a Constant can be made.
+    """Return an array-like as an array of a type that a Constant can hold.
 
     Raises:
-        ArgumentTypeError: if tensors do not support their type.
+        ArgumentTypeError: if there is no element type for its dtype.
     """
     array = np.asarray(value)
     if array.dtype.kind in "US" and array.ndim:
@@ -176,7 +176,7 @@ def array_of(value: object) -> Array:
 
 
 def rename_port(specs: Sequence[PortSpec], index: int, names: Sequence[str]) -> tuple[PortSpec, ...]:
-    """Return the ports with one renamed."""
+    """Return the ports with the names of one replaced."""
     return (*specs[:index], *[spec.renamed(names) for spec in specs[index : index + 1]], *specs[index + 1 :])
 
 
@@ -188,7 +188,7 @@ def set_port_info(
 
 
 def operation_class(type: str, opset: int | None) -> type[Op]:
-    """Return an operation's version in an opset.
+    """Return the class of an operation in an opset.
 
     Raises:
         UnsupportedError: if the opset has no such operation.
@@ -232,7 +232,7 @@ def _text(value: object) -> str:
 
 
 def _texts(op: Op) -> dict[str, str]:
-    """Format all attributes as files do, including defaults but not empty lists."""
+    """Format the attributes as files do, including defaults but not empty lists."""
     values = vars(op)
     return {
         a.xml: attribute_text(values[name])

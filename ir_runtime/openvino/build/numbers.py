@@ -1,4 +1,4 @@
-"""Element types for Python numbers among the inputs of an operation."""
+"""Type promotion of Python numbers among the operands of an operation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["with_types"]
 
 
 def with_types(cls: type[Op], inputs: Sequence[object]) -> list[object]:
-    """Convert Python numbers among the inputs to arrays of the required types.
+    """Convert Python numbers among the operands to arrays of the types that the operation requires.
 
-    That is the type of another input, as in ``add(x, 1)``; numbers outside its range are not converted.
+    As in ``add(x, 1)``, that is the type of another operand. Numbers outside its range are not converted.
     """
     if not any(map(_is_numbers, inputs)):
         return list(inputs)
@@ -49,13 +49,13 @@ def _convert_number(value: object, cls: type[Op], index: int, required: dict[str
 
 
 def _narrower(array: Array, allowed: Element) -> ElementType | None:
-    """Return f32 for Python floats where an input does not accept f64."""
+    """Return f32 for Python floats if the input accepts f32 but not f64, else None."""
     is_refused = array.dtype == np.float64 and ElementType.f64 not in allowed.allowed
     return ElementType.f32 if is_refused and ElementType.f32 in allowed.allowed else None
 
 
 def _convert_exactly(array: Array, element: ElementType, value: object) -> object:
-    """Convert numbers to another type, rounding real ones; return the former value if it does not fit."""
+    """Convert an array to another type, rounding floats; return ``value`` if an element is out of range."""
     if (
         array.dtype.kind not in "if"
         or element.is_encoded
@@ -69,7 +69,7 @@ def _convert_exactly(array: Array, element: ElementType, value: object) -> objec
 
 
 def _type_of(value: object) -> ElementType | None:
-    """Return the element type of an input: ``dynamic`` for Python numbers, None for several tensors."""
+    """Return the element type of an operand: ``dynamic`` for Python numbers, None for a node with several outputs."""
     if isinstance(value, Node):
         outputs = value.outputs()
         return outputs[0].element_type if len(outputs) == 1 else None

@@ -1,7 +1,7 @@
-"""The functions of opsets, compiled on first use.
+"""The factory functions of opsets, generated on first use.
 
-A function is compiled from generated source: parameters come from `FACTORIES` and the declaration of the
-operation, the docstring from the declaration. Calls are as fast as those of handwritten functions, and
+Each function is compiled from generated source: its parameters come from `FACTORIES` and the declaration of the
+operation, its docstring from the declaration. Calls are as fast as those of handwritten functions, and
 Python's errors for wrong arguments name the function and the parameter. Type checkers read ``opset1.pyi`` …
 ``opset17.pyi``, which ``make index`` writes from the same source.
 """
@@ -219,10 +219,10 @@ _PARAMETER = re.compile(r"(?P<stars>\**)(?P<name>\w+)(?:>(?P<target>\w+))?(?:=(?
 
 
 def attach(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of the module of an opset.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` for the module of an opset.
 
-    The module becomes a package that is its own submodule ``ops``, where OpenVINO defines the additions of an
-    opset.
+    The module becomes a package and its own submodule ``ops``, in which OpenVINO defines the functions that an
+    opset adds.
     """
     opset = int(module.rpartition("opset")[2])
     opsets = origins(opset)
@@ -240,13 +240,13 @@ def attach(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], 
             function = _create(opset, name)
         else:
             function = getattr(import_module(f"{_PACKAGE}.opset{added_by}"), name)
-        return namespace.setdefault(name, function)  # the first one, if threads race
+        return namespace.setdefault(name, function)  # if threads race, all get the first one
 
     return get, lambda: list(opsets), list(opsets)
 
 
 def origins(opset: int) -> dict[str, int]:
-    """Return the opset that added each factory of an opset, by name.
+    """Return the opset that added each factory of an opset, keyed by factory name.
 
     >>> origins(8)["softmax"], origins(7)["softmax"]
     (8, 1)
@@ -257,7 +257,7 @@ def origins(opset: int) -> dict[str, int]:
 
 @dataclass
 class Parameter:
-    """A parameter of a factory: an input, an attribute, or several of them."""
+    """A parameter of a factory, which stands for an input, an attribute, or a variable number of either."""
 
     name: str
     target: str
@@ -269,7 +269,7 @@ class Parameter:
 
     @property
     def text(self) -> str:
-        """The source of the parameter in the definition."""
+        """The source of the parameter in the signature."""
         quoted = None if self.default is None else self.default.replace("'", '"')
         default = "" if quoted is None else f" = {quoted}"
         optional = self.default == "None" and self.annotation != "Any"
@@ -278,7 +278,7 @@ class Parameter:
 
 @dataclass
 class Factory:
-    """A function of an opset."""
+    """A factory function of an opset, and its source."""
 
     name: str
     cls: type[Op] | None
@@ -315,14 +315,19 @@ class Factory:
 
 
 def _create(opset: int, name: str) -> Any:
-    """Return a function added by an opset."""
+    """Create a factory that an opset adds."""
     from . import factories
 
     factory = _factory(opset, name)
     if factory.cls is None:
         return getattr(factories, factory.by_hand)
     text, file = factory.definition() + factory.body(), f"<{_PACKAGE}.opset{opset}.{name}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)  # for debuggers
+    linecache.cache[file] = (
+        len(text),
+        None,
+        text.splitlines(keepends=True),
+        file,
+    )  # so that debuggers and tracebacks show the source
     namespace: dict[str, Any] = {}
     # compile inherits the import of annotations from this module: they stay text, as in a stub.
     exec(compile(text, file, "exec"), vars(factories), namespace)  # noqa: S102
@@ -332,22 +337,22 @@ def _create(opset: int, name: str) -> Any:
 
 
 def factories_of(opset: int) -> list[Factory]:
-    """Return the factories added by an opset."""
+    """Return the factories that an opset adds."""
     return [_factory(opset, name) for name in _rows(opset)]
 
 
 class _Row(NamedTuple):
-    """The table's entry for a factory."""
+    """The entry of `FACTORIES` for a factory."""
 
     target: str
-    """The operation, or the function in `factories`; empty if the name of the factory tells."""
+    """The operation, or the function in `factories`; empty if it has the name of the factory."""
     parameters: str | None
     by_hand: bool
 
 
 @cache
 def _rows(opset: int) -> dict[str, _Row]:
-    """Return the rows of an opset's added factories, by name."""
+    """Return the table entries of the factories that an opset adds, by name."""
     rows = {}
     for text in FACTORIES[opset].strip().split("\n"):
         match = _ROW.fullmatch(text.strip())
@@ -370,7 +375,7 @@ def _factory(opset: int, name: str) -> Factory:
 
 
 def _parameters(cls: type[Op], listed: str | None) -> list[Parameter]:
-    """Return the parameters of a factory: the listed ones, or else those of the declaration."""
+    """Return the parameters of a factory: those listed in the table, or else those declared by the operation."""
     texts = _declared_parameters(cls) if listed is None else re.split(r", (?=\*|\w)", listed)
     matches = [_PARAMETER.fullmatch(text) for text in texts]
     names = [m["target"] or m["name"] for m in matches if m]
@@ -379,7 +384,7 @@ def _parameters(cls: type[Op], listed: str | None) -> list[Parameter]:
 
 
 def _declared_parameters(cls: type[Op]) -> list[str]:
-    """Return the declared parameters of an operation in the notation of the table."""
+    """Return the inputs and attributes of an operation in the notation of the table."""
     inputs = [
         f"{port.name}=None" if port.optional else f"*{port.name}" if port.variadic else port.name
         for port in cls.inputs
@@ -389,7 +394,7 @@ def _declared_parameters(cls: type[Op]) -> list[str]:
 
 
 def _parameter(cls: type[Op], match: re.Match[str], left: list[str]) -> Parameter:
-    """Return a parameter; an undeclared name takes the next remaining input."""
+    """Return a parameter. A name that the operation does not declare takes the next input in ``left``."""
     name, target, default = match["name"], match["target"] or match["name"], match["default"]
     inputs = {port.name: port for port in cls.inputs}
     if match["stars"] == "**":

@@ -1,4 +1,4 @@
-"""The node orders of OpenVINO."""
+"""The orders in which OpenVINO lists the nodes of a model."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _Node = TypeVar("_Node", bound=Hashable)
 
 
 class Order(Protocol):
-    """An order of the end nodes and their dependencies."""
+    """A function that orders nodes and their dependencies."""
 
     def __call__(self, ends: Iterable[_Node], sources: Callable[[_Node], Sequence[_Node]], /) -> list[_Node]:
-        """Return the nodes in the order."""
+        """Return ``ends`` and all their dependencies in order."""
 
 
 def depth_first(ends: Iterable[_Node], sources: Callable[[_Node], Sequence[_Node]]) -> list[_Node]:

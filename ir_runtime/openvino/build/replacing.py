@@ -1,4 +1,4 @@
-"""Replace nodes. As OpenVINO's ``utils.replace_node``."""
+"""Replacement of nodes and outputs, as in ``openvino.utils``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["replace_node", "replace_output_update_name"]
 def replace_node(
     target: Node, replacement: Node | Sequence[Output], outputs_order: Sequence[int] | None = None
 ) -> None:
-    """Let all consumers of a node read another one.
+    """Connect all consumers of a node to its replacement.
 
     Args:
-        target: the node that is replaced.
-        replacement: a node with as many outputs, or an output for each of the target's.
-        outputs_order: for each output of the target, the output of the replacement.
+        target: the node to replace.
+        replacement: a node with as many outputs, or an output for each output of ``target``.
+        outputs_order: for each output of ``target``, the index of the replacing output; in order by default.
 
     Raises:
         InputError: if the numbers of outputs differ.
@@ -36,10 +36,10 @@ def replace_node(
 
 
 def replace_output_update_name(output: Output, target_output: Output) -> bool:
-    """Let all consumers of an output read another one, which takes over the name of a model output.
+    """Connect all consumers of an output to ``target_output``, whose node is renamed if a Result reads ``output``.
 
     Returns:
-        Whether it was replaced; False if the names of two model outputs would be lost.
+        True.
     """
     results = [target for target in output.target_inputs if target.get_node().type == "Result"]
     if results:

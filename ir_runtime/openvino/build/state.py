@@ -1,4 +1,4 @@
-"""Turn inputs and outputs of a model into variables, which persist between runs, and back."""
+"""Conversion between pairs of model inputs and outputs and variables, which persist between runs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Pairs: TypeAlias = "Mapping[str, str] | Iterable[tuple[Node, Node]]"
 
 
 def make_stateful(model: Model, pairs: Pairs) -> None:
-    """Replace pairs of inputs and outputs by variables that keep the outputs for the next run.
+    """Replace pairs of inputs and outputs with variables, which carry an output over to the next run.
 
     Args:
-        model: the model, which loses the inputs and outputs.
+        model: the model, from which the inputs and outputs are removed.
         pairs: the pairs of an input and an output, by tensor names or as Parameters and Results.
 
     Raises:
@@ -36,7 +36,7 @@ def make_stateful(model: Model, pairs: Pairs) -> None:
 
 
 def _nodes(model: Model, pairs: Pairs) -> list[tuple[Node, Node, str]]:
-    """Return inputs and outputs with the ids of their variables: the two names concatenated."""
+    """Return each pair of an input and an output with the id of its variable, the two names concatenated."""
     if not isinstance(pairs, Mapping):
         nodes = [(_of(model.parameters, p, "input"), _of(model.results, r, "output")) for p, r in pairs]
         return [(p, r, p.friendly_name + r.friendly_name) for p, r in nodes]
@@ -76,7 +76,7 @@ def _replace(model: Model, parameter: Node, result: Node, id: str) -> None:
     model.add_variables([variable])
 
 
-# The variable of a key or value cache, which optimum-intel names after the former input and output.
+# The id of a KV-cache variable, for which optimum-intel concatenates the names of the former input and output.
 _CACHE = re.compile(
     r"(?P<input>past_key_values\.(?P<layer>\d+)\.(?P<part>key|value))(?P<output>present\.\d+\.\w+)"
 )
@@ -84,15 +84,15 @@ _BEAMS = "beam_idx"
 
 
 def make_stateless(model: Model) -> None:
-    """Replace the variables of a language model by inputs and outputs.
+    """Replace the KV-cache variables of a language model with inputs and outputs.
 
-    These are the variables whose entries the input ``beam_idx`` selects; that input is removed.
+    These are the variables that are gathered by the input ``beam_idx``, which is removed.
 
     Args:
         model: the model, which is changed.
 
     Raises:
-        InputError: if there is no such input, or it selects from other tensors.
+        InputError: if there is no such input, or it gathers from a tensor that is not a variable.
     """
     beams = next((node for node in model.parameters if _BEAMS in node.output(0).names), None)
     if beams is None:

@@ -1,4 +1,4 @@
-"""Variables: tensors that persist between runs, with an id, a type and a shape."""
+"""Variables, the tensors that persist between runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class VariableInfo:
         self.variable_id = ""
 
     def attributes(self) -> dict[str, object]:
-        """Return them by the attribute names of ReadValue."""
+        """Return id, shape and type as the attributes of ReadValue."""
         return {
             "variable_id": self.variable_id,
             "variable_shape": PartialShape(self.data_shape),
@@ -33,7 +33,7 @@ class VariableInfo:
 
     @classmethod
     def of(cls, id: str, element: ElementType, shape: PartialShape) -> VariableInfo:
-        """Describe the variable ``id``, which holds tensors of ``element`` and ``shape``."""
+        """Return the description of the variable ``id`` of type ``element`` and ``shape``."""
         info = cls()
         info.variable_id, info.data_type, info.data_shape = id, element, shape
         return info
@@ -41,11 +41,11 @@ class VariableInfo:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VariableInfo) and self.attributes() == other.attributes()
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # it can be changed
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # it is mutable
 
 
 class Variable:
-    """A variable of a model, described by a replaceable `VariableInfo`.
+    """A variable of a model, with a `VariableInfo` that can be replaced.
 
     >>> import ir_runtime as ov
     >>> from ir_runtime import op

@@ -1,4 +1,4 @@
-"""Names of the properties of OpenVINO's GPU plugin, a device that is not available here."""
+"""Properties of OpenVINO's GPU plugin, as names only: the device is not available here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class CapabilityGPU:
-    """Texts of ``OPTIMIZATION_CAPABILITIES`` of a GPU.
+    """Strings that ``OPTIMIZATION_CAPABILITIES`` of a GPU may contain.
 
     >>> CapabilityGPU.HW_MATMUL
     'GPU_HW_MATMUL'
@@ -31,7 +31,7 @@ class CapabilityGPU:
 
 
 class MemoryType:
-    """Texts for kinds of memory.
+    """Names of the memory types of a GPU.
 
     >>> MemoryType.buffer
     'GPU_BUFFER'

@@ -1,4 +1,4 @@
-"""Names of the hints of OpenVINO's GPU plugin."""
+"""Hints of OpenVINO's GPU plugin, as names only."""
 
 from __future__ import annotations
 

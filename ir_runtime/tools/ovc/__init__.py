@@ -1,4 +1,4 @@
-"""OpenVINO's conversion of models, which says what to do instead when it is called."""
+"""Stubs of ``openvino.tools.ovc``, OpenVINO's model converter: calling one raises an error with a hint."""
 
 from __future__ import annotations
 

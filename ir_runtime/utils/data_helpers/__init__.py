@@ -1,4 +1,4 @@
-"""Results of inference, at the place that OpenVINO has them at."""
+"""Inference results, importable as from ``openvino.utils.data_helpers``."""
 
 from __future__ import annotations
 

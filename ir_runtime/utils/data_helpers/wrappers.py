@@ -1,4 +1,4 @@
-"""The results of inference, by port, name and index."""
+"""`OVDict`, the outputs of a request, importable as from ``openvino.utils.data_helpers.wrappers``."""
 
 from __future__ import annotations
 
