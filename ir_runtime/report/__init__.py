@@ -1,4 +1,4 @@
-"""Reports: one HTML file with the graph of a model, all about its layers, and measurements of them."""
+"""HTML reports: the graph of a model, the details of its layers, and measurements, in one self-contained file."""
 
 from __future__ import annotations
 

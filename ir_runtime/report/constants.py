@@ -1,4 +1,4 @@
-"""The constants of a model: which layer reads each, and their statistics."""
+"""Collect the constants of a model for its report: consumers, sizes, values and statistics."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .text import dims, numbers
 __all__ = ["BINS", "Constants", "histogram", "sampled", "statistics"]
 
 _SHOWN = 4
-# Without a limit of the caller: the size of constants whose values are in the page, and of all of them together.
+# Default limits of embedded values in bytes: of a single constant, and of all together.
 _EMBEDDED, _EMBEDDED_TOGETHER = 1 << 10, 4 << 10
 _QUICK = 64 << 10
-"""The largest constants, in bytes, that a quick report looks at."""
+"""The largest constant, in bytes, that a quick report computes statistics of."""
 
 
 class Constants:
-    """Constants, and layers computed from constants alone, with their statistics.
+    """The constants of a model, including layers computed from constants alone, with their statistics.
 
     Args:
-        listing: all layers.
-        limit: the size in bytes up to which the values of a constant are recorded; by default, those of a few small ones.
-        quick: leave out the statistics of large constants, which all their numbers are read for.
+        listing: all layers of the model.
+        limit: the largest constant to include values of, in bytes; by default, values of a few small ones are included.
+        quick: skip the statistics of large constants, as computing them reads all elements.
     """
 
     def __init__(self, listing: Items, limit: int | None = None, quick: bool = False) -> None:
@@ -39,15 +39,15 @@ class Constants:
         self.items = [item for item in listing.items if item.is_constant]
         self._numbers = {item.index: number for number, item in enumerate(self.items)}
         self.statistics: dict[int, _Statistics] = {}
-        """By the number of the constant."""
+        """Statistics by constant number."""
         self._bytes: dict[int, int] = {}
 
     def number(self, index: int) -> int:
-        """Return the number of a constant, by its place among all layers."""
+        """Return the number of a constant, given its index in the list of all layers."""
         return self._numbers[index]
 
     def of(self, index: int) -> list[int]:
-        """Return the numbers of the constants that a layer reads, and those that these are computed from."""
+        """Return the numbers of the constants that a layer reads, directly or through constant layers."""
         seen: dict[int, None] = {}
         waiting = [i for i in self._listing.above[index] if i in self._numbers]
         while waiting:
@@ -58,15 +58,15 @@ class Constants:
         return [self._numbers[i] for i in seen]
 
     def bytes_of(self, index: int) -> int:
-        """Return the size of the constants that a layer reads, in bytes of the file."""
+        """Return the total size of the constants that a layer reads, in bytes of the weights file."""
         return sum(self._size(self.items[number]) for number in self.of(index))
 
     def sizes(self) -> list[int]:
-        """Return the size of every constant, in bytes of the file."""
+        """Return the size of each constant in bytes of the weights file."""
         return [self._size(item) for item in self.items]
 
     def note(self, index: int) -> str:
-        """Return a short text for the largest constant of a layer: its numbers, or its shape."""
+        """Return a short text for the largest constant input of a layer: its values if they are few, or else its shape."""
         direct = [self._listing.items[i] for i in self._listing.above[index] if i in self._numbers]
         values = [(item, value) for item in direct if (value := item.value(0)) is not None]
         if not values:
@@ -78,7 +78,7 @@ class Constants:
         return dims(value.shape)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the constants."""
+        """Return the constants as records for JSON."""
         return [self._record(number, item) for number, item in enumerate(self.items)]
 
     def _record(self, number: int, item: Item) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Constants:
         return record
 
     def _is_embedded(self, size: int) -> bool:
-        """Return whether the values of a constant are recorded, and count their bytes."""
+        """Return whether to include the values of a constant, charging its bytes to the total limit."""
         if self._limit is not None:
             return size <= self._limit
         if size > min(_EMBEDDED, self._left):
@@ -125,16 +125,16 @@ class Constants:
 
 BINS = 32
 _MOST = 1 << 22
-"""The most elements that are counted; larger arrays are sampled at equal distances."""
+"""The most elements to compute statistics of; larger arrays are sampled at equal distances."""
 _SMALL = 64
 
 
-# Types of elements as NumPy's files describe them. Others are written as f32, which holds all their numbers.
+# Element types in the notation of .npy files. Other types are converted to f32, which is exact.
 _STORED = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 
 
 def _embeddable(value: Array | Packed) -> list[Any] | None:
-    r"""Return the type, the shape and the bytes of an array, as an ``.npy`` has them; ``None`` for text.
+    r"""Return dtype, shape and bytes of an array in ``.npy`` notation; ``None`` for strings.
 
     >>> _embeddable(np.int16([[1, 2]]))
     ['<i2', [1, 2], b'\x01\x00\x02\x00']
@@ -154,11 +154,11 @@ class _Statistics:
 
     record: dict[str, Any]
     values: Array
-    """The finite numbers that were looked at."""
+    """The finite elements that the statistics are computed from."""
 
 
 def sampled(value: Array | Packed) -> Array:
-    """Return the elements that are counted, unpacked, in one dimension."""
+    """Return the elements to compute statistics of: flat, and sampled at equal distances if there are too many."""
     if isinstance(value, Packed):
         value = value.unpack()
     flat = value.reshape(-1)
@@ -166,7 +166,7 @@ def sampled(value: Array | Packed) -> Array:
 
 
 def statistics(value: Array | Packed, element: ElementType) -> _Statistics:
-    """Return the range, mean and deviation of an array, how many elements are 0, and how many not finite."""
+    """Compute minimum, maximum, mean, deviation, the fraction of zeros and the number of non-finite elements of an array."""
     flat = sampled(value)
     if flat.dtype.kind == "O" or element is ElementType.string or not flat.size:
         return _Statistics({"values": numbers(flat)} if flat.size else {}, np.empty(0))
@@ -192,7 +192,7 @@ def _short(entry: Any) -> Any:
 
 
 def histogram(values: Array, bins: int = BINS) -> tuple[list[int], float, float] | None:
-    """Return a histogram: the counts in equal intervals, and the lower and upper bound."""
+    """Return the counts of a histogram with equal bins, and its bounds; ``None`` unless there are two distinct finite values."""
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
     if finite.size < 2 or finite.min() == finite.max():
         return None

@@ -1,4 +1,4 @@
-"""Outputs of layers as small pictures, those of two sides with their difference."""
+"""Feature maps: layer outputs as small pictures, for two runtimes together with their difference."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _NOT_FINITE = -128
 
 @dataclass(frozen=True)
 class FeatureMaps:
-    """Channels of a layer's output, reduced to a few pixels of 255 levels each.
+    """Downsampled channels of a layer output, with 255 levels per pixel.
 
     Args:
         channels: the numbers of the channels.
-        of: how many channels there are.
-        size: height and width of a channel before it was reduced.
+        of: the total number of channels.
+        size: height and width of a channel before downsampling.
         scale: the magnitude of the highest level.
-        maps: the levels of this run, and those of the other side if there is one: i8 ``[channel, height, width]``.
+        maps: the levels of this run, then those of the other runtime if there is one: i8 ``[channel, height, width]``.
         error: the levels of the difference.
-        error_scale: the magnitude of their highest level.
+        error_scale: the magnitude of the highest level of the difference.
     """
 
     channels: Sequence[int]
@@ -47,7 +47,7 @@ class FeatureMaps:
     error_scale: float = 0.0
 
     def record(self) -> dict[str, Any]:
-        """Return the pictures for JSON."""
+        """Return a dict for JSON."""
         record: dict[str, Any] = {
             "channels": list(self.channels), "of": self.of, "full": list(self.size), "size": list(self.maps[0].shape[1:]),
             "scale": _short(self.scale), "maps": [levels.tobytes() for levels in self.maps],
@@ -58,7 +58,7 @@ class FeatureMaps:
 
 
 def feature_maps(ours: Array, theirs: Array | None = None) -> FeatureMaps | None:
-    """Return the channels with the largest difference, or with the largest values, of the first of a batch.
+    """Return the channels of the first batch item that differ most, or without ``theirs``, have the largest values.
 
     >>> maps = feature_maps(np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4))
     >>> maps.channels, maps.size, maps.scale, maps.maps[0].max()
@@ -67,8 +67,11 @@ def feature_maps(ours: Array, theirs: Array | None = None) -> FeatureMaps | None
     True
 
     Args:
-        ours: the output.
-        theirs: that of another side, in any shape.
+        ours: the output of a layer.
+        theirs: the same output of another runtime, in any shape.
+
+    Returns:
+        the feature maps; ``None`` if the output does not look like a picture.
     """
     own = _channels(ours)
     if own is None:
@@ -92,7 +95,7 @@ def feature_maps(ours: Array, theirs: Array | None = None) -> FeatureMaps | None
 
 
 def _channels(array: Array) -> Array | None:
-    """Return a tensor as f64 ``[channel, height, width]``, of the first of a batch; ``None`` if it is no picture."""
+    """Return the first batch item as f64 ``[channel, height, width]``; ``None`` if it is too small or has fewer than two axes."""
     if array.dtype.kind not in "fiub" or array.ndim < 2 or array.size < _LEAST:
         return None
     first = array[0] if array.ndim > 2 else array
@@ -103,7 +106,7 @@ def _channels(array: Array) -> Array | None:
 
 
 def _order(channels: Array) -> list[int]:
-    """Return the channels in descending order of magnitude; those with NaN or infinity come first."""
+    """Return channel indices by descending maximum magnitude; NaN and infinity come first."""
     magnitudes = np.abs(channels).max(axis=(1, 2))
     magnitudes[np.isnan(magnitudes)] = np.inf
     order: list[int] = np.argsort(-magnitudes, kind="stable").tolist()
@@ -111,7 +114,7 @@ def _order(channels: Array) -> list[int]:
 
 
 def _reduced(channels: Array, height: int, width: int) -> Array:
-    """Return channels of a smaller size, in which each pixel is the number of the largest magnitude in its place."""
+    """Downsample channels: each pixel is the value of largest magnitude in its block."""
     rows = np.arange(height) * channels.shape[1] // height
     columns = np.arange(width) * channels.shape[2] // width
     ends = [

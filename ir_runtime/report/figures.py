@@ -1,6 +1,6 @@
-"""The charts and pictures of a report, as SVG and PNG.
+"""Draw the charts and pictures of a report, as SVG and PNG.
 
-Bars and a flame chart of time by scope and operation, a staircase of memory over the steps, histograms, images.
+Bar and flame charts of costs by scope and layer, a step chart of memory use, histograms, and images.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DEEPEST = 8
 
 
 def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Measures) -> str:
-    """Return the charts as HTML."""
+    """Return all charts of a report as HTML."""
     known = {overlay["key"]: overlay for overlay in overlays}
     parts: list[str] = []
     for key in ("time", "flops", "weights"):
@@ -90,14 +90,14 @@ def _by_scope(tree: Scopes, records: Records, overlay: Record) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """The blocks of a flame chart.
+    """Builds the blocks of a flame chart from the tree of scopes.
 
     Args:
         tree: the scopes.
         records: the layers.
-        values: the number of each layer.
-        inclusive: whether the number of a layer with bodies includes those of the layers in them.
-        text: how a number is written.
+        values: the value of each layer.
+        inclusive: whether the value of a layer with bodies includes the layers of its bodies.
+        text: formats a value.
     """
 
     tree: Scopes
@@ -107,7 +107,7 @@ class _Blocks:
     text: Callable[[float], str]
 
     def of(self, number: int, level: int = 1) -> tuple[Block, int]:
-        """Return the block of a scope, and its number of rows."""
+        """Return the block of a scope, and the level of its deepest block."""
         scope = self.tree.scopes[number]
         if level >= _DEEPEST:
             return self._block(number, self._total(number), ()), level
@@ -129,7 +129,7 @@ class _Blocks:
         return Block(label, total, self.text(total), ("scope", number), inside)
 
     def _owned(self, scope: Scope, inside: float) -> float:
-        """Return the total of a scope, with the number of the layer whose bodies it is."""
+        """Return the total of a scope, given that of its contents; the scope of bodies adds the value of their layer."""
         own = self.values[self.records.index[scope.owner]] if scope.owner >= 0 else 0
         return max(own, inside) if self.inclusive else own + inside
 
@@ -171,7 +171,7 @@ _CHARACTER = 6.6
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar: a label, a number, its text, and its link (``node`` or ``scope``, and a number)."""
+    """A bar: its label, value, formatted value, and link (``node`` or ``scope``, with a number)."""
 
     label: str
     value: float
@@ -181,7 +181,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Block:
-    """A block of a flame chart: a label, a number, and the blocks inside."""
+    """A block of a flame chart: its label, value, and inner blocks."""
 
     label: str
     value: float
@@ -212,7 +212,7 @@ def _rect(x: float, y: float, width: float, height: float, *inside: str, **attri
 
 
 def _shortened(text: str, width: float) -> str:
-    """Return as much of a text as fits, without its middle."""
+    """Elide the middle of a text to fit a width."""
     most = int(width / _CHARACTER)
     if len(text) <= most:
         return text
@@ -220,7 +220,7 @@ def _shortened(text: str, width: float) -> str:
 
 
 def _path_end(text: str, width: float) -> str:
-    """Return as much of a path as fits, without its first parts, which many paths have in common.
+    """Elide leading parts of a path to fit a width, as paths often share them.
 
     >>> _path_end("encoder › layer › 0–11 › output › dense › MatMul", 200)
     '… › output › dense › MatMul'
@@ -241,7 +241,7 @@ def _link(to: tuple[str, int] | None) -> dict[str, Any]:
 
 
 def bars(title: str, rows: Sequence[Bar]) -> str:
-    """Return horizontal bars, the longest as wide as the chart."""
+    """Return a chart of horizontal bars, scaled so that the longest fills the chart."""
     longest = max((row.value for row in rows), default=0) or 1
     left, right, step = 340, 130, 22
     drawn = []
@@ -262,7 +262,7 @@ def _figure(title: str, *inside: str) -> str:
 
 
 def flame(title: str, root: Block, depth: int) -> str:
-    """Return a flame chart, from the top down: each block is as wide as its part of the whole."""
+    """Return a flame chart, with the root on top: the width of a block is its share of the total."""
     row = 22
     drawn = _flame(root, 0, 0, _WIDTH / (root.value or 1), row, 0)
     return _figure(title, _svg(*drawn, width=_WIDTH, height=depth * row + 2, label=title))
@@ -286,7 +286,7 @@ def _flame(block: Block, x: float, level: int, scale: float, row: int, shade: in
 
 
 def staircase(title: str, values: Sequence[float], written: Callable[[float], str], peak: str) -> str:
-    """Return an area over the steps of a run, with its highest point marked."""
+    """Return a step chart over the layers of a run, with the peak marked."""
     height, left = 200, 70
     top = max(values) or 1
     step = (_WIDTH - left) / len(values)
@@ -311,7 +311,7 @@ def staircase(title: str, values: Sequence[float], written: Callable[[float], st
 
 
 def histogram_svg(counts: Sequence[int], low: float, high: float, label: str, id: str) -> str:
-    """Return a histogram."""
+    """Return a histogram as SVG."""
     width, height = 220, 70
     step, most = width / len(counts), max(counts) or 1
     drawn = [
@@ -332,7 +332,7 @@ _MOST_PICTURES = 8
 
 
 def _pictures(tensors: Sequence[tuple[str, Array]]) -> str:
-    """Return the tensors that look like images, as HTML; empty if none does."""
+    """Return the tensors that look like images as HTML; empty if there are none."""
     parts: list[str] = []
     for name, array in tensors:
         picture = as_picture(array)
@@ -352,7 +352,7 @@ def _pictures(tensors: Sequence[tuple[str, Array]]) -> str:
 
 
 def as_picture(array: Array) -> Array | None:
-    """Return the first image of a tensor as u8 ``[height, width, 1 or 3]``; ``None`` if it does not look like one."""
+    """Return the first image of a tensor as u8 ``[height, width, 1 or 3]``; ``None`` if it does not look like images."""
     if array.dtype.kind not in "fuib" or array.ndim not in (3, 4) or not array.size:
         return None
     image = array[0] if array.ndim == 4 else array
@@ -365,7 +365,7 @@ def as_picture(array: Array) -> Array | None:
 
 
 def _bytes(image: Array) -> Array:
-    """Scale an image to 0 to 255: the smallest finite number is black, the largest white."""
+    """Scale an image to 0–255: the smallest finite value is black, the largest white."""
     if image.dtype == np.uint8:
         return image
     wide = np.nan_to_num(image.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
@@ -375,7 +375,7 @@ def _bytes(image: Array) -> Array:
 
 
 def png(image: Array) -> bytes:
-    """Return u8 ``[height, width, 1 or 3]`` as a PNG."""
+    """Encode u8 ``[height, width, 1 or 3]`` as PNG."""
     height, width, colours = image.shape
     rows = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(image))
     head = struct.pack(">IIBBBBB", width, height, 8, 2 if colours == 3 else 0, 0, 0, 0)

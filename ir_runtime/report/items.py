@@ -1,6 +1,6 @@
-"""The layers of a model and of the bodies inside it, in one list, with the edges that connect them.
+"""A flat list of all layers of a model, including those of bodies, with the edges between them.
 
-Scopes are boxes with layers and other boxes inside; they form a tree (`Scopes`).
+Scopes are nested boxes around layers; they form a tree (`Scopes`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ __all__ = ["PART_LABEL", "Edge", "Item", "Items", "Part", "Path", "Scope", "Scop
 
 
 class Part(NamedTuple):
-    """One name of the path to a layer: a scope."""
+    """One component of the path to a layer, which names a scope."""
 
     label: str
     owner: int = -1
-    """The layer whose body this is, by its place in the list; -1 for a scope that only names make."""
+    """The index of the layer that owns the bodies in this scope; -1 for a scope that comes from layer names."""
     body: str = ""
-    """Which of several bodies of the owner this is."""
+    """The name of the body, if the owner has several."""
     copy: tuple[int, ...] = ()
-    """Tells the parts of a scope that was split from each other."""
+    """Distinguishes the parts of a split scope."""
 
 
 Path = tuple[Part, ...]
@@ -35,24 +35,24 @@ Path = tuple[Part, ...]
 
 @dataclass(eq=False)
 class Item:
-    """A layer in the list."""
+    """A layer in the list, with its scopes."""
 
     index: int
     layer: Layer
     values: Mapping[Port, Value]
     """The inferred values of its graph."""
     base: Path = ()
-    """The bodies that it is in."""
+    """The bodies that contain the layer."""
     path: Path | None = None
-    """The scopes that it is in; ``None`` until they are known."""
+    """The scopes that contain the layer, outermost first; ``None`` until assigned."""
     is_constant: bool = False
     is_shape: bool = False
-    """Whether it computes with shapes only."""
+    """Whether the layer only computes with shapes."""
     bodies: tuple[Body, ...] = ()
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the initial picture has a box for it."""
+        """Whether the layer gets a box in the initial picture."""
         return not (self.is_constant or self.is_shape)
 
     def value(self, port: int) -> Value | None:
@@ -61,7 +61,7 @@ class Item:
 
 
 class Edge(NamedTuple):
-    """A tensor between two layers of the list. ``back`` leads from one iteration of a loop to the next."""
+    """A tensor from one layer to another; with ``back``, a value carried to the next iteration of a loop."""
 
     source: int
     port: int
@@ -72,13 +72,13 @@ class Edge(NamedTuple):
 
 @dataclass
 class Items:
-    """The layers and edges, with producers and readers by layer."""
+    """All layers and edges; after `link`, also the producers (``above``) and consumers (``below``) of each layer."""
 
     items: list[Item] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
 
     def link(self) -> None:
-        """Collect the producers and the readers of every layer, but for loop-carried values."""
+        """Collect the producers and consumers of each layer, ignoring loop-carried values."""
         self.above: list[list[int]] = [[] for _ in self.items]
         self.below: list[list[int]] = [[] for _ in self.items]
         for edge in self.edges:
@@ -88,7 +88,7 @@ class Items:
 
 
 def items_of(graph: Graph, values: Inferred) -> Items:
-    """Return the layers of a graph and of the bodies in it, in topological order."""
+    """List the layers of a graph and its bodies in topological order."""
     listing = Items()
     _Walk(listing).graph(graph, values, ())
     listing.link()
@@ -99,10 +99,10 @@ class _Walk:
     def __init__(self, listing: Items) -> None:
         self._listing = listing
         self._ends: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        """The Results of bodies that feed an output of a layer, by its place and the output."""
+        """The body Results that feed each output of a layer with bodies, by layer index and output."""
 
     def graph(self, graph: Graph, values: Mapping[Port, Value], base: Path) -> dict[int, Item]:
-        """Add the layers of a graph; return them by their ids."""
+        """Append the layers of a graph, and return them by id."""
         known: dict[int, Item] = {}
         for layer in graph.walk:
             check(layer.where)
@@ -114,7 +114,7 @@ class _Walk:
         return known
 
     def _bodies(self, item: Item, values: Mapping[Port, Value]) -> dict[int, list[int]]:
-        """Add the bodies of a layer; return the Parameters that each of its inputs feeds."""
+        """Append the bodies of a layer, and return the body Parameters fed by each input of the layer."""
         fed: dict[int, list[int]] = {}
         for body in item.bodies:
             inner: Mapping[Port, Value] = {}
@@ -145,7 +145,7 @@ class _Walk:
 
 
 def parts_of(item: Item, body: Body | None = None) -> Path:
-    """Return the scope of a layer with bodies, and inside it the scope of one body, if there are several."""
+    """Return the scope of a layer with bodies, followed by the scope of one body if there are several."""
     layer, name = item.layer, item.layer.name.rpartition("/")[2]
     own = Part(layer.type if name == layer.type else f"{layer.type} {name}", item.index)
     if body is None or len(item.bodies) == 1:
@@ -154,7 +154,7 @@ def parts_of(item: Item, body: Body | None = None) -> Path:
 
 
 def body_path(listing: Items, item: Item) -> str:
-    """Return the bodies that a layer is in, as `ir_runtime.analysis.cost` names them: ``loop/body``."""
+    """Return the path of the bodies that contain a layer, in the notation of `ir_runtime.analysis.cost`: ``loop/body``."""
     names: list[str] = []
     for part in item.base:
         owner = listing.items[part.owner]
@@ -164,55 +164,55 @@ def body_path(listing: Items, item: Item) -> str:
 
 
 def visible_edges(listing: Items) -> Iterator[Edge]:
-    """Yield the edges between layers that have boxes in the initial picture, but for loop-carried values."""
+    """Yield the edges between layers with boxes in the initial picture, except loop-carried values."""
     items = listing.items
     return (e for e in listing.edges if not e.back and items[e.source].is_drawn and items[e.target].is_drawn)
 
 
 PART_LABEL = re.compile(r"\d+–\d+ of \d+")
-"""The label of a part of a scope that has too many boxes."""
+"""Matches the label of a part of a scope that was split for having too many boxes."""
 
 
 @dataclass
 class Scope:
-    """A box with layers and other scopes inside."""
+    """A box that contains layers and other scopes."""
 
     label: str
     parent: int
     owner: int = -1
-    """The layer whose bodies this is."""
+    """The index of the layer that owns the bodies in this scope, or -1."""
     scopes: list[int] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
     size: int = 0
-    """Layers in it and in the scopes inside."""
+    """The number of layers in this scope and its inner scopes."""
     open: bool = False
     copies: int = 0
-    """The number of scopes in it if all have the same structure; else 0."""
+    """The number of inner scopes if they are copies of one structure; else 0."""
 
     @property
     def title(self) -> str:
-        """The label, with the number of copies."""
+        """The label, after the number of copies if there are any: ``12 × layer``."""
         return f"{self.copies} × {self.label}" if self.copies else self.label
 
     @property
     def width(self) -> int:
-        """The number of boxes inside."""
+        """The number of direct inner scopes and layers."""
         return len(self.scopes) + len(self.layers)
 
 
 @dataclass
 class Scopes:
-    """The layers, and the tree of scopes. The first scope is the whole model."""
+    """The layers of a model and their tree of scopes, whose first scope is the whole model."""
 
     listing: Items
     scopes: list[Scope]
     of: dict[int, int]
-    """The scope of each layer that is not a constant."""
+    """The innermost scope of each layer that is not a constant."""
     twins: dict[int, int] = field(default_factory=dict)
-    """The layer of the first copy, by each corresponding layer of the other copies."""
+    """Maps each layer of a copied scope to the corresponding layer of the first copy."""
 
     def renumber(self) -> None:
-        """Number the scopes so that each comes before those inside it."""
+        """Renumber the scopes in preorder, each before its inner scopes."""
         order, waiting = list[int](), [0]
         while waiting:
             number = waiting.pop()

@@ -1,4 +1,4 @@
-"""The memory that the tensors of a run need, step by step."""
+"""Memory use of a run, layer by layer."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["Memory", "memory_of", "output_bytes"]
 
 
 class Memory(NamedTuple):
-    """Bytes that are in use while each layer runs."""
+    """The bytes in use while each layer runs."""
 
     layers: list[int]
-    """The layers, by their places, in the order in which they run."""
+    """The indices of the layers in execution order."""
     used: list[int]
 
 
 def output_bytes(item: Item, measured: Mapping[str, int]) -> int | None:
-    """Return the size of the outputs of a layer; ``None`` if it is not known."""
+    """Return the total size of a layer's outputs, measured or inferred; ``None`` if unknown."""
     if not item.base and item.layer.name in measured:
         return measured[item.layer.name]
     if item.layer.type == "Result":
@@ -32,9 +32,9 @@ def output_bytes(item: Item, measured: Mapping[str, int]) -> int | None:
 
 
 def memory_of(listing: Items, measured: Mapping[str, int]) -> Memory | None:
-    """Return the bytes in use while each layer outside of bodies runs; ``None`` if a size is unknown.
+    """Return the bytes in use while each layer outside of bodies runs; ``None`` if any size is unknown.
 
-    A tensor is in use from the layer that computes it up to the last one that reads it, and views count as copies.
+    A tensor is live from its producer to its last consumer. Views count like copies.
     """
     layers = [item for item in listing.items if not item.base and not item.is_constant]
     sizes = {item.index: output_bytes(item, measured) for item in layers if item.layer.type != "Result"}
@@ -58,6 +58,6 @@ def memory_of(listing: Items, measured: Mapping[str, int]) -> Memory | None:
 
 
 def _outside(listing: Items, index: int) -> int:
-    """Return the layer outside of bodies that a layer belongs to."""
+    """Return the outermost layer whose bodies contain a layer, or the layer itself."""
     base = listing.items[index].base
     return base[0].owner if base else index

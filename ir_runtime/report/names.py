@@ -1,4 +1,4 @@
-"""Find the scope of each layer: from its name, else from its neighbours."""
+"""Assign a scope to each layer, from its name or else from its neighbours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PASSES = 20
 
 
 def scope_of(name: str) -> tuple[str, ...] | None:
-    """Return the scopes that a name contains, or ``None`` if it contains none.
+    """Parse the module scopes out of a layer name; ``None`` if it has none.
 
     >>> scope_of("__module.layer1.0.bn1/aten::batch_norm/Add"), scope_of("block1/conv/Conv2D")
     (('layer1', '0', 'bn1'), ('block1', 'conv'))
@@ -37,12 +37,12 @@ def scope_of(name: str) -> tuple[str, ...] | None:
 
 
 def _inside(name: str) -> str:
-    """Return the name of a layer without the prefix of the body that it is in."""
+    """Strip the prefix that names the body from a layer name."""
     return _BODY.sub("", name)
 
 
 def module_of(item: Item) -> tuple[str, ...] | None:
-    """Return the path of the module that a layer comes from, by its name or that of a layer fused into it, if it tells."""
+    """Return the module path of a layer, from its name or the names of layers fused into it; ``None`` if unknown."""
     if (own := scope_of(item.layer.name)) is not None:
         return own
     fused = next((str(text) for key, text in item.layer.rt_info.items() if "fused_names" in str(key)), "")
@@ -50,7 +50,7 @@ def module_of(item: Item) -> tuple[str, ...] | None:
 
 
 def place(listing: Items) -> None:
-    """Set the path of every layer; one whose name has no scope gets that of its neighbours."""
+    """Set the path of each layer; without a scope in its name, a layer gets the scope of its neighbours."""
     for item in listing.items:
         if item.layer.type in IO_TYPES:
             item.path = item.base
@@ -75,7 +75,7 @@ def _follow(listing: Items) -> None:
 
 
 def _near(listing: Items, item: Item) -> Path | None:
-    """Return the scope that the neighbours of a layer have in common."""
+    """Return the scope common to the nearest neighbours of a layer; ``None`` if they have no scopes yet."""
     items, depth = listing.items, len(item.base)
     readers = [items[i] for i in listing.below[item.index]]
     if len(readers) == 1 and _has_weights(listing, item) and _tells(readers[0], depth):
@@ -91,7 +91,7 @@ def _near(listing: Items, item: Item) -> Path | None:
 
 
 def _common(one: Path, other: Path) -> Path:
-    """Return the scopes that two paths begin with."""
+    """Return the common prefix of two paths."""
     same = 0
     for a, b in zip(one, other, strict=False):
         if a != b:
@@ -114,7 +114,7 @@ def _has_weights(listing: Items, item: Item) -> bool:
 
 
 def _move(listing: Items) -> None:
-    """Move the layers of a body below the scope of the layer that the body belongs to."""
+    """Prepend the scopes around a layer with bodies to the paths of the layers in its bodies."""
     for item in listing.items:
         if item.base and item.path is not None:
             owner = listing.items[item.base[0].owner]

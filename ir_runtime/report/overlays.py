@@ -1,4 +1,4 @@
-"""Overlays: a number for each layer, which colours the graph and sorts the table; and marks of changed layers.
+"""Overlays: one value per layer, such as time, which colours the graph and sorts the table; and marks of changes.
 
 Formulas of dynamic lengths are evaluated at the `_Lengths` of a report.
 """
@@ -31,7 +31,7 @@ _REACHED = "the largest magnitude over the largest number of the type; 1 is wher
 
 
 def overlays(records: Records, measures: Measures, lengths: _Lengths) -> list[Record]:
-    """Return the overlays that have numbers; formulas are evaluated at given lengths."""
+    """Return the overlays that have any values; formulas are evaluated at the given lengths."""
     return [
         overlay
         for overlay in _all(records, measures, lengths)
@@ -82,7 +82,7 @@ def _all(records: Records, measures: Measures, lengths: _Lengths) -> Iterator[Re
 
 
 def _times(records: Records, measures: Measures, lengths: _Lengths) -> Mapping[str, float]:
-    """Return the time of each layer; that of layers which one step computes is divided by their FLOPs."""
+    """Return the time of each layer; the time of a fused step is divided among its layers by FLOPs."""
     shown_layers = {item.layer.name: item for item in records.items if not item.base}
     members: dict[str, list[str]] = {name: [name] for name in measures.times}
     for name, first in measures.fused.items():
@@ -100,7 +100,7 @@ def _times(records: Records, measures: Measures, lengths: _Lengths) -> Mapping[s
 
 
 def _reached(measures: Measures) -> Mapping[str, Number]:
-    """Return the part of the range of the type that each layer uses; 1 and more for those that exceed it."""
+    """Return the peak of each layer relative to the largest number of its type; 1 or more means overflow."""
     return {**measures.peaks, **dict.fromkeys(measures.broken, 1)}
 
 
@@ -113,7 +113,7 @@ def _overlay(
 
 
 def notes(records: Records, measures: Measures) -> dict[int, list[str]]:
-    """Return sentences about layers: FLOPs, speed, fusion, and the first NaN."""
+    """Return sentences about each layer, by number: FLOPs, speed, fusion, and new NaN."""
     sentences: dict[int, list[str]] = {}
     for number, item in enumerate(records.items):
         if isinstance(count := records.cost_of(item), Formula):
@@ -129,13 +129,13 @@ def notes(records: Records, measures: Measures) -> dict[int, list[str]]:
 
 
 class _Lengths(NamedTuple):
-    """A number for each dynamic length, by name, and the source of the numbers."""
+    """Values of dynamic lengths by name, and where they come from."""
 
     values: Mapping[str, int]
     origin: str
 
     def at(self, count: Count | None) -> int | None:
-        """Return the value of a count; ``None`` if it also depends on numbers known only at run time."""
+        """Evaluate a count at these lengths; ``None`` if it also depends on run-time values."""
         if count is None or isinstance(count, int):
             return count
         return count.at(self.values) if count.symbols <= self.values.keys() else None
@@ -146,7 +146,7 @@ class _Lengths(NamedTuple):
 
 
 def lengths_of(source: Source, shapes: Shapes, measures: Measures) -> _Lengths:
-    """Return the lengths of the inputs that ran; else lengths that satisfy the constraints; else the smallest ones."""
+    """Return the input lengths of the run, or else lengths that satisfy the constraints, or else the smallest ones."""
     names = {(each.input, each.axis): each.name for each in shapes.inputs}
     ran = dict(reversed(measures.tensors))  # the inputs come first, and may have the name of an output
     accepted = source.constraints.accepted[:1] if source.constraints else ()
@@ -165,7 +165,7 @@ def lengths_of(source: Source, shapes: Shapes, measures: Measures) -> _Lengths:
 
 
 def mark_changes(new: Record, records: Records, old: Record, older: Records, beside: OldModel) -> None:
-    """Record for the layers of both models their counterparts and differences, and add an overlay of these."""
+    """Record counterparts and changes of the layers in both models, and add an overlay of the changes."""
     ours, theirs = records.layers_by_id(), older.layers_by_id()
     for a, b in beside.pairs.items():
         if a in theirs and b in ours:

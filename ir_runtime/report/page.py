@@ -1,4 +1,4 @@
-"""Write a report as one HTML file, which needs no network and no server."""
+"""Write a report as one HTML file that works without network and server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FIRST = ("nan", "error", "time")
 
 @dataclass(frozen=True)
 class Page:
-    """A report as self-contained HTML. Notebooks show it; `save` writes it.
+    """A report as self-contained HTML, displayed by notebooks and saved by `save`.
 
     >>> Page("<!doctype html><title>a page</title>").html[:15]
     '<!doctype html>'
@@ -56,13 +56,13 @@ class Page:
     """The first screen, sentence by sentence."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file; return its path."""
+        """Write the page to a file, and return its path."""
         target = Path(path)
         save_text(target, self.html)
         return target
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame that cannot reach the notebook around it."""
+        """Return the page in a sandboxed iframe for notebooks."""
         inside = html.escape(self.html)
         frame = (
             'title="Report of the model" sandbox="allow-scripts allow-downloads" width="100%" height="700"'
@@ -71,7 +71,7 @@ class Page:
 
 
 class _Content:
-    """The records of a model that a page shows."""
+    """The content of a page: scopes, records, overlays and measurements of a model."""
 
     def __init__(
         self, source: Source, measures: Measures, limit: int | None = None, quick: bool = False
@@ -86,7 +86,7 @@ class _Content:
         self.overlays = overlays(self.records, measures, lengths_of(source, self.shapes, measures))
 
     def data(self) -> Record:
-        """Return the data for the scripts of the page."""
+        """Return the JSON data that the page's scripts read."""
         records, source = self.records, self.source
         return {
             "file": shown(Path(source.file).name or source.name),
@@ -103,7 +103,7 @@ class _Content:
         }
 
     def _pictures(self) -> Record:
-        """Return the outputs of layers as pictures, by number, and the names of the sides; empty if there are none."""
+        """Return the feature maps by layer number and the names of the compared runtimes; empty if there are none."""
         if not self.measures.pictures:
             return {}
         numbers = self.records.layers_by_name()
@@ -131,9 +131,9 @@ def page(
     Args:
         source: the model.
         measures: its measurements.
-        old: a model to show beside it.
-        values: the size in bytes up to which the page has the values of a constant; by default, those of a few small ones.
-        quick: leave out the statistics of large constants, for which all numbers are read.
+        old: an older model to show beside it.
+        values: the largest constant to include values of, in bytes; by default, values of a few small ones are included.
+        quick: skip the statistics of large constants, as computing them reads all elements.
     """
     content = _Content(source, measures or Measures(), values, quick)
     data = content.data()
@@ -196,7 +196,7 @@ def _scripts() -> str:
 
 
 def _policy(script: str, style: str) -> str:
-    """Return a Content-Security-Policy that allows these two, and no requests."""
+    """Return a Content-Security-Policy that allows only this script and this style, and no network requests."""
     hashes = (f"script-src {_digest(script)}", f"style-src {_digest(style)}")
     return "; ".join(
         ("default-src 'none'", *hashes, "img-src data:", "base-uri 'none'", "form-action 'none'")
@@ -208,7 +208,7 @@ def _digest(text: str) -> str:
 
 
 def _packed(data: Mapping[str, Any]) -> tuple[str, str]:
-    """Return JSON, in which bytes are places in one array, and that array; compressed in base64, which has no tags."""
+    """Return data as JSON and its byte strings as one array, which JSON refers to by offset; both gzipped, in base64."""
     arrays = bytearray()
 
     def place(array: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Everything about layers and constants that a report shows, as data for JSON."""
+"""Collect the details of layers and constants that a report shows, as JSON data."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Record: TypeAlias = dict[str, Any]
 
 
 class Records:
-    """The layers of a report, in order, without the constants.
+    """The layers of a report, in order, except constants.
 
     Args:
-        tree: how they are drawn.
+        tree: the layers and their scopes.
         shapes: names for dynamic lengths.
         report: the findings.
-        cost: the arithmetic of the layers, if it was counted.
-        limit: the size in bytes up to which the values of a constant are recorded.
-        quick: leave out the statistics of large constants.
+        cost: the FLOPs of the layers, if they were counted.
+        limit: the largest constant to include values of, in bytes.
+        quick: skip the statistics of large constants.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class Records:
         self._group_of = {name: number for number, name in enumerate(self.groups)}
 
     def nodes(self) -> list[Record]:
-        """Return the layers."""
+        """Return the layers as records for JSON."""
         return [self._node(item) for item in self.items]
 
     def edges(self) -> list[list[int]]:
-        """Return the edges between layers: producer, its output, reader, its input, whether it is loop-carried."""
+        """Return the edges between layers: producer, output, consumer, input, and whether the value is loop-carried."""
         index = self.index
         return [
             [index[e.source], e.port, index[e.target], e.input, int(e.back)]
@@ -80,7 +80,7 @@ class Records:
         ]
 
     def scopes(self) -> list[Record]:
-        """Return the scopes, the whole model first."""
+        """Return the scopes as records for JSON, the whole model first."""
         return [
             {
                 "l": shown(scope.title), "p": scope.parent, "open": int(scope.open), "n": scope.size,
@@ -96,7 +96,7 @@ class Records:
         }
 
     def all_layers_by_name(self) -> Mapping[str, int]:
-        """Return the number of each layer by name; where several have it, that of one outside of bodies."""
+        """Return the number of each layer by name; for a duplicate name, a layer outside of bodies takes precedence."""
         inside = {item.layer.name: number for number, item in reversed(list(enumerate(self.items)))}
         return {**inside, **self.layers_by_name()}
 
@@ -105,7 +105,7 @@ class Records:
         return {item.layer.id: number for number, item in enumerate(self.items) if not item.base}
 
     def own_values(self, overlay: Record) -> list[float]:
-        """Return the numbers of an overlay, with 0 for layers whose numbers are included in another layer's."""
+        """Return the values of an overlay, with 0 for layers whose values are included in another layer's."""
         inclusive = bool(overlay.get("inclusive"))
         return [
             0 if inclusive and item.base else value or 0
@@ -113,21 +113,21 @@ class Records:
         ]
 
     def readers_of_constant(self, id: int) -> list[int]:
-        """Return the numbers of the layers that read a constant, by the id of the constant."""
+        """Return the numbers of the layers that read the constant of an id."""
         constants = self.constants.items
         numbers = {number for number, item in enumerate(constants) if item.layer.id == id and not item.base}
         return [k for k, item in enumerate(self.items) if numbers & set(self.constants.of(item.index))]
 
     def cost_of(self, item: Item) -> Count | None:
-        """Return the FLOPs of a layer in one run of the model: a number, or a formula of dynamic lengths.
+        """Return the FLOPs of a layer per inference: a number, or a formula in dynamic lengths.
 
-        A layer that has bodies includes their layers, and a layer of a body counts as often as the body runs at most.
+        A layer with bodies includes their layers; a layer in a body is multiplied by the maximum number of iterations.
         """
         cost = self._costs.get((self.within(item), item.layer.id))
         return None if cost is None or cost.flops is None or cost.runs is None else cost.flops * cost.runs
 
     def title(self, number: int) -> str:
-        """Return the path of the module that a layer comes from and its operation: ``features › 1 › Convolution``."""
+        """Return the module path of a layer and its operation: ``features › 1 › Convolution``."""
         item = self.items[number]
         modules = [shown(label) for label in module_of(item) or self._scopes_around(item)]
         named = item.layer.type in IO_TYPES or not modules
@@ -135,7 +135,7 @@ class Records:
         return " › ".join([*modules, own])
 
     def title_of_copies(self, numbers: Sequence[int]) -> str:
-        """Return one title for a layer and its copies, with a range in place of the number in which they differ."""
+        """Return one title for a layer and its copies, with a range for the number that differs."""
         first, last = (self.title(numbers[k]).split(" › ") for k in (0, -1))
         differing = [k for k, (one, other) in enumerate(zip(first, last, strict=False)) if one != other]
         if len(first) == len(last) and len(differing) == 1:
@@ -146,14 +146,14 @@ class Records:
         return f"{len(numbers)} × {' › '.join(first)}" if len(numbers) > 1 else " › ".join(first)
 
     def copies(self) -> list[list[int]]:
-        """Return the numbers of all layers, each layer together with its copies in repeated scopes."""
+        """Group the numbers of all layers, each with its copies in repeated scopes."""
         copies: dict[int, list[int]] = {}
         for number, item in enumerate(self.items):
             copies.setdefault(self._tree.twins.get(item.index, item.index), []).append(number)
         return list(copies.values())
 
     def _scopes_around(self, item: Item) -> list[str]:
-        """Return the labels of the scopes that a layer is drawn in, the outermost first."""
+        """Return the labels of the scopes that contain a layer, outermost first."""
         labels: list[str] = []
         scope = self._tree.of[item.index]
         while scope > 0:
@@ -165,7 +165,7 @@ class Records:
         return labels[::-1]
 
     def within(self, item: Item) -> str:
-        """Return the bodies that a layer is in; empty for layers of the model itself."""
+        """Return the path of the bodies that contain a layer; empty for layers of the main graph."""
         return body_path(self._tree.listing, item)
 
     def count_findings(self, item: Item) -> int | None:
@@ -198,7 +198,7 @@ class Records:
         return node | {key: value for key, value in optional.items() if value}
 
     def _input(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
-        """Return the name, the producer and its output, or the constant, and the declared type."""
+        """Return the name of an input, its producer and output (or constant), and its declared type."""
         port = item.layer.op.port_of(number) if item.layer.op is not None else None
         name = shown(port.name if port is not None and port.name else f"{spec.id}")
         declared = None if spec.type is None else f"{spec.type.element.label} {dims(spec.type.shape)}"
@@ -210,7 +210,7 @@ class Records:
         return [name, f"c{self.constants.number(edge.source)}", edge.port, declared]
 
     def _output(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
-        """Return the inferred type and shape, the declared ones if they differ, the names, and 1 if they contradict."""
+        """Return inferred type and shape of an output, the declared ones if different, its names, and 1 on contradiction."""
         value = item.value(number)
         declared = None if spec.type is None else [spec.type.element.label, dims(spec.type.shape)]
         names = [shown(name) for name in spec.names]
@@ -225,7 +225,7 @@ class Records:
         return [value.element.label, shape, declared, names, *([] if fits else [1])]
 
     def _note(self, item: Item) -> str:
-        """Return a short text that distinguishes a layer: the name of an input or output, or its constants."""
+        """Return a short text that distinguishes a layer: the name of an input or output, or constants and attributes."""
         if item.layer.type == "Parameter":
             return shown(item.layer.name)
         if item.layer.type == "Result":
@@ -237,7 +237,7 @@ class Records:
 
 
 def _settings(item: Item) -> str:
-    """Return the attributes that the picture shows: a kernel, strides, groups, an axis."""
+    """Return the attributes that the picture shows, such as kernel, strides or axis."""
     attributes = item.layer.attributes
     parts = []
     if kernel := attributes.get("kernel"):
@@ -253,7 +253,7 @@ def _settings(item: Item) -> str:
 
 
 def _group(item: Item) -> str:
-    """Return the group of operations in the specification, by the module that declares the operation."""
+    """Return the group of a layer's operation in the specification."""
     layer = item.layer
     if layer.type in IO_TYPES:
         return "input or output"

@@ -1,8 +1,8 @@
-"""The scopes of a report: which layers are drawn together, and which scopes are open initially.
+"""Group the layers of a report into scopes, and choose which scopes are open initially.
 
-Constants and shape arithmetic get no boxes in the initial picture (`_mark_constants`, `_mark_shapes`). A scope that a
-path leaves and enters again is split, so that closed scopes are not on a cycle (`_split`). Sibling scopes with the same
-structure become one box, ``12 × layer`` (`_collapse`).
+Constants and shape arithmetic get no boxes in the initial picture (`_mark_constants`, `_mark_shapes`). A scope that
+some path leaves and reenters is split, so that the graph of closed scopes is acyclic (`_split`). Sibling scopes with
+the same structure become one box, ``12 × layer`` (`_collapse`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["WIDEST", "fold"]
 WIDEST = 150
 """The most boxes in a scope; more are split into parts, which also bounds the time of the layout."""
 OPEN = 32
-"""The most boxes of the initial picture."""
+"""The maximum number of boxes in the initial picture."""
 _OPEN_MOST = 72
-"""The same if otherwise a scope with half of the model would stay closed."""
+"""The maximum for opening a scope that has at least half of the model."""
 _TINY = 8
-"""The fewest boxes of an initial picture in which copies of a scope stay in one box."""
+"""From this number of boxes in the initial picture, copied scopes stay closed."""
 _SMALL = 20
-"""Scopes with less than this part of the model stay closed in the initial picture, as masks and indices do."""
+"""Scopes smaller than the model by more than this factor stay closed in the initial picture, as do masks and indices."""
 _PART = 40
 _INDICES = "masks and indices"
 _FEWEST_INDICES = 4
@@ -62,7 +62,7 @@ def fold(graph: Graph, values: Inferred) -> Scopes:
 
 
 def _simplify(listing: Items) -> None:
-    """Remove scopes of one layer, and merge a scope with the only scope inside it."""
+    """Remove scopes with a single layer, and merge a scope with its only inner scope."""
     drawn = [item for item in listing.items if item.is_drawn]
     tree = _Prefixes()
     for item in drawn:
@@ -82,14 +82,14 @@ def _simplify(listing: Items) -> None:
 
 
 class _Prefixes:
-    """Counts of the layers in each scope, those in the scopes inside included; scopes are numbers in a tree."""
+    """A prefix tree of paths that counts the layers in each scope, including its inner scopes."""
 
     def __init__(self) -> None:
         self._inner: dict[tuple[int, Part], int] = {}
         self._counts: list[int] = [0]
 
     def count(self, path: Path) -> None:
-        """Count a layer."""
+        """Count a layer with this path."""
         node = 0
         for part in path:
             node = self._inner.setdefault((node, part), len(self._counts))
@@ -98,7 +98,7 @@ class _Prefixes:
             self._counts[node] += 1
 
     def counts(self, path: Path) -> list[int]:
-        """Return the number of layers in each scope of a path that was counted."""
+        """Return the number of layers in each scope of a path."""
         node, numbers = 0, []
         for part in path:
             node = self._inner[node, part]
@@ -119,7 +119,7 @@ def _joined(path: Path, counts: Sequence[int]) -> Path:
 
 
 def _cut(listing: Items) -> None:
-    """Split scopes with many boxes into parts in topological order."""
+    """Split scopes with too many boxes into consecutive parts in topological order."""
     depth = 0
     while True:
         check()
@@ -133,11 +133,11 @@ def _cut(listing: Items) -> None:
         wide = {path: inside for path, inside in members.items() if len(inside) > WIDEST}
         edges = _edges_inside(listing, wide, depth)
         cut = [_cut_scope(inside, edges[path], depth) for path, inside in wide.items()]
-        depth += not any(cut)  # what was cut may be too wide still
+        depth += not any(cut)  # a scope that was split may still be too wide
 
 
 def _edges_inside(listing: Items, scopes: Collection[Path], depth: int) -> Mapping[Path, list[Edge]]:
-    """Return the edges inside some scopes at a depth."""
+    """Return the edges inside each of the given scopes at a depth."""
     edges: dict[Path, list[Edge]] = {scope: [] for scope in scopes}
     for edge in visible_edges(listing) if scopes else ():
         one, other = (listing.items[index].path or () for index in (edge.source, edge.target))
@@ -170,7 +170,7 @@ def _end(item: Item, depth: int) -> Part | int:
 
 
 def _order(edges: Iterable[Edge], ends: Mapping[int, Part | int]) -> list[Part | int]:
-    """Return the boxes of a scope in topological order, earlier ones of the file first (Kahn 1962)."""
+    """Return the boxes of a scope in topological order, breaking ties by file order (Kahn 1962)."""
     first: dict[Part | int, int] = {}
     for index, end in ends.items():
         first[end] = min(first.get(end, index), index)
@@ -195,9 +195,9 @@ def _order(edges: Iterable[Edge], ends: Mapping[int, Part | int]) -> list[Part |
 
 
 def _place_tails(listing: Items) -> None:
-    """Group the layers of a scope that follow all of its modules, such as the decoding of boxes in a detector.
+    """Group the layers of a scope that follow all of its modules, such as box decoding in a detector.
 
-    Few of them stay outside, as do those of a scope in which modules are the smaller part.
+    They are left alone if they are few, or if the modules have fewer layers than they.
     """
     sizes, tails, scopes_with_modules = Counter[Path](), defaultdict[Path, list[Item]](list), set[Path]()
     leads_into_module: set[int] = set()
@@ -221,9 +221,9 @@ def _place_tails(listing: Items) -> None:
 
 
 def _place_indices(listing: Items) -> None:
-    """Group the layers of a scope that compute masks, positions and other integers.
+    """Group the layers of each scope that compute masks, positions and other integers.
 
-    Those that only refine masks from further out belong to these, so that one of many blocks does not have them alone.
+    Layers that only refine masks computed in an outer scope are moved there, so that repeated blocks stay alike.
     """
     inside: dict[Path, list[Item]] = defaultdict(list)
     indices: set[int] = set()
@@ -243,7 +243,7 @@ def _place_indices(listing: Items) -> None:
 
 
 def _is_index(item: Item) -> bool:
-    """Return whether a layer gives integers or booleans only."""
+    """Return whether all outputs of a layer are integers or booleans."""
     if not item.is_drawn or item.bodies or item.layer.type in IO_TYPES:
         return False
     values = [item.value(port) for port in range(len(item.layer.outputs))]
@@ -251,7 +251,7 @@ def _is_index(item: Item) -> bool:
 
 
 def _place_shapes(listing: Items) -> None:
-    """Move arithmetic on shapes into the scopes of the layers that read it."""
+    """Move shape arithmetic into the scopes of its consumers."""
     for item in reversed(listing.items):
         if item.is_shape:
             reader = next((listing.items[i] for i in listing.below[item.index]), None)
@@ -289,7 +289,7 @@ def _owner(part: Part) -> int:
 
 
 def _label(scopes: Sequence[Scope]) -> None:
-    """Give numbers to the parts of a split scope, and name scopes that are called by a number after their parent."""
+    """Number the parts of split scopes, and prefix scopes named by a number with the name of their parent."""
     for parent in scopes:
         inside = [scopes[k] for k in parent.scopes]
         count, seen = Counter(scope.label for scope in inside), Counter[str]()
@@ -303,7 +303,7 @@ def _label(scopes: Sequence[Scope]) -> None:
 
 
 def _open(scopes: Sequence[Scope]) -> None:
-    """Open the largest scopes, while the picture stays small; scopes of copies only if it would stay tiny."""
+    """Open the largest scopes while the picture stays small; open copies only if it would otherwise be tiny."""
     shown = scopes[0].width
     closed = [(-scopes[k].size, k) for k in scopes[0].scopes]
     repeated: list[int] = []
@@ -323,11 +323,11 @@ def _open(scopes: Sequence[Scope]) -> None:
 
 
 _MOST = 64
-"""Elements of a tensor that counts as a shape."""
+"""The most elements of a tensor that counts as a shape."""
 
 
 def _mark_constants(listing: Items) -> None:
-    """Mark constants, and layers that compute from constants alone: they belong to their readers."""
+    """Mark constants, and layers computed from constants alone, which are shown with their consumers."""
     for item in listing.items:  # producers come before their readers
         above = listing.above[item.index]
         computed = bool(above) and _is_plain(item) and all(listing.items[i].is_constant for i in above)
@@ -335,7 +335,7 @@ def _mark_constants(listing: Items) -> None:
 
 
 def _mark_shapes(listing: Items) -> None:
-    """Mark layers that compute small tensors from nothing but shapes."""
+    """Mark layers that compute small tensors from shapes and constants alone."""
     for item in listing.items:
         if item.layer.type == "ShapeOf" and not item.is_constant:
             item.is_shape = True
@@ -350,7 +350,7 @@ def _is_plain(item: Item) -> bool:
 
 
 def _is_small(item: Item) -> bool:
-    """Return whether every output is a list of a few numbers, or one."""
+    """Return whether every output is a scalar or a short vector of static length."""
     values = [item.value(port) for port in range(len(item.layer.outputs))]
     shapes = [value.shape for value in values if value is not None]
     return len(shapes) == len(values) and all(
@@ -359,15 +359,15 @@ def _is_small(item: Item) -> bool:
     )
 
 
-# Rounds, each of which takes time in proportion to the model, after which scopes on cycles are dissolved by halves, then
-# with all scopes inside them. Networks need a few.
+# Numbers of splitting rounds after which half of the scopes on a cycle are dissolved at a time, then together with their
+# inner scopes. A round takes time linear in the model; real networks need a few.
 _BY_HALVES, _ALL = 24, 48
 _VISITS = 64
-"""The most times that the layers of a model are visited to split the scopes of one cycle: more scopes are dissolved."""
+"""The maximum number of passes over a model's layers to split the scopes of one cycle; costlier ones are dissolved."""
 
 
 class _Group(NamedTuple):
-    """A scope at the current depth: the number of the one that it is in, and its own part of the path."""
+    """A scope at the current depth: the number of its parent, and its own part of the path."""
 
     within: int
     part: Part
@@ -377,9 +377,9 @@ _Members: TypeAlias = Mapping[_Group, Sequence[Item]]
 
 
 def _split(listing: Items) -> None:
-    """Give the parts of scopes separate paths, until no scope is on a cycle.
+    """Split scopes, by giving their parts separate paths, until no scope is on a cycle.
 
-    Only layers with boxes count: edges that carry shapes would split scopes that belong together.
+    Only layers with boxes count, as edges that carry shapes would split scopes that belong together.
     """
     edges = list(visible_edges(listing))
     splitter = _Splitter([item for item in listing.items if item.is_drawn], edges)
@@ -394,7 +394,7 @@ def _split(listing: Items) -> None:
 
 
 def _groups(items: Iterable[Item], inside: Mapping[int, int], depth: int) -> dict[int, _Group]:
-    """Return the scope at a depth that each layer is in; ``inside`` has the numbers of those above."""
+    """Return the scope of each layer at a depth; ``inside`` has the number of its parent scope."""
     return {
         item.index: _Group(inside[item.index], item.path[depth])
         for item in items
@@ -403,7 +403,7 @@ def _groups(items: Iterable[Item], inside: Mapping[int, int], depth: int) -> dic
 
 
 class _Splitter:
-    """Splits the scopes of one model, within a bound on its work."""
+    """Splits the scopes of a model so that none is on a cycle, with bounded work."""
 
     def __init__(self, items: Sequence[Item], edges: Sequence[Edge]) -> None:
         self.items, self._edges = items, edges
@@ -414,7 +414,7 @@ class _Splitter:
         self._rounds = 0
 
     def split_at(self, depth: int, inside: Mapping[int, int]) -> None:
-        """Split the scopes at a depth, until none is on a cycle."""
+        """Split the scopes at a depth until none is on a cycle."""
         while True:
             check()
             groups = _groups(self.items, inside, depth)
@@ -431,7 +431,7 @@ class _Splitter:
                 self._break(cycle, members, depth)
 
     def _cycles(self, groups: Mapping[int, _Group], inside: Mapping[int, int]) -> list[list[_Group]]:
-        """Return the scopes that are on cycles, those of each cycle together."""
+        """Return the scopes on cycles, as one list per strongly connected component."""
         quotient: nx.DiGraph[_Group | int] = nx.DiGraph()
         for edge in self._edges:
             a, b = edge.source, edge.target
@@ -444,7 +444,7 @@ class _Splitter:
         return [sorted(end for end in ring if isinstance(end, _Group)) for ring in rings]
 
     def _break(self, groups: Sequence[_Group], members: _Members, depth: int) -> None:
-        """Split each scope of a cycle where paths enter it again; if none does, dissolve the smallest."""
+        """Split each scope of a cycle where paths reenter it; if there are no such scopes, dissolve the smallest."""
         if self._rounds <= _BY_HALVES and self._visits(groups, members) <= _VISITS * len(self.items):
             changed = False
             for group in groups:
@@ -461,15 +461,15 @@ class _Splitter:
             item.path = path[:depth] if self._rounds > _ALL else (*path[:depth], *path[depth + 1 :])
 
     def _visits(self, groups: Iterable[_Group], members: _Members) -> int:
-        """Return the total number of layers between the first and the last layer of each scope."""
+        """Return the cost of `_levels` for some scopes: the total number of layers from first to last layer of each."""
         return sum(len(self._between(members[g][0].index, members[g][-1].index)) for g in groups)
 
     def _between(self, first: int, last: int) -> range:
-        """Return the places of the layers from one index to another."""
+        """Return the positions of the layers whose indices lie between two indices."""
         return range(bisect_left(self._indices, first), bisect_right(self._indices, last))
 
     def _levels(self, inside: Collection[int]) -> dict[int, int]:
-        """Return how many times the longest path to each layer of a scope has left the scope and come back."""
+        """Return for each layer of a scope the maximum number of times that a path to it reenters the scope."""
         level: dict[int, int] = {}
         for position in self._between(min(inside), max(inside)):
             index = self._indices[position]
@@ -490,16 +490,16 @@ def _number(items: Iterable[Item], levels: Mapping[int, int], depth: int) -> Non
 
 
 _FEWEST_COPIES = 3
-"""Two boxes are seen at a glance: a count saves nothing."""
+"""The fewest copies to collapse: two boxes are as easy to read as a count."""
 _NAMES = frozenset({"variable_id"})
-"""Attributes that are names, in which copies differ."""
+"""Attributes that are names, which may differ between copies."""
 _NUMBER = re.compile(r"\d+")
 _SMALL_COPIES = 16
 """The most elements of an integer constant that acts as an attribute, such as axes or a target shape."""
 
 
 def _collapse(tree: Scopes) -> None:
-    """Put runs of copies of a scope into scopes of their own, and record for each layer its twin in the first copy."""
+    """Wrap runs of copied scopes in scopes of their own, and map each layer to its twin in the first copy."""
     finder = _Finder(tree)
     for parent in range(len(tree.scopes)):
         check()
@@ -517,14 +517,14 @@ def _collapse(tree: Scopes) -> None:
 
 
 def _first(twins: Mapping[int, int], index: int) -> int:
-    """Return the first of all copies of a layer; copies may be in copies."""
+    """Follow twins, as copies may be nested, to the first copy of a layer."""
     while index in twins:
         index = twins[index]
     return index
 
 
 def _insert(scopes: list[Scope], parent: int, run: Sequence[int]) -> None:
-    """Put a run into a scope of its own; a parent that has nothing else becomes that scope."""
+    """Wrap a run of copies in a new scope; a parent that contains nothing else becomes that scope."""
     outer = scopes[parent]
     if parent and list(run) == outer.scopes and not outer.layers:
         outer.copies = len(run)
@@ -545,7 +545,7 @@ def _insert(scopes: list[Scope], parent: int, run: Sequence[int]) -> None:
 
 
 def _common_label(labels: Sequence[str]) -> str:
-    """Return the part that labels, which differ in numbers, have in common.
+    """Return the common part of labels that differ in numbers.
 
     >>> _common_label(["layer.0", "layer.1"]), _common_label(["features.5.conv", "features.6.conv"])
     ('layer', 'features.conv')
@@ -558,7 +558,7 @@ def _common_label(labels: Sequence[str]) -> str:
 
 
 def _range(first: str, last: str) -> str:
-    """Return the numbers in which labels differ.
+    """Return the range of the number in which two labels differ, such as `` (1–5)``.
 
     >>> _range("layer3.1", "layer3.5")
     ' (1–5)'
@@ -579,7 +579,7 @@ class _Finder:
         self._coded: dict[int, list[tuple[int, bool, int]]] = {}
 
     def runs(self, parent: int) -> list[list[int]]:
-        """Return the runs of at least `_FEWEST_COPIES` among the scopes in a scope."""
+        """Return the runs of at least `_FEWEST_COPIES` copies among the inner scopes of a scope."""
         scopes = self._tree.scopes
         inside = [k for k in scopes[parent].scopes if _may_repeat(scopes[k])]
         runs = []
@@ -590,11 +590,11 @@ class _Finder:
         return runs
 
     def layers_in_order(self, number: int) -> list[int]:
-        """Return the layers in a scope, so that those of copies correspond."""
+        """Return the layers of a scope in an order in which the layers of copies correspond."""
         return [index for _, _, index in self._code(number)]
 
     def _split(self, candidates: Sequence[int], parent: int) -> Iterator[list[int]]:
-        """Yield runs of the same structure that no path leaves and enters again: as one box, they are on no cycle."""
+        """Split candidates into runs of the same structure that no path leaves and reenters, so that one box makes no cycle."""
         run: list[int] = []
         for number in candidates:
             if run and not (self._are_copies(run[0], number) and self._is_closed([*run, number], parent)):
@@ -605,13 +605,13 @@ class _Finder:
 
     def _are_copies(self, one: int, other: int) -> bool:
         labels = {_NUMBER.sub("", self._tree.scopes[number].label) for number in (one, other)}
-        if len(labels) > 1:  # names that tell more than a number, such as query and key, are to be seen
+        if len(labels) > 1:  # names that differ in more than a number, such as query and key, stay visible
             return False
         first, second = self._code(one), self._code(other)
         return [code[:2] for code in first] == [code[:2] for code in second]
 
     def _is_closed(self, run: Sequence[int], parent: int) -> bool:
-        """Return whether no path between scopes of a run goes through other boxes of the parent."""
+        """Return whether every path between scopes of a run stays within the run."""
         self._prepare()
         readers, boxes = self._readers.get(parent, {}), {_box(number) for number in run}
         waiting = [reader for box in boxes for reader in readers.get(box, ()) if reader not in boxes]
@@ -626,7 +626,7 @@ class _Finder:
         return True
 
     def _code(self, number: int) -> list[tuple[int, bool, int]]:
-        """Return a number for the structure above each layer of a scope, whether others read it, and the layer; sorted."""
+        """Return, sorted, for each layer of a scope: a number for its structure up to the inputs, whether it is read outside, its index."""
         if number not in self._coded:
             self._prepare()
             inside = self._layers[number]
@@ -642,7 +642,7 @@ class _Finder:
         return self._coded[number]
 
     def _operands(self, index: int, codes: Mapping[int, int]) -> Iterator[object]:
-        """Yield where each input of a layer comes from: a constant, a layer of the scope, or elsewhere."""
+        """Yield the origin of each input of a layer: a constant, a layer of the scope, or an outside layer."""
         for number, source, port in sorted(self._inputs.get(index, ())):
             producer = self._items[source]
             if producer.is_constant:
@@ -651,7 +651,7 @@ class _Finder:
                 yield number, codes.get(source, -1), port
 
     def _prepare(self) -> None:
-        """Collect the layers of every scope, their inputs, and the readers of every box, once there are candidates."""
+        """On first use, collect the layers of each scope, the inputs of each layer, and the consumers of each box."""
         if self._layers:
             return
         scopes, items = self._tree.scopes, self._items
@@ -679,17 +679,17 @@ class _Finder:
 
 
 def _may_repeat(scope: Scope) -> bool:
-    """Return whether a scope comes from the names of layers."""
+    """Return whether a scope comes from layer names, rather than from bodies or splitting."""
     return scope.owner < 0 and not PART_LABEL.fullmatch(scope.label)
 
 
 def _box(scope: int) -> int:
-    """Return the number of the box of a scope, which no layer has."""
+    """Return the box number of a scope, negative to differ from layer indices."""
     return -1 - scope
 
 
 def _chain(scopes: Sequence[Scope], number: int) -> list[int]:
-    """Return the scopes that a scope is in and itself, the outermost first."""
+    """Return the ancestors of a scope and itself, outermost first."""
     chain = [number]
     while scopes[chain[-1]].parent >= 0:
         chain.append(scopes[chain[-1]].parent)
@@ -697,14 +697,14 @@ def _chain(scopes: Sequence[Scope], number: int) -> list[int]:
 
 
 def _own_structure(item: Item) -> tuple[object, ...]:
-    """Return the type, attributes and output types of a layer."""
+    """Return type, version, attributes and output types of a layer."""
     attributes = ((key, str(text)) for key, text in item.layer.attributes.items() if key not in _NAMES)
     outputs = (_type_of(item, port) for port in range(len(item.layer.outputs)))
     return item.layer.type, item.layer.version, tuple(sorted(attributes)), tuple(outputs)
 
 
 def _type_of(item: Item, port: int) -> tuple[object, ...]:
-    """Return the element type and the static lengths of an output."""
+    """Return the element type and the dimensions of an output, with -1 for dynamic ones."""
     value = item.value(port)
     if value is None:
         return ()
@@ -714,7 +714,7 @@ def _type_of(item: Item, port: int) -> tuple[object, ...]:
 
 
 def _constant_structure(item: Item, port: int) -> tuple[object, ...]:
-    """Return the type of a constant, with its numbers if they act as an attribute."""
+    """Return the type of a constant, with its values if they act as an attribute."""
     value = item.value(port)
     if (
         value is None

@@ -1,4 +1,4 @@
-"""The model that a report shows, and the measurements of it."""
+"""The input of a report: a model and its measurements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Conclusion", "Measures", "OldModel", "Source"]
 
 @dataclass(frozen=True)
 class Source:
-    """The input of a report: a model with its inferred values and findings.
+    """A model to report on, with its inferred values and findings.
 
     >>> import ir_runtime
     >>> from ir_runtime.openvino.model import source_of
@@ -29,9 +29,9 @@ class Source:
     Args:
         graph: its layers and edges.
         values: the inferred types, shapes and contents.
-        types: the types of the Parameters, by layer.
+        types: the types of the Parameters, by layer id.
         report: the findings.
-        constraints: the constraints of the inputs, if they were searched.
+        constraints: the constraints on the inputs, if requested.
         file: the path of the model.
         name: its name.
         version: the version of the IR.
@@ -57,7 +57,7 @@ class Conclusion:
     Args:
         severity: ``error``, ``warning`` or ``note``.
         text: the sentence.
-        layer: the name of the layer that it is about, or empty.
+        layer: the name of the layer concerned, or empty.
         command: the command to try next, with ``{file}`` for the model, or empty.
     """
 
@@ -69,7 +69,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Measures:
-    """Measurements of a model, by the names of layers outside of bodies; all are optional.
+    """Measurements of a model, by name of the layer (outside of bodies); all are optional.
 
     >>> import ir_runtime
     >>> measures = Measures(times={"Multiply_2994": 1.5})
@@ -77,16 +77,16 @@ class Measures:
     True
 
     Args:
-        times: the median time of each step, in milliseconds, by the first of its layers.
-        inner: the same times of layers in bodies, all passes together, by the body (``loop/body``) and the layer.
+        times: the median time of each step in milliseconds, by its first layer.
+        inner: the times of layers in bodies, summed over all iterations, by body (``loop/body``) and layer.
         rates: sentences about the speed of layers, by name.
-        fused: the layer whose step computes another layer.
+        fused: maps a layer to the layer whose step computes it.
         errors: the error of each layer, relative to the error that rounding explains (R).
-        against: the runtime or model compared with.
+        against: the name of the runtime or model compared with.
         broken: the layers that compute Inf or NaN from finite inputs, with a sentence about each.
-        peaks: the part of the largest number of the type that the results of a layer reach.
-        memory: bytes of the outputs of each layer in a run.
-        activations: histograms of the outputs of layers in a run: counts, the smallest and the largest value.
+        peaks: the largest result of a layer, relative to the largest number of its type.
+        memory: the size of the outputs of each layer, in bytes.
+        activations: histograms of layer outputs: counts, minimum and maximum.
         tensors: inputs and outputs of a run, by name.
         histograms: whether to draw histograms of the weights.
         pictures: the outputs of layers as pictures.
@@ -111,7 +111,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class OldModel:
-    """An older model to show beside a newer one, and the changes. `ir_runtime.debug.old_model` compares two.
+    """An older model to show beside a newer one, with the changes; made by `ir_runtime.debug.old_model`.
 
     >>> import ir_runtime
     >>> old, new = (ir_runtime.read_model("examples/digits/digits.xml") for _ in range(2))
@@ -121,9 +121,9 @@ class OldModel:
 
     Args:
         source: the older model.
-        pairs: its layers and those of the newer one that are the same, by id.
-        removed: the changes, by layers of the older model, including removed layers.
-        changed: the changes, by layers of the newer model, including added layers.
+        pairs: the layers of the newer model by those of the older one that correspond, by id.
+        removed: the changes by layer of the older model, including removed layers.
+        changed: the changes by layer of the newer model, including added layers.
     """
 
     source: Source

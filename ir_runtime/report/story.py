@@ -1,4 +1,4 @@
-"""The first screen of a report: a description of the model, its cost, its problems, and advice."""
+"""Write the first screen of a report: a description of the model, its costs, its problems, and advice."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _LEAST = 0.005
 
 @dataclass(frozen=True)
 class Link:
-    """Text that leads to a layer or a scope of the graph, or to a tab of the page.
+    """A link to a layer or a scope of the graph, or to a tab of the page.
 
     >>> str(Link("conv1", "node", 3))
     'conv1'
 
     Args:
-        text: the text.
+        text: the link text.
         kind: ``node``, ``scope`` or ``tab``.
         target: the number of the layer or scope, or the name of the tab.
-        layer: the name of the layer, which the address of the page can contain.
+        layer: the name of the layer, for the fragment of the page's URL.
     """
 
     text: str
@@ -59,7 +59,7 @@ class Link:
 
     @property
     def address(self) -> str:
-        """Where the link leads without scripts, or in a new tab."""
+        """The ``href`` of the link, for use without scripts or in a new tab."""
         return f"#layer={quote(self.layer)}" if self.layer else "#"
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of text and links, and how serious it is: ``error``, ``warning``, or empty for a plain fact.
+    """A sentence of text and links, with a severity: ``error``, ``warning``, or empty for a plain fact.
 
     >>> str(Sentence(("Memory peaks at ", Link("'conv1'", "node", 3), ".")))
     "Memory peaks at 'conv1'."
@@ -79,7 +79,7 @@ class Sentence:
 
     @property
     def html(self) -> str:
-        """The sentence as an item of a list."""
+        """The sentence as an HTML list item."""
         inside = [
             element("a", text=part.text, href=part.address, **{f"data_{part.kind}": part.target})
             if isinstance(part, Link)
@@ -103,12 +103,12 @@ class Story:
 
     Args:
         about: a description of the model, its inputs and outputs.
-        costs: totals, and where time and memory go.
+        costs: totals, and the layers and modules with the largest shares.
         problems: the problems, or a sentence that there are none.
         advice: commands to try next.
-        ok: whether the model passes: no errors in the file, nothing wrong in measurements, and no changes. Warnings
-            about the file alone pass, as they do in `Diagnostics.ok`.
-        is_timed: whether time was measured, which is then told before what the model is.
+        ok: whether the model passes: no errors in the file, no bad measurements, and no changes. Warnings
+            about the file alone pass, as in `Diagnostics.ok`.
+        is_timed: whether time was measured; costs then come before the description.
     """
 
     about: Sequence[Sentence]
@@ -128,7 +128,7 @@ class Story:
 
     @property
     def html(self) -> str:
-        """The first screen."""
+        """The first screen as HTML."""
         about = _section("What it is", self.about)
         costs = _section("Where time and memory go", self.costs)
         parts = [
@@ -142,7 +142,7 @@ class Story:
 
 
 def _whole_words(command: str) -> str:
-    """Return a command whose lines break between words only: browsers would also break after hyphens."""
+    """Prevent line breaks within the words of a command, which browsers would make after hyphens."""
     return " ".join(element("span", text=word) for word in command.split(" "))
 
 
@@ -160,16 +160,16 @@ def tell(
     measures: Measures,
     old: OldModel | None = None,
 ) -> Story:
-    """Return the story of a model.
+    """Write the story of a model.
 
     Args:
         source: the model.
         tree: its scopes.
         shapes: names for dynamic lengths.
         records: its layers, numbered as in the graph of the page.
-        overlays: the numbers shown on the layers, one overlay for each quantity.
+        overlays: the values shown on the layers, one overlay per quantity.
         measures: the measurements.
-        old: the model that it is compared with, if there is one.
+        old: the older model compared with, if any.
     """
     teller = _Teller(
         source, tree, shapes, records, {overlay["key"]: overlay for overlay in overlays}, measures, old
@@ -185,7 +185,7 @@ def tell(
 
 
 def cost_text(key: str, value: float) -> str:
-    """Write the value of an overlay that can be summed: ``time`` in ms, ``flops``, or bytes.
+    """Format the value of an additive overlay: ``time`` in ms, ``flops``, or bytes.
 
     >>> cost_text("time", 0.25), cost_text("flops", 2e9), cost_text("weights", 2048)
     ('250 µs', '2 GFLOP', '2 KiB')
@@ -209,7 +209,7 @@ class _Teller:
     old: OldModel | None
 
     def about(self) -> Iterator[Sentence]:
-        """Yield the kind of model, its inputs and outputs, and the constraints."""
+        """Yield the kind of model, its inputs and outputs, and the constraints on its inputs."""
         graph = self.source.graph
         counts = Counter(
             item.layer.type
@@ -249,7 +249,7 @@ class _Teller:
         yield Sentence((f"{verb} ", *_listing(parts)))
 
     def costs(self) -> Iterator[Sentence]:
-        """Yield totals, and the layers and modules that most of the time, the weights and the memory belong to."""
+        """Yield totals, and the layers and modules with most of the time, weights and memory."""
         totals = {
             key: sum(self.records.own_values(self.overlays[key]))
             for key in ("flops", "time")
@@ -311,7 +311,7 @@ class _Teller:
         yield from self._modules(values, total)
 
     def _modules(self, values: Sequence[float], total: float) -> Iterator[Sentence]:
-        """Yield the share of each module, below the innermost one that has nearly all."""
+        """Yield the share of each module inside the innermost module that has nearly all of the total."""
         scopes = self.tree.scopes
         shares = [0.0] * len(scopes)
         for item, value in zip(self.records.items, values, strict=True):
@@ -365,7 +365,7 @@ class _Teller:
             yield Sentence((f"The file is valid{'; ' * bool(unknown)}{' and '.join(unknown)}.",))
 
     def passes(self) -> bool:
-        """Return whether the file has no errors, no measurement is bad, and nothing changed."""
+        """Return whether the file has no errors, no measurements are bad, and nothing changed."""
         measured = not any(conclusion.severity in _SEVERE for conclusion in self.measures.conclusions)
         changed = self.old is not None and bool(self.old.changed or self.old.removed)
         return self.source.report.ok and measured and not changed
@@ -399,7 +399,7 @@ class _Teller:
         yield Sentence((differ, *_listing(ends, "; ", "; and")), "warning")
 
     def advice(self) -> Iterator[str]:
-        """Yield commands to try, the most urgent first."""
+        """Yield commands to try, most urgent first."""
         name = shown(Path(self.source.file).name)
         file = shlex.quote("model.xml" if not name or name.startswith("<") else name)
         for conclusion in self.measures.conclusions:
@@ -415,7 +415,7 @@ class _Teller:
 
 
 def _listing(items: Sequence[_Parts], separator: str = ", ", more: str = " and") -> _Parts:
-    """Return the first items with separators, and how many more there are, up to the full stop."""
+    """Join the first items by separators, followed by the number of further ones and a full stop."""
     parts: _Parts = []
     for place, item in enumerate(items[:_NAMED]):
         parts += [*([separator] if place else []), *item]

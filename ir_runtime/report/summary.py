@@ -1,4 +1,4 @@
-"""The inputs, outputs, constraints, operations and weights of a model, as HTML."""
+"""Write the inputs, outputs, constraints, operations and weights of a model as HTML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST = 15
 
 
 def subtitle(source: Source) -> str:
-    """Return the file and the version of a model, in one line."""
+    """Return file name and version of a model in one line."""
     version = version_text(source.version) if source.version else ""
     return " · ".join(filter(None, (Path(source.file).name, version)))
 
@@ -44,7 +44,7 @@ def ends(source: Source, shapes: Shapes, type: str) -> list[End]:
 
 
 def summary_html(source: Source, shapes: Shapes, records: Records) -> str:
-    """Return inputs, outputs, constraints, operations and weights."""
+    """Return the inputs, outputs, constraints, operations and weights of a model as HTML tables."""
     graph = source.graph
     header = ("name", "type", "shape")
     takes, gives = ([end[1:] for end in ends(source, shapes, type)] for type in ("Parameter", "Result"))
@@ -134,7 +134,7 @@ def _weights(records: Records) -> list[tuple[str, ...]]:
 
 
 def findings_html(report: Diagnostics, nodes: Mapping[str, int]) -> str:
-    """Return every finding; its layer leads to the graph."""
+    """Return all findings as HTML, with links from their layers to the graph."""
     parts = [_finding_html(found, nodes) for found in fold(report)]
     parts += [element("p", text=str(more), class_="soft") for more in report.more]
     return "".join(parts) or element("p", text="Nothing was found wrong or noteworthy.")

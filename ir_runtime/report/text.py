@@ -1,4 +1,4 @@
-"""Write names, shapes and numbers of a model for a report."""
+"""Format names, shapes and numbers for a report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 8
 
 
 def dims(shape: PartialShape | Iterable[object] | None) -> str:
-    """Write a shape, such as ``1×3×224×224``.
+    """Format a shape as ``1×3×224×224``.
 
     >>> dims(PartialShape([1, 3])), dims(()), dims(PartialShape("..."))
     ('1×3', 'scalar', 'any shape')
@@ -29,7 +29,7 @@ def dims(shape: PartialShape | Iterable[object] | None) -> str:
 
 
 def tensor_name(names: Collection[str], layer: str) -> str:
-    """Return the name of a tensor to show: that of its layer if it has it, else the shortest that is not a number.
+    """Choose which name of a tensor to show: the name of its layer if present, or else the shortest non-numeric one.
 
     >>> tensor_name(["lengths", "9"], "lengths"), tensor_name(["9", "ids", "input_ids"], "x"), tensor_name(["9"], "x")
     ('lengths', 'ids', 'x')
@@ -39,7 +39,7 @@ def tensor_name(names: Collection[str], layer: str) -> str:
 
 
 def numbers(array: Array, most: int = _SHOWN) -> str:
-    """Write the first numbers of an array."""
+    """Format the first elements of an array."""
     flat = array.reshape(-1)
     shown = ", ".join(_number(value) for value in flat[:most].tolist())
     return shown + (", …" if flat.size > most else "")
@@ -50,7 +50,7 @@ def _number(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return attributes or runtime information as data for JSON."""
+    """Convert attributes or runtime information to JSON data."""
     if isinstance(value, Mapping):
         return {shown(str(key)): plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray):
@@ -61,7 +61,7 @@ def plain(value: Any) -> Any:
 
 
 def count_text(number: int, noun: str) -> str:
-    """Return a number with a noun.
+    """Format a count with its noun.
 
     >>> count_text(1, "layer"), count_text(2000, "layer")
     ('1 layer', '2,000 layers')
