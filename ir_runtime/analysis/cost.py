@@ -27,7 +27,7 @@ from .shapes import OpenLength, open_lengths
 # The costs of the layers of a model.
 
 
-# Characters of a formula that are shown.
+# Maximum number of characters shown of a formula.
 _LONGEST = 60
 
 
@@ -52,23 +52,23 @@ class LayerCount:
 
     layer: Layer
     within: str
-    """The body that it is in, as ``loop/body``; empty for layers of the model itself."""
+    """The body that contains it, as ``loop/body``; empty for layers of the model itself."""
     flops: Count | None
-    """Arithmetic operations, each multiply-accumulate being two; with those of its bodies."""
+    """Arithmetic operations, including those of its bodies; a multiply-accumulate counts as two."""
     macs: Count | None
     """Multiply-accumulates."""
     parameters: int
-    """Numbers in the weights that it is the first to read."""
+    """Number of weights, without those that an earlier layer has read."""
     weight_bytes: int
-    """Their size in the file."""
+    """Size of these weights in the file."""
     read: Count | None
     """Bytes of its inputs, weights included."""
     written: Count | None
     """Bytes of its outputs."""
     runs: Count | None = 1
-    """How often the body that it is in runs in one run of the model at most; ``None`` if that is not known.
+    """Maximum number of times that its body runs in one run of the model; ``None`` if unknown.
 
-    The ninth field: the others are counted for one pass of the body.
+    The counts in other fields are for one pass of the body.
     """
     is_declared: bool = False
     """Whether it uses declared shapes, because inferring them needs the missing weights."""
@@ -149,7 +149,9 @@ class RunLength:
     """``n1``, ``trips1`` and so on."""
     layer: str
     axis: int | None
-    """Of the length; ``None`` for ``trips`` (the iterations of a loop), ``parts`` (those that an input is cut into) and ``frame`` (its length)."""
+    """The axis of a length; ``None`` for ``trips`` and ``parts`` (the iterations of a loop), and ``frame`` (the length of a
+    frame).
+    """
 
     def record(self) -> dict[str, Any]:
         """Return a dict for JSON."""
@@ -186,7 +188,7 @@ class Cost(Shown):
     lengths: tuple[OpenLength, ...]
     """The dynamic lengths of inputs, which formulas refer to."""
     run_lengths: tuple[RunLength, ...]
-    """The other symbols in formulas, as ``n1`` and ``trips1``, with the first layers that have them."""
+    """The other symbols in formulas, such as ``n1`` and ``trips1``, each with the first layer that has it."""
     peak: int | None
     """The peak memory of inputs and results in bytes, layer by layer; ``None`` with dynamic lengths."""
 
@@ -245,7 +247,7 @@ class Cost(Shown):
 
     @property
     def costliest(self) -> tuple[LayerCount, ...]:
-        """The layers of the model itself that compute something, the most FLOPs first."""
+        """The layers of the model itself that have FLOPs, the costliest first."""
         computing = (layer for layer in self.outermost if layer.flops)
         return tuple(sorted(computing, key=lambda layer: -_magnitude(layer.flops or 0)))
 
@@ -254,7 +256,7 @@ class Cost(Shown):
         return next((layer for layer in self.layers if layer.name == name), None)
 
     def at(self, **lengths: int) -> int:
-        """Return the FLOPs for some lengths: ``cost.at(batch=1, seq=128)``."""
+        """Return the FLOPs for given lengths: ``cost.at(batch=1, seq=128)``."""
         return self.flops if isinstance(self.flops, int) else self.flops.at(lengths)
 
     @property
@@ -268,7 +270,7 @@ class Cost(Shown):
         return frozenset[str]().union(*(count.symbols for count in counts if isinstance(count, Formula)))
 
     def given(self, lengths: Mapping[str, int]) -> Cost:
-        """Return the cost with numbers for some lengths, by their names in formulas."""
+        """Return the cost with values substituted for some lengths, by their names in formulas."""
 
         def number(count: Count | None) -> Count | None:
             return count.given(lengths) if isinstance(count, Formula) else count
@@ -338,7 +340,7 @@ def _sum_layers(operation: str, layers: list[LayerCount]) -> OperationCount:
 
 
 def _magnitude(count: Count) -> int:
-    """Return a sort key: a number, or the value of a formula where every length is 1000."""
+    """Return a sort key: a number, or the value of a formula with every length 1000."""
     return count if isinstance(count, int) else count.at(dict.fromkeys(count.symbols, 1000))
 
 
@@ -384,12 +386,12 @@ class _Walk:
     weights: dict[tuple[str, int], tuple[ElementType, int]] = field(default_factory=dict)
     """The element type and the number of elements of each constant that is a weight, by body and layer."""
     followed: set[tuple[str, int]] = field(default_factory=set)
-    """The layers in front of weights that were looked at."""
+    """The layers visited on the way from constant inputs to weights, by body and layer."""
     unknown: dict[Symbol | tuple[str, Port | int, int | str], RunLength] = field(default_factory=dict)
-    """Numbers known only at run time: lengths by symbol or, if they have none, by body, port and axis; others by body, layer
-    and what they count."""
-    numbers: Counter[str] = field(default_factory=Counter)
-    """How many of each kind have a symbol."""
+    """Numbers known only at run time: lengths by symbol or, without a symbol, by body, port and axis; others by body, layer
+    and kind."""
+    counters: Counter[str] = field(default_factory=Counter)
+    """The number of symbols of each kind."""
     peaks: dict[int, int | None] = field(default_factory=dict)
     """The peak memory of a layer's bodies, by id."""
 
@@ -431,7 +433,7 @@ class _Walk:
             yield from counts
 
     def _passes(self, layer: Layer) -> Count | None:
-        """Return how often a layer's bodies run in one run of the model."""
+        """Return the number of times that a layer's bodies run in one run of the model."""
         once: list[tuple[Count, Count]] = [(1, 1) for _ in layer.bodies()]
         passes = self._arithmetic(layer, once)[0] if once else None
         return None if passes is None or self.runs is None else passes * self.runs
@@ -460,8 +462,8 @@ class _Walk:
         )
         if not layer.bodies():
             return layer.op.flops(operands), layer.op.macs(operands)
-        both = (replace(operands, bodies=counts) for counts in zip(*bodies, strict=True))
-        flops, macs = (layer.op.flops(each) for each in both)
+        by_count = (replace(operands, bodies=counts) for counts in zip(*bodies, strict=True))
+        flops, macs = map(layer.op.flops, by_count)
         return flops, macs
 
     def _lengths(self, port: Port) -> tuple[Count, ...] | None:
@@ -477,17 +479,17 @@ class _Walk:
             lengths.append(length)
         return tuple(lengths)
 
-    def _symbol_of(self, layer: Layer, what: str) -> str:
-        """Return the symbol of a number of a layer that is known only at run time."""
-        return self._name_symbol((self.within, layer.id, what), what, layer, None)
+    def _symbol_of(self, layer: Layer, kind: str) -> str:
+        """Return the symbol of a layer's number of a kind, such as ``trips``, that is known only at run time."""
+        return self._name_symbol((self.within, layer.id, kind), kind, layer, None)
 
     def _name_symbol(
-        self, key: Symbol | tuple[str, Port | int, int | str], what: str, layer: Layer, axis: int | None
+        self, key: Symbol | tuple[str, Port | int, int | str], kind: str, layer: Layer, axis: int | None
     ) -> str:
-        """Return the symbol of a run-time number, numbered among those of its kind."""
+        """Return the symbol of a number known only at run time: its kind, and a counter."""
         if key not in self.unknown:
-            self.numbers[what] += 1
-            self.unknown[key] = RunLength(f"{what}{self.numbers[what]}", layer.name, axis)
+            self.counters[kind] += 1
+            self.unknown[key] = RunLength(f"{kind}{self.counters[kind]}", layer.name, axis)
         return self.unknown[key].name
 
     def _bytes(self, port: Port) -> Count | None:
@@ -502,7 +504,7 @@ class _Walk:
         )
 
     def _new_weights(self, port: Port) -> Iterator[tuple[ElementType, int]]:
-        """Yield the weights of a constant input, unless an earlier layer has read them."""
+        """Yield the element type and size of each weight behind a constant input that no earlier layer has read."""
         if port.layer not in self.fixed or not self.values[port].element.real:
             return
         waiting = [port.layer]
@@ -518,7 +520,7 @@ class _Walk:
                 yield self.weights[place]
 
     def peak(self) -> int | None:
-        """Return the peak memory of inputs and results in bytes, if every length is known."""
+        """Return the peak memory of inputs and results in bytes; ``None`` if a length is unknown."""
         running = list(self._running())
         parameters = [Port(layer.id, 0) for layer in self.graph.of_type("Parameter")]
         sizes: dict[Port, int] = {}
@@ -539,7 +541,7 @@ class _Walk:
         return most
 
     def _ends(self, running: Sequence[Layer], results: Collection[Port]) -> Mapping[int, list[Port]]:
-        """Return, for each layer, the results that are not needed after it."""
+        """Return the results that are last read by each layer, by layer id."""
         outputs = {port for layer in self.graph.of_type("Result") for port in self.graph.reads(layer)}
         last = {port: port.layer for port in results}
         for layer in running:
@@ -551,7 +553,7 @@ class _Walk:
 
 
 def _constant_layers(graph: Graph, values: Mapping[Port, Value]) -> Iterator[int]:
-    """Yield the layers computed before a run: constants, and those that depend on them and on shapes."""
+    """Yield the ids of layers that are computed once: constants, and layers that depend on them and on static shapes."""
     constant: set[int] = set()
     for layer in graph:
         ports, sources = layer.output_ports, graph.sources(layer)

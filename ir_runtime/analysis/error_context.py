@@ -1,4 +1,4 @@
-"""Add context to a failure in a kernel: the layer, its inputs, and inference's message about them."""
+"""Error context for failures in kernels: the layer, its inputs, and the message of inference about them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from ..ir.tensor import Array, TensorType, Value
 __all__ = ["Expected", "Failing", "RefusedInputError", "expected", "is_placed", "with_context"]
 
 _Place: TypeAlias = tuple[int, int]
-"""An input of the step, and 0; or a negative offset to an earlier layer, and the number of its output."""
+"""The source of a layer's input: the index of an input of the step, and 0; or the negative offset of an earlier layer, and
+the number of its output."""
 
 
 class RefusedInputError(Exception):
-    """Inference refuses the inputs of a layer of a step."""
+    """Inference refuses the inputs of a layer in a step."""
 
     def __init__(self, layer: Layer, reason: IRError) -> None:
         super().__init__(reason.message)
@@ -68,9 +69,9 @@ class Expected:
     def _infer_widened(
         self, op: Operation, inputs: Sequence[Value], places: Sequence[_Place]
     ) -> tuple[TensorType, ...]:
-        """Infer an operation's output types, also where it runs in f64 though it refuses f64.
+        """Infer the output types of an operation; if it refuses f64, as it would f32, with results in f64.
 
-        A model that declares such inputs is refused when read, so the graph was widened (`widen`).
+        Reading refuses models that declare such inputs, so the graph must have been widened (`widen`).
         """
         try:
             return op.infer_types(*inputs)
@@ -91,7 +92,7 @@ class Expected:
         )
 
     def refusal(self, arrays: Sequence[Array]) -> RefusedInputError | None:
-        """Return why inference refuses these inputs, if it does."""
+        """Return the error with which inference refuses these inputs, else ``None``."""
         try:
             self.types(arrays)
         except RefusedInputError as refusal:
@@ -104,7 +105,14 @@ class Expected:
 def expected(
     graph: Graph, layers: tuple[Layer, ...], reads: Sequence[Port], elements: Sequence[ElementType]
 ) -> Expected:
-    """Describe a step for inference: ``reads`` are its inputs; layers may read earlier outputs."""
+    """Describe a step for inference.
+
+    Args:
+        graph: the graph of its layers.
+        layers: its layers, which may also read outputs of earlier ones.
+        reads: the ports of its inputs.
+        elements: the element type of each input.
+    """
     places: list[tuple[_Place, ...]] = []
     places_of_inputs = {port: place for place, port in reversed(list(enumerate(reads)))}
     before: dict[int, int] = {}

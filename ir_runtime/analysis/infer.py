@@ -43,10 +43,11 @@ _UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
 class Inferred(dict[Port, Value]):
-    """The inferred value of every output; ``bodies`` has those of graphs inside layers.
+    """The inferred value of every output of a graph.
 
-    ``evaluations`` counts inferred layers, those in bodies each time. ``declared`` lists the outputs whose
-    shapes depend on constants without data and are therefore the declared ones.
+    ``bodies`` has the values in the bodies of layers, by layer id and body name. ``declared`` lists the outputs whose
+    shapes depend on constants without data, and are therefore the declared ones. ``evaluations`` counts the inferred
+    layers, including repeated inferences of bodies.
     """
 
     def __init__(self) -> None:
@@ -56,7 +57,7 @@ class Inferred(dict[Port, Value]):
         self.evaluations = 0
 
 
-def infer(  # noqa: PLR0913 (what inference may be asked for; most is by default)
+def infer(  # noqa: PLR0913 (options of inference, most of them with defaults)
     graph: Graph,
     report: Diagnostics,
     parameters: Mapping[int, Value] | None = None,
@@ -69,18 +70,18 @@ def infer(  # noqa: PLR0913 (what inference may be asked for; most is by default
 ) -> Inferred:
     """Infer the value of every output in one traversal; add findings to ``report``.
 
-    Where inference fails, the declared types are used; after constants with missing data, declared lengths
-    complete the inferred ones. Where inferred and declared types contradict each other, the one that most
-    consumers of the port declare is used, so that a mistake is reported once, where it is.
+    Where inference fails, declared types are used. After constants without data, declared lengths complete the
+    inferred ones. Where inferred and declared types contradict each other, inference continues with the type that
+    most consumers of the port declare, so that a mistake is reported once, at its origin.
 
     Args:
         graph: the layers.
-        report: takes the findings.
-        parameters: values of Parameter layers, by id, in place of what they declare.
-        compare: compare the result with what the layers declare; by default, if no parameters are given.
+        report: collects the findings.
+        parameters: values of Parameters by id, which replace their declared types.
+        compare: compare inferred with declared types; by default, if no parameters are given.
         explain: look for the causes of findings, which takes longer.
-        depth: how deep the graph is nested in bodies.
-        former: the inference of the graph before it was changed.
+        depth: the number of bodies around the graph.
+        former: values from before the graph was edited, for reuse.
         complete: use declared lengths after constants without data; by default, if types are compared. The inputs must have the shapes that the file declares.
         strict: report every contradicted declaration as an error, even if no layer computes with the port.
     """
@@ -117,7 +118,7 @@ class _Outcome(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """The options of an `infer`."""
+    """The options of `infer`."""
 
     parameters: Mapping[int, Value]
     compare: bool
@@ -153,7 +154,7 @@ class _Walk:
         )
 
     def visit(self, layer: Layer) -> None:
-        """Infer the outputs of a layer whose inputs are known."""
+        """Infer the outputs of a layer whose inputs have been inferred."""
         inferred, sources = self.known, self.graph.sources(layer)
         received = [
             self._value_of_unconnected(layer, i) if s is None else inferred.get(s)
@@ -185,7 +186,7 @@ class _Walk:
             self._complete(layer)
 
     def _is_sound_as_declared(self) -> bool:
-        """Return whether the graph is sound with the types that its Parameters declare."""
+        """Return whether inference finds no errors with the types that the Parameters declare."""
         if self.as_declared is None:
             self.as_declared = Diagnostics()
             infer(self.graph, self.as_declared, compare=False, depth=self.options.depth)
@@ -339,7 +340,7 @@ def _declared(layer: Layer) -> list[Value]:
 
 
 def with_symbols(layer: Layer, value: Value) -> Value:
-    """Give each dynamic dimension a symbol, so that dims derived from it compare equal."""
+    """Return a value in which each dynamic dim has a symbol, so that dims derived from it compare equal."""
     if value.shape.is_static or value.shape.rank is None:
         return value
     if all(d.symbol is not None or d.is_static for d in value.shape):
@@ -371,13 +372,13 @@ def infer_layer(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def infer_shapes(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
-    """Return the outputs of a layer that may not be computable; ``None`` if its shapes are unknown."""
+    """Return the outputs of a layer even if it cannot be computed; ``None`` if inference refuses its inputs."""
     with shapes_alone():
         return _infer_simple(layer, inputs)
 
 
 def _infer_simple(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
-    """Return the outputs of a layer without bodies that accepts its inputs, the common case."""
+    """Return the outputs in the common case, a layer without bodies that accepts its inputs; else ``None``."""
     op = layer.op
     if op is None or op.needs("visit"):
         return None
@@ -398,12 +399,12 @@ def _infer(layer: Layer, inputs: Sequence[Value], report: Diagnostics) -> Inferr
 
 
 class Former:
-    """The values of a former graph, reused where a layer has the same operation and inputs.
+    """Values inferred before a graph was edited, reused for layers with the same operation and inputs.
 
     Args:
-        graph: the graph as it was.
-        values: its inferred values, without findings.
-        layers: by the id of a layer in the derived graph, its id in the former one.
+        graph: the graph before the edit.
+        values: its inferred values; inference had no findings.
+        layers: the id of each layer in the former graph, by its id in the edited one.
     """
 
     def __init__(self, graph: Graph, values: Mapping[Port, Value], layers: Mapping[int, int]) -> None:
@@ -414,7 +415,7 @@ class Former:
         id, op = self._layers.get(layer.id), layer.op
         if id is None or op is None or op is not self._graph[id].op:
             return None
-        # The symbols of a Parameter have its name, which may have changed; bodies are inferred for their own sake.
+        # The symbols of a Parameter have its name, which may have changed; the values in bodies are part of the result.
         if not op.pure or layer.type == "Parameter" or layer.bodies():
             return None
         former = self._graph[id]
@@ -452,10 +453,10 @@ def _is_same_shape(one: PartialShape, other: PartialShape) -> bool:
     return tuple(one) == tuple(other)
 
 
-# Inferences for all findings; this number of inputs of a layer counts as one more.
+# Maximum number of trial inferences for all findings; each further 8 inputs of a layer cost one more.
 _MAX_TRIALS = 3000
 _INPUTS_PER_TRIAL = 8
-# Causes shown of a finding, and elements of a tensor that are tried one by one.
+# Maximum number of causes shown for a finding, and of tensor elements tried one by one.
 _MAX_CAUSES = 6
 _MAX_ELEMENTS = 32
 
@@ -486,7 +487,7 @@ class Region(NamedTuple):
 
 
 class _InputPart(NamedTuple):
-    """A region of an input: the output that it comes from, the name of the input, and its text."""
+    """A region of an input: the port that feeds it, the region, the name of the input, and the region's value as text."""
 
     port: Port
     region: Region
@@ -496,14 +497,14 @@ class _InputPart(NamedTuple):
 
 @dataclass(slots=True)
 class Causes:
-    """Finds causes in a graph from the values inferred so far."""
+    """Finds the causes of findings, by inferring layers again with a part of an input unknown."""
 
     graph: Graph
     known: Mapping[Port, Value]
     _trials_left: int = field(default_factory=lambda: _MAX_TRIALS, init=False)
 
     def of_refusal(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Cause, ...]:
-        """Return why an operation refuses its inputs."""
+        """Return the causes of an operation's refusal of its inputs."""
 
         def accepts(tried: Sequence[Value]) -> bool:
             return self._infer(layer, tried) is not None
@@ -541,7 +542,7 @@ class Causes:
         visited: set[tuple[Port, Region]],
         whole: bool = True,
     ) -> None:
-        """Trace a region of an output to its origin, collecting causes; ``whole`` also counts its own layer."""
+        """Trace a region of an output to its origin, appending to ``causes``; ``whole`` starts with the layer itself."""
         worklist = [(port, region)]
         while worklist and len(causes) < _MAX_CAUSES and self._trials_left > 0:
             port, region = worklist.pop()
@@ -555,7 +556,7 @@ class Causes:
                 causes.append(_origin(layer, region, value))
             elif all(part.text != value for part in deciders) or (whole and not causes):
                 causes.append(_step(layer, region, value, deciders, whole and not causes))
-            else:  # a length that goes through
+            else:  # the layer passes a length through
                 deciders = [next(part for part in deciders if part.text == value)]
             worklist += [(part.port, part.region) for part in reversed(deciders)]
 
@@ -592,7 +593,7 @@ class Causes:
     def _deciders(
         self, layer: Layer, inputs: Sequence[Value], matters: Callable[[Sequence[Value]], bool]
     ) -> list[_InputPart]:
-        """Return the regions of the inputs that change the result on their own."""
+        """Return the regions of the inputs that matter: ``matters`` is true when that region alone is unknown."""
         deciders = []
         for index, value in enumerate(inputs):
             if self._trials_left <= 0:
@@ -647,7 +648,7 @@ def _parts(value: Value, matters: Callable[[Region], bool]) -> Iterator[Region]:
 
 
 def _with_unknown(value: Value, region: Region) -> Value:
-    """Return the value with one part unknown."""
+    """Return the value with one region unknown."""
     if region.dim is not None:
         return Value(TensorType(value.element, value.shape.replace({region.dim: Dimension()})))
     numbers = value.numbers()
@@ -658,7 +659,7 @@ def _with_unknown(value: Value, region: Region) -> Value:
 
 
 def _step(layer: Layer, region: Region, value: str, parts: Sequence[_InputPart], whole: bool) -> Cause:
-    """Describe how a layer computes lengths; with its attributes if it is the layer in question."""
+    """Describe how a layer computes a region of its output; ``whole`` adds its attributes."""
     operands = ", ".join(f"{part.text} in {part.region} of {part.name}" for part in parts[:4])
     more = " and others" if len(parts) > 4 else ""
     settings = _attributes(layer) if whole else ""
@@ -678,7 +679,7 @@ def _attributes(layer: Layer) -> str:
 
 
 def _origin(layer: Layer, region: Region, value: str) -> Cause:
-    """Describe the origin of a length in the file."""
+    """Describe the layer of the file where a value originates."""
     line = layer.outputs[0].line if layer.type == "Parameter" and layer.outputs else None
     where = replace(layer.where, line=line or layer.where.line)
     message = f"{region} of {layer} is {value}"
@@ -699,11 +700,11 @@ IsSame: TypeAlias = Callable[[Layer, Sequence[Value | None], Sequence[Value | No
 
 
 class _Dispute(NamedTuple):
-    """An output with a disputed leading axis of length 1, and the finding if a layer depends on it."""
+    """An output with a disputed leading axis of length 1, and the finding to report if a layer depends on it."""
 
     declared: Value
     inferred: Value
-    found: Diagnostic
+    finding: Diagnostic
 
 
 @dataclass(slots=True)
@@ -721,7 +722,7 @@ class Agreement:
     """Disputes over leading axes of length 1, which so far make no difference to the layers that read them."""
 
     def weigh(self, layer: Layer, received: Sequence[Value | None], is_same: IsSame) -> None:
-        """Report the disputes over a layer's inputs, unless its outputs are the same either way."""
+        """Report the disputes over a layer's inputs, unless its outputs are the same with either type."""
         sources = self.graph.sources(layer)
         disputes = {i: self.pending[s] for i, s in enumerate(sources) if s in self.pending}
         if not disputes or not _computes(layer):
@@ -733,7 +734,7 @@ class Agreement:
             return
         for source in {sources[index] for index in disputes}:
             if source is not None:
-                self.report.add(self.pending.pop(source).found)
+                self.report.add(self.pending.pop(source).finding)
 
     def end(self) -> None:
         """Warn of the disputes that made no difference."""
@@ -743,7 +744,7 @@ class Agreement:
     def inputs(
         self, layer: Layer, received: Sequence[Value | None], is_same: IsSame
     ) -> list[Value | None] | None:
-        """Return the declared inputs where the received ones differ; ``None`` if none does."""
+        """Return the inputs with declared types where these contradict the received values; ``None`` if all agree."""
         if _are_declared(layer.inputs, received):
             return None
         sources = self.graph.sources(layer)
@@ -931,8 +932,8 @@ def _same_element(one: TensorType, other: TensorType) -> bool:
 def _differ_in_leading_ones(one: TensorType, other: TensorType) -> bool:
     """Return whether two static types differ only in leading axes of length 1.
 
-    They hold the same numbers, and one broadcasts to the other. Old releases of OpenVINO gave the product of
-    a vector and a matrix such an axis, and wrote it into their files.
+    Tensors of both types have the same values, and one broadcasts to the other. Old releases of OpenVINO gave the product
+    of a vector and a matrix such an axis, and wrote it into their files.
     """
     if not (one.shape.is_static and other.shape.is_static and _same_element(one, other)):
         return False
@@ -959,9 +960,9 @@ def _place(layer: Layer, port: PortSpec) -> Location:
 
 
 def correct_types(graph: Graph, values: Inferred) -> Graph:
-    """Return the graph with the types of ports and Parameters corrected to the inferred ones.
+    """Return the graph with the declared types of ports and Parameters replaced by the inferred ones.
 
-    The result of a loop without iterations follows from the declared ports of its body.
+    They matter for a loop without iterations, whose results have the declared types of its body.
     """
     layers = [_correct_layer(graph, layer, values) for layer in graph.layers.values()]
     return Graph(layers, graph.edges, graph.severed)
@@ -984,7 +985,7 @@ def _port(spec: PortSpec, value: Value | None) -> PortSpec:
 
 
 def _operation(layer: Layer, op: Operation, known: Inferred) -> Operation:
-    """Return the operation with the types in its bodies corrected, and those of Parameters in bodies."""
+    """Return the operation of a layer with corrected types in its bodies, or in its attributes if it is a Parameter."""
     value = known.get(Port(layer.id, 0))
     if layer.type == "Parameter" and value is not None:
         return _parameter(op, value.type)

@@ -1,4 +1,4 @@
-"""Names for the dynamic lengths of a model, and symbolic dimensions: formulas of them for inner lengths."""
+"""Names for the dynamic lengths of a model's inputs, and symbolic dimensions: inner lengths as formulas of them."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ __all__ = [
 # Symbolic dimensions: inner lengths as formulas of input dims, such as ``height/32`` or ``past + seq``.
 
 
-# A formula of one symbol has two unknowns; it must hold at more points than that.
+# A formula of one symbol has two coefficients, so it must hold at more than two points.
 MIN_POINTS = 5
 
 Columns = Mapping[str, Sequence[int]]
 
 
 def symbolic_dims(probe: Probe, constraints: Constraints) -> dict[tuple[Port, int], Count]:
-    """Return a formula for each dim that has one, by port and axis.
+    """Return the formulas of inner dims, by port and axis.
 
-    Formulas are fitted to inference at sample points. They hold at all of them, which is no proof for others.
+    Formulas are fitted to inferred lengths at sample points. They hold at all of these points, but are not proved for
+    others.
 
     Args:
-        probe: the oracle.
-        constraints: the constraints, with names and sample points.
+        probe: infers the lengths at a point.
+        constraints: the constraints on the inputs, with names and sample points.
     """
     points = [trial.lengths for trial in constraints.accepted]
     if len(points) < MIN_POINTS:
@@ -51,7 +52,7 @@ def symbolic_dims(probe: Probe, constraints: Constraints) -> dict[tuple[Port, in
     samples = {name: [point[dim] for point in points] for name, dim in names.items()}
     fixed = {name for constraint in constraints if constraint.kind == "fixed" for name in constraint.symbols}
     if any(len(set(column)) <= 2 for name, column in samples.items() if name not in fixed):
-        return {}  # dims that depend on such a length cannot be told from constant ones
+        return {}  # dims that depend on such a length look constant
     walks = [probe.values(point) for point in points]
     formulas: dict[tuple[int, ...], Count | None] = {}
     dims = {}
@@ -64,7 +65,7 @@ def symbolic_dims(probe: Probe, constraints: Constraints) -> dict[tuple[Port, in
 
 
 def _lengths(walks: Sequence[Mapping[Port, object]]) -> Iterator[tuple[tuple[Port, int], tuple[int, ...]]]:
-    """Yield each dim's lengths at all points, where all are known."""
+    """Yield each dim whose length is known at every point, with these lengths."""
     for port, first in walks[0].items():
         shapes = [getattr(walk.get(port, first), "shape", None) for walk in walks]
         ranks = {shape.rank for shape in shapes if shape is not None}
@@ -96,7 +97,7 @@ def _linear(lengths: tuple[int, ...], samples: Columns) -> Iterator[Formula]:
 
 
 def _roundings(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
-    """``floor(symbol / b)``, ``ceil(symbol / b)``, else ``floor((symbol + c) / b)``; one of each at most."""
+    """``floor(symbol / b)``, ``ceil(symbol / b)``, else ``floor((symbol + c) / b)``, if only one divisor fits."""
     for name, column in samples.items():
         ranges, length = dict(_offsets(lengths, column)), Formula.symbol(name)
         floors = [floor(length, b) for b, (least, most) in ranges.items() if least <= 0 <= most]
@@ -160,20 +161,20 @@ class NamedDims:
     Args:
         graph: the layers.
         inferred: the inferred values of their outputs.
-        parameters: the type of each Parameter, by layer.
-        found: the constraints on the inputs, for names and formulas.
+        parameters: the type of each Parameter, by layer id.
+        constraints: the constraints on the inputs, for names and formulas.
     """
 
     graph: Graph
     inferred: Mapping[Port, Value]
     parameters: Mapping[int, TensorType]
-    found: Constraints
+    constraints: Constraints
 
     @cached_property
     def names(self) -> Mapping[Dim, str]:
-        """The names of dynamic lengths, with or without constraints."""
-        if self.found.symbols:
-            return self.found.symbols
+        """The names of the dynamic lengths of inputs; equal lengths share one if constraints are known."""
+        if self.constraints.symbols:
+            return self.constraints.symbols
         dims = open_dims(self.graph, self.parameters)
         roles = {d: role(self.graph[d.layer], self.parameters[d.layer].shape, d.axis) for d in dims}
         return names(self.graph, roles, [(dim,) for dim in dims])
@@ -192,7 +193,8 @@ class NamedDims:
         """Formulas of inner lengths, by port and axis."""
         if not self.names:
             return {}
-        return symbolic_dims(Probe(DynamicLayers(self.graph, self.inferred, self.parameters)), self.found)
+        probe = Probe(DynamicLayers(self.graph, self.inferred, self.parameters))
+        return symbolic_dims(probe, self.constraints)
 
     def length(self, port: Port, axis: int, dim: Dimension, outermost: bool = True) -> Count | None:
         """Return the length of a dim as a number, a name or a formula; ``None`` if unknown.

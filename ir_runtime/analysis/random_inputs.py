@@ -22,19 +22,19 @@ __all__ = ["RandomInputs", "random_array", "random_inputs"]
 # Input ports of operations that take axes: distinct integers, each below the rank.
 _AXES = ("axes", "order")
 
-# Queries and layers that are inferred at most to find lengths; mostly one query is enough.
+# Budget of queries, and of inferred layers, to find lengths; one query is usually enough.
 _QUESTIONS, _EVALUATIONS = 400, 40_000
 
-# Operations that pass their first input through: a consumer of their output reads its numbers.
+# Operations that pass on the values of their first input.
 _HANDING_ON = ("movement", "shape", "type")
 
 
 @dataclass(frozen=True)
 class RandomInputs:
-    """Random inputs and the choices behind them.
+    """Random inputs, and the choices made for them.
 
     Args:
-        arrays: the generated arrays, by the id of the Parameter.
+        arrays: the generated arrays, by Parameter id.
         choices: the choices as clauses: ``image=[1,3,64,96]``, ``ids below 100``.
     """
 
@@ -49,17 +49,17 @@ def random_inputs(
     given: Collection[int],
     seed: int = 0,
 ) -> RandomInputs:
-    """Return random data for the inputs of a model that are not given.
+    """Return random arrays for the inputs of a model that have no data.
 
-    Dynamic lengths are ones that inference accepts: one image, sequences of 16. Integers that select along an
-    axis are below its length, sequence lengths are full, and masks are ones.
+    Dynamic lengths are chosen so that inference accepts them: a batch of one, sequences of 16. Indices are below the length
+    of the axis that they select from, sequence lengths are full, and masks are ones.
 
     Args:
         graph: the graph of the model, in which every input has a rank.
         values: the inferred values.
         parameters: the type of each Parameter, by id.
         given: the ids of the Parameters that have data.
-        seed: the seed of the generator; inputs of one model get different numbers.
+        seed: the seed of the generator; each input of a model has its own sequence.
     """
     lengths, inferred, fits = _lengths(graph, values, parameters, is_single=not given)
     arrays: dict[int, Array] = {}
@@ -82,9 +82,9 @@ def random_inputs(
 def _lengths(
     graph: Graph, values: Mapping[Port, Value], types: Mapping[int, TensorType], is_single: bool
 ) -> tuple[Mapping[Dim, int], Mapping[Port, Value], bool]:
-    """Return consistent lengths for dynamic dims, the inferred values, and whether they are accepted.
+    """Return consistent lengths for dynamic dims, the values inferred with them, and whether inference accepts them.
 
-    A batch of one broadcasts, so it is used only if no input is given that it would have to match.
+    The batch is one with ``is_single``: no input has data whose batch it would have to match.
     """
     probe = Probe(DynamicLayers(graph, values, types), Budget(_QUESTIONS, _EVALUATIONS))
     if not probe.dims:
@@ -109,7 +109,7 @@ def _numbers(
     shape: tuple[int, ...],
     seed: int,
 ) -> tuple[Array, str]:
-    """Return the data of an input, and a description of it."""
+    """Return the array for an input, and a description of its values."""
     port, name = Port(layer.id, 0), label(layer).lower()
     if element.integral and not element.is_encoded:
         if "mask" in name and "pad" not in name:
@@ -126,7 +126,7 @@ def _numbers(
 
 
 def _bounds(graph: Graph, values: Mapping[Port, Value], port: Port) -> Iterator[tuple[int, bool]]:
-    """Yield pairs: an exclusive bound for an input's integers and False, or the exact value and True."""
+    """Yield limits on an input's integers from its consumers: an exclusive bound and False, or the exact value and True."""
     waiting, seen = [port], {port}
     while waiting:
         for reader in graph.readers(waiting.pop()):
@@ -180,14 +180,14 @@ def _generator(graph: Graph, port: Port, seed: int) -> np.random.Generator:
 def random_array(
     graph: Graph, port: Port, element: ElementType, shape: tuple[int, ...], seed: int = 0
 ) -> Array:
-    """Return random numbers for an input: normal ones, zeros and ones for integers, or valid axes.
+    """Return a random array for an input: normally distributed floats, integers 0 and 1, or valid axes.
 
     Args:
         graph: the graph of the model.
         port: the output of the Parameter.
         element: the element type of the input.
         shape: the shape of the input, which is static.
-        seed: the seed of the generator; inputs of one model get different numbers.
+        seed: the seed of the generator; each input of a model has its own sequence.
     """
     rng = _generator(graph, port, seed)
     if element is ElementType.string:

@@ -73,7 +73,7 @@ def shapes_in(
     parameters: Mapping[int, TensorType],
     constraints: Constraints | None = None,
 ) -> Shapes:
-    """Return the shape of every port, with unknown dims as dynamic ones.
+    """Return the shape of every port of a graph and its bodies.
 
     Args:
         graph: the layers to list, with their bodies.
@@ -86,7 +86,7 @@ def shapes_in(
 
 
 def open_lengths(dims: NamedDims) -> tuple[OpenLength, ...]:
-    """Return the dynamic lengths of the inputs."""
+    """Return the dynamic lengths of the inputs, in order."""
     return tuple(
         OpenLength(label(dims.graph[layer]), axis, dims.names[Dim(layer, axis)], str(dim))
         for layer, type in dims.parameters.items()

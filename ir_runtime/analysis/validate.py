@@ -52,8 +52,8 @@ COMPILED_WITH = frozenset(
         Code.WEIGHTS_RANGE,
     }
 )
-"""Codes of findings that do not prevent compiling: it looks at needed layers only, and refuses those without an operation;
-what ports declare has no effect on results."""
+"""Codes of findings that do not prevent compiling: it considers only needed layers, and refuses those without an operation;
+declarations of ports do not affect results."""
 
 
 class Checked(NamedTuple):
@@ -62,7 +62,7 @@ class Checked(NamedTuple):
     values: Inferred
     """The inferred value of every output."""
     contradicted: Diagnostics | None = None
-    """The findings if declarations of ports are ignored; None unless inference contradicts some."""
+    """The findings with declarations of ports ignored; ``None`` unless inference contradicts some."""
 
 
 def check_graph(
@@ -74,15 +74,15 @@ def check_graph(
     is_built: bool = False,
     former: Former | None = None,
 ) -> Checked:
-    """Report why a graph is not valid.
+    """Check that a graph is valid, and report its errors.
 
     Args:
         graph: the layers.
-        report: takes the findings; those of reading are in it already.
+        report: collects the findings; it has those of reading already.
         strict: report every contradicted declaration as an error, even if no layer computes with it.
         is_page: whether the layers are an example from a documentation page, which may show an Assign or a ReadValue alone.
         is_built: whether the graph was derived from nodes, so that its ports declare nothing.
-        former: the inference of the graph before it was changed.
+        former: values from before the graph was edited, for reuse.
     """
     _check_structure(graph, report)
     if is_built:
@@ -110,12 +110,12 @@ def _infer(
 
 
 def check_shapes(graph: Graph, report: Diagnostics, parameters: Mapping[int, Value]) -> Inferred:
-    """Report why a graph, checked before, is not valid with other types of its Parameters; return the values.
+    """Check a valid graph with other types of its Parameters; report errors, and return the inferred values.
 
     Args:
         graph: the layers.
-        report: takes the findings.
-        parameters: the values of Parameters, by layer.
+        report: collects the findings.
+        parameters: the values of Parameters, by layer id.
     """
     values = infer(graph, report, parameters, explain=True)
     _check_assigned(graph, values, report)
@@ -142,10 +142,10 @@ def validate(
 
     Args:
         graph: the layers.
-        report: takes the findings; those of reading, and of `check_graph` if there are ``values``, are in it already.
-        values: the values from `check_graph`, which is otherwise called here.
-        parameters: the types of the Parameters, by layer; their dynamic lengths are checked for feasibility if given.
-        weights: the name of the ``.bin`` and its number of bytes, which constants must cover.
+        report: collects the findings; it has those of reading already, and with ``values`` those of `check_graph`.
+        values: the values from `check_graph`; by default, it is called.
+        parameters: the types of the Parameters, by layer id; if given, their dynamic lengths are checked for feasibility.
+        weights: the name of the ``.bin``, and its size in bytes, which constants must cover.
         is_page: whether the layers are an example from a documentation page.
     """
     from .constraints.solver import check_lengths
@@ -213,7 +213,7 @@ def _check_outputs(layer: Layer, bodies: Sequence[Body], report: Diagnostics) ->
 
 
 def _check_port_map(layer: Layer, bodies: Sequence[Body], report: Diagnostics) -> None:
-    """Report outputs beyond the last one in the port map; inference reports missing ones before it."""
+    """Report output ports beyond the last one in the port map; inference reports those missing in between."""
     mapped = max((output.port for body in bodies for output in body.outputs), default=-1) + 1
     for spec in layer.outputs[mapped:]:
         report.error(
@@ -284,7 +284,7 @@ def _check_reads(graph: Graph, report: Diagnostics) -> None:
 
 
 def _check_assigned(graph: Graph, values: Mapping[Port, Value], report: Diagnostics) -> None:
-    """Report assigned types that do not fit the variable."""
+    """Report Assign layers whose type does not fit the variable."""
     variables = variables_of(graph, values)
     for layer, assigned in _assigned_types(graph, values):
         variable = variables.get(variable_id(layer))
@@ -329,10 +329,10 @@ def variables_of(graph: Graph, values: Mapping[Port, Value]) -> dict[str, Tensor
 
 
 def with_variables(graph: Graph, shapes: Mapping[str, PartialShape]) -> Graph:
-    """Return the graph with other shapes of variables, by their ids.
+    """Return the graph with new shapes of variables, given by variable id.
 
     Raises:
-        InputError: if a variable has the shape of its initial value, as before version 6.
+        InputError: if the ReadValue of a variable has no shape of its own, as before version 6.
     """
     layers = [_reshape(la, shapes) if la.type == "ReadValue" else la for la in graph.layers.values()]
     return Graph(layers, graph.edges, graph.severed)
@@ -383,7 +383,7 @@ def audit(graph: Graph, values: Inferred, report: Diagnostics) -> None:
                 inference is not None for inference in inferred.values()
             ):  # the other branch is known to run
                 _report_dead_branch(layer, body.name, report)
-            # A body that was not inferred is checked with what its Parameters declare.
+            # A body that was not inferred is checked with the declared types of its Parameters.
             if inner is None:
                 inner = infer(body.graph, report, explain=True)
             audit(body.graph, inner, report)
@@ -481,7 +481,7 @@ def _check_mixed_types(graph: Graph, inferred: Mapping[Port, Value], report: Dia
 
 
 def _repeated(pairs: Iterable[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, Layer]]:
-    """Yield each name that several layers have, with the first of them and each other one, by name."""
+    """Yield each duplicate of a name: the name, the first layer that has it, and the later one."""
     groups = defaultdict(list)
     for name, layer in pairs:
         groups[name].append(layer)
@@ -528,9 +528,9 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
 
 
 def _check_overlaps(ranges: Sequence[_Range], report: Diagnostics) -> None:
-    """Report overlaps: warnings, as OpenVINO reads such files, unless the bytes cause other errors.
+    """Report overlaps: as warnings, since OpenVINO reads such files, or as errors if the bytes caused others.
 
-    Those other errors are withdrawn, so that a mistake is reported once, where it is.
+    Those other errors are withdrawn, so that a mistake is reported once, at its origin.
     """
     misplaced: dict[str, tuple[_Range, _Range]] = {}
     for wrong, other in _overlaps(ranges):
@@ -554,7 +554,7 @@ def _check_overlaps(ranges: Sequence[_Range], report: Diagnostics) -> None:
 
 
 def _causes(finding: Diagnostic) -> set[str | None]:
-    """Return the names of the layers that caused a finding."""
+    """Return the names of the layers among the causes of a finding."""
     return {cause.where.layer for cause in finding.causes}
 
 

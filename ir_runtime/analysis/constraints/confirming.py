@@ -1,4 +1,4 @@
-"""Confirm constraints by running the model at accepted and at refused lengths."""
+"""Confirmation of constraints by running the model at accepted and at refused lengths."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["Run", "confirmed"]
 Run: TypeAlias = Callable[[Sequence[Array]], object]
 """Runs a model on one array for each Parameter, in the order of the file, or raises `IRError`."""
 
-# More numbers than this are not computed only to confirm something, or to see that it runs at all.
+# Maximum number of elements that a run may compute: to confirm a constraint, and at the larger of two accepted points.
 LARGEST, LARGE = 1 << 28, 1 << 22
 
-# What a number takes at least, in seconds, and the runs that are too small to tell how long it takes.
+# Initial estimate of the seconds per element; runs of at most MIN_MEASURED elements do not correct it.
 DEFAULT_RATE, MIN_MEASURED = 3e-8, 1 << 24
 
-# What a layer takes at most to be compiled and run once, in seconds, however little it computes.
+# Upper bound of the seconds to compile and run a layer once, apart from its arithmetic.
 PER_LAYER = 5e-4
 
 _NOT_RUN = "not run"
@@ -41,12 +41,12 @@ def confirmed(
     compile: Callable[[], Run],
     seconds: float,
 ) -> Constraints:
-    """Return the constraints with the results of running the model.
+    """Run the model to confirm constraints; return them with the results.
 
     Args:
         constraints: the constraints according to inference.
         graph: the graph of the model.
-        parameters: the type of each Parameter, by layer, with its lengths dynamic, so that lengths that inference refuses reach the layers.
+        parameters: the type of each Parameter, by layer id, with dynamic lengths, so that refused lengths reach the layers.
         compile: compiles the model; called only if there is something to run.
         seconds: the CPU time allowed for all runs together.
     """
@@ -77,7 +77,7 @@ def confirmed(
 
 
 def _at_accepted(runs: _Runs, constraints: Constraints) -> Iterator[str]:
-    """Run a small and a large feasible point and yield their failures; with variables, one point is enough."""
+    """Run the model at a small and a large feasible point, and yield failures; with variables, one failure at most."""
     first, *others = sorted(constraints.accepted, key=lambda trial: trial.size)
     if first_fails := runs.failure_of(first, constraints):
         yield f"whether it runs: {first_fails}" if runs.skipped(first_fails) else first_fails
@@ -92,7 +92,7 @@ def _confirm(runs: _Runs, constraint: Constraint, constraints: Constraints) -> C
     wrong = next((why for why in whys if why), "")
     decided = bool(whys) and not runs.skipped(wrong)
     if not wrong and constraint.reason is not None and constraint.reason.severity is Severity.WARNING:
-        # suspicious values may run, so that no run can confirm them
+        # layers with suspicious values may run, so no run can confirm the constraint
         return replace(constraint, remark=f"other lengths may run: {constraint.reason.message}")
     return replace(constraint, confirmed=not wrong if decided else None, remark=wrong)
 
@@ -106,9 +106,9 @@ class _Runs:
     run: Run
     seconds: float
     _rate: float = DEFAULT_RATE
-    """Seconds that a number took, at worst."""
+    """Largest measured seconds per element."""
     _least: float = 0.0
-    """Seconds that the quickest run took: small ones are busy with the weights."""
+    """Seconds of the fastest run: small runs still process all weights."""
     _done: dict[tuple[tuple[Dim, int], ...], str] = field(default_factory=dict)
 
     def failure_of(self, trial: Trial, constraints: Constraints) -> str:
@@ -120,12 +120,12 @@ class _Runs:
 
     @property
     def never(self) -> bool:
-        """True if no run was possible."""
+        """Whether no run was possible."""
         return all(map(self.skipped, self._done.values()))
 
     @staticmethod
     def skipped(why: str) -> bool:
-        """Return whether something was not run."""
+        """Return whether an explanation says that the model was not run."""
         return why.startswith(_NOT_RUN)
 
     def _try(self, trial: Trial, where: str) -> str:
@@ -152,15 +152,15 @@ class _Runs:
 
     @property
     def has_variables(self) -> bool:
-        """True if earlier calls also affect the result."""
+        """Whether the model has variables, so that results depend on earlier runs."""
         return bool(self.graph.of_type("ReadValue"))
 
     def _failure(self, arrays: Sequence[Array], where: str) -> str:
-        """Return the layer that fails and, unless variables explain it, why; or which limit ends the run."""
+        """Return the layer that failed and, unless variables may be the reason, why; or the limit that ended the run."""
         try:
             self.run(arrays)
         except LimitError as reason:
-            check()  # the time for all may be up, too
+            check()  # the caller's deadline may have passed, too
             return f"{_NOT_RUN} with {where}: {reason.message}"
         except IRError as reason:
             layer = f"layer {reason.where.layer!r}" if reason.where and reason.where.layer else "the model"
@@ -181,7 +181,7 @@ class _Runs:
 
 
 def _text(trial: Trial, constraints: Constraints) -> str:
-    """Return lengths as text, by symbol where all dims of each symbol have the same length."""
+    """Return lengths as text: by symbol if all dims of each symbol have the same length, else by input and axis."""
     lengths_by_name = dict.fromkeys((constraints.symbols[dim], n) for dim, n in trial.lengths.items())
     single = len(dict(lengths_by_name)) == len(lengths_by_name)
     lengths = (

@@ -1,4 +1,4 @@
-"""Constraints on the dynamic lengths of inputs, and the answers of inference that they are concluded from."""
+"""Constraints on the dynamic lengths of inputs, and the answers of inference that they are derived from."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Answer:
     """The result of inference at some lengths."""
 
     steps: int
-    """Number of layers inferred before one refuses, or of all."""
+    """Number of layers inferred before one refused, or of all layers."""
     refusal: Diagnostic | None = None
     layer: Layer | None = None
-    """The layer that refuses."""
+    """The layer that refused."""
     near: tuple[int, ...] = ()
-    """Lengths in the inputs of the refusing layer, often including the expected one."""
+    """Lengths in the inputs of the layer that refused, often including the expected one."""
     inconclusive: bool = False
-    """Whether values known at the reference point are too large to propagate here, so that nothing is decided."""
+    """Whether inference decides nothing, as values known at the reference point are too large to propagate here."""
 
     @property
     def accepted(self) -> bool | None:
@@ -62,7 +62,7 @@ class Answer:
 # Constraints on the dynamic lengths of inputs.
 
 
-# Feasible points in a record.
+# Maximum number of feasible points in a JSON record.
 SHOWN = 3
 
 
@@ -95,9 +95,9 @@ class Constraint:
     proved: bool = False
     """Whether inference refuses all other lengths, not only the sampled ones."""
     confirmed: bool | None = None
-    """Whether running the model agrees with inference. ``None``: it was not run."""
+    """Whether running the model agrees with inference; ``None`` if it was not run."""
     remark: str = ""
-    """Why it was not run, or how running differs."""
+    """The reason why the model was not run, or how the run differs."""
     trials: tuple[Trial, ...] = field(default=(), repr=False)
 
     def record(self) -> dict[str, object]:
@@ -119,7 +119,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Constraints(Shown):
-    """The constraints on the dynamic lengths of a model's inputs. Iterate over it."""
+    """The constraints on the dynamic lengths of a model's inputs; iterating yields each."""
 
     found: tuple[Constraint, ...] = ()
     symbols: Mapping[Dim, str] = field(default_factory=dict)
@@ -133,6 +133,7 @@ class Constraints(Shown):
     accepted: tuple[Trial, ...] = field(default=(), repr=False)
     """Feasible lengths, small ones first."""
     questions: int = 0
+    """Number of queries to inference."""
 
     def __iter__(self) -> Iterator[Constraint]:
         return iter(self.found)

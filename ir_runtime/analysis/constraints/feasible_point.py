@@ -1,4 +1,4 @@
-"""Find a feasible point, lengths that a graph accepts, by local search; or prove that there is none."""
+"""Local search for a feasible point, lengths that a graph accepts; or a proof that there is none."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _OTHER = 12
 # Typical lengths, in the order in which they are tried.
 _TYPICAL_LENGTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 384, 512, 640, 1024)
 
-# Steps of the local search.
+# Maximum number of steps of the local search.
 _MAX_STEPS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class FeasiblePoint:
-    """Accepted lengths, or the lengths at which inference got furthest, with the answer."""
+    """Accepted lengths, or the lengths at which inference got furthest, with its answer."""
 
     lengths: Point
     answer: Answer
@@ -36,7 +36,10 @@ class FeasiblePoint:
 
 
 def find_feasible_point(probe: Probe, roles: Mapping[Dim, str]) -> FeasiblePoint:
-    """Start from a guess, then change the dims that the refusing layer depends on while inference gets further."""
+    """Find lengths that a graph accepts, by local search.
+
+    From a guess on, the dims that the refusing layer depends on are changed as long as inference gets further.
+    """
     search = _Search(probe, roles)
     best = search.climb(search.first())
     if not best.answer.accepted:
@@ -54,7 +57,7 @@ class _Search:
     """Lengths in the inputs of layers that refused."""
 
     def first(self) -> FeasiblePoint:
-        """Return the best of several guesses; ones come last, as broadcasting hides constraints."""
+        """Return the best of several guesses."""
         best: FeasiblePoint | None = None
         for guess in self._guesses():
             tried = self._try(guess)
@@ -66,7 +69,7 @@ class _Search:
         return best
 
     def ones(self) -> FeasiblePoint:
-        """Return the point of ones, which broadcast."""
+        """Return the point with every length 1."""
         return self._try(dict.fromkeys(self.probe.dims, 1))
 
     def _guesses(self) -> Iterator[Point]:
@@ -144,7 +147,7 @@ class _Search:
         return tried.answer.accepted is True or tried.answer.steps > best.answer.steps
 
     def _neighbors(self, best: FeasiblePoint) -> Iterator[Point]:
-        """Yield neighbors: other lengths of the dims that the refusing layer depends on, in groups, then alone."""
+        """Yield points that differ in the dims that the refusing layer depends on: in groups of them, then in single ones."""
         dims = self._upstream_dims(best.answer)
         candidates = self._candidate_lengths(best, dims)
         for group in _groups(best.lengths, self.roles, dims):

@@ -1,4 +1,4 @@
-"""Fit a pattern to the accepted lengths of one dim: bounds, step and residues."""
+"""Fitting of a pattern to the accepted lengths of one dim: bounds, step and residues."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Accepts = Callable[[int], bool | None]
 """Whether a length is accepted; ``None`` if undecided."""
 
 Refuses = Callable[[int, int | None], bool]
-"""Whether it is proved that all lengths between two bounds are refused; without the upper one, all longer ones."""
+"""Whether it is proved that all lengths between two bounds are refused; ``None`` means no upper bound."""
 
 FAR = 1 << 16
-"""The longest length to try for unbounded lengths."""
+"""The longest length to try if there is no bound."""
 
 LONGEST_PERIOD = 256
-"""Multiples of more than this are not looked for."""
+"""The largest step to look for."""
 
 # Differences to try first: products of common strides, heads, patches and windows.
 _LIKELY = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 48, 96, 5, 7, 10, 14, 20, 28, 40, 56, 112, 224)
 _JUMPS = (*_LIKELY, *(n for n in range(1, LONGEST_PERIOD + 1) if n not in _LIKELY))
 
-# Sample lengths that check a pattern, and the longest sample of an unbounded one.
+# Number of random lengths that check a pattern, and the longest of them if it is unbounded.
 SAMPLES, FAR_SAMPLE = 6, 4096
 
-# Lengths tried beyond a bound: patterns may have gaps.
+# Number of lengths tried beyond a bound, as patterns may have gaps.
 BEYOND_BOUND = 65
 
 
@@ -57,11 +57,11 @@ class Pattern:
     refused_below: int | None = None
     """The longest refused length below ``low``, or ``None``."""
     refused_above: int | None = None
-    """The shortest length above ``high`` that is refused."""
+    """The shortest refused length above ``high``, or ``None``."""
     refused_between: int | None = None
-    """A length between the bounds that is refused."""
+    """A refused length between the bounds, or ``None``."""
     regular: bool = True
-    """Whether all lengths that were tried fit; otherwise only the bounds and ``refused_between`` hold."""
+    """Whether the pattern fits all lengths that were tried; otherwise only the bounds and ``refused_between`` hold."""
 
     @property
     def single(self) -> int | None:
@@ -74,7 +74,7 @@ class Pattern:
         return inside and length % self.step in self.residues
 
     def nearest(self, length: int) -> int:
-        """Return the pattern's length closest to the given one."""
+        """Return the length of the pattern that is closest to the given one."""
         high = self.high if self.high is not None else max(length, self.low) + self.step
         length = min(max(length, self.low), high)
         near = (n for d in range(self.step + 1) for n in (length - d, length + d) if self.contains(n))
@@ -91,11 +91,11 @@ def explore(
     """Find the pattern of accepted lengths between two bounds, starting from an accepted one.
 
     Args:
-        accepts: the oracle; an exception ends the search.
-        start: a length that is accepted.
-        low: the shortest length that may be tried.
-        high: the longest, if there is a bound.
-        refuses: returns whether all lengths of a range are proved to be refused.
+        accepts: returns whether a length is accepted; an exception ends the search.
+        start: an accepted length.
+        low: the shortest length to try.
+        high: the longest length to try; by default, there is no bound.
+        refuses: returns whether it is proved that all lengths of a range are refused.
     """
     return _Search(accepts, start, low, FAR if high is None else high, high is not None, refuses).pattern()
 
@@ -130,7 +130,7 @@ class _Search:
         return self.low <= length <= self.high and self.ask(length) is False
 
     def _jump(self) -> int | None:
-        """Return a difference by which the length can change."""
+        """Return the first difference by which the accepted length can change; ``None`` if there is none."""
         return next(
             (d for d in _JUMPS if self._accepts(self.start + d) or self._accepts(self.start - d)), None
         )
@@ -202,7 +202,7 @@ class _Search:
         return next((n for n in near if n % step not in residues and self._refuses(n)), None)
 
     def _periods(self) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yield periods with several residues in a window around the start, the shortest first."""
+        """Yield steps with several residues that fit all lengths in a window around the start, the smallest first."""
         for window, side in itertools.product((16, 64, 128, 2 * LONGEST_PERIOD), (1, -1)):
             first = self.start if side > 0 else self.start - window
             first = max(self.low, min(first, self.high - window))
@@ -245,7 +245,7 @@ class _Search:
         return (most is None or length < most) and self.refuses(length + 1, most)
 
     def _beyond(self, last: int, sign: int, step: int, rng: random.Random) -> Iterator[int]:
-        """Yield lengths beyond a bound: its neighbors and some further away."""
+        """Yield lengths beyond a bound: its neighbors, and random ones further away."""
         yield from (last + sign * d for d in range(1, step + BEYOND_BOUND))
         furthest = min(self.high, 4 * last + FAR_SAMPLE) if sign > 0 else self.low
         if (furthest - last) * sign > 0:

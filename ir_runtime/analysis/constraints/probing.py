@@ -1,4 +1,4 @@
-"""Query inference, repeatedly and fast, for the input lengths that a graph accepts."""
+"""Fast repeated queries to inference: whether a graph accepts given input lengths."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 # The part of a graph that depends on the dynamic dims of its inputs.
 
 
-# More floating-point numbers than this are weights: no shape depends on what they are.
+# Floating-point constants with more elements are weights: no shape depends on their values.
 MAX_FOLLOWED = 64
 
 
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
     layer: Layer
     op: int
-    """A number that layers with equal operations and attributes share."""
+    """A number shared by layers with equal operations and attributes."""
     sources: tuple[Port | None, ...]
     ports: tuple[Port, ...]
 
@@ -72,16 +72,16 @@ class DynamicLayers:
             for port, value in known.items()
             if port in used and port.layer not in inside
         }
-        """The values from outside that the layers read."""
+        """The values that these layers read from layers upstream."""
         self.warned = frozenset(step.layer.id for step in self.steps if _always_warns(step, known))
-        """Layers with suspicious values whatever the lengths are."""
+        """The ids of layers whose values are suspicious at any lengths."""
 
     def bounds(self, dim: Dim) -> Dimension:
-        """Return the lengths that the Parameter allows."""
+        """Return the range of lengths that the Parameter declares for a dim."""
         return self.parameters[dim.layer].shape[dim.axis]
 
     def _downstream(self) -> Iterator[int]:
-        """Yield the layers that depend on a dynamic dim; those on a cycle are not reached."""
+        """Yield the ids of layers that depend on a dynamic dim, except those on a cycle."""
         inside = {dim.layer for dim in self.dims}
         for layer in self.graph:
             sources = self.graph.sources(layer)
@@ -91,10 +91,10 @@ class DynamicLayers:
 
 
 def open_dims(graph: Graph, parameters: Mapping[int, TensorType]) -> tuple[Dim, ...]:
-    """Return the dims of Parameters that are not static.
+    """Return the dynamic dims of all Parameters.
 
     Raises:
-        LimitError: if there are too many.
+        LimitError: if there are more than the limits allow.
     """
     dims = tuple(
         Dim(layer.id, axis)
@@ -119,7 +119,7 @@ def _steps(graph: Graph, inside: set[int]) -> Iterator[Step]:
 
 
 def _signature(layer: Layer) -> Hashable:
-    """Return a key that is equal for layers that give equal outputs for equal inputs."""
+    """Return a key such that layers with equal keys give equal outputs for equal inputs."""
     if layer.op is None or layer.bodies():
         return layer.id
     key = (type(layer.op), repr(layer.op.attributes()), len(layer.outputs))
@@ -145,28 +145,28 @@ def _without_weights(value: Value) -> Value:
     return Value(value.type) if many else value
 
 
-# Query inference, repeatedly and fast, for the input lengths that a graph accepts.
+# Queries and their cache.
 
 PORTS = 8
-"""Inferring a layer with more ports counts once more for each of them."""
+"""Inferring a layer with more ports counts once more for each further port."""
 
 UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
 class SuspiciousValuesError(IRError):
-    """A layer has suspicious constants, such as an index out of range, though it may run."""
+    """A layer has suspicious constant inputs, such as an index out of range, but may run."""
 
     values: tuple[Value, ...] = ()
     """The inferred outputs."""
 
 
 class LayerCache:
-    """Inferred outputs, by operation and the identity of interned inputs (hash consing).
+    """Caches inferred outputs by operation and the identity of interned inputs (hash consing).
 
-    Networks repeat their layers, and queries repeat each other.
+    Networks repeat layers, and queries repeat each other.
 
     Args:
-        warned: layers whose suspicious values are ignored, by id.
+        warned: the ids of layers whose suspicious values are ignored.
     """
 
     def __init__(self, warned: Collection[int]) -> None:
@@ -174,7 +174,7 @@ class LayerCache:
         self._interned: dict[Hashable, Value] = {}
         self._inferred: dict[tuple[int, ...], tuple[Value, ...] | IRError] = {}
         self.evaluations = 0
-        """How many layers were inferred, those in bodies included."""
+        """The number of inferred layers, including layers in bodies."""
 
     def __len__(self) -> int:
         return len(self._inferred)
@@ -185,7 +185,7 @@ class LayerCache:
         self._interned.clear()
 
     def intern(self, value: Value) -> Value:
-        """Return one object for equal values, so that lookup by identity finds them."""
+        """Return one object for all equal values, so that they can be looked up by identity."""
         data = value.data
         if data is None:
             key: Hashable = (value.element, value.shape)
@@ -196,7 +196,7 @@ class LayerCache:
         return self._interned.setdefault(key, value)
 
     def infer(self, step: Step, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
-        """Return the outputs of a layer, or why it refuses interned inputs."""
+        """Return the outputs of a layer for interned inputs, or the error with which it refuses them."""
         key = (step.op, *map(id, inputs))
         if (outputs := self._inferred.get(key)) is None:
             outputs = self._inferred[key] = self._infer(step.layer, inputs)
@@ -256,18 +256,18 @@ class _BodyInference:
         return itertools.chain.from_iterable(report.errors for report in self._reports.values())
 
 
-# Entries in the cache of inferred layers; beyond this it is cleared, so that memory stays bounded.
+# Maximum number of entries in the cache of inferred layers; it is cleared when full, so that memory stays bounded.
 MAX_CACHED = 200_000
 
 
-# Looking up the result of an equal layer costs about this fraction of inferring it.
+# Inferring a layer costs about as much as this number of lookups of cached results.
 LOOKUPS = 64
 
 # Overhead of a query for each dynamic dim, in lookups.
 _PER_DIM = 8
 
-# Layers inferred by default, for a file of a MiB and each further one, and at most: 20 times as many as any network of
-# those tested needs.
+# Default budget of inferred layers for each MiB of a model's files, at least one MiB, and its maximum: 20 times what any
+# tested network needs.
 EVALUATIONS, MOST_EVALUATIONS = 52_000, 400_000
 
 
@@ -276,10 +276,9 @@ class Budget:
     """A budget of inference, counted rather than timed, so that answers are the same on every machine."""
 
     questions: int = 5000
-    """The number of queries."""
+    """Maximum number of queries."""
     evaluations: int = 100_000
-    """The number of layers inferred for them, those with many ports more than once; `LOOKUPS` layers that were
-    inferred before count as one."""
+    """Maximum number of inferred layers; those with many ports count more than once, and `LOOKUPS` cached results as one."""
     asked: int = 0
     evaluated: int = 0
     walked: int = 0
@@ -291,7 +290,7 @@ class Budget:
 
     @property
     def spent(self) -> int:
-        """The number of inferred layers, plus cache look-ups at a fraction of their cost."""
+        """The number of inferred layers, plus cache lookups at a fraction of their cost."""
         return self.evaluated + self.walked // LOOKUPS
 
     def spend(self) -> None:
@@ -307,12 +306,12 @@ class Budget:
 
 @dataclass(slots=True)
 class Probe:
-    """Infers the layers downstream of dynamic dims, and stops at the first that refuses its inputs."""
+    """Infers the layers downstream of dynamic dims at given lengths, up to the first that refuses its inputs."""
 
     layers: DynamicLayers
     budget: Budget = field(default_factory=Budget)
     lenient: bool = False
-    """Whether suspicious values are accepted, as long as shapes do not contradict each other."""
+    """Whether to accept suspicious values, as long as shapes do not contradict each other."""
     _cache: LayerCache = field(init=False)
     _constants: dict[Port, Value] = field(init=False)
     _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
@@ -320,11 +319,11 @@ class Probe:
     _followed: frozenset[Port] = frozenset()
     """Ports whose values are known at the reference point."""
     _fed: dict[tuple[Any, ...], Value] = field(default_factory=dict)
-    """Values of Parameters, by their ids and lengths: queries differ in few of them."""
+    """Values of Parameters by their ids and lengths, as successive queries differ in few of them."""
     _dims: dict[int, list[Dim]] = field(default_factory=dict)
     """The dynamic dims of each Parameter."""
     _lookups: list[int] = field(default_factory=lambda: [0])
-    """The ports looked up before each step, from the first one on."""
+    """The number of lookups before each step."""
 
     def __post_init__(self) -> None:
         for dim in self.layers.dims:
@@ -345,13 +344,13 @@ class Probe:
         return self.layers.dims
 
     def bounds(self, dim: Dim) -> Dimension:
-        """Return the lengths that the Parameter allows."""
+        """Return the range of lengths that the Parameter declares for a dim."""
         return self.layers.bounds(dim)
 
     def __call__(self, lengths: Lengths) -> Answer:
-        """Infer with these lengths; a range is refused if all its lengths are.
+        """Infer with these lengths; a range is refused only if all its lengths are.
 
-        Dims that are not given are as dynamic as their Parameter declares them.
+        Other dims have the ranges that their Parameters declare.
 
         Raises:
             BudgetExceededError: if the budget is used up.
@@ -381,13 +380,13 @@ class Probe:
         return self(lengths).accepted
 
     def set_reference(self, lengths: Lengths) -> None:
-        """Treat later answers as inconclusive where inference knows less than at these lengths."""
+        """Make later answers inconclusive if inference knows fewer contents than at these lengths."""
         values = self.values(lengths)
         self._followed = frozenset(port for port, value in values.items() if value.data is not None)
         self._answers.clear()
 
     def values(self, lengths: Lengths) -> dict[Port, Value]:
-        """Return the inferred values that depend on the lengths, up to the layer that refuses."""
+        """Return the values that depend on the lengths, up to the layer that refuses its inputs."""
         return {port: value for port, value in self._walk(lengths)[1].items() if port not in self._constants}
 
     def _ask(self, lengths: Lengths) -> Answer:
@@ -449,7 +448,7 @@ class Probe:
         return Value(TensorType(type.element, type.shape.replace(dims)))
 
     def _dimension(self, dim: Dim, length: int | Dimension) -> int | Dimension:
-        """Give a range a symbol, so that inference sees it as equal to itself."""
+        """Return a range with the symbol of its dim, so that inference knows that it equals itself."""
         if not isinstance(length, Dimension) or length.symbol or length.is_static:
             return length
         return Dimension.between(length.min, length.max, self.layers.symbols[dim])
@@ -464,7 +463,7 @@ def _key(length: int | Dimension) -> Any:
 
 
 def _lengths(value: Value) -> Iterator[int]:
-    """Yield the lengths of a tensor, and its numbers if it is small enough to be a shape."""
+    """Yield the lengths of a tensor, and its positive values if it may be a shape."""
     if value.shape.rank is not None:
         yield from (dim.min for dim in value.shape if dim.is_static)
     if value.data is not None and value.data.size <= 8 and value.data.dtype.kind in "iu":

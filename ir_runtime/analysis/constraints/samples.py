@@ -1,4 +1,4 @@
-"""Samples of the lengths that a graph accepts: which dims depend on each other, patterns and feasible points."""
+"""Samples of accepted lengths: which dims depend on each other, the pattern of each, and feasible points."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ __all__ = [
 _UP = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 5, 7, 14, 28, 112, 96, 224, 256)
 _DELTAS = (*_UP, *(-d for d in _UP))
 
-# The shortest length that others are changed to: 1 broadcasts.
+# The shortest length to try: 1 broadcasts.
 _SHORTEST = 2
 
-# Differences to try before asking whether all are refused.
+# Number of differences to try before asking whether all lengths are refused.
 _TRIED = 4
 
-# Differences that move a dim away from those that it equals.
+# Differences that move a dim away from others of the same length.
 _AWAY = (14, 6, 4, 32, 224, -6, -4, -2)
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Dims that grow by the same number while all others stay.
+    """Dims that can grow by the same amount while all others keep their lengths.
 
-    ``own`` grow in this direction only; ``sums`` grow in several directions, as sums of dims do.
+    ``own`` dims grow in this direction only; ``sums`` grow in several directions, as sums of dims do.
     """
 
     own: tuple[Dim, ...]
@@ -69,7 +69,7 @@ class DependentDims:
     """Dims that no direction changes."""
 
     def at(self, lengths: Mapping[Direction, int]) -> dict[Dim, int]:
-        """Return all lengths for given lengths along some directions; the others are those of ``base``."""
+        """Return the lengths of all dims for given lengths along some directions, and those of ``base`` along others."""
         check()
         point = dict(self.base)
         for direction, length in lengths.items():
@@ -79,22 +79,22 @@ class DependentDims:
         return point
 
     def length(self, direction: Direction, lengths: Mapping[Dim, int]) -> int:
-        """Return the length along a direction. Dims of length 1 broadcast and are skipped."""
+        """Return the length along a direction, from its first dim that does not broadcast (is not 1)."""
         first = self.base[direction.own[0]]
         candidates = (lengths[dim] - self.base[dim] + first for dim in direction.own if lengths[dim] != 1)
         return next(candidates, lengths[direction.own[0]])
 
     def offset(self, dim: Dim) -> int:
-        """Return the offset of a dim from the first dim of its direction, or from the sum of its directions."""
+        """Return the offset of a dim from the first dim of its direction, or from the sum of those of its directions."""
         firsts = [d.own[0] for d in self.directions if dim in d.dims]
         return self.base[dim] - sum(self.base[first] for first in firsts)
 
 
 def find_dependent_dims(probe: Probe, base: Mapping[Dim, int], roles: Mapping[Dim, str]) -> DependentDims:
-    """Change accepted lengths one by one, then in groups, and see which changes are accepted.
+    """Find the directions in which accepted lengths can change: one by one, then in groups.
 
-    A length that merely bounds others, such as that of a table or a mask, stops them where it equals them.
-    Dims that seem fixed are therefore tried again with the varying ones moved away.
+    A length that merely bounds others, such as that of a table or a mask, stops them where they equal it. Dims that
+    seem fixed are therefore tried again after the varying ones are moved away.
     """
     dims = _Search(probe, base, roles).dependent_dims()
     moved = _separate(probe, dims) if dims.fixed else base
@@ -153,7 +153,7 @@ class _Search:
                 return
 
     def _of_one_role(self, dim: Dim, stuck: Sequence[Dim], grouped: Sequence[Dim]) -> Iterator[list[Dim]]:
-        """Yield the equal dims of the same role, if others are equal by chance."""
+        """Yield the dims of the same length and role, if others of that length have another role."""
         alike = [other for other in stuck if self.base[other] == self.base[dim] and other not in grouped]
         same = [other for other in alike if other != dim and self.roles[other] == self.roles[dim]]
         if 0 < len(same) < len(alike) - 1:
@@ -192,21 +192,21 @@ class _Search:
         return tuple(d for d in self.base if d in remaining)
 
     def _delta(self, dims: Sequence[Dim]) -> int | None:
-        """Return a difference by which these dims can change together."""
+        """Return the first difference by which these dims can change together; ``None`` if there is none."""
         first = next((delta for delta in _DELTAS[:_TRIED] if self._accepts(dims, delta)), None)
         if first is not None or (self._refuses(dims, longer=True) and self._refuses(dims, longer=False)):
             return first
         return next((delta for delta in _DELTAS[_TRIED:] if self._accepts(dims, delta)), None)
 
     def _refuses(self, dims: Sequence[Dim], longer: bool) -> bool:
-        """Return whether inference refuses all longer, or all shorter, lengths of these dims at once."""
+        """Return whether inference refuses all longer, or all shorter, lengths of these dims in one query."""
         box = dict[Dim, int | Dimension](self.base)
         alike: dict[int, Dim] = {}
         for dim in dims:
             length = self.base[dim]
             symbol = self.probe.layers.symbols[alike.setdefault(length, dim)]
             if not longer and length <= _SHORTEST:
-                return True  # no shorter ones are tried
+                return True  # shorter lengths are never tried
             lengths = Dimension.between(length + 1) if longer else Dimension.between(_SHORTEST, length - 1)
             part = lengths.merge(self.probe.bounds(dim))
             if part is None:
@@ -216,7 +216,7 @@ class _Search:
 
     def _accepts(self, dims: Iterable[Dim], delta: int) -> bool:
         moved = {dim: self.base[dim] + delta for dim in dims}
-        # a length of 1 broadcasts to others, and so is accepted for another reason
+        # a length of 1 may be accepted only because it broadcasts
         if any(n < 1 or (n == 1 and self.base[dim] != 1) for dim, n in moved.items()):
             return False
         if not all(_fits(self.probe.bounds(dim), n) for dim, n in moved.items()):
@@ -231,10 +231,10 @@ def _fits(bounds: Dimension, length: int) -> bool:
 # Samples of the lengths that a graph accepts: names, patterns and feasible points.
 
 
-# Points at which a candidate is checked.
+# Maximum number of points at which a candidate is checked.
 MAX_POINTS = 5
 
-# Lengths given to many dims at once, to test constraints there.
+# Lengths that many dims are set to at once, to test constraints there.
 JOINT_LENGTHS = (1, 3, 5, 7, 16)
 
 # The longest length in a sample point, for unbounded lengths.
@@ -246,11 +246,11 @@ Point: TypeAlias = Mapping[Direction, int]
 
 @dataclass
 class Samples:
-    """Tested lengths and the results; expensive parts are computed on first use.
+    """The results of queries about a graph's lengths; expensive ones are made on first use.
 
     Args:
-        probe: the oracle.
-        dependent_dims: the dims that vary independently or together.
+        probe: answers whether the graph accepts given lengths.
+        dependent_dims: the directions in which dims vary, alone or together.
         roles: the likely meaning of each dim.
         inputs: each dim by input and axis, for messages.
     """
@@ -265,7 +265,7 @@ class Samples:
 
     @cached_property
     def symbols(self) -> dict[Dim, str]:
-        """A name for each dynamic dim; sums are written out."""
+        """The name of each dynamic dim; sums are written out."""
         dependent_dims = self.dependent_dims
         groups = [*(d.own for d in dependent_dims.directions), *((dim,) for dim in dependent_dims.fixed)]
         symbols = names(self.probe.graph, self.roles, groups)
@@ -316,7 +316,7 @@ class Samples:
         return dict.fromkeys(direction.own, Dimension.between(part.min, part.max, symbol))
 
     def _bounds(self, direction: Direction) -> tuple[int, int | None]:
-        """Return the bounds of the first dim of a direction that keep all its dims within their Parameters' bounds."""
+        """Return the range of a direction's first dim for which all its dims are within the declared ranges."""
         first = self.dependent_dims.base[direction.own[0]]
         bounds = [(self.probe.bounds(dim), self.dependent_dims.base[dim] - first) for dim in direction.dims]
         low = max(max(b.min, 1) - more for b, more in bounds)
@@ -324,11 +324,11 @@ class Samples:
         return max(low, 1), min(highs, default=None)
 
     def accepts(self, point: Point) -> bool | None:
-        """Return whether the graph accepts a point; directions not given are as in the base point."""
+        """Return whether the graph accepts a point; missing directions have the lengths of the base point."""
         return self.probe.accepts(self.dependent_dims.at(point))
 
     def fits(self, lengths: Mapping[Dim, int]) -> bool:
-        """Return whether the Parameters allow the lengths."""
+        """Return whether the lengths are positive, and within the ranges that the Parameters declare."""
         return all(n > 0 and self.probe.bounds(dim).contains(n) for dim, n in lengths.items())
 
     @cached_property
@@ -346,7 +346,7 @@ class Samples:
         return sorted(feasible, key=lambda point: sum(point.values()))
 
     def try_joint_points(self) -> None:
-        """Query points where many dims change together, as constraints on one dim may fail there."""
+        """Query points where many dims have the same length, as constraints found for single dims may not hold there."""
         base = self.dependent_dims.base
         alike: dict[object, list[Dim]] = {}
         for dim, length in base.items():
@@ -381,5 +381,5 @@ def _search_limit(pattern: Pattern) -> int:
 
 
 def _primes() -> Iterator[int]:
-    """Yield primes, so that no two lengths are multiples of each other by chance."""
+    """Yield the primes: no two lengths are multiples of each other by chance."""
     return (n for n in itertools.count(2) if all(n % d for d in range(2, n)))

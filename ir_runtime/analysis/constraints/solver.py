@@ -1,6 +1,6 @@
-"""Find constraints on the dynamic lengths of a graph's inputs, with inference as an oracle.
+"""A solver for the constraints on the dynamic lengths of a graph's inputs, with inference as an oracle.
 
-The solver does not depend on operations: it only queries whether inference accepts given lengths. A
+It knows nothing about operations: it only queries whether inference accepts given lengths. A
 constraint is reported only if lengths that satisfy it are accepted and lengths that violate it near its
 boundary are refused, at every sample point. Otherwise, or if the budget runs out, the result says so.
 """
@@ -39,27 +39,27 @@ __all__ = [
 # Propose constraint candidates from samples, each with the lengths that would violate it.
 
 
-# Lengths tried in place of a fixed one, beside its neighbors.
+# Lengths tried in place of a fixed one, besides its neighbors.
 _ELSEWHERE = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 224, 256, 512, 1024)
 
-# How one length is traded for another, to see whether their product or sum is constrained.
+# Factors and differences by which one length is traded for another, to see whether their product or sum is constrained.
 _FACTORS, _SHIFTS = (2, 3, 4, 5, 7, 8), (1, -1, 32, -32)
 
-# The largest number of dims that are traded for each other.
+# Maximum number of dims that are traded for each other.
 MAX_TRADED = 8
 
-# With more equal lengths than this, not all of them are named.
+# Maximum number of equal lengths that are all named in a text.
 NAMED = 4
 
 Violation = Callable[[Point], dict[Dim, int]]
-"""Makes lengths that violate a candidate from a feasible point."""
+"""Returns lengths that violate a candidate, derived from a feasible point."""
 
 Predicate = Callable[[Mapping[Dim, int]], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A constraint to check; ``text`` starts with ``symbol`` where several symbols may share it."""
+    """A constraint to check. Its ``text`` starts with ``symbol`` if constraints on several symbols can be merged."""
 
     kind: str
     symbol: str
@@ -67,15 +67,15 @@ class Candidate:
     number: int | None
     violations: tuple[Violation, ...]
     holds: Predicate
-    """Whether lengths satisfy it; a length of 1 that broadcasts is no violation."""
+    """Returns whether lengths satisfy it; a length of 1 that broadcasts is no violation."""
     boundary: Point
-    """The feasible point that is closest to violating it."""
+    """The lengths of a feasible point that barely satisfies it."""
     boxes: tuple[Mapping[Dim, Dimension], ...] = ()
-    """Ranges of lengths; if all of them are refused, the candidate is proved."""
+    """Ranges of lengths that violate it; if all of them are refused, the candidate is proved."""
 
 
 def find_candidates(samples: Samples) -> Iterator[Candidate]:
-    """Yield the constraint candidates; dims that can be traded against each other have none."""
+    """Yield the constraint candidates; dims that can be traded for each other have none."""
     traded = _interdependent(samples)
     directions = samples.dependent_dims.directions
     yield from (_fixed_candidate(samples, dim) for dim in samples.dependent_dims.fixed if dim not in traded)
@@ -126,7 +126,7 @@ def _are_equal(samples: Samples, direction: Direction) -> Predicate:
 
 
 def _or_one(samples: Samples, dims: Sequence[Dim]) -> str:
-    """Return a note on which of some lengths may be 1 instead, because 1 broadcasts."""
+    """Return a note naming the dims that may be 1 instead, as 1 broadcasts; empty if there are none."""
     try:
         ones = [samples.inputs[dim] for dim in dims if _may_be_one(samples, dim)]
     except BudgetExceededError:
@@ -205,7 +205,7 @@ def _as_one_symbol(
 
 
 def _interdependent(samples: Samples) -> set[Dim]:
-    """Return the dims that may grow only if another shrinks, so that neither has a bound of its own."""
+    """Return the dims that can grow only while another shrinks, so that neither has a bound of its own."""
     tight = [direction.own[0] for direction, p in samples.patterns.items() if p.refused_above is not None]
     pairs = itertools.combinations([*samples.dependent_dims.fixed, *tight][:MAX_TRADED], 2)
     groups: list[list[Dim]] = []
@@ -259,12 +259,12 @@ def _is_refused_alone(samples: Samples, dim: Dim, length: int) -> bool:
 # Check constraint candidates against inference, and keep those without a counterexample.
 
 
-# Lengths at which one is tried as the bound of another.
+# Lengths at which to test whether one dim bounds another.
 _ORDERED = (3, 5, 10, 17)
 
 
 def check_candidates(samples: Samples) -> list[Constraint]:
-    """Return the candidates that hold at every sample point; report the others as undecided."""
+    """Return constraints for the candidates that hold at every sample point; note the others as undecided."""
     confirmed: list[tuple[Candidate, Constraint]] = []
     with suppress(BudgetExceededError):
         samples.try_joint_points()
@@ -279,7 +279,7 @@ def check_candidates(samples: Samples) -> list[Constraint]:
 
 
 def _holds_where_accepted(samples: Samples, candidate: Candidate) -> bool:
-    """Return whether a candidate holds at all lengths that inference accepted; report it as undecided otherwise."""
+    """Return whether a candidate holds at all lengths that inference accepted; if not, note it as undecided."""
     broken = next((at for at in samples.probe.accepted_points if not candidate.holds(at)), None)
     if broken is not None:
         samples.undecided.append(_counterexample(samples, candidate, {}, broken))
@@ -287,7 +287,7 @@ def _holds_where_accepted(samples: Samples, candidate: Candidate) -> bool:
 
 
 def accepted(samples: Samples) -> tuple[Trial, ...]:
-    """Return feasible lengths, small ones first; some differ from another in only one dim."""
+    """Return feasible lengths as trials, small ones first; some differ from another in only one dim."""
     try:
         return tuple(_trial(samples, lengths, True) for lengths in _feasible_points(samples))
     except BudgetExceededError:
@@ -307,7 +307,7 @@ def _feasible_points(samples: Samples) -> list[dict[Dim, int]]:
 
 
 def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
-    """Return the constraint if inference refuses every violation of the candidate, at every sample point."""
+    """Return the candidate as a constraint if inference refuses all its violations, at every sample point."""
     refused: tuple[Diagnostic, dict[Dim, int]] | None = None
     for point in samples.sample_points:
         for broken in _violations(samples, candidate, point):
@@ -320,7 +320,7 @@ def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constrain
     if refused is None:
         samples.undecided.append(f"{candidate.text}: nothing that breaks it could be tried")
         return None
-    # suspicious values are a warning only, and may run
+    # lengths refused by a warning only, for suspicious values, may run
     fails = [_trial(samples, refused[1], False)] if refused[0].severity is Severity.ERROR else []
     trials = (*fails, *_at_boundary(samples, candidate))
     proved = _is_proved(samples, candidate)
@@ -337,7 +337,7 @@ def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constrain
 
 
 def _relation(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
-    """Return a constraint between two dims where the bound of one is the length of another."""
+    """Return an order between two dims if the bound of one is the length of the other, else ``None``."""
     if candidate.kind not in ("at least", "at most"):
         return None
     direction = next(iter(candidate.boundary))
@@ -375,12 +375,14 @@ def _order_constraint(
 
 
 def _is_ordered(samples: Samples, small: Direction, large: Direction) -> Diagnostic | None:
-    """Return the refusal of ``small > large`` if it is always refused, and ``small <= large`` never is."""
+    """Return the refusal of ``small > large`` if that is always refused, and ``small <= large`` never; else ``None``."""
     refusal: Diagnostic | None = None
     answers: set[bool | None] = set()
     for length in _ORDERED:
         answers |= {samples.accepts({small: length, large: length + more}) for more in (0, 3)}
-        if False in answers or True not in answers:  # beyond some length, values are too large to follow
+        if (
+            False in answers or True not in answers
+        ):  # undecided: at large lengths, inference cannot propagate values
             return None
         refusal = samples.probe(samples.dependent_dims.at({small: length + 1, large: length})).refusal
         if refusal is None:
@@ -389,7 +391,7 @@ def _is_ordered(samples: Samples, small: Direction, large: Direction) -> Diagnos
 
 
 def _violations(samples: Samples, candidate: Candidate, point: Point) -> Iterator[dict[Dim, int]]:
-    """Yield lengths that violate a candidate and that the Parameters allow."""
+    """Yield lengths that violate a candidate, within the ranges that the Parameters declare."""
     usual = samples.dependent_dims.at(point)
     for make in candidate.violations:
         broken = make(point)
@@ -409,7 +411,7 @@ def _counterexample(samples: Samples, candidate: Candidate, point: Point, broken
 
 
 def _at_boundary(samples: Samples, candidate: Candidate) -> Iterator[Trial]:
-    """Yield feasible lengths at the boundary of the candidate, the others as small as possible."""
+    """Yield feasible lengths at the boundary of a candidate, the other lengths as small as possible, if there are any."""
     smallest = {direction: pattern.low for direction, pattern in samples.patterns.items()}
     for point in (smallest, *samples.sample_points[:1]):
         lengths = samples.dependent_dims.at({**point, **candidate.boundary})
@@ -425,7 +427,7 @@ def _is_proved(samples: Samples, candidate: Candidate) -> bool:
 
 
 def _clip_box(samples: Samples, box: Mapping[Dim, Dimension]) -> dict[Dim, Dimension] | None:
-    """Intersect a box with the lengths that the Parameters allow; ``None`` if nothing is left."""
+    """Intersect a box with the ranges that the Parameters declare; ``None`` if it is empty."""
     clipped = {}
     for dim, part in box.items():
         merged = part.merge(samples.probe.bounds(dim))
@@ -445,7 +447,7 @@ def _size(value: Value) -> int:
 
 
 def _merge_equivalent(checked: Sequence[tuple[Candidate, Constraint]]) -> list[Constraint]:
-    """Merge constraints that differ only in their symbols, and relations reached from either end."""
+    """Merge constraints that differ only in their symbols, and orders found from either dim."""
     groups: dict[object, list[tuple[Candidate, Constraint]]] = {}
     for candidate, constraint in checked:
         text = constraint.text
@@ -465,7 +467,7 @@ def _merge_group(group: Sequence[tuple[Candidate, Constraint]]) -> Constraint:
     return replace(first, symbols=subjects, text=text, proved=all(f.proved for _, f in group), trials=trials)
 
 
-# Budget to decide whether any lengths are feasible, which mostly takes one query.
+# Budget to decide whether any lengths are feasible, which usually takes one query.
 _MAX_QUESTIONS, _MAX_EVALUATIONS = 200, 5000
 
 
@@ -481,7 +483,7 @@ def find_constraints(
         graph: the layers; inference must have found no errors.
         values: the values inferred with dynamic lengths.
         parameters: the types of the Parameters, by id.
-        budget: how much inference may be used; open questions are listed in ``undecided``.
+        budget: the budget of inference; if it runs out, open questions are listed in ``undecided``.
     """
     probe = Probe(DynamicLayers(graph, values, parameters), budget or Budget())
     constraints = _Finder(probe).constraints()
@@ -540,9 +542,8 @@ class _Finder:
             return self._no_feasible_point(start.answer.refusal, start.infeasible, alone)
         self.probe.set_reference(start.lengths)
         try:
-            self.probe.lenient = (
-                True  # dims depend on each other by their shapes; values may be bounded by other dims
-            )
+            # Dims depend on each other by shapes alone; suspicious values may come from other bounds.
+            self.probe.lenient = True
             dependent_dims = find_dependent_dims(self.probe, start.lengths, self.roles)
             self.probe.lenient = False
         except BudgetExceededError:

@@ -19,10 +19,10 @@ _LETTERS = {"N": "batch", "C": "channels", "H": "height", "W": "width", "D": "de
 # Parts of the names of inputs that cache earlier tokens.
 _CACHES = ("past", "cache")
 
-# The most channels of an image, to tell [N,H,W,C] from [N,C,H,W].
+# Maximum number of channels of an image, to tell [N,H,W,C] from [N,C,H,W].
 _CHANNELS = 4
 
-# Dims of a tensor of a higher rank have numbers.
+# Highest rank whose dims have names; dims of higher ranks are numbered.
 _MOST_NAMED = 5
 
 
@@ -38,7 +38,7 @@ def role(layer: Layer, shape: PartialShape, axis: int) -> str:
     Args:
         layer: the Parameter.
         shape: its shape, of known rank.
-        axis: which of its dims.
+        axis: the axis of the dim.
     """
     letters = _layout(layer)
     if letters is not None and len(letters) == len(shape):
@@ -51,7 +51,7 @@ def role(layer: Layer, shape: PartialShape, axis: int) -> str:
 
 
 def names(graph: Graph, roles: Mapping[Dim, str], groups: Iterable[Sequence[Dim]]) -> dict[Dim, str]:
-    """Return a name for each group of equal dims; no two groups share a name.
+    """Return the name of each dim: dims of a group share one, and no two groups do.
 
     The largest group of a role gets the role as its name; other names include the input.
     """
@@ -94,7 +94,7 @@ def _is_cache(layer: Layer) -> bool:
 
 
 def _layout(layer: Layer) -> str | None:
-    """Return the letters of the layout in the attributes or the rt_info of a Parameter."""
+    """Return the letters of the layout that a Parameter declares in its attributes or rt_info, if any."""
     spec = layer.outputs[0] if layer.outputs else None
     for info in (layer.attributes, layer.rt_info, spec.rt_info if spec is not None else {}):
         declared = info.get("layout")
