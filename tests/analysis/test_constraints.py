@@ -273,6 +273,22 @@ def test_what_no_input_can_satisfy_is_an_error() -> None:
     assert list(constraints) == []
 
 
+def test_lengths_that_the_search_does_not_find_are_no_error() -> None:
+    """The least multiple of 101 and of 103 is far from both: that no length tried was accepted proves nothing."""
+    net = Net()
+    x = net.parameter("x", "?")
+    for length in (101, 103):
+        rows = net.constant([-1, length])
+        net.result(net.op("Reshape", x, rows, special_zero=False), f"of_{length}")
+    model = ir.read_model(net.xml(), net.weights)
+    constraints = model.constraints()
+    assert (constraints.error, list(constraints), list(model.report)) == (None, [], [])
+    (text,) = constraints.undecided
+    assert text.startswith("everything: none of ")
+    found = ir.compile_model(model)(np.zeros(101 * 103, np.float32)).to_tuple()
+    assert [y.shape for y in found] == [(103, 101), (101, 103)]
+
+
 def test_an_image_whose_area_counts() -> None:
     """As height and width only have to multiply up, no bound of one alone is claimed."""
     net = Net()

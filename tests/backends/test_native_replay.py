@@ -315,6 +315,22 @@ def test_a_layer_that_refuses_its_data_is_named() -> None:
         equal(fast(good), expected)
 
 
+def test_a_layer_in_the_middle_of_a_replay_is_named() -> None:
+    """By its place among the steps that are one call, and with the shapes that it was given."""
+    x = opset1.parameter([6, 8], np.float32, name="x")
+    indices = opset1.parameter([4], np.int64, name="indices")
+    table, offsets = dense(opset1.relu(dense(x, 8, 8)), 8, 8), opset1.constant(np.array([0, 3]))
+    found = opset3.embedding_bag_offsets_sum(table, indices, offsets, name="bags")
+    fast = compiled(ir.Model([dense(found, 8, 4)], [x, indices]))
+    data, good = numbers(6, 8), np.array([0, 1, 2, 3])
+    expected = fast([data, good]).to_tuple()
+    for _ in range(4):
+        with pytest.raises(ir.ExecutionError, match=r"layer 'bags' .*indices holds 6"):
+            fast([data, np.array([0, 1, 2, 6])])
+        equal(fast([data, good]), expected)
+    assert instructions(fast) == 1
+
+
 def test_messages_are_added_up_as_part_of_the_call() -> None:
     rows, width = 40, 8
     x, places = opset1.parameter([rows, width], np.float32), opset1.parameter([rows, 1], np.int64)

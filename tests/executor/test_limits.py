@@ -181,6 +181,25 @@ def test_products_are_looked_at(backend: str) -> None:
 
 
 @backends
+@pytest.mark.parametrize("limit", ["elements", "memory"])
+def test_lengths_that_add_up_are_looked_at(limit: str, backend: str) -> None:
+    """Concat, of which kernels know the shape without inference."""
+    net = Net()
+    a, b = (net.parameter(name, "?,4", out="FP32 -1 4") for name in "ab")
+    net.result(net.op("Concat", a, b, out="FP32 -1 4", axis=0))
+    most = {"elements": 1000, "memory": 2 * 4000}[limit]
+    compiled = ir.compile_model(read(net, **{limit: most}), backend=backend)
+    for rows in (150, 151, 150):
+        feeds = np.ones((100, 4), np.float32), np.ones((rows, 4), np.float32)
+        if rows == 150:
+            assert compiled(feeds)[0].shape == (250, 4)
+            continue
+        with pytest.raises(ir.LimitError) as caught:
+            compiled(feeds)
+        refused(limit, "concat", caught)
+
+
+@backends
 def test_what_is_alive_is_counted_together(backend: str) -> None:
     """Each result is small, but all are read at last."""
     net = Net()

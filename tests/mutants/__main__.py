@@ -146,7 +146,7 @@ class Examiner:
         groups = [
             [str(path) for path in related_tests(tests, module, mutant.scope)],
             samples_of(tests, module, mutant.scope),
-            [str(path) for path in other_tests(tests, module)],
+            [str(path) for path in other_tests(tests, module, mutant.scope)],
         ]
         for group in filter(None, groups):
             with self._planted(module, mutant):

@@ -30,6 +30,8 @@ _TYPICAL = ("Add", "MatMul", "Concat", "ReduceSum", "Gather", "If")
 _OTHERS = ("browser", "clients", "fuzz", "mutants", "scaling", "world", "bench")
 """Folders of tests that say little about one place, or take long."""
 _MOST = 8
+_VERSION = re.compile(r"(Base)?\d*$")
+"""The end of the names of classes of operations, which tests call by their types."""
 
 
 @cache
@@ -46,7 +48,7 @@ def related_tests(tests: Path, module: Path, scope: tuple[str, ...]) -> list[Pat
         module: its path in the package.
         scope: the classes and functions around the place.
     """
-    names = [name for part in scope if len(name := part.strip("_")) > 3]
+    names = [name for part in scope if len(name := _VERSION.sub("", part.strip("_"))) > 3]
     dotted = ".".join(module.with_suffix("").parts)
     scores = {
         file: _score(file.relative_to(tests), text, module, dotted, names)
@@ -82,11 +84,8 @@ def samples_of(tests: Path, module: Path, scope: tuple[str, ...]) -> list[str]:
         return []
     package = tests.parent / "ir_runtime"
     source = (package / module).read_text()
-    types = (_users(source, scope[0]) if scope else []) or _operations(source)
-    inside = [name for name in types if name in scope]
-    chosen = " or ".join(
-        f"{name}-" for name in inside or types[:6] or _served(package, module)[:6] or _TYPICAL
-    )
+    types = _types_of(source, scope) or _operations(source) or _served(package, module) or _TYPICAL
+    chosen = " or ".join(f"{name}-" for name in types[:6])
     return [*(str(file) for name in _SWEEPS for file in tests.rglob(name)), "-k", chosen]
 
 
@@ -129,7 +128,26 @@ def _served(package: Path, module: Path) -> list[str]:
     return [name for text in texts if imported.search(text) for name in _operations(text)[:2]]
 
 
-def other_tests(tests: Path, module: Path) -> list[Path]:
-    """Return what is left to be run: all messages, and the folders of this part of the package, unless that is all samples."""
-    folder = tests / module.parts[0]
-    return [tests / "messages" / "test_messages.py", *([folder] if module.parts[0] != "ops" else ())]
+def other_tests(tests: Path, module: Path, scope: tuple[str, ...] = ()) -> list[Path]:
+    """Return what is left to be run: all messages, and the folders of this part of the package.
+
+    Of an operation, whose folder holds all samples, those files are run instead that name its type.
+    """
+    messages = tests / "messages" / "test_messages.py"
+    if module.parts[0] != "ops":
+        return [messages, tests / module.parts[0]]
+    types = _types_of((tests.parent / "ir_runtime" / module).read_text(), scope)
+    done = {messages, *related_tests(tests, module, scope)}
+    counts = {
+        file: sum(len(re.findall(rf"\b{name}\b", text)) for name in types)
+        for file, text in _texts(tests).items()
+        if file not in done and file.name not in _SWEEPS
+    }
+    ranked = sorted(filter(counts.get, counts), key=lambda file: -counts[file])
+    return [messages, *ranked[:_MOST]]
+
+
+def _types_of(source: str, scope: tuple[str, ...]) -> list[str]:
+    """Return the operations of a module that a place is in, or that use the definition around it."""
+    types = _users(source, scope[0]) if scope else []
+    return [name for name in types if name in scope] or types

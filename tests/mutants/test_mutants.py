@@ -11,7 +11,7 @@ import pytest
 
 from .__main__ import Examiner, Outcome, exit_code, summary
 from .mutate import mutants_of
-from .related import ROOMS, related_tests, samples_of
+from .related import ROOMS, other_tests, related_tests, samples_of
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "ir_runtime"
@@ -87,6 +87,15 @@ def test_samples_of_an_operation_are_run() -> None:
     assert all(Path(file).exists() for file in arguments[:-2])
     assert samples_of(TESTS, Path("ops/detection/regions.py"), ("bins",))[-1] == "ROIPooling-"
     assert samples_of(TESTS, Path("executor/plan.py"), ("ExecutionPlan",)) == []
+
+
+@pytest.mark.parametrize("scope", [("ReadValue3", "evaluate"), ("_ReadValueBase", "_read_value")])
+def test_tests_that_name_an_operation_are_run(scope: tuple[str, ...]) -> None:
+    """In whatever folder they are."""
+    module = Path("ops/infrastructure.py")
+    chosen = [*related_tests(TESTS, module, scope), *other_tests(TESTS, module, scope)]
+    assert TESTS / "models" / "test_variables.py" in chosen
+    assert len(chosen) == len(set(chosen))
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,23 @@ TURNED += [
     for dtype in (ElementType.parse(e).dtype for e in ("f16", "bf16", "f64"))
 ]
 
+# Regions of 2 by 2 whose only point is as far outside of a map of 8 by 9 as one may be, on one side or on two; the last two beyond.
+EDGES = np.array(
+    [(3, -1), (3, 9), (-1, 4), (8, 4), (-1, -1), (8, 9), (3, -1.0625), (8.0625, 4)], "f4"
+)  # rows and columns
+
+
+def at_the_edges(name: str) -> Sample:
+    y, x = EDGES.T
+    corners = np.stack([x - 1, y - 1, x + 1, y + 1], 1)
+    turned = np.stack([x + 0.5, y + 0.5, *np.broadcast_to(np.float32([[2], [2], [0]]), (3, len(x)))], 1)
+    rois = turned if name == "ROIAlignRotated-15" else corners
+    where = ints(*[0, 1] * 4)
+    return align(name, numbers(2, 3, 8, 9, seed=2), rois, where, pooled_h=1, pooled_w=1, sampling_ratio=1)
+
+
 SAMPLES = [
+    *map(at_the_edges, ("ROIAlign-3", "ROIAlign-9", "ROIAlignRotated-15")),
     *(
         s
         for name in ("ROIAlign-3", "ROIAlign-9")
