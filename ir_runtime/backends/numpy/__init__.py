@@ -1,10 +1,10 @@
 """The NumPy backend: kernels that call NumPy, several times faster than the reference.
 
 4-D feature maps are stored channels last (NHWC) and passed on as ``[N, C, H, W]`` views, so that operations without a
-kernel here work unchanged. Kernels pack constants once, when the model is compiled, and apply post-ops (bias, residual,
-activation) to their results in place.
+kernel work unchanged. Kernels pack constants when the model is compiled, and apply post-ops (bias, residual, activation) to
+their results in place.
 
-Kernel modules are imported on demand, as listed in `_index`.
+A kernel module is imported when a model contains one of its operations, as listed in `_index`.
 """
 
 from __future__ import annotations

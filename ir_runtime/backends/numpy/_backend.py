@@ -1,4 +1,4 @@
-"""The backend with which the kernel modules of this package register."""
+"""The `Backend` object of the NumPy backend, with which its kernel modules register."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["backend"]
 
 @contextmanager
 def _compiling() -> Iterator[None]:
-    """Share the memory for f32 copies among weights, and pack constants on one thread, as runs do."""
+    """Give weights a common memory budget, and limit BLAS to one thread while constants are packed, as in runs."""
     with budget(), single_blas():
         yield
 

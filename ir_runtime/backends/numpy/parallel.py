@@ -1,9 +1,9 @@
-"""Parallel for: several threads compute one layer, each some of its rows.
+"""Parallel for: threads share the chunks of a layer.
 
-OpenBLAS has its own thread pool, but between its products everything else runs on one thread, and its threads wait
-for each other spinning: with another program on the same cores, a product of 1 ms was seen to take 60. So BLAS is
-limited to one thread while a model runs, and the chunks of a layer, products and all, go to the thread pool here.
-Where the number of BLAS's threads cannot be set, it is left as it is, and this pool has no threads.
+OpenBLAS has a thread pool of its own, but all work between products runs on one thread, and its threads spin while they wait
+for each other: with another program on the same cores, a product of 1 ms was seen to take 60 ms. So BLAS is limited to one
+thread while a model runs, and whole chunks of a layer, including products, go to the thread pool of this module. If the
+number of BLAS threads cannot be set, this pool has no threads.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ..core.threads import most
 
 __all__ = ["multithreaded_blas", "parallel_for", "single_blas", "thread_count"]
 
-# Multiplications (or work that takes as long), in several calls of NumPy, that threads must save the caller to be worth
-# it: after each call they may wait some 10 µs for each other, and they find data in the caches of others. With two, layers
-# that saved half of this took longer than on one. The caller runs the chunks that a worker has not begun.
+# The work, in multiplications, that threads must take from the caller to be worth it. After each call of NumPy they may wait
+# some 10 µs for each other (GIL), and their data are in the caches of other cores. On two threads, layers with half of this
+# saving took longer than on one.
 MIN_PARALLEL_WORK = 1 << 24
 
 _Tasks: TypeAlias = "SimpleQueue[Callable[[], None]]"
@@ -37,12 +37,12 @@ max_threads = _blas.threads
 
 
 def multithreaded_blas() -> contextlib.AbstractContextManager[None]:
-    """Let BLAS's own threads share the products inside, as many as the run may use."""
+    """Let BLAS use its own threads for products in the block, as many as the run may use."""
     return _blas.several(most(max_threads))
 
 
 def thread_count(size: int) -> int:
-    """Return the number of threads that should share this many multiplications."""
+    """Return the number of threads that should share work of ``size`` multiplications."""
     if size < MIN_PARALLEL_WORK:
         return 1
     threads = most(max_threads)
@@ -50,7 +50,7 @@ def thread_count(size: int) -> int:
 
 
 def parallel_for(work: Callable[[Any], object], chunks: Sequence[Any], size: int) -> None:
-    """Call ``work`` with every chunk, in no particular order; on several threads if ``size`` is worth it."""
+    """Call ``work`` with every chunk, in any order, on several threads if ``size``, in multiplications, is worth it."""
     workers = min(thread_count(size), len(chunks)) - 1
     if workers < 1 or not _blas.limited:
         for chunk in chunks:
@@ -75,7 +75,7 @@ def _help(
     unclaimed: deque[int],
     ended: SimpleQueue[BaseException | None],
 ) -> None:
-    """Run chunks on a thread of the pool, and tell the caller when it ends, unless the caller no longer waits for it."""
+    """Run chunks on a thread of the pool, and put the outcome into ``ended``; do nothing if the caller has withdrawn the job."""
     try:
         unclaimed.pop()
     except IndexError:
@@ -99,7 +99,7 @@ def _take_back(unclaimed: deque[int]) -> int:
 
 
 def _run_chunks(work: Callable[[Any], object], remaining: deque[Any]) -> None:
-    """Run chunks until none remain; a failure discards the others."""
+    """Run chunks until none remain; an exception discards the remaining ones."""
     try:
         while remaining:
             try:
@@ -115,31 +115,30 @@ def _run_chunks(work: Callable[[Any], object], remaining: deque[Any]) -> None:
 class _Pool:
     """Threads that run tasks from a queue.
 
-    An interrupt may come between any two instructions of Python. The locks of `concurrent.futures` may stay held by it;
-    a `SimpleQueue` has none that Python code holds.
+    It does not use `concurrent.futures`, whose locks may stay held if an interrupt (Ctrl-C) arrives in between; a
+    `SimpleQueue` has no locks that Python code holds.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the threads, which a forked process does not have."""
+        """Drop the threads, which a forked process does not have."""
         self._tasks: _Tasks = SimpleQueue()
         self._threads = 0
 
     def close(self) -> None:
-        """End the threads; the next task starts others."""
+        """End the threads; the next task starts new ones."""
         for _ in range(self._threads):
             self._tasks.put(_thread.exit)
         self.reset()
 
     def submit(self, task: Callable[[], None], times: int) -> None:
-        """Let threads run a task so many times; no thread does while the interpreter shuts down."""
+        """Queue a task ``times`` times, and start missing threads; while the interpreter shuts down, none can be started."""
         with contextlib.suppress(RuntimeError):
             while self._threads < max_threads - 1:
-                _thread.start_new_thread(
-                    _serve, (self._tasks,)
-                )  # which `Thread.start` would wait for, with a lock
+                # `Thread.start` would hold a lock until the thread runs.
+                _thread.start_new_thread(_serve, (self._tasks,))
                 self._threads += 1
         for _ in range(times):
             self._tasks.put(task)

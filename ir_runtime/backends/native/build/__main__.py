@@ -17,7 +17,7 @@ _OBJECTS = FOLDER.parents[3] / "out" / "kernels"
 
 
 def main(names: list[str]) -> int:
-    """Build libraries; return the exit code."""
+    """Build the libraries of the named targets; return the exit code."""
     try:
         for target in map(named_target, names or [host_target().name]):
             system, path = this_system(target.family), file_of(target.name)

@@ -1,4 +1,4 @@
-"""The compiler of kernels: LLVM optimises and compiles the IR that `translate` writes."""
+"""The back end of the kernel compiler: LLVM optimises and compiles the IR that `translate` writes."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ __all__ = [
     "text_of",
 ]
 
-# Functions of the C library that LLVM may call by itself.
+# Functions of the C library to which LLVM may insert calls.
 _LIBRARY = "memcpy", "memmove", "memset"
-# Without, LLVM replaces some dot products of pairs by two instructions, for a shorter latency; tiles have enough sums to hide it.
+# Without it, LLVM splits some pairwise dot products into two instructions for a shorter latency, which tiles of sums hide anyway.
 _WHOLE_PAIRS = "+fast-dpwssd"
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic"}
 
 
 def compile_routine(routine: Routine, target: Target, triple: str) -> bytes:
-    """Compile a routine for a target to an object file whose only undefined symbols are the host's table and other routines.
+    """Compile a routine for a target; return an object file whose only undefined symbols are the host table and routines.
 
     Raises:
-        CompileError: if the routine uses unsupported features of Python, or C functions that the package does not provide.
+        CompileError: if the routine uses unsupported features of Python, or calls C functions that not every process has.
     """
     return compile_text(routine, text_of(routine, target), target, triple)
 
 
 def text_of(routine: Routine, target: Target) -> str:
-    """Return the LLVM IR of a routine as text."""
+    """Translate a routine to LLVM IR, as text."""
     return translate(routine).text("" if routine.is_baseline else target.tuning)
 
 
 def compile_text(routine: Routine, text: str, target: Target, triple: str) -> bytes:
-    """Compile the text returned by `text_of`; see `compile_routine`."""
+    """Compile ``text``, the LLVM IR of a routine, to an object file; see `compile_routine`."""
     machine = target_machine(target, triple, routine.is_baseline)
     module = optimised(text, machine)
     _check_symbols(routine, module)
@@ -49,13 +49,13 @@ def compile_text(routine: Routine, text: str, target: Target, triple: str) -> by
 
 
 def compile_module(text: str, target: Target, triple: str) -> bytes:
-    """Compile a module of data in LLVM's syntax to an object file."""
+    """Compile a module of data, in LLVM IR, to an object file for every processor of the family."""
     machine = target_machine(target, triple, True)
     return bytes(machine.emit_object(_parse(text, machine)))
 
 
 def target_machine(target: Target, triple: str, is_baseline: bool = False) -> llvm.TargetMachine:
-    """Return LLVM's target machine for a target, or for every processor of its family; code is position-independent."""
+    """Return an LLVM target machine for a target, or for its processor family if ``is_baseline``; code is position-independent."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.initialize_native_asmparser()
@@ -70,7 +70,7 @@ def target_machine(target: Target, triple: str, is_baseline: bool = False) -> ll
 
 
 def optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    """Run LLVM's optimisation passes on a module for a machine."""
+    """Parse LLVM IR, and run the optimisation passes of LLVM on the module."""
     parsed = _parse(text, machine)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
@@ -87,7 +87,7 @@ def _parse(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
 
 
 def data_module(constants: dict[str, bytes]) -> str:
-    """Return a module with the host's table and constants, as LLVM IR text."""
+    """Return a module that defines the host table and constants, as LLVM IR text."""
     lines = [f"@{TABLE} = global [{len(WORDS)} x i64] zeroinitializer, align 8"]
     for name, value in constants.items():
         digits = "".join(f"\\{byte:02X}" for byte in value)

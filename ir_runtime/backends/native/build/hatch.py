@@ -1,7 +1,7 @@
-"""The Hatch hook that adds kernels to a wheel; `wheels` selects the libraries and the system by environment variables.
+"""The Hatch hook that adds kernels to a wheel.
 
-Without these variables, as when pip builds the package from source, the wheel contains no kernels and runs
-everywhere.
+`wheels` sets environment variables that name the libraries and the system. Without them, as when pip builds the package from
+source, the wheel contains no kernels and runs everywhere.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["KernelsHook"]
 
 
 class KernelsHook(BuildHookInterface[Any]):
-    """Adds the libraries in the folder ``IR_RUNTIME_WHEEL_LIBRARIES``, and the tag ``IR_RUNTIME_WHEEL_TAG``."""
+    """Adds the libraries in the folder ``IR_RUNTIME_WHEEL_LIBRARIES`` to a wheel, and sets its tag to ``IR_RUNTIME_WHEEL_TAG``."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the libraries and the tag to the wheel."""
+        """Add the libraries and set the tag, unless the variables are unset."""
         folder = os.environ.get("IR_RUNTIME_WHEEL_LIBRARIES")
         if not folder:
             return

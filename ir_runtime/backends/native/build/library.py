@@ -1,4 +1,4 @@
-"""Libraries of kernels: all of them compiled for a target, and linked for a system.
+"""Build libraries: all kernels, compiled for a target and linked for a system.
 
 Object files are cached under a hash of all their dependencies, so only changed kernels are compiled again.
 """
@@ -29,7 +29,7 @@ from .systems import System, this_system
 __all__ = ["build", "host_target", "is_current", "link_routines"]
 
 _PACKAGE = __package__.rpartition(".")[0]
-# Modules with routines that no module of kernels imports.
+# Modules with routines that no kernel module imports.
 _MODULES = "codegen.identification", "threading.tape"
 
 
@@ -47,7 +47,7 @@ def host_target() -> Target:
 
 
 def is_current(library: Path) -> bool:
-    """Return whether a library was built from the current sources by the installed tools."""
+    """Return whether a library was built from the current sources by the installed versions of the tools."""
     try:
         code = library.read_bytes()
     except FileNotFoundError:
@@ -75,12 +75,12 @@ def build(target: str, system: System, out: Path, objects: Path) -> None:
         data = pool.submit(_data_object, system.triple, constants)
         files = list(pool.map(partial(_object, triple=system.triple, folder=objects), names))
     for old in set(objects.glob("*.o")) - set(files):
-        old.unlink(missing_ok=True)  # another process may build the same
+        old.unlink(missing_ok=True)  # another process may build the same library
     _link(files, data.result(), system, out)
 
 
 def link_routines(routines: Iterable[Routine], out: Path) -> list[str]:
-    """Link routines and their callees to a library for this process; return their names."""
+    """Link routines and their callees to a library for this process; return the names of all of them."""
     from ..codegen.target import TARGET
     from .compiler import compile_routine
 
@@ -117,7 +117,7 @@ def _link(files: list[Path], data: bytes, system: System, out: Path) -> None:
 
 @contextmanager
 def _building(target: str) -> Iterator[None]:
-    """Let child processes build for a target."""
+    """Make child processes build for a target, by an environment variable."""
     os.environ["IR_RUNTIME_BUILDING"] = target
     try:
         yield
@@ -162,7 +162,7 @@ def _object(name: str, triple: str, folder: Path) -> Path:
 
 
 def _data_object(triple: str, constants: dict[str, bytes]) -> bytes:
-    """Return an object file with the host's table and constants."""
+    """Return an object file with the host table and constants."""
     from ..codegen.target import TARGET
     from .compiler import compile_module, data_module
 

@@ -14,7 +14,7 @@ __all__ = ["CompileError", "Source", "source_of"]
 
 
 class CompileError(Exception):
-    """A kernel uses an unsupported Python feature; the message has its file and line."""
+    """A kernel uses an unsupported Python feature; the message gives its file and line."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Source:
         return [parameter.arg for parameter in self.tree.args.args]
 
     def resolve(self, name: str) -> object:
-        """Return the object that a name refers to outside the function.
+        """Return the object that a free variable of the function refers to.
 
         Raises:
             KeyError: if the name is not defined.
@@ -76,7 +76,7 @@ def source_of(function: Callable[..., object]) -> Source:
 
 @cache
 def _functions(file: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    """Return the functions of a file by name and first line, which is that of the first decorator."""
+    """Return the functions of a file by name and first line, that of the first decorator if there is one."""
     tree = ast.parse("".join(linecache.getlines(file)), file)
     return {
         (node.name, min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])): node

@@ -28,12 +28,11 @@ class System:
         name: the system's name.
         triple: its LLVM triple.
         suffix: the suffix of library files.
-        linker: the arguments with which Zig links a library; ``{out}`` is replaced by its path and ``{name}``
-            by its file name. The object files come after them.
+        linker: the arguments with which Zig links a library, before the object files; ``{out}`` is replaced by its path, and
+            ``{name}`` by its file name.
         tag: the platform tag of wheels.
         targets: the targets whose libraries a wheel contains.
-        imports: the definition of an import library, for linkers that must know which library exports each
-            function.
+        imports: the definition of an import library, for linkers that must know which library exports each function.
     """
 
     name: str
@@ -48,7 +47,7 @@ class System:
         """Link object files to a library.
 
         Raises:
-            LinkError: if linking fails; the message is the linker's.
+            LinkError: if linking fails; the message contains that of the linker.
         """
         options = [option.format(out=out, name=out.name) for option in self.linker]
         files = [*objects]
@@ -68,11 +67,11 @@ def _run_zig(out: Path, arguments: Sequence[str]) -> None:
 
 
 _CACHE = FOLDER.parents[3] / "out" / "zig"
-# The linker alone: libraries need nothing but functions that every process has.
+# Only the linker, no C library: kernels call only functions that every process has.
 _ELF = "ld.lld", "-shared", "--strip-all", "-Bsymbolic", "-z", "noexecstack", "-o", "{out}"
-# A library of macOS holds a name, which would be the path where it is linked.
+# A macOS library contains its install name, by default the path where it is linked.
 _MACHO = "-shared", "-s", "-Wl,-install_name,@rpath/{name}", "-o", "{out}"
-# Every process of Windows has that library; -lldmingw exports all functions.
+# Every Windows process has ntdll.dll; -lldmingw exports all functions.
 _PE = "lld-link", "-dll", "-noentry", "-lldmingw", "-machine:x64", "-timestamp:0", "-out:{out}"
 _NTDLL = """LIBRARY ntdll.dll
 EXPORTS
@@ -84,7 +83,7 @@ ___chkstk_ms == __chkstk
 _MANYLINUX = "manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
 
 
-# Three libraries keep a wheel below 3 MB; processors between two of these use the lower one.
+# Three libraries keep a wheel below 3 MB; a processor between two of these targets uses the lower one.
 _X86_TARGETS = "x86-64-v4-bf16", "x86-64-v4-vnni", "x86-64-v3"
 
 
@@ -102,7 +101,7 @@ SYSTEMS = {
             "macos-aarch64", "arm64-apple-macosx11.0.0", ".dylib",
             ("cc", "-target", "aarch64-macos.11.0", *_MACHO), "macosx_11_0_arm64", ("aarch64-dotprod",),
         ),
-        # Macs with AVX-512 are few, and save its registers only once a thread has used them.
+        # Few Macs have AVX-512, and macOS saves its registers only once a thread has used them.
         System(
             "macos-x86_64", "x86_64-apple-macosx11.0.0", ".dylib",
             ("cc", "-target", "x86_64-macos.11.0", *_MACHO), "macosx_11_0_x86_64", ("x86-64-v3",),
@@ -119,7 +118,7 @@ def this_system(family: str) -> System:
     """Return the system of this process for a processor family.
 
     Raises:
-        LinkError: if kernels are not available for it.
+        LinkError: if kernels cannot be built for it.
     """
     name = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
     system = SYSTEMS.get(f"{name}-{family}")
@@ -129,7 +128,7 @@ def this_system(family: str) -> System:
 
 
 def _zig() -> Path:
-    """Return the path of Zig, which links for all systems."""
+    """Return the path of Zig, which contains linkers for all systems."""
     spec = find_spec("ziglang")
     if spec is None or spec.origin is None:
         raise LinkError("kernels are linked by ziglang, which is not installed: pip install ziglang")

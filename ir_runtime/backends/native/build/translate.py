@@ -1,18 +1,16 @@
-"""The front end of the kernel language: from the syntax trees of Python functions to LLVM IR.
+"""The front end of the kernel compiler: translates the syntax trees of Python functions to LLVM IR.
 
-The language is a subset of Python: numbers, tuples, variables with the type of their first
-assignment, fields of records (`Descriptor`), ``if``, ``while``, ``for`` over ``range``, `Units` and `Chunks`,
-``min`` and ``max`` of two numbers, and calls of a `Callee`. Names that the function does not assign are
-looked up in its closure and module at compile time, as are attributes of those objects. A constant condition
-compiles only one branch.
+The kernel language is a subset of Python: numbers, tuples, variables with the type of their first assignment, fields of
+records (`Descriptor`), ``if``, ``while``, ``for`` over ``range``, `Units` and `Chunks`, ``min`` and ``max`` of two numbers,
+and calls of a `Callee`. Names that the function does not assign, and attributes of the objects that they refer to, are
+looked up in its closure and module at compile time. Of a conditional with a constant condition, only one branch is compiled.
 
-A `Device` is compiled once for each combination of argument types, and LLVM inlines it where that pays.
+A `Device` is compiled once for each combination of argument types; LLVM decides whether to inline it.
 
-A number is either a compile-time constant, a Python number or an `np.float32`, or an LLVM value of type i1,
-i32, i64, f32 or f64. Operands of different types are promoted as in NumPy: an f32 and an i64 to f64.
+A number is either a compile-time constant (a Python number or an `np.float32`) or an LLVM value of type i1, i32, i64, f32 or
+f64. Operands of different types are promoted as in NumPy: an f32 and an i64 to f64.
 
-Integers wrap around. Quotients are rounded down. Division by 0 yields 0, as does a quotient that overflows
-i64.
+Integers wrap around. Quotients are rounded down. Division by 0 gives 0, as does a quotient that overflows i64.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ __all__ = ["CompileError", "is_number", "Number", "Operations", "translate"]
 
 Number: TypeAlias = "ir.Value | bool | int | float | np.float32"
 
-# From narrow to wide, of integers and of floating-point numbers.
+# Integer and floating-point types, from narrow to wide.
 _INTEGERS, _REALS = (I1, I32, I64), (F32, F64)
 
 _COMPARED: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
@@ -64,7 +62,7 @@ def is_number(x: object) -> bool:
 
 
 def _kind(x: Number) -> ir.Type:
-    """Return the type of a number in a kernel."""
+    """Return the LLVM type of a number."""
     if isinstance(x, ir.Value):
         kind: ir.Type = x.type
         return kind
@@ -86,7 +84,7 @@ def _common(a: ir.Type, b: ir.Type) -> ir.Type:
 
 
 class Operations:
-    """Operations on numbers: folded for constants, otherwise written by a builder.
+    """Operations on numbers: constants are folded, other operations are emitted by a builder.
 
     Raises:
         TypeError: in all methods, if there is no such operation or conversion.
@@ -122,7 +120,7 @@ class Operations:
         return _common(_kind(a), _kind(b))
 
     def alike(self, a: Number, b: Number) -> tuple[ir.Value, ir.Value]:
-        """Return two numbers converted to a common type."""
+        """Return two numbers as LLVM values, promoted to their common type."""
         kind = self.common(a, b)
         return self.value(a, kind), self.value(b, kind)
 
@@ -136,7 +134,7 @@ class Operations:
         return self._builder.icmp_signed("!=", value, ir.Constant(value.type, 0))
 
     def binary(self, sign: ast.operator, a: Number, b: Number) -> Number:
-        """Compute a binary operation."""
+        """Return the result of a binary operation."""
         if type(sign) not in _KNOWN:
             raise TypeError(f"{type(sign).__name__} is not supported")
         if not isinstance(a, ir.Value) and not isinstance(b, ir.Value):
@@ -159,7 +157,7 @@ class Operations:
         return found
 
     def compare(self, sign: ast.cmpop, a: Number, b: Number) -> Number:
-        """Compare two numbers; NaN is unequal to everything."""
+        """Return the result of a comparison; NaN is unequal to everything."""
         if type(sign) not in _COMPARED:
             raise TypeError(f"{type(sign).__name__} is not supported")
         text, known = _COMPARED[type(sign)]
@@ -173,14 +171,14 @@ class Operations:
         return self._builder.fcmp_ordered(text, a, b)
 
     def extreme(self, sign: ast.cmpop, a: Number, b: Number) -> Number:
-        """Return the second number if it is less (or greater) than the first, else the first: Python's ``min`` and ``max``."""
+        """Return ``b`` if it compares to ``a`` by ``sign``, else ``a``: Python's ``min`` (``<``) and ``max`` (``>``)."""
         if not isinstance(a, ir.Value) and not isinstance(b, ir.Value):
             return b if self.compare(sign, b, a) else a
         a, b = self.alike(a, b)
         return self._builder.select(self.value(self.compare(sign, b, a)), b, a)
 
     def negative(self, x: Number) -> Number:
-        """Negate a number."""
+        """Return ``-x``."""
         if not isinstance(x, ir.Value):
             return -x
         if x.type in _REALS:
@@ -189,7 +187,7 @@ class Operations:
         return self._builder.sub(ir.Constant(value.type, 0), value)
 
     def _quotient(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Divide integers, rounded down."""
+        """Return the quotient of integers, rounded down; 0 where it is undefined."""
         builder, zero = self._builder, ir.Constant(a.type, 0)
         if power := _power_of_two(b):
             return builder.ashr(a, ir.Constant(a.type, power.bit_length() - 1))
@@ -199,7 +197,7 @@ class Operations:
         return rounded if impossible is None else builder.select(impossible, zero, rounded)
 
     def _remainder(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Return the remainder of a division rounded down."""
+        """Return the remainder that belongs to a quotient rounded down; it has the sign of the divisor."""
         builder, zero = self._builder, ir.Constant(a.type, 0)
         if power := _power_of_two(b):
             return builder.and_(a, ir.Constant(a.type, power - 1))
@@ -208,7 +206,7 @@ class Operations:
         return builder.add(rest, builder.select(self._is_above(rest, b), b, zero))
 
     def _possible(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value | None, ir.Value]:
-        """Return whether the quotient is undefined (``None`` if it never is), and a divisor that is safe to use."""
+        """Return an i1 that tells whether the quotient is undefined (``None`` if it never is), and a divisor without traps."""
         if isinstance(b, ir.Constant) and b.constant not in (0, -1):
             return None, b
         builder, kind = self._builder, a.type
@@ -264,7 +262,10 @@ class _Record(ir.Value):
 
 @dataclass(frozen=True)
 class _Variable:
-    """A stack slot, which LLVM promotes to a register; ``layout`` is the layout of the record at the address it holds."""
+    """The stack slot of a variable, which LLVM promotes to a register.
+
+    ``layout`` is the layout of the record whose address the variable holds, or ``None``.
+    """
 
     kind: ir.Type
     pointer: ir.Value
@@ -278,11 +279,11 @@ class _Loop:
     following: ir.Block
     after: ir.Block
     ends: list[set[str]]
-    """The variables defined at each end of the loop; empty if it never ends."""
+    """The sets of variables that are defined at each exit of the loop; empty if there is no exit."""
 
 
 def translate(routine: Routine) -> ir.Module:
-    """Translate a routine and the devices that it calls; the LLVM function has the routine's name.
+    """Translate a routine and the devices that it calls to a module; the LLVM function has the name of the routine.
 
     Raises:
         CompileError: if it uses an unsupported feature.
@@ -302,9 +303,9 @@ class _DeviceFunction:
     """The LLVM function of a device.
 
     Args:
-        function: the LLVM function. It returns one number, or a struct of several.
-        returns: the type of the device's result, ``None`` for no result.
-        may_fail: whether the last returned number says that no scratch memory was left.
+        function: the LLVM function, which returns a single number, or a struct of several.
+        returns: the type of the device's result, or ``None`` if it returns nothing.
+        may_fail: whether the last returned number is an i1 that tells whether scratch memory was exhausted.
     """
 
     function: ir.Function
@@ -313,7 +314,7 @@ class _DeviceFunction:
 
 
 class _Program:
-    """A module and the functions of its devices."""
+    """An LLVM module and the functions of the devices in it."""
 
     def __init__(self) -> None:
         self.module = ir.Module()
@@ -321,7 +322,7 @@ class _Program:
         self._begun: set[Device[..., object]] = set()
 
     def function(self, device: Device[..., object], shape: tuple[_Shape, ...]) -> _DeviceFunction:
-        """Return the function of a device for the given argument types."""
+        """Return the LLVM function of a device for the given argument types, translating it on first use."""
         if (device, shape) not in self._functions:
             source = source_of(device.function)
             if device in self._begun:
@@ -337,14 +338,14 @@ class _Program:
 
 
 class _FunctionWriter:
-    """Translates one function.
+    """Translates a single Python function into the body of an LLVM function.
 
     Args:
         program: the program that the function belongs to.
         source: the Python function.
-        function: the LLVM function to write.
+        function: the LLVM function.
         arguments: the values of the first parameters.
-        words: the number of further parameters, which are loaded from the address in the first argument.
+        words: the number of remaining parameters, which are loaded from the address in the first argument.
     """
 
     def __init__(
@@ -359,7 +360,9 @@ class _FunctionWriter:
         self._builder = ir.Builder(function)
         self._numbers = Operations(self._builder)
         self._slots: dict[str, _Slot] = {}
-        self._defined = set(source.parameters)  # variables that are assigned on every path to this place
+        self._defined = set(
+            source.parameters
+        )  # variables that are assigned on every path to the current position
         self._loops: list[_Loop] = []
         self._result: _Slot | None = None
         self._scratch: list[tuple[ir.Value, Scratch]] = []
@@ -378,7 +381,7 @@ class _FunctionWriter:
             self._slots[parameter.arg] = self._store(None, record)
 
     def write_device(self) -> _DeviceFunction:
-        """Write a device's function; its result type is inferred from its return statements."""
+        """Write the function of a device; its result type is inferred from its return statements."""
         result = self._body()
         shape = None if result is None else _shape(result)
         members = [] if result is None else list(_flat(result))
@@ -398,7 +401,7 @@ class _FunctionWriter:
         return _DeviceFunction(self._function, shape, self._failed is not None)
 
     def write_routine(self, returns: ir.Type, failure: Device[..., Any] | None) -> None:
-        """Write a function with a declared result type; it calls ``failure`` if no scratch memory is left."""
+        """Write the function of a routine with a declared result type; it calls ``failure`` if scratch memory is exhausted."""
         builder, tree, result = self._builder, self._source.tree, self._body()
         if self._failed is not None:
             if failure is None:
@@ -427,7 +430,7 @@ class _FunctionWriter:
         return None if self._result is None else self._load(self._result)
 
     def _layout(self, parameter: ast.arg) -> type[Descriptor] | None:
-        """Return the layout of a parameter annotated as a record."""
+        """Return the record type that annotates a parameter, or ``None``."""
         if not isinstance(parameter.annotation, ast.Name):
             return None
         try:
@@ -438,7 +441,7 @@ class _FunctionWriter:
 
     @contextmanager
     def _explained(self, node: ast.AST) -> Iterator[None]:
-        """Add the position in the kernel to errors of operations."""
+        """Turn errors in the block into a `CompileError` with the position of a node."""
         try:
             yield
         except CompileError:
@@ -455,7 +458,7 @@ class _FunctionWriter:
         return value if slot.layout is None else _Record(value, slot.layout)
 
     def _store(self, slot: _Slot | None, value: Operand) -> _Slot:
-        """Store an operand in a variable, creating it if needed."""
+        """Store an operand in a variable, created if ``slot`` is ``None``; return its slot."""
         if isinstance(value, tuple):
             parts = (None,) * len(value) if slot is None else slot
             if not isinstance(parts, tuple) or len(parts) != len(value):
@@ -553,7 +556,7 @@ class _FunctionWriter:
         self._join(after, ends)
 
     def _join(self, block: ir.Block, ends: Sequence[set[str]]) -> None:
-        """Continue in a block reached from several paths; only variables defined on all of them stay defined."""
+        """Continue in a block that several paths reach; only variables that all of them define stay defined."""
         self._builder.position_at_end(block)
         if ends:
             self._defined = set.intersection(*ends)
@@ -598,7 +601,7 @@ class _FunctionWriter:
         self._loop(test, body, advance)
 
     def _for_units(self, statement: ast.For, call: ast.Call, loop: Units | Chunks) -> None:
-        """Take units until all are taken."""
+        """Translate a loop over units or chunks."""
         arguments = self._arguments(call)
         with self._explained(call):
             if len(arguments) != (2 if isinstance(loop, Units) else 3):
@@ -686,7 +689,7 @@ class _FunctionWriter:
         return number
 
     def _condition(self, node: ast.expr) -> ir.Value | bool:
-        """Evaluate a condition: to a bool if it is constant, else to an i1."""
+        """Return the value of a condition: a bool if it is constant, else an i1."""
         operand = self._evaluate(node)
         with self._explained(node):
             return (
@@ -720,7 +723,7 @@ class _FunctionWriter:
         return getattr(owner, node.attr)
 
     def _field(self, record: _Record, name: str) -> ir.Value:
-        """Load a field of a record; nested records and arrays evaluate to their addresses."""
+        """Return the value of a field of a record; for a nested record or an array, its address."""
         fields = record.layout.dtype.fields
         if fields is None or name not in fields:
             raise TypeError(f"{record.layout.__name__} has no field {name!r}")
@@ -776,7 +779,7 @@ class _FunctionWriter:
     def _choose(
         self, test: ir.Value | bool, yes: Callable[[], Operand], no: Callable[[], Operand]
     ) -> Operand:
-        """Evaluate a conditional expression; only the chosen operand is computed."""
+        """Return the value of a conditional expression, of which only the chosen operand is evaluated."""
         if not isinstance(test, ir.Value):
             return yes() if test else no()
         builder = self._builder
@@ -794,7 +797,7 @@ class _FunctionWriter:
         return self._merge(pairs, end_of_then, end_of_else)
 
     def _alike(self, operands: tuple[Operand, Operand], ends: tuple[ir.Block, ir.Block]) -> Operand:
-        """Convert two operands to a common type, each at the end of its block; return a pair of values, or nested tuples of pairs."""
+        """Convert two operands to a common type, each at the end of its block; return pairs of values, nested as the operands."""
         first, second = operands
         if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
             return tuple(self._alike(pair, ends) for pair in zip(first, second, strict=True))
@@ -861,7 +864,7 @@ class _FunctionWriter:
         return None if device.returns is None else _nest(device.returns, iter(members))
 
     def _return_if(self, failed: ir.Value) -> None:
-        """Return from the function if ``failed``: there is no scratch memory."""
+        """Return from the function if ``failed``, an i1, is set: scratch memory is exhausted."""
         builder = self._builder
         if self._failed is None:
             self._failed = builder.slot(ir.I1, zeroed=True)
@@ -873,7 +876,7 @@ class _FunctionWriter:
         builder.position_at_end(following)
 
     def _call_scratch(self, callee: Scratch, arguments: Sequence[Operand]) -> Operand:
-        """Allocate scratch memory; in a loop, release this call's previous allocation first."""
+        """Allocate scratch memory; in a loop, first release what the same call allocated in the previous iteration."""
         builder, slot = self._builder, self._builder.slot(ir.I64, zeroed=True)
         if self._loops:
             self._release(slot, callee)
@@ -890,7 +893,7 @@ class _FunctionWriter:
             self._call_declared(callee.release, [address])
 
     def _value(self, operand: Operand) -> Operand:
-        """Return an operand with all numbers as LLVM values."""
+        """Convert all numbers of an operand to LLVM values."""
         if isinstance(operand, tuple):
             return tuple(map(self._value, operand))
         return self._numbers.value(self._number(operand))
@@ -927,7 +930,7 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[[_FunctionWriter, Any], Operand]] = 
 
 
 def _shape(operand: Operand) -> _Shape:
-    """Return the type of a value, or a tuple of the types of its members."""
+    """Return the type of an operand; for a tuple, the tuple of its members' types."""
     return tuple(map(_shape, operand)) if isinstance(operand, tuple) else operand.type
 
 
@@ -941,7 +944,7 @@ def _flat(operand: Operand) -> Iterator[Any]:
 
 
 def _nest(shape: _Shape, values: Iterator[ir.Value]) -> Any:
-    """Arrange values in nested tuples of a shape."""
+    """Arrange values in nested tuples of the given structure."""
     return tuple(_nest(part, values) for part in shape) if isinstance(shape, tuple) else next(values)
 
 

@@ -23,7 +23,7 @@ _BUILT = _ROOT / "out" / "kernels"
 
 
 def _libraries(system: System) -> Path:
-    """Return a folder with a system's libraries, building them if needed."""
+    """Build the libraries of a system that are not current; return their folder."""
     folder = _BUILT / system.name / "libraries"
     for target in system.targets:
         file = folder / f"{target}{system.suffix}"
@@ -34,14 +34,14 @@ def _libraries(system: System) -> Path:
 
 
 def _wheel(out: Path, **variables: str) -> Path:
-    """Build a wheel, passing the environment variables to the hook."""
+    """Build a wheel with environment variables for the hook; return its path."""
     with patch.dict(os.environ, variables):
         (path,) = WheelBuilder(str(_ROOT)).build(directory=str(out), versions=["standard"])
     return Path(path)
 
 
 def main(folder: str, names: list[str]) -> int:
-    """Build wheels; return the exit code."""
+    """Build the wheels of the named systems, and the wheel without kernels; return the exit code."""
     out = Path(folder).absolute()
     for old in out.glob("ir_runtime-*.whl"):
         old.unlink()

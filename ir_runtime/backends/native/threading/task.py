@@ -1,12 +1,10 @@
 """Tasks: kernels whose units of work are shared by threads.
 
-A task is called with the address of a call: words that hold addresses, and zeroed counters. It declares the
-call as its first parameter, followed by as many of these words as it reads:
+A task is called with the address of a call, a block of words: the addresses of its job, its result and up to four inputs, and
+zeroed counters. It declares the call as its first parameter, followed by as many of these addresses as it reads:
 
     @Task
     def _scale(call: int, job: ScaleJob, out: int, a: int) -> None: ...
-
-with the addresses of its job, its result, and up to four inputs.
 
 Units are divided into one range per thread, unless there are too many threads: `each_unit` takes the units of
 the thread's own range in order, then those left in other ranges; `each_chunk` does the same with chunks of
@@ -16,7 +14,7 @@ takes ten times as long. Later phases of a call count their units with `each_cou
 `shared_counters`; between phases, `barrier` waits only for units that other threads have begun, so no thread
 waits for one that has not arrived.
 
-A thread without scratch memory returns, and others take over its units; the call has then failed
+A thread that cannot allocate scratch memory returns, and other threads take over its units; the call has then failed
 (`failure_word`), even if they complete it.
 """
 
@@ -51,9 +49,9 @@ __all__ = [
     "thread_index",
 ]
 
-# Words of a call, after those of its arguments: the address of the counters that threads share, which of its threads this
-# is, and the number of ranges. A worker has these by itself; then come the counters, on separate cache lines: three for
-# tasks, one that says whether the call has failed, and one for each range.
+# Words of a call after its arguments: the address of the shared counters, the index of the thread, and the number of ranges.
+# Each worker has its own copy of these words. The counters follow on separate cache lines: three for use by the task, one
+# that is nonzero if the call has failed, and one for each range.
 COUNTERS, _THREAD, RANGES, WORKER_WORDS = 6, 7, 8, 16
 _LINE, _MAX_RANGES = 8, 8
 _FAILURE = 3 * _LINE
@@ -61,14 +59,14 @@ FIRST_RANGE = _FAILURE + _LINE
 CALL_WORDS = WORKER_WORDS + FIRST_RANGE + _MAX_RANGES * _LINE
 
 NO_SCRATCH = "none is left for the scratch memory of its kernel"
-"""The message of a failed call."""
+"""The message of the `MemoryError` of a failed call."""
 UNUSED = np.empty(0, np.float32)
-"""Placeholder for an array that a task does not read."""
+"""A placeholder for an array that a task does not read."""
 
 
 @device
 def failure_word(call: int) -> int:
-    """Return the address of an i64 that becomes nonzero when a thread of a call has no scratch memory."""
+    """Return the address of the i64 of a call that becomes nonzero when a thread cannot allocate scratch memory."""
     found: int = load_i64(call, COUNTERS) + 8 * _FAILURE
     return found
 
@@ -79,11 +77,11 @@ def _fail(call: int) -> None:
 
 
 class Task(Routine):
-    """A routine that takes the address of a call.
+    """A routine that takes the address of a call, and whose units threads share.
 
     Args:
-        function: takes that address, and words of the call: its job, its result, and its inputs.
-        name: a name that distinguishes functions of the same name in symbols of machine code.
+        function: a function of the address of a call, and the addresses of its job, result and inputs.
+        name: the name of its symbol, for functions that would otherwise share one.
     """
 
     failure = _fail
@@ -95,7 +93,7 @@ class Task(Routine):
         self._address = 0
 
     def prepare(self) -> None:
-        """Look up the machine code when a model is compiled rather than in its first run."""
+        """Look up the address of the machine code, so that the first run of a model need not."""
         self._address = self._address or library().address(self.name)
 
     @property
@@ -108,7 +106,7 @@ class Task(Routine):
 
 @device
 def store_args(call: int, job: int, out: int, a: int, b: int, c: int, d: int) -> None:
-    """Store the addresses that a task is called with."""
+    """Store the addresses of job, result and inputs in a call."""
     store_i64(call, 0, job)
     store_i64(call, 1, out)
     store_i64(call, 2, a)
@@ -119,7 +117,7 @@ def store_args(call: int, job: int, out: int, a: int, b: int, c: int, d: int) ->
 
 @device
 def store_ranges(call: int, threads: int) -> None:
-    """Divide the units of a call among threads, the first of which is the caller."""
+    """Set the number of ranges of a call to that of its threads, and its thread index to 0, the caller."""
     store_i64(call, COUNTERS, call + 8 * WORKER_WORDS)
     store_i64(call, _THREAD, 0)
     store_i64(call, RANGES, min(threads, _MAX_RANGES))
@@ -127,7 +125,7 @@ def store_ranges(call: int, threads: int) -> None:
 
 @device
 def store_worker(own: int, call: int, thread: int) -> None:
-    """Store the words with which a thread, numbered from the caller, joins a call."""
+    """Fill ``own``, the words with which the worker of index ``thread`` joins a call."""
     for index in range(_THREAD):
         store_i64(own, index, load_i64(call, index))
     store_i64(own, _THREAD, thread)
@@ -136,21 +134,21 @@ def store_worker(own: int, call: int, thread: int) -> None:
 
 @device
 def shared_counters(call: int) -> int:
-    """Return the address of a call's counters for use by the task."""
+    """Return the address of the counters of a call that its task may use."""
     counters: int = load_i64(call, COUNTERS)
     return counters
 
 
 @device
 def thread_index(call: int) -> int:
-    """Return the index of this thread, counted from the caller; it is the same in all calls of a run."""
+    """Return the index of this thread, 0 for the caller; a worker has the same index in all calls of a run."""
     found: int = load_i64(call, _THREAD)
     return found
 
 
 @routine(types.int64, types.int64, returns=types.int64)
 def next_unit(call: int, units: int) -> int:
-    """Take a unit; return ``units`` if none is left. Nearly all kernels call it, so it is compiled once."""
+    """Take a unit, or return ``units`` if none is left; a routine, not a device, since nearly all kernels call it."""
     ranges = load_i64(call, RANGES)
     place = thread_index(call) % ranges
     counters, found = load_i64(call, COUNTERS) + 8 * FIRST_RANGE, units
@@ -168,12 +166,12 @@ def next_unit(call: int, units: int) -> int:
 
 @device
 def _count_unit(counter: int, _units: int) -> int:
-    """Take a unit by incrementing a counter of the call."""
+    """Take a unit of a phase, by incrementing the counter of the phase."""
     unit: int = fetch_add(counter)
     return unit
 
 
 each_unit, each_counted = Units(next_unit), Units(_count_unit)
-"""Loops over the units of a call, and over those of a phase, which are counted by one of its counters."""
+"""Loops over the units of a call, and over the units of a phase, which are counted by one of the `shared_counters`."""
 each_chunk = Chunks(each_unit)
-"""Loop over chunks of a call's elements, yielding the start and end of each."""
+"""A loop over chunks of a call's elements, which yields the start and end of each."""

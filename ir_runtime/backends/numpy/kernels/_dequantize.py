@@ -1,8 +1,8 @@
-"""Dequantize matrices with NumPy: quantized values in panels of columns, some blocks of rows at a time.
+"""Dequantize matrices with NumPy: quantized values are stored in panels of columns, and dequantized block by block of rows.
 
-A block has so few rows that its numbers stay in the L2 cache from unpacking to the product. Four values of 4 bits, one
-of each quarter of a block, share 16 bits: each quarter is unpacked by one or two calls. Rows of scales or zero points
-are repeated first, since NumPy takes twice as long where inner loops are shorter than its buffer.
+A block is small enough that its values stay in the L2 cache from unpacking to the product. Four 4-bit values, one of each
+quarter of a block, share a 16-bit word, so that one or two calls unpack a quarter. Rows of scales and zero points are
+repeated first, since NumPy takes twice as long if inner loops are shorter than its buffer.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ __all__ = [
     "StorageFormat",
 ]
 
-# The most rows of a block, and columns of a panel: together as many numbers as are dequantized at a time.
+# The maximum rows of a block and columns of a panel; their product is the number of values dequantized at a time.
 BLOCK_ROWS, PANEL_WIDTH = 128, 1024
 BLOCK_SIZE = BLOCK_ROWS * PANEL_WIDTH
-# Columns of all panels but the last are a multiple of this: whole vectors.
+# The columns of every panel but the last are a multiple of this, for whole vectors.
 COLUMN_ALIGNMENT = 16
 
 Step: TypeAlias = tuple[np.ufunc, Array]
-"""A ufunc to apply, with a row for each block ``[blocks, columns]``, or a scalar."""
+"""A ufunc to apply to blocks, and its second operand: a row for each block, ``[blocks, columns]``, or a scalar."""
 
 
 class DequantizeScratch:
-    """Scratch memory of one thread."""
+    """The scratch memory that a thread uses to dequantize."""
 
     def __init__(self) -> None:
         self.int16 = np.empty(BLOCK_SIZE, np.int16)
@@ -56,25 +56,25 @@ class DequantizeScratch:
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """How rows are stored: each group in blocks of at most `BLOCK_ROWS`, padded with zeros to a multiple of 4."""
+    """The layout of rows: each group is split into blocks of at most `BLOCK_ROWS`, padded with zeros to a multiple of 4."""
 
     groups: int
     size: int
-    """Rows of a group in the file."""
+    """The number of rows of a group in the file."""
 
     @cached_property
     def blocks_per_group(self) -> int:
-        """The number of blocks of a group."""
+        """The number of blocks in a group."""
         return -(-self.size // BLOCK_ROWS)
 
     @cached_property
     def length(self) -> int:
-        """Rows of a block; the last of a group may have fewer."""
+        """The number of rows of a block without padding; the last block of a group may have fewer."""
         return -(-self.size // self.blocks_per_group)
 
     @cached_property
     def stored(self) -> int:
-        """Rows of each block as stored."""
+        """The number of rows of a block with padding."""
         return -(-self.length // 4) * 4
 
     @cached_property
@@ -83,7 +83,7 @@ class RowBlocks:
         return self.groups * self.blocks_per_group
 
     def pad_rows(self, rows: Array) -> Array:
-        """Pad ``[..., depth]`` to ``[..., count * stored]`` with zeros, as the rows are stored."""
+        """Pad the last axis of ``[..., depth]`` with zeros, like the stored rows: ``[..., count * stored]``."""
         *outer, depth = rows.shape
         if depth == self.count * self.stored:
             return np.ascontiguousarray(rows)
@@ -94,44 +94,44 @@ class RowBlocks:
         return wide.reshape(*outer, self.count * self.stored)
 
     def rows(self) -> Iterator[tuple[int, int]]:
-        """Yield the first row of each block in the file, and the one after its last."""
+        """Yield the range of rows ``(start, stop)`` of each block in the file."""
         for group in range(self.groups):
             for start in range(0, self.size, self.length):
                 yield group * self.size + start, group * self.size + min(start + self.length, self.size)
 
     def stored_rows(self) -> Iterator[tuple[int, int]]:
-        """Yield the first row of each block as stored, and the one after its last that is not padding."""
+        """Yield the range of rows ``(start, stop)`` of each block as stored, without padding."""
         for block, (first, last) in enumerate(self.rows()):
             yield block * self.stored, block * self.stored + last - first
 
 
 class StorageFormat(ABC):
-    """How quantized values, bytes ``[blocks, stored, columns]``, are stored and dequantized."""
+    """A packed format of quantized values ``[blocks, stored, columns]``, u8, and how it is dequantized."""
 
     @abstractmethod
     def allocate(self, blocks: int, stored: int, columns: int) -> Array:
-        """Allocate storage for this many values."""
+        """Allocate packed storage for values ``[blocks, stored, columns]``."""
 
     @abstractmethod
     def pack(self, values: Array) -> Array:
-        """Pack values; the number of columns is even."""
+        """Pack values; their number of columns is even."""
 
     @abstractmethod
     def dequantize(
         self, packed: Array, steps: Sequence[Step], out: Array, scratch: DequantizeScratch
     ) -> None:
-        """Write the numbers of some blocks, after applying each step."""
+        """Unpack blocks to f32, apply each step, and write the values into ``out``."""
 
 
 class IntegerFormat(StorageFormat):
-    """Quantized integers. Steps whose rows are int16 are computed in int16, in half the time."""
+    """Quantized integers. Steps with an int16 operand are computed in int16, in half the time."""
 
     @abstractmethod
     def unpack(self, packed: Array, out: Array) -> None:
-        """Write values as int16."""
+        """Unpack blocks into ``out``, as int16."""
 
     def unpack_f32(self, packed: Array, out: Array, scratch: DequantizeScratch) -> None:
-        """Write values as f32."""
+        """Unpack blocks into ``out``, as f32."""
         values = scratch.int16[: out.size].reshape(out.shape)
         self.unpack(packed, values)
         np.copyto(out, values)
@@ -153,7 +153,7 @@ class IntegerFormat(StorageFormat):
 
 
 class Int4Format(IntegerFormat):
-    """Integers of 4 bits from 0 to 15, four of them, one of each quarter of a block, in 16 bits."""
+    """Unsigned 4-bit integers; four of them, one of each quarter of a block, share a 16-bit word."""
 
     def allocate(self, blocks: int, stored: int, columns: int) -> Array:
         return np.empty((blocks, stored // 4, columns), np.uint16)
@@ -177,7 +177,7 @@ class Int4Format(IntegerFormat):
 
 @dataclass(frozen=True)
 class Int8Format(IntegerFormat):
-    """Integers of 8 bits, signed or unsigned."""
+    """8-bit integers, signed or unsigned."""
 
     kind: type[np.int8 | np.uint8]
 
@@ -195,13 +195,13 @@ class Int8Format(IntegerFormat):
 
 
 class LookupFormat(StorageFormat):
-    """Indices of 4 bits into a table of numbers (such as nf4): those of two adjacent columns are one byte."""
+    """4-bit indices into a table of values (such as nf4); the indices of two adjacent columns share a byte."""
 
     def __init__(self, table: Array) -> None:
         both = np.empty((16, 16, 2), np.float32)
         both[..., 0], both[..., 1] = table, table[:, None]
         self._pairs = both.view(np.float64).reshape(-1)
-        """Both numbers of each byte as one f64, so that NumPy copies them together."""
+        """The two f32 values of each byte, as an f64, so that NumPy copies both at once."""
 
     def allocate(self, blocks: int, stored: int, columns: int) -> Array:
         return np.empty((blocks, stored, columns // 2), np.uint8)
@@ -212,14 +212,14 @@ class LookupFormat(StorageFormat):
     def dequantize(
         self, packed: Array, steps: Sequence[Step], out: Array, scratch: DequantizeScratch
     ) -> None:
-        # With other modes, NumPy checks the indices and writes to its own buffer first.
+        # In other modes, NumPy checks the indices, and writes to a buffer of its own first.
         np.take(self._pairs, packed, out=out.view(np.float64), mode="clip")
         for ufunc, rows in steps:
             apply_rows(ufunc, out, rows, scratch)
 
 
 def apply_rows(ufunc: np.ufunc, block: Array, rows: Array, scratch: DequantizeScratch) -> None:
-    """Apply a ufunc in place to a contiguous block ``[blocks, stored, columns]`` and a row for each block, or a scalar."""
+    """Apply a binary ufunc in place to contiguous ``block[blocks, stored, columns]`` and a row for each block, or a scalar."""
     if rows.dtype != block.dtype:
         rows = rows.astype(block.dtype)
     if not rows.ndim:
@@ -235,12 +235,12 @@ def apply_rows(ufunc: np.ufunc, block: Array, rows: Array, scratch: DequantizeSc
 
 @lru_cache
 def _repeats(stored: int, columns: int) -> int:
-    """Return how often to repeat a row: a divisor of the stored rows."""
+    """Return how often to repeat a row to fill an inner loop; a divisor of ``stored``."""
     return max(n for n in range(1, stored + 1) if stored % n == 0 and n <= max(INNER_LOOP // columns, 1))
 
 
 def panel_columns(columns: int) -> list[slice]:
-    """Return the columns of each panel: an even number of panels, so that two threads have equal work."""
+    """Split columns into panels of equal width, an even number of them, so that two threads have equal work."""
     pairs = -(-columns // (2 * PANEL_WIDTH))
     width = -(-columns // (2 * pairs * COLUMN_ALIGNMENT)) * COLUMN_ALIGNMENT
     return [slice(start, min(start + width, columns)) for start in range(0, columns, width)]
@@ -249,12 +249,12 @@ def panel_columns(columns: int) -> list[slice]:
 def quantized_blocks(
     weights: QuantizedWeights, transposed: bool, blocks: RowBlocks, panels: Sequence[slice]
 ) -> Iterator[tuple[int, int, Array]]:
-    """Yield the index of a panel, that of a block, and the values from there on as bytes ``[blocks, stored, columns]``.
+    """Yield the quantized values in pieces: the index of a panel, of its first block, and values ``[blocks, stored, columns]``.
 
     Args:
         weights: the matrix.
-        transposed: whether the columns of the product are the rows of the weights.
-        blocks: how rows are stored.
+        transposed: whether the rows of the weights are the columns of the product.
+        blocks: the layout of rows.
         panels: the columns of each panel.
     """
     if transposed:
@@ -270,7 +270,7 @@ def quantized_blocks(
 
 
 def _quantized_bytes(weights: QuantizedWeights, first: int, last: int) -> Array:
-    """Return the values of some rows of the weights, one in a byte; those of i4 are biased by 8, so that they are unsigned."""
+    """Return the quantized values of rows ``[first, last)`` as bytes; i4 values are biased by 8 to be unsigned."""
     values = weights.rows_of(first, last).view(np.uint8)
     if weights.element is E.i4:
         return values & 15 ^ 8

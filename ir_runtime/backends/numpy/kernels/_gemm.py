@@ -1,4 +1,4 @@
-"""GEMM: products of rows and constant matrices, with an epilogue, on several threads."""
+"""GEMM with an epilogue, on several threads, and the division of rows and columns among them."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = [
     "split_range",
 ]
 
-# The epilogue of an element takes as long as this many multiplications.
+# The cost of the epilogue of an element, in multiplications.
 EPILOGUE_COST = 32
-# A product alone is one long call, or a few: a second thread is worth it for this many times fewer multiplications.
+# The weight of a multiplication of a GEMM: it is a few long calls, so a second thread pays off for so many times less work.
 GEMM_WEIGHT = 4
-# Threads that share columns take multiples of as many: a cache line and more.
+# Threads share columns in multiples of this, more than a cache line.
 COLUMN_GRAIN = 64
-# Elements of a block to which the epilogue is applied while they are in the L2 cache; and where threads share them:
-# after each call of NumPy, they may wait for each other (GIL) for as long as the epilogue of this many takes.
+# Elements per block of an epilogue: as many as stay in the L2 cache; with several threads more, since they may wait for each
+# other (GIL) after each call of NumPy.
 EPILOGUE_BLOCK, SHARED_BLOCK = 1 << 17, 1 << 19
-# Columns that are copied together: the cache lines of transposed rows are still in the cache when the rest of them is read.
+# Columns copied at a time: for a transposed matrix, cache lines are then still in the cache when their next column is read.
 COPY_COLUMNS = 128
 
 
@@ -43,7 +43,7 @@ def own_matrix(matrix: Array, source: Array) -> Array:
 
     Args:
         matrix: the matrix.
-        source: the constant that it is a view of; its pages of a mapped file are released.
+        source: the constant that it is a view of, whose pages in a mapped file are released.
     """
     own = np.empty(matrix.shape, np.float32)
     for start in range(0, matrix.shape[-1], COPY_COLUMNS):
@@ -54,7 +54,7 @@ def own_matrix(matrix: Array, source: Array) -> Array:
 
 
 def split_range(count: int, most: int, grain: int = 1) -> list[slice]:
-    """Split ``range(count)`` into at most ``most`` slices of about the same length, multiples of ``grain``."""
+    """Split ``range(count)`` into at most ``most`` slices of similar length, a multiple of ``grain``."""
     step = -(-count // max(most, 1))
     step = max(-(-step // grain) * grain, 1)
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
@@ -63,8 +63,8 @@ def split_range(count: int, most: int, grain: int = 1) -> list[slice]:
 def gemm(rows: Array, matrix: Array, out: Array, epilogue: RowEpilogue) -> None:
     """Compute ``rows @ matrix`` and its epilogue into ``out``.
 
-    BLAS packs its operands in every call, so there are as few calls as threads, which share rows or columns,
-    whichever are more.
+    Threads share the rows or the columns, whichever are more. Each makes a single call, since BLAS packs its operands in
+    every call.
     """
     size = rows.shape[0] * matrix.size * GEMM_WEIGHT
     threads = thread_count(size)
@@ -77,19 +77,19 @@ def gemm(rows: Array, matrix: Array, out: Array, epilogue: RowEpilogue) -> None:
     def work(part: slice) -> None:
         block = out[part]
         np.matmul(rows[part], matrix, block)
-        for some in split_range(len(block), block_count(block.size, 1)):
-            epilogue(block[some], part.start + some.start)
+        for rows_of_block in split_range(len(block), block_count(block.size, 1)):
+            epilogue(block[rows_of_block], part.start + rows_of_block.start)
 
     parallel_for(work, split_range(len(rows), threads), size)
 
 
 def apply_epilogue(out: Array, epilogue: RowEpilogue) -> None:
-    """Apply an epilogue block by block of rows, on several threads if there are many."""
+    """Apply an epilogue to blocks of rows, on several threads if there is enough work."""
     for_row_blocks(lambda part: epilogue(out[part], part.start), len(out), out.shape[1])
 
 
 def for_row_blocks(work: Callable[[slice], None], count: int, length: int) -> None:
-    """Call ``work`` with blocks of rows of a length that fit the L2 cache, on several threads if there are many."""
+    """Call ``work`` with slices of ``count`` rows that fit into the L2 cache, on several threads if there is enough work."""
     size = count * length
     if size <= EPILOGUE_BLOCK:
         work(slice(0, count))
@@ -99,7 +99,7 @@ def for_row_blocks(work: Callable[[slice], None], count: int, length: int) -> No
 
 
 def block_count(elements: int, threads: int) -> int:
-    """Return the number of blocks for this many elements: a multiple of the number of threads."""
+    """Return the number of blocks for ``elements``, a multiple of the number of threads unless it is 1."""
     if threads < 2:
         return max(1, elements // EPILOGUE_BLOCK)
     return max(1, elements // SHARED_BLOCK // threads) * threads
@@ -107,7 +107,7 @@ def block_count(elements: int, threads: int) -> int:
 
 @lru_cache(maxsize=64)
 def ones_column(count: int) -> Array:
-    """Return a column of ones, which several layers share.
+    """Return a read-only column of ones, shared by layers.
 
     >>> (np.float32([[1, 2, 3]]) @ ones_column(3)).tolist()
     [[6.0]]
@@ -117,10 +117,10 @@ def ones_column(count: int) -> Array:
     return column
 
 
-def is_finite(numbers: Array) -> bool:
-    """Return whether all f32 of a 1-D array are finite; large ones, whose squares are not, may be taken for infinities.
+def is_finite(values: Array) -> bool:
+    """Return whether all values of a 1-D f32 array are finite; also False if their sum of squares overflows.
 
     >>> is_finite(np.float32([1, -2])), is_finite(np.float32([1, np.inf])), is_finite(np.float32([np.nan]))
     (True, False, False)
     """
-    return math.isfinite(np.dot(numbers, numbers))
+    return math.isfinite(np.dot(values, values))

@@ -1,24 +1,22 @@
 """Convolutions as matrix products over channels-last rows, block by block.
 
-Windows become patches (im2col), which filters multiply. Where windows meet much padding, each element of the kernel
-multiplies a shifted part of the map instead: with dilations as long as the map that leaves out most of the work. Depthwise
-filters use `np.einsum` over windows, NumPy's only fused multiply-add.
+Windows are copied to patches (im2col), which filters multiply. If windows mostly cover padding, as with dilations as long as
+the map, each kernel element multiplies a shifted part of the map instead, which skips the padding. Depthwise convolutions
+use `np.einsum` over windows, NumPy's only fused multiply-add.
 
 A transposed convolution is one GEMM over channels-last rows, then the sum of overlapping windows (col2im).
 
-3x3 convolutions with a quarter of the multiplications: Winograd's minimal filtering, F(4x4, 3x3).
-
-See Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2016). Tiles of 6x6 of the data, and filters, are
-evaluated as polynomials at 36 points. There, a convolution is one GEMM over channels for each point; four matrix
-products in all:
+3x3 convolutions use Winograd's minimal filtering F(4x4, 3x3), which needs a quarter of the multiplications (Lavin & Gray,
+Fast Algorithms for Convolutional Neural Networks, 2016). Tiles of 6x6 elements, and filters, are evaluated as polynomials at
+36 points; at each point, the convolution is a GEMM over channels:
 
     filters:  G w Gt           once, when compiling
     data:     Bt x B           36 points of every tile
     product:  over channels, at every point
-    result:   At y A           4x4 numbers of every tile
+    result:   At y A           4x4 elements of every tile
 
-The points are 0, ±11/16, ±11/8 and infinity: exact in binary, and with a quarter of the error of the usual
-0, ±1, ±2: 2e-6 of the largest result, 1e-6 on average.
+The points are 0, ±11/16, ±11/8 and infinity. They are exact in binary, and have a quarter of the error of the usual
+0, ±1, ±2: at most 2e-6 of the largest result, 1e-6 on average.
 """
 
 from __future__ import annotations
@@ -55,13 +53,14 @@ def windows(
     dilations: tuple[int, ...],
     neighbours: int = 1,
 ) -> Array:
-    """Return a view ``[position..., element..., C]`` of the windows over a contiguous ``x[spatial..., C]``.
+    """Return a view ``[position..., element..., C]`` of the windows of a contiguous ``x[spatial..., C]``.
 
-    With ``neighbours`` and a stride of 1 along the last spatial axis, this many neighbouring windows are joined.
+    With a stride of 1 along the last spatial axis, every ``neighbours`` windows can be joined to one of
+    ``neighbours * C`` channels.
     """
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     count = [max((n - e) // s + 1, 0) for n, e, s in zip(x.shape, extent, strides, strict=False)]
-    # Strides follow from the shape, since those of axes of length 1 may be anything.
+    # Strides are computed from the shape, since NumPy's strides of axes of length 1 are arbitrary.
     spatial = [x.itemsize * math.prod(x.shape[axis + 1 :]) for axis in range(len(kernel))]
     between = [n * s for n, s in zip(spatial, strides, strict=True)]
     within = [n * d for n, d in zip(spatial, dilations, strict=True)]
@@ -76,9 +75,9 @@ TILE = OUT + KERNEL - 1
 POINT_COUNT = TILE * TILE
 POINTS = (0.0, 11 / 16, -11 / 16, 11 / 8, -11 / 8)
 
-# Elements of transformed tiles and of their results, for several passes: the L1 and L2 caches hold them.
+# Elements of transformed tiles and of their results per block, so that several passes find them in the L2 cache.
 BLOCK_SIZE = 400_000
-# Transformed filters take four times the memory; if there are more than this, little time is saved.
+# The maximum size of filters: transformed, they take four times the memory, and large ones save little time.
 MAX_FILTERS = 1 << 16
 # With fewer channels, or on smaller feature maps, the transforms cost more than they save.
 MIN_CHANNELS = 32
@@ -86,7 +85,7 @@ MIN_MAP = 10
 
 
 def suits_winograd(op: Convolution, w: Array, lengths: tuple[int | None, ...]) -> bool:
-    """Return whether Winograd's algorithm is faster; ``lengths`` are those of the data if known."""
+    """Return whether Winograd's algorithm is faster; ``lengths`` are the spatial lengths of the data, ``None`` if unknown."""
     outputs, channels, *kernel = w.shape
     if kernel != [KERNEL, KERNEL] or any(n != 1 for n in (*op.strides, *op.dilations)):
         return False
@@ -98,10 +97,10 @@ def suits_winograd(op: Convolution, w: Array, lengths: tuple[int | None, ...]) -
 def winograd(
     op: Convolution, w: Array, fallback: Callable[[], Callable[..., Array]]
 ) -> Callable[[Array, Array, RowEpilogue], Array]:
-    """Return a function that computes a convolution from data, filters and a `RowEpilogue`.
+    """Return a function of data, filters and a `RowEpilogue` that computes a convolution.
 
-    NaN, infinities and overflows would spread over their tiles. If a result has any, all is recomputed by the kernel
-    that ``fallback`` returns.
+    A NaN, infinity or overflow would spread over its tile. If the result has any, ``fallback()`` computes the convolution
+    again.
     """
     outputs, channels = w.shape[:2]
     filters = _transform_filters(w)
@@ -110,8 +109,8 @@ def winograd(
     def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
         ((top, bottom), (left, right)), (height, width) = fit(x.shape[2:])
         rows, columns = -(-height // OUT), -(-width // OUT)
-        more = (top, bottom + OUT * rows - height), (left, right + OUT * columns - width)
-        data = pad_spatial(channels_last(x), more)
+        pads = (top, bottom + OUT * rows - height), (left, right + OUT * columns - width)
+        data = pad_spatial(channels_last(x), pads)
         y, finite = np.empty((len(x), height, width, outputs), np.float32), list[bool]()
 
         def work(chunk: tuple[int, slice]) -> None:
@@ -132,7 +131,7 @@ def winograd(
 
 
 def _tiles(rows: Array, filters: Array) -> Array:
-    """Return the results ``[4, 4, row, column, output]`` of tiles of some padded rows ``[row, column, C]``."""
+    """Return the results ``[4, 4, tile row, tile column, output]`` of padded ``rows[row, column, C]``."""
     tiles = windows(rows, (TILE, TILE), (OUT, OUT), (1, 1)).transpose(2, 3, 0, 1, 4)
     *_, height, width, channels = tiles.shape
     data = _DATA @ tiles.reshape(POINT_COUNT, -1)
@@ -142,7 +141,7 @@ def _tiles(rows: Array, filters: Array) -> Array:
 
 
 def _place(results: Array, out: Array) -> None:
-    """Copy the results of tiles into ``out[height, width, outputs]``, which may have parts of the last ones."""
+    """Copy the results of tiles into ``out[height, width, outputs]``, cropping the last ones."""
     *_, rows, columns, outputs = results.shape
     placed = results.transpose(2, 0, 3, 1, 4)
     if out.shape[:2] == (rows * OUT, columns * OUT):
@@ -152,7 +151,7 @@ def _place(results: Array, out: Array) -> None:
 
 
 def _transforms() -> tuple[Array, Array, Array]:
-    """Return ``At``, ``G`` and ``Bt`` for one axis (Toom-Cook); the last point is infinity."""
+    """Return the matrices ``At``, ``G`` and ``Bt`` for one axis (Toom-Cook); the last point is infinity."""
     denominators = [math.prod(p - q for q in POINTS if q != p) for p in POINTS]
     result = np.zeros((OUT, TILE))
     filters = np.zeros((TILE, KERNEL))
@@ -167,33 +166,34 @@ def _transforms() -> tuple[Array, Array, Array]:
 
 
 _AT, _G, _BT = _transforms()
-# Both axes in one product: 36 points from 9 numbers or 36, 16 numbers from 36 points.
+# Both axes in one product: 36 points from 9 weights or 36 elements, and 16 results from 36 points.
 _FILTERS = np.kron(_G, _G).astype(np.float32)
 _DATA = np.kron(_BT, _BT).astype(np.float32)
 _RESULT = np.kron(_AT, _AT).astype(np.float32)
 
 
 def _transform_filters(w: Array) -> Array:
-    """Return filters ``[outputs, C, 3, 3]`` at each point: matrices ``[C, outputs]``."""
+    """Return the matrix ``[C, outputs]`` of filters ``[outputs, C, 3, 3]`` at each point."""
     outputs, channels = w.shape[:2]
-    with np.errstate(all="ignore"):  # numbers that are not finite show in the results
+    with np.errstate(all="ignore"):  # values that are not finite show in the results
         filters: Array = _FILTERS @ w.transpose(2, 3, 1, 0).reshape(KERNEL * KERNEL, -1)
     let_go(w)
     return filters.reshape(POINT_COUNT, channels, outputs)
 
 
-# Bytes of the patches of a block, which stay in the L2 cache; and fewer patches than this do not amortize the packing of
-# the filters by BLAS. Blocks of several threads are larger: after each call, threads may wait for each other (GIL).
+# The patches of a block: at most as many bytes as stay in the L2 cache, but enough patches to amortize the packing of the
+# filters by BLAS. With several threads, blocks are larger by a factor, since threads may wait for each other (GIL) after
+# each call.
 PATCH_BYTES, MIN_PATCHES, SHARED_FACTOR = 600_000, 224, 4
-# Copying an element of a patch takes as long as this many multiplications.
+# The cost of copying an element of a patch, in multiplications.
 PATCH_COST = 8
 
 Block: TypeAlias = "tuple[int | slice, ...]"
-"""The index of some neighbouring rows among all positions of a result."""
+"""The index of a block of consecutive positions of a result."""
 
 
 class Im2Col:
-    """A convolution by filters ``[G, C_out, C_in, kernel...]``, each group of channels by its own."""
+    """A convolution with filters ``[G, C_out, C_in, kernel...]`` by im2col."""
 
     def __init__(self, op: ForwardConvolution, w: Array) -> None:
         groups, outputs, channels, *kernel = w.shape
@@ -205,7 +205,7 @@ class Im2Col:
         let_go(w)
 
     def compute(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        """Return the result for data ``[N, C, spatial...]``."""
+        """Return the result for data ``x[N, C, spatial...]``."""
         pads, out = self._fit(x.shape[2:])
         data = pad_spatial(channels_last(x), pads)
         groups, depth, outputs = self._filters.shape
@@ -229,7 +229,7 @@ class Im2Col:
         return channels_first(y)
 
     def _share_filters(self, data: Array, y: Array, epilogue: RowEpilogue) -> None:
-        """Share the outputs among threads if they outnumber the patches, to pack filters in parallel."""
+        """Compute the result with output channels shared among threads, so that they pack filters in parallel."""
         count = math.prod(y.shape[1:-1])
         for image, rows in enumerate(y):
             patches = self._patches(data[image], (slice(None),))[0]
@@ -240,7 +240,7 @@ class Im2Col:
             gemm(patches, self._filters[0], rows.reshape(count, -1), of_image)
 
     def _patches(self, image: Array, block: Block) -> Array:
-        """Copy the windows of a block of positions: ``[G, position, depth]``."""
+        """Copy the windows of a block of positions to patches ``[G, position, depth]``."""
         groups, depth, _ = self._filters.shape
         view = windows(image, self._kernel, self._op.strides, self._op.dilations)[block]
         grouped = np.moveaxis(view.reshape(*view.shape[:-1], groups, -1), -2, 0) if groups > 1 else view
@@ -252,7 +252,7 @@ class Im2Col:
 
 
 def _split(out: tuple[int, ...], most: int, threads: int) -> Iterator[tuple[Block, int]]:
-    """Yield blocks of at most ``most`` positions, or of one row, and the number of positions before each."""
+    """Split positions into blocks of at most ``most``, or one row; yield each with the number of positions before it."""
     sizes = [math.prod(out[axis + 1 :]) for axis in range(len(out))]
     axis = next((axis for axis, size in enumerate(sizes) if size <= most), len(out) - 1)
     count = max(-(-out[axis] // max(most // sizes[axis], 1)), threads if not axis else 1)
@@ -262,21 +262,21 @@ def _split(out: tuple[int, ...], most: int, threads: int) -> Iterator[tuple[Bloc
             yield (*prefix, part), before + part.start * sizes[axis]
 
 
-# Small products take longer than one of all rows, unless this part of it suffices, and it saves this many multiplications
-# for each of the calls that they take.
+# One product per kernel element pays off only if it takes at most this share of the multiplications of im2col, and saves at
+# least this many for each product.
 MAX_SHARE, MIN_SAVED = 0.6, 400_000
 
 
 class _Element(NamedTuple):
-    """An element of the kernel: the positions of the result whose windows have it inside the map, and where it is there."""
+    """A kernel element, the positions of the result at which it is inside the map, and the elements that it meets there."""
 
     place: tuple[int, ...]
-    """Its index in the kernel."""
+    """The index in the kernel."""
     out: tuple[slice, ...]
     source: tuple[slice, ...]
 
     def in_rows(self, rows: slice) -> _Element:
-        """Return the part in some rows of the first spatial axis."""
+        """Restrict the positions to ``rows`` of the first spatial axis."""
         out, source = self.out[0], self.source[0]
         start = max(out.start, rows.start)
         stop = max(min(out.stop, rows.stop), start)
@@ -296,12 +296,12 @@ class _Element(NamedTuple):
 def shifted_products(
     op: Convolution, w: Array, lengths: Sequence[int | None]
 ) -> Callable[[Array, Array, RowEpilogue], Array] | None:
-    """Return a function that computes a convolution from data, filters and a `RowEpilogue`; ``None`` if im2col is faster.
+    """Return a function of data, filters and a `RowEpilogue` that computes a convolution, or ``None`` if im2col is faster.
 
     Args:
         op: the operation.
         w: filters ``[C_out, C_in, kernel...]``.
-        lengths: those of the spatial axes of the data; ``None`` for unknown ones.
+        lengths: the spatial lengths of the data, ``None`` if unknown.
     """
     known = tuple(n for n in lengths if n is not None)
     if len(known) < w.ndim - 2 or any(stride != 1 for stride in op.strides) or not np.isfinite(w).all():
@@ -339,7 +339,7 @@ def shifted_products(
 def _elements(
     op: Convolution, kernel: tuple[int, ...], lengths: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[_Element]]:
-    """Return the lengths of the result, and the elements of the kernel."""
+    """Return the spatial lengths of the result, and the kernel elements."""
     pads, out = window_fit(op, kernel)(lengths)
     axes = zip(kernel, op.dilations, pads, lengths, out, strict=True)
     places = [
@@ -356,38 +356,38 @@ def _elements(
 
 
 class _Overlap(NamedTuple):
-    """The positions of the result along an axis at which an element of the kernel meets the data, and those of the data."""
+    """Along an axis, the positions of the result at which a kernel element meets the data, and the elements that it meets."""
 
     out: slice
     source: slice
 
 
 def _overlap(shift: int, length: int, count: int) -> _Overlap:
-    """Return where ``count`` positions, shifted, are among those of data of a length."""
+    """Return which of ``count`` positions, shifted, are within data of ``length`` elements."""
     start = min(max(-shift, 0), count)
     stop = max(min(count, length - shift), start)
     return _Overlap(slice(start, stop), slice(start + shift, stop + shift))
 
 
 def _add(data: Array, result: Array, element: _Element, filters: Array) -> None:
-    """Add the products of an element of the kernel to the result."""
+    """Add the product of the data with the filters of a kernel element to the result."""
     if element.size:
         target = result[element.out]
         np.add(target, np.matmul(np.ascontiguousarray(data[element.source]), filters), out=target)
 
 
-# A multiplication here takes as long as this many of a GEMM.
+# The cost of a multiplication of a depthwise convolution, relative to one of a GEMM.
 COST = 6
-# Elements of an inner loop, if a row of the feature map has as many.
+# Elements of an inner loop, if a row of the feature map is that long.
 INNER_LOOP = 2048
 
 _POSITION, _ELEMENT = "uvw", "xyz"
 
 
 class Depthwise:
-    """A depthwise convolution by filters ``[C, 1, 1, kernel...]``.
+    """A depthwise convolution with filters ``[C, 1, 1, kernel...]``.
 
-    Where the last stride is 1, the channels of neighbouring windows are contiguous, and several windows are computed as one.
+    If the last stride is 1, the channels of neighbouring windows are contiguous, so that several windows are computed as one.
     """
 
     def __init__(self, op: GroupConvolution, w: Array) -> None:
@@ -400,7 +400,7 @@ class Depthwise:
         self._repeated = lru_cache(maxsize=16)(partial(np.tile, self._filters))
 
     def compute(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        """Return the result."""
+        """Return the result for data ``x[N, C, spatial...]``."""
         pads, out = self._fit(x.shape[2:])
         channels = x.shape[1]
         data = pad_spatial(channels_last(x), pads)
@@ -421,7 +421,7 @@ class Depthwise:
         return channels_first(y)
 
     def _windows(self, source: Array, out: Array) -> None:
-        """Compute all windows of some rows, the last of each row by themselves if they are too few to be joined."""
+        """Compute the windows of rows, joined in groups; the remaining windows of each row form a smaller group."""
         *_, columns, channels = out.shape
         times = min(max(INNER_LOOP // channels, 1), columns) if self._op.strides[-1] == 1 else 1
         whole = columns // times * times
@@ -430,7 +430,7 @@ class Depthwise:
             self._joined(source[..., whole:, :], out[..., whole:, :], columns - whole)
 
     def _joined(self, source: Array, out: Array, times: int) -> None:
-        """Compute windows joined in groups of this size."""
+        """Compute windows joined in groups of ``times``."""
         view = windows(
             np.ascontiguousarray(source), self._kernel, self._op.strides, self._op.dilations, times
         )
@@ -452,31 +452,31 @@ def convolution(op: Convolution, data: Value, filters: Value) -> KernelTemplate 
     if (shifted := shifted_products(op, w, lengths)) is not None:
         return RowKernel(shifted, 2, 1, accepts=_accepts(op, w[None]))
     if suits_winograd(op, w, lengths):
-        few = w.copy()  # which are read again when the file may be gone
+        few = w.copy()  # for the fallback: the file may be gone by then
         direct = cache(lambda: Im2Col(op, few[None]).compute)
         return RowKernel(winograd(op, w, direct), 2, 1, accepts=_accepts(op, w[None]))
     return RowKernel(Im2Col(op, w[None]).compute, 2, 1, accepts=_accepts(op, w[None]))
 
 
 def _accepts(op: ForwardConvolution, w: Array) -> Accepts:
-    """Return which lengths suit filters ``[G, C_out, C_in, kernel...]``."""
+    """Return the check of data lengths for filters ``[G, C_out, C_in, kernel...]``."""
     extents = [op.extent(axis, length) for axis, length in enumerate(w.shape[3:])]
     return filter_lengths(w.shape[0] * w.shape[2], extents)
 
 
 def _is_one_position(data: Value) -> bool:
-    """Return whether the data are one image of one position."""
+    """Return whether the data are a single image of a single position."""
     shape = data.shape
     return shape.is_static and shape.static[0] == 1 and set(shape.static[2:]) == {1}
 
 
 def _spatial_lengths(data: Value) -> tuple[int | None, ...]:
-    """Return the lengths of the spatial axes, where they are known."""
+    """Return the spatial lengths, ``None`` for each unknown one."""
     return () if data.shape.rank is None else tuple(n.min if n.is_static else None for n in data.shape)[2:]
 
 
 def _one_position(w: Array) -> RowKernel:
-    """Return a pointwise convolution of maps of one position: a product of one row, which reads each weight once."""
+    """Return a pointwise convolution of a single position: a product of one row, which reads each weight once."""
     matrix = own_matrix(w.reshape(w.shape[:2]).T, w)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
@@ -489,7 +489,7 @@ def _one_position(w: Array) -> RowKernel:
 
 
 def _pointwise(op: Convolution, w: Array) -> RowKernel:
-    """Return a pointwise (1x1) convolution, which is one product."""
+    """Return a pointwise (1x1) convolution, which is a single GEMM."""
     columns = len(w)
     matrix = own_matrix(w.reshape(w.shape[:2]).T, w)
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
@@ -508,7 +508,7 @@ def _pointwise(op: Convolution, w: Array) -> RowKernel:
 
 @backend.accelerates(GroupConvolution)
 def group_convolution(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters, depthwise or of several channels for each group."""
+    """Return a kernel for constant f32 filters, depthwise or with several channels per group."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
@@ -521,7 +521,7 @@ def group_convolution(op: GroupConvolution, data: Value, filters: Value) -> Kern
 def transposed_convolution(
     op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
 ) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters, and an output shape that is constant or not given."""
+    """Return a kernel for constant f32 filters, and an output shape that is constant or absent."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
@@ -535,7 +535,7 @@ def transposed_convolution(
 
     @lru_cache(maxsize=64)
     def fit(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return how many elements are cropped before each axis, and the lengths of the output."""
+        """Return the elements cropped at the begin of each axis, and the spatial lengths of the output."""
         value = Value(TensorType(data.element, PartialShape(shape)))
         lengths = op.infer(value, filters, *shape_input).static[2:]
         return tuple(op.begins(shape[2:], kernel, lengths, bool(shape_input))), lengths
@@ -559,7 +559,7 @@ def transposed_convolution(
 
 
 def _by_blocks(w: Array, strides: tuple[int, ...]) -> Array:
-    """Return filters ``[inputs, outputs, kernel...]`` as ``[inputs, block..., phase..., outputs]``: the kernel in blocks."""
+    """Split the kernel of ``w[inputs, outputs, kernel...]`` into blocks: ``[inputs, block..., phase..., outputs]``."""
     axes = len(strides)
     lengths = (n for k, s in zip(w.shape[2:], strides, strict=True) for n in (k // s, s))
     order = (*range(2, 2 * axes + 2, 2), *range(3, 2 * axes + 2, 2))
@@ -567,9 +567,9 @@ def _by_blocks(w: Array, strides: tuple[int, ...]) -> Array:
 
 
 def _add_blocks(windows: Array, begins: tuple[int, ...], lengths: tuple[int, ...]) -> Array:
-    """Add ``windows[N, spatial..., block..., phase..., outputs]`` at their positions, as `_col2im`.
+    """Add ``windows[N, spatial..., block..., phase..., outputs]`` at their positions, like `_col2im`.
 
-    Blocks have the lengths of the strides, so those of other windows start at the same positions, and each is added at once.
+    Blocks are as long as the strides, so that the blocks of all windows are aligned, and one call adds a block of every window.
     """
     axes = len(lengths)
     counts, blocks, strides = (windows.shape[1 + n * axes : 1 + (n + 1) * axes] for n in range(3))
@@ -606,7 +606,7 @@ def _col2im(
     begins: tuple[int, ...],
     lengths: tuple[int, ...],
 ) -> Array:
-    """Add ``windows[N, spatial..., kernel..., outputs]`` at their positions, and crop the output."""
+    """Add overlapping ``windows[N, spatial..., kernel..., outputs]`` at their positions, and crop the output."""
     axes = len(strides)
     counts, kernel = windows.shape[1 : axes + 1], windows.shape[axes + 1 : -1]
     reach = [

@@ -1,4 +1,4 @@
-"""Deformable convolutions of one group with constant filters: samples of all kernel elements are patches of one product."""
+"""Deformable convolutions of one group with constant filters: the samples form patches, which one GEMM multiplies."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from ._gemm import is_finite, own_matrix
 
 __all__: list[str] = []
 
-# Numbers of a block of samples, and of its patches: what is read and written stays in the L2 cache.
+# Elements of a block of samples, and of its patches, so that both stay in the L2 cache.
 SAMPLES, PATCHES = 1 << 16, 1 << 19
 
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
 def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> KernelTemplate | None:
-    """Return a kernel for f32."""
+    """Return a kernel for f32, constant filters and a single group."""
     if (w := filters_of(op, data, *others)) is None:
         return None
     return RowKernel(_Deformable(op, w, len(others) > 2).compute, 1 + len(others), 1)
 
 
 class _Corners(NamedTuple):
-    """The pixels that samples are mixed of: ``[corner, part, kernel element, position]``."""
+    """The four pixels around each sample, and their bilinear weights: ``[corner, part, kernel element, position]``."""
 
     places: Array
-    """Which they are, row by row."""
+    """The index of each pixel, in row-major order."""
     weights: Array
 
     @classmethod
     def around(cls, y: Array, x: Array, lengths: tuple[int, ...], zeros: bool) -> _Corners:
-        """Return those of points, as `kernels.deformable` finds them."""
+        """Return the corners of sample points, as `kernels.deformable` defines them."""
         height, width = lengths
         least: np.ufunc = np.greater if zeros else np.greater_equal
         edge = -1 if zeros else 0
@@ -70,7 +70,7 @@ class _Deformable:
         self._matrix = own_matrix(w.transpose(2, 3, 1, 0).reshape(-1, self._outputs), w)
 
     def compute(self, x: Array, offsets: Array, w: Array, *others: Any) -> Array:
-        """Return the result; other inputs are the mask, if there is one, and the epilogue."""
+        """Return the result. ``others`` are the mask, if there is one, and the epilogue."""
         *mask, epilogue = others
         fit = self._fit(x.shape[2:])
         y = np.empty((len(x), *fit.out, self._outputs), np.float32)
@@ -81,24 +81,24 @@ class _Deformable:
             parts = self._parts(x[image])
             if not is_finite(parts.reshape(-1)):
                 return self._special(x, offsets, w, *mask, out=y, epilogue=epilogue)
-            corners = self._corners(x.shape[2:], offsets[image], *(each[image] for each in mask), fit=fit)
+            corners = self._corners(x.shape[2:], offsets[image], *(m[image] for m in mask), fit=fit)
             self._image(parts, corners, out, image * len(out), epilogue)
         return channels_first(y)
 
     def _special(self, *inputs: Array, out: Array, epilogue: RowEpilogue) -> Array:
-        """Compute data that are not finite by the reference: a weight of 0 would not hide them."""
+        """Compute the result by the reference, for data that are not finite: a weight of 0 times infinity would be NaN."""
         out[...] = channels_last(self._op.evaluate(*inputs))
         epilogue(out.reshape(-1, self._outputs), 0)
         return channels_first(out)
 
     def _parts(self, image: Array) -> Array:
-        """Return the pixels ``[part, pixel, C]`` of an image ``[C, height, width]``."""
+        """Return an image ``[C, height, width]`` as pixels ``[part, pixel, C / parts]``, one part for each deformable group."""
         pixels = channels_last(image[None]).reshape(-1, self._op.deformable_group, self._of_part)
         return np.ascontiguousarray(pixels.transpose(1, 0, 2))
 
     @property
     def _of_part(self) -> int:
-        """The number of channels that have the same offsets."""
+        """The number of channels that share their offsets."""
         return int(self._channels // self._op.deformable_group)
 
     def _corners(
@@ -122,7 +122,7 @@ class _Deformable:
         return corners
 
     def _image(self, parts: Array, corners: _Corners, out: Array, first: int, epilogue: RowEpilogue) -> None:
-        """Compute the rows of an image from its pixels ``[part, pixel, C]``."""
+        """Compute the rows of an image from its `_parts`, and apply the epilogue."""
         elements, width = math.prod(self._kernel), self._of_part
         step = max(min(PATCHES // (elements * self._channels), SAMPLES // width), 1)
         patches = np.empty((min(step, len(out)), elements, len(parts), width), np.float32)
@@ -131,7 +131,7 @@ class _Deformable:
             deadline.check()
             block = slice(start, start + step)
             rows = out[block]
-            some = patches[: len(rows)]
+            samples = patches[: len(rows)]
             for part, pixels in enumerate(parts):
                 for element in range(elements):
                     _sample(
@@ -139,16 +139,16 @@ class _Deformable:
                         corners,
                         (part, element, block),
                         sampled[:, : len(rows)],
-                        some[:, element, part],
+                        samples[:, element, part],
                     )
-            np.matmul(some.reshape(len(rows), -1), self._matrix, rows)
+            np.matmul(samples.reshape(len(rows), -1), self._matrix, rows)
             epilogue(rows, first + start)
 
 
 def _sample(
     pixels: Array, corners: _Corners, place: tuple[int, int, slice], scratch: Array, out: Array
 ) -> None:
-    """Mix pixels ``[pixel, C]`` at some positions."""
+    """Interpolate pixels ``[pixel, C]`` at the samples ``place`` into ``out``."""
     total, more = scratch
     for corner, (places, weights) in enumerate(zip(corners.places, corners.weights, strict=True)):
         to = more if corner else total

@@ -1,7 +1,4 @@
-"""Element-wise binary operations and activations, and post-ops applied in place to whole results of any layout.
-
-Conversions are those that NumPy does as specified: to f32 and f64, and between integers.
-"""
+"""Elementwise binary operations and activations, post-ops applied in place to whole results of any layout, and Convert."""
 
 from __future__ import annotations
 
@@ -35,28 +32,28 @@ from ._gemm import is_finite
 
 __all__ = ["apply_activation", "Chain"]
 
-# Constants are broadcast to the shape of tensors that are no larger: NumPy adds equal shapes in a third of the time.
+# Up to this size of a tensor, constants are broadcast to its shape: NumPy adds equal shapes in a third of the time.
 SMALL = 1 << 10
-# Elements up to which NumPy broadcasts a row in less time than it takes to slice a repeated one.
+# Up to this many elements, NumPy broadcasts a row faster than a repeated row can be sliced.
 FEW = 1 << 8
 
 
 @dataclass(frozen=True)
 class ArrayPostOp:
-    """One element-wise layer: changes the result, in place if its memory allows, and returns it."""
+    """An elementwise layer applied to a result, in place if the memory layout allows; returns the new result."""
 
     inputs: int
-    """The number of other inputs of the layer."""
+    """The number of inputs of the layer other than the result."""
     run: Callable[..., Array]
     full_tensor: bool = False
-    """Whether ``run`` also takes the other input."""
+    """Whether ``run`` also takes the other operand."""
 
 
 @dataclass(frozen=True)
 class Chain(KernelTemplate):
-    """A kernel whose result is a new array, and the post-ops applied to it, in place if its memory allows.
+    """A kernel that returns a new array, followed by post-ops that are applied to it in place if its layout allows.
 
-    NumPy itself refuses lengths that do not fit.
+    NumPy itself raises an error for lengths that do not broadcast.
     """
 
     head: Kernel
@@ -64,12 +61,12 @@ class Chain(KernelTemplate):
     post_ops: tuple[ArrayPostOp, ...] = ()
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Chain | None:
-        """Return a kernel that also computes ``op``, or ``None``."""
+        """Return a chain that also computes ``op``, or ``None`` if it cannot."""
         post_op = _lower(match_post_op(op, inputs, place))
         return None if post_op is None else Chain(self.head, self.arity, (*self.post_ops, post_op))
 
     def prepare(self) -> Kernel:
-        """Return the head alone if no layer was fused; else a kernel that ignores inputs it does not need."""
+        """Return the head alone if no layer was fused, else a kernel that reads only the inputs it needs."""
         if not self.post_ops:
             return self.head
         if self.head.operands is None or any(post_op.full_tensor for post_op in self.post_ops):
@@ -85,7 +82,7 @@ class Chain(KernelTemplate):
         return Kernel.unary(run, self.head.operands[0])
 
     def _on_all_inputs(self) -> Callable[..., Array]:
-        """Return a function of the inputs of the head, then those of the post-ops."""
+        """Return a function of the inputs of the head, followed by the other inputs of the post-ops."""
         head, arity = self.head.whole, self.arity
         work, start = [], arity
         for post_op in self.post_ops:
@@ -118,7 +115,7 @@ def _lower(post_op: PostOp | None) -> ArrayPostOp | None:
 
 
 def activation_kernel(op: Operation, inputs: Sequence[Value]) -> Callable[..., Array] | None:
-    """Return the elementwise f32 function of an operation, or ``None``; it accepts ``out``."""
+    """Return the elementwise f32 function ``(x, out=None)`` of an activation, or ``None``."""
     if isinstance(op, ReLU) and (run := broadcast_kernel(np.maximum, _ZERO_VALUE, inputs[0])) is not None:
         return run
     if (ufunc := UFUNCS.get(type(op))) is not None:
@@ -130,7 +127,7 @@ def activation_kernel(op: Operation, inputs: Sequence[Value]) -> Callable[..., A
 
 
 def _quantize_kernel(op: FakeQuantize, inputs: Sequence[Value]) -> Callable[..., Array] | None:
-    """Return a kernel for constant limits that vary along one axis at most."""
+    """Return FakeQuantize for constant limits that vary along at most one axis, or ``None``."""
     for axis in range(-(inputs[0].shape.rank or 0), 0):
         if (rows := limit_rows(op, inputs, axis)) is not None:
             passes = fake_quantize_passes(rows)
@@ -141,14 +138,14 @@ def _quantize_kernel(op: FakeQuantize, inputs: Sequence[Value]) -> Callable[...,
 
 
 def _apply_rows(passes: Activation, axis: int, x: Array, out: Array | None = None) -> Array:
-    """Apply passes to rows along an axis, into ``out`` or a new array that stores them last."""
+    """Apply passes to rows along ``axis``; write into ``out``, or a new array with that axis stored last."""
     rows = np.ascontiguousarray(moveaxis(x, axis, -1))
     result = np.empty(rows.shape, np.float32)
     passes(rows.reshape(-1), result.reshape(-1))
-    found = moveaxis(result, -1, axis)
+    moved = moveaxis(result, -1, axis)
     if out is None:
-        return found
-    out[...] = found
+        return moved
+    out[...] = moved
     return out
 
 
@@ -156,14 +153,14 @@ _ZERO_VALUE = Value.constant(np.float32(0))
 
 
 def apply_activation(activation: Activation, x: Array, out: Array | None = None) -> Array:
-    """Apply an activation to every element, into ``out`` or a new array of the same memory layout."""
+    """Apply an activation to an array of any layout; write into ``out``, or a new array of the same layout."""
     if x.flags.c_contiguous and (out is None or out is x):
         result = np.empty(x.shape, np.float32) if out is None else out
         activation(x.reshape(-1), result.reshape(-1))
         return result
     source = flat_view(x)
     if source is None:
-        x = out = x.copy(order="K")  # which keeps the order of memory that other layers expect
+        x = out = x.copy(order="K")  # keeps the memory order that other layers expect
         source = flat_view(x)
     result = np.empty_like(x) if out is None else out
     target = flat_view(result)
@@ -174,17 +171,18 @@ def apply_activation(activation: Activation, x: Array, out: Array | None = None)
 
 
 def broadcast_kernel(ufunc: np.ufunc, other: Value, data: Value) -> Callable[..., Array] | None:
-    """Return a ufunc of a tensor and a constant that varies along one axis at most, or ``None``.
+    """Return a function ``(x, out=None)`` that computes ``ufunc(x, constant)``, or ``None``.
 
-    Along the axis that is stored last, the constant is repeated, for longer inner loops.
+    The constant must vary along at most one axis, unless ``data`` is small. Along the axis that is stored last, it is
+    repeated for longer inner loops.
     """
     if (full := _small_constant(other, data)) is not None:
         return _shared_ufunc(ufunc, full.tobytes(), full.dtype) if not full.ndim else _bind_ufunc(ufunc, full)
     axes = range(-(data.shape.rank or 0), 0)
-    found = next(((axis, row) for axis in axes if (row := constant_row(other, data, axis)) is not None), None)
-    if found is None:
+    rows = ((axis, row) for axis in axes if (row := constant_row(other, data, axis)) is not None)
+    if (first := next(rows, None)) is None:
         return None
-    axis, row = found
+    axis, row = first
     repeated = repeat_row(row)
     run = broadcast_binary(ufunc, repeated)
     column = row.reshape(-1, *(1,) * (-1 - axis))
@@ -207,9 +205,9 @@ def broadcast_kernel(ufunc: np.ufunc, other: Value, data: Value) -> Callable[...
 
 
 @lru_cache(256)
-def _shared_ufunc(ufunc: np.ufunc, number: bytes, dtype: DType) -> Callable[..., Array]:
-    """Return a function that layers with the same number share."""
-    return _bind_ufunc(ufunc, np.frombuffer(number, dtype).reshape(()))
+def _shared_ufunc(ufunc: np.ufunc, scalar: bytes, dtype: DType) -> Callable[..., Array]:
+    """Bind a scalar to a ufunc; layers with the same scalar share the function."""
+    return _bind_ufunc(ufunc, np.frombuffer(scalar, dtype).reshape(()))
 
 
 def _bind_ufunc(ufunc: np.ufunc, full: Array) -> Callable[..., Array]:
@@ -217,7 +215,7 @@ def _bind_ufunc(ufunc: np.ufunc, full: Array) -> Callable[..., Array]:
 
 
 def _small_constant(other: Value, data: Value) -> Array | None:
-    """Return a constant broadcast to the shape of a small tensor, if it fits."""
+    """Return a constant as a scalar, or broadcast to the shape of a small static tensor, or ``None``."""
     known = other.known()
     if known is None or not data.shape.rank or not data.shape.is_static:
         return None
@@ -239,7 +237,7 @@ _ZERO = np.zeros((), np.float32)
 
 @backend.accelerates(*BINARY_UFUNCS, *MINMAX_UFUNCS)
 def arithmetic(op: Op, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32; a constant may be on the left if the operation commutes. Integers use the ufunc."""
+    """Return a kernel for f32, or for integers by the plain ufunc; a constant may come first if the operation commutes."""
     if not is_f32(a, b):
         return _integer_ufunc(op, a, b)
     if (ufunc := binary_ufunc(op, 0, b)) is None:
@@ -255,7 +253,7 @@ def arithmetic(op: Op, a: Value, b: Value) -> KernelTemplate | None:
 
 @backend.accelerates(*MINMAX_UFUNCS)
 def extremum(op: Op, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for two f32 tensors. What has a NaN, or infinities, is computed as the reference does."""
+    """Return a kernel for two f32 tensors; a result that is not finite is computed by the reference instead."""
     if not is_f32(a, b) or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
         return None
     if not a.shape.rank or not b.shape.rank:
@@ -263,15 +261,15 @@ def extremum(op: Op, a: Value, b: Value) -> KernelTemplate | None:
     ufunc = MINMAX_UFUNCS[type(op)]
 
     def compute(x: Array, y: Array) -> Array:
-        found = ufunc(x, y)
-        flat = flat_view(found)
-        return found if flat is not None and is_finite(flat) else op.evaluate(x, y)
+        result = ufunc(x, y)
+        flat = flat_view(result)
+        return result if flat is not None and is_finite(flat) else op.evaluate(x, y)
 
     return Chain(Kernel(compute, accepts=any_lengths), 2)
 
 
 def _integer_ufunc(op: Op, a: Value, b: Value) -> Kernel | None:
-    """Return a ufunc for integers, mostly shape arithmetic of a few numbers, where call overhead dominates."""
+    """Return the ufunc as a kernel for integers: mostly shape arithmetic, where call overhead dominates."""
     kinds = {value.element.dtype.kind for value in (a, b)}
     if isinstance(op, Divide | Maximum | Minimum) or kinds - set("iu") or not (a.shape.rank or b.shape.rank):
         return None
@@ -281,7 +279,7 @@ def _integer_ufunc(op: Op, a: Value, b: Value) -> Kernel | None:
 
 @backend.accelerates(*ACTIVATIONS, FakeQuantize)
 def activation(op: Op, data: Value, *others: Value) -> KernelTemplate | None:
-    """Return a kernel for f32, with constant settings."""
+    """Return a kernel for f32 and constant parameters."""
     inputs = (data, *others)
     run = activation_kernel(op, inputs) if is_f32(*inputs) else None
     return None if run is None else Chain(Kernel.unary(run), len(inputs))
@@ -289,7 +287,7 @@ def activation(op: Op, data: Value, *others: Value) -> KernelTemplate | None:
 
 @backend.accelerates(PReLU)
 def slopes(op: PReLU, data: Value, slope: Value) -> Kernel | None:
-    """f32, with constant slopes. Where all are from 0 to 1, the maximum of both products is right."""
+    """Return PReLU for f32 and constant slopes; if all slopes are in (0, 1], as ``max(x, slope * x)``."""
     known = known_slopes(data, slope)
     if not is_f32(data, slope) or known is None or not known.size or known.ndim > len(data.shape):
         return None
@@ -314,7 +312,7 @@ _INTEGERS = tuple(ElementType.parse(f"{sign}{bits}") for sign in "iu" for bits i
 
 @backend.accelerates(Convert)
 def convert(op: Convert, data: Value) -> Kernel | None:
-    """Return a single NumPy call, without the checks of the reference."""
+    """Return a single `astype` for the conversions that NumPy computes as specified: to f32 or f64, and between integers."""
     source, target = data.element, op.destination_type
     if source not in (*_REAL, *_INTEGERS, ElementType.boolean):
         return None

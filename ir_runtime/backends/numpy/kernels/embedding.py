@@ -21,7 +21,7 @@ __all__: list[str] = []
 def quantized_gather(
     op: Gather | Gather1 | Gather7, data: Value, indices: Value, axis: Value
 ) -> Kernel | None:
-    """Return a kernel for rows of a quantized matrix, at indices of any shape; an index out of range gives zeros."""
+    """Return a kernel that gathers rows of a quantized matrix; a row whose index is out of range is 0."""
     weights = data.quantized
     if (
         weights is None
@@ -63,7 +63,7 @@ class _Table:
         self._scale, self._zero = (self._per_group(array) for array in (weights.scale, weights.zero))
 
     def _per_group(self, array: Array | None) -> Array | None:
-        """Return a view ``[rows, groups]``."""
+        """Return scales or zero points as a view ``[rows, groups]``."""
         if array is None:
             return None
         full = np.broadcast_to(array, self._weights.storage_shape)
@@ -78,14 +78,14 @@ class _Table:
         return self._weights.shape[1]
 
     def rows(self, indices: Array) -> Array:
-        """Dequantize some rows to f32, computing in the type of the file."""
+        """Dequantize the rows at ``indices`` to f32, with the arithmetic of the file's type."""
         element, arithmetic = self._weights.element, self._weights.arithmetic
         values = self._values[indices]
         if self._packed:
             values = Packed(values.reshape(-1), element, (len(indices), self._weights.shape[1])).unpack()
-        numbers = convert(values, arithmetic, element).reshape(len(indices), self._groups, -1)
+        rows = convert(values, arithmetic, element).reshape(len(indices), self._groups, -1)
         if self._zero is not None:
-            numbers = numbers - self._zero[indices][..., None]
+            rows = rows - self._zero[indices][..., None]
         if self._scale is not None:
-            numbers = numbers * self._scale[indices][..., None]
-        return convert(numbers, E.f32, arithmetic).reshape(len(indices), -1)
+            rows = rows * self._scale[indices][..., None]
+        return convert(rows, E.f32, arithmetic).reshape(len(indices), -1)

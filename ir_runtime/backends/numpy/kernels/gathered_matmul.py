@@ -1,7 +1,4 @@
-"""Matrix products with matrices of a table that indices choose, as the experts of a mixture: read where they are.
-
-Without the pattern, Gather copies the matrices of every run.
-"""
+"""Products of rows with matrices gathered from a table, as in mixtures of experts, without copying the matrices."""
 
 from __future__ import annotations
 
@@ -21,26 +18,26 @@ from .elementwise import Chain
 
 __all__: list[str] = []
 
-# The most products that are computed one by one; the least numbers of a matrix: to copy smaller ones takes no longer.
+# The maximum number of products computed one by one, and the minimum elements of a matrix; copying a smaller one is as fast.
 MOST, LEAST_SIZE = 16, 1 << 10
 
 
 @backend.pattern(MatMul, after="Gather")
 def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match few rows by chosen matrices that are not small."""
-    found = match_gathered_matmul(context, layer)
-    if not isinstance(found, GatheredMatMul):
-        return found
-    if math.prod(found.matrices.shape[1:]) < LEAST_SIZE:
+    """Match few rows multiplied by gathered matrices of at least `LEAST_SIZE` elements."""
+    match = match_gathered_matmul(context, layer)
+    if not isinstance(match, GatheredMatMul):
+        return match
+    if math.prod(match.matrices.shape[1:]) < LEAST_SIZE:
         return None
-    kernel = Chain(Kernel(partial(_multiply, found.gather, bool(found.matmul.transpose_b))), 4)
-    return Fusion(found.layers, found.reads, kernel)
+    kernel = Chain(Kernel(partial(_multiply, match.gather, bool(match.matmul.transpose_b))), 4)
+    return Fusion(match.layers, match.reads, kernel)
 
 
 def _multiply(
     gather: GatherBase, transposed: bool, x: Array, table: Array, indices: Array, _: Array
 ) -> Array:
-    """Multiply by the matrix of each index; where one is out of range, Gather gives zeros."""
+    """Multiply ``x`` by the matrix at each index; the matrix of an index out of range is 0."""
     batch = np.broadcast_shapes(x.shape[:-2], indices.shape)
     places = np.broadcast_to(indices, batch).reshape(-1).tolist()
     matrices = table.swapaxes(1, 2) if transposed else table

@@ -1,4 +1,4 @@
-"""Matrix products: of two inputs, and of Einsum where it is one."""
+"""MatMul, and Einsum that is a matrix product."""
 
 from __future__ import annotations
 
@@ -21,19 +21,16 @@ from ..parallel import multithreaded_blas, thread_count
 from ._gemm import gemm, own_matrix
 from .elementwise import Chain
 
-# Numbers of a matrix of which an unpacked copy is kept, and multiplications up to which it is used: packed panels,
-# threads and blocks of rows then take longer to set up than to use.
+# The maximum elements of a matrix, and multiplications of a product, for a plain call of NumPy: dividing rows and threads
+# then takes longer than it saves.
 FEW_NUMBERS, FEW_MULTIPLICATIONS = 1 << 16, 1 << 18
-# BLAS's own threads share the product of one row and a matrix of as many columns and numbers; they need no GIL.
+# The minimum columns and elements of a matrix whose product with one row is shared by BLAS's own threads; they need no GIL.
 SHARED_COLUMNS, SHARED_NUMBERS = 1 << 10, 1 << 19
 
 
 @backend.accelerates(MatMul)
 def matmul_constant(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 rows, of any batch, by one constant matrix.
-
-    It is packed into panels where there are many rows. The original is part of the mapped file, whose pages may be dropped.
-    """
+    """Return a kernel for f32 rows, of any batch, multiplied by a single constant matrix, which is copied."""
     known = b.known()
     if known is None or known.ndim != 2 or not known.size or not is_f32(a, b):
         return None
@@ -43,7 +40,7 @@ def matmul_constant(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
 
 
 def constant_product(a: Value, matrix: Array) -> KernelTemplate:
-    """Return a kernel for f32 rows, of any batch, by a matrix that is packed."""
+    """Return a kernel for f32 rows, of any batch, multiplied by a constant matrix ``[depth, columns]``, which is copied."""
     most = FEW_MULTIPLICATIONS // matrix.shape[1] if matrix.size <= FEW_NUMBERS else 0
     static = math.prod(a.shape.static) if a.shape.is_static else None
     if static is not None and 0 < static <= most:
@@ -56,14 +53,14 @@ def constant_product(a: Value, matrix: Array) -> KernelTemplate:
 
 
 def _few_rows(a: Value, matrix: Array) -> Chain:
-    """Return a kernel that does nothing but call NumPy."""
+    """Return a kernel that is a single call of NumPy, for few rows."""
     right = np.array(matrix, order="C")
     product = np.dot if a.shape.rank == 2 else np.matmul
     return Chain(Kernel.unary(lambda x: np.asarray(product(x, right))), 2)
 
 
 def _one_row(matrix: Array) -> RowKernel:
-    """Return a kernel for one row, by a matrix whose columns BLAS's threads share."""
+    """Return a kernel for a single row and a large matrix, whose columns BLAS's own threads share."""
     weights = own_matrix(matrix, matrix.T if matrix.flags.f_contiguous else matrix)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
@@ -78,7 +75,7 @@ def _one_row(matrix: Array) -> RowKernel:
 
 
 def _many_rows(matrix: Array) -> RowKernel:
-    """Return a kernel for packed panels, shared by threads."""
+    """Return a kernel for many rows, which the thread pool shares."""
     weights = own_matrix(matrix, matrix.T if matrix.flags.f_contiguous else matrix)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
@@ -92,7 +89,7 @@ def _many_rows(matrix: Array) -> RowKernel:
 
 @dataclass(frozen=True)
 class _FewOrMany(KernelTemplate):
-    """Two kernels of the same layers: the first for at most ``most`` numbers, the second for more."""
+    """Two kernels for the same layers: ``few`` for inputs of at most ``most`` elements, ``many`` for larger ones."""
 
     few: KernelTemplate
     many: RowKernel
@@ -100,11 +97,11 @@ class _FewOrMany(KernelTemplate):
 
     @property
     def accepts(self) -> Accepts | None:
-        """Both kernels accept the same lengths."""
+        """The check of lengths, which is the same for both kernels."""
         return self.many.accepts
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> KernelTemplate | None:
-        """Return a kernel that also computes ``op``: of few numbers only if that kernel can."""
+        """Return a kernel that also computes ``op``, or ``None``; if only ``many`` can fuse it, ``few`` is dropped."""
         few, many = self.few.fuse(op, inputs, place), self.many.fuse(op, inputs, place)
         if few is None or many is None:
             return many
@@ -122,7 +119,7 @@ class _FewOrMany(KernelTemplate):
 
 @backend.accelerates(MatMul)
 def matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 matrices, of any batch; transposed ones are views, which BLAS supports."""
+    """Return a kernel for f32 matrices, of any batch; transposed operands are views, which BLAS supports."""
     if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
         return None
 
@@ -136,19 +133,19 @@ def matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
 
 @backend.accelerates(Einsum)
 def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 by one constant matrix, which is packed."""
+    """Return a kernel for an f32 Einsum with a constant matrix, which is packed."""
     return constant_einsum(backend, op, operands)
 
 
 @backend.accelerates(Einsum)
 def products(op: Einsum, *operands: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 matrices in batches; the axes of inputs and result are put in order by views."""
+    """Return a kernel for an f32 Einsum that is a batched matrix product, with axes permuted by views."""
     if len(operands) != 2 or not is_f32(*operands) or None in (value.shape.rank for value in operands):
         return None
-    found = einsum_product(op.equation, tuple(len(value.shape) for value in operands))
-    if found is None:
+    matched = einsum_product(op.equation, tuple(len(value.shape) for value in operands))
+    if matched is None:
         return None
-    product = found
+    product = matched
 
     def compute(a: Array, b: Array) -> Array:
         left, right = product.ordered(a, b)

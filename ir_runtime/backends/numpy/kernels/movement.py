@@ -1,4 +1,4 @@
-"""Gather, Split and Concat: parts of a tensor as views, where they are known when compiling."""
+"""Gather, Split and Concat; parts that are known at compile time are views."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_ELEMENTS = 1 << 14
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather_one(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """Return a kernel for one constant index along a known axis, as models split queries, keys and values."""
+    """Return a kernel for a scalar constant index along a known axis, as models separate queries, keys and values."""
     known, axis_index = indices.known(), _axis(data, axis)
     if known is None or known.ndim or axis_index is None:
         return None
@@ -52,7 +52,7 @@ def gather_one(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kern
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """Return a kernel for several indices along a known axis; those out of range run the reference."""
+    """Return a kernel for an array of indices along a known axis; the reference handles indices out of range."""
     known, axis_index = indices.known(), _axis(data, axis)
     if op.batch or axis_index is None or not indices.shape.rank or indices.element not in _INDICES:
         return None
@@ -70,7 +70,7 @@ def gather(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel |
 
 @backend.accelerates(GatherND5, GatherND8)
 def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
-    """Return a kernel for tuples without a batch; empty ones, and those out of range, run the reference."""
+    """Return a kernel for index tuples without batch axes; the reference handles empty tuples and indices out of range."""
     if op.batch_dims or not indices.shape.rank or indices.element not in _INDICES:
         return None
 
@@ -88,7 +88,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
 
 
 def _in_range(data: Value, axis: int, indices: Array) -> bool:
-    """Return whether indices are certainly in the range of an axis."""
+    """Return whether indices are known to be in the range of an axis."""
     length = data.shape[axis].min
     return bool(((-length <= indices) & (indices < length)).all()) if data.shape[axis].is_static else False
 
@@ -97,7 +97,7 @@ def _in_range(data: Value, axis: int, indices: Array) -> bool:
 def split(
     op: Split | VariadicSplit, data: Value, *others: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return a kernel for parts of known lengths, including a remainder; a single used part is computed alone."""
+    """Return a kernel for parts of known lengths, including a remainder; if only one part has consumers, for that alone."""
     if (part_indices := _split_indices(op, data, others)) is None:
         return None
     count = op.num_splits if isinstance(op, Split) else others[-1].shape.static[0]
@@ -112,7 +112,7 @@ def split(
 def _split_indices(
     op: Split | VariadicSplit, data: Value, others: Sequence[Value]
 ) -> Callable[[Shape], list[Index]] | None:
-    """Return a function from the shape of the data to the index of each part, if axis and lengths are known."""
+    """Return a function from the shape of the data to the index of each part, or ``None`` if axis or lengths are unknown."""
     known, axis_index = [value.known() for value in others], _axis(data, others[0])
     if axis_index is None or any(array is None for array in known):
         return None
@@ -128,7 +128,7 @@ def _split_indices(
 
 @backend.accelerates(Concat)
 def concat(op: Concat, *parts: Value) -> Kernel:
-    """Return a kernel for all inputs along the axis."""
+    """Return a kernel that concatenates all inputs."""
     return _concatenate(op.axis)
 
 
@@ -140,7 +140,7 @@ def _concatenate(axis: int) -> Kernel:
         return concatenate(arrays, axis)
 
     def result_shape(*arrays: Array) -> Shape | None:
-        """Return the shape for arrays of the rank of the first; NumPy refuses those that do not fit."""
+        """Return the shape of the result, or ``None`` if ranks differ; NumPy checks the other lengths."""
         lengths = list(arrays[0].shape)
         if any(array.ndim != len(lengths) for array in arrays) or not -len(lengths) <= axis < len(lengths):
             return None
@@ -152,9 +152,10 @@ def _concatenate(axis: int) -> Kernel:
 
 @backend.pattern(Concat)
 def concat_of_regions(context: MatchContext, layer: Layer) -> Fusion | None:
-    """Match concatenated regions of one tensor, as in channel shuffles, rolls and space to depth: views and one copy.
+    """Match concatenated regions of the same tensor, as in channel shuffles, rolls and space to depth.
 
-    Only for few elements, for which every call counts; larger ones are left to multithreaded kernels.
+    The kernel is views and one copy. It is for small tensors, where calls dominate; larger ones are left to multithreaded
+    kernels.
     """
     ports = context.sources(layer)
     producers = [context.graph[port.layer] for port in ports]
@@ -188,7 +189,7 @@ def _concat_regions(take: Callable[[Any], Any], axis: int) -> Callable[[Array], 
 
 
 def _region(context: MatchContext, producer: Layer, output: int) -> Index | None:
-    """Return the region of the first input of a layer that is one of its outputs."""
+    """Return the region of its first input that a layer returns as ``output``, or ``None``."""
     data, *others = map(context.value, context.sources(producer))
     op: Any = producer.op
     try:
@@ -198,16 +199,16 @@ def _region(context: MatchContext, producer: Layer, output: int) -> Index | None
         part_indices = _split_indices(op, data, others)
         return None if part_indices is None else part_indices(data.shape.static)[output]
     except (IRError, ValueError, IndexError):
-        return None  # the operation raises it when it runs
+        return None  # the operation raises the error when it runs
 
 
 def _axis(data: Value, axis: Value) -> int | None:
-    """Return the axis counted from the start, if it is known."""
+    """Return the axis, counted from the start, or ``None`` if it is unknown."""
     known, rank = axis.ints(), data.shape.rank
     return None if not known or rank is None else known[0] % rank if rank else None
 
 
 def _slices(axis: int, lengths: Sequence[int]) -> list[tuple[slice, ...]]:
-    """Return the indices of consecutive parts of these lengths."""
+    """Return the indices of consecutive parts of the given lengths along an axis."""
     before = (slice(None),) * axis
     return [(*before, slice(a, b)) for a, b in pairwise(accumulate(lengths, initial=0))]

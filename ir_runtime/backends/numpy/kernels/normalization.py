@@ -1,7 +1,7 @@
-"""MVN, and group and instance normalization, of f32.
+"""Layer, group and instance normalization (MVN and GroupNormalization) of f32.
 
-MVN over one axis (layer normalization) goes block by block of rows. Group and instance normalization of maps that are
-stored channels last are sums over the columns of rows.
+Layer normalization, MVN over one axis, is computed in blocks of rows. Group and instance normalization of channels-last maps
+sum the columns of rows.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ...core.kernel import any_lengths
 from .._backend import backend
 from ._gemm import for_row_blocks, ones_column
 
-# Numbers of an inner loop: shorter rows are joined until they have as many.
+# Elements of an inner loop: shorter rows are joined to this length.
 INNER_LOOP = 1 << 11
-# Joined rows that are added in f32; the sums of such blocks are added in f64.
+# Joined rows per block: a block is summed in f32, and the sums of blocks in f64.
 BLOCK = 64
-# Numbers of an image for which the reference takes less time.
+# Up to this many elements of an image, the reference is faster.
 FEW_OF_IMAGE = 1 << 13
 
 Reduce: TypeAlias = Callable[[Array], Array]
-"""Takes ``[block, row, column]``, returns the sums of something over the rows of each block."""
+"""A function that reduces ``[block, row, column]`` over rows, such as a sum of squares, to ``[block, column]``."""
 
 
 @backend.accelerates(GroupNormalization)
 def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 of this many channels."""
+    """Return a kernel for f32 with a static number of channels."""
     if not is_f32(data, scale, bias) or not data.shape.rank or not data.shape[1].is_static:
         return None
     groups, eps, channels = op.num_groups, op.epsilon, data.shape[1].min
@@ -56,11 +56,11 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
 @backend.accelerates(MVN)
 def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 over all axes after the channels, with the channels or without them."""
-    rank, found = data.shape.rank, axes.ints()
-    if not is_f32(data) or not rank or rank < 4 or found is None:
+    """Return a kernel for f32 over all axes but the batch, or over all axes but batch and channels."""
+    rank, known = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or rank < 4 or known is None:
         return None
-    over = {axis % rank for axis in found}
+    over = {axis % rank for axis in known}
     if over not in (set(range(1, rank)), set(range(2, rank))):
         return None
     across, inside = 1 in over, op.eps_mode == "inside_sqrt"
@@ -78,7 +78,7 @@ def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
 
 
 def _as_rows(y: Array, epilogue: RowEpilogue) -> Array:
-    """Apply an epilogue to a result of any memory layout."""
+    """Apply an epilogue to a result ``y[N, C, spatial...]`` of any memory layout."""
     last = np.ascontiguousarray(channels_last(y))
     if last.size:
         epilogue(last.reshape(-1, last.shape[-1]), 0)
@@ -97,9 +97,9 @@ def _normalized(
     Args:
         x: maps ``[N, C, spatial...]``.
         groups: the number of groups.
-        factors: returns what to multiply by, for each group or channel, given the variance of each group in f64.
-        shifts: what to add to each channel.
-        epilogue: applied to the rows of the result, stored channels last.
+        factors: returns the factor of each group or channel, given the f64 variance of each group; ``None`` for no scaling.
+        shifts: the summand of each channel, or ``None``.
+        epilogue: applied to the channels-last rows of the result.
     """
     source = np.ascontiguousarray(channels_last(x))
     y = np.empty(source.shape, np.float32)
@@ -123,7 +123,7 @@ def _normalize_image(
     shifts: Array | None,
     epilogue: RowEpilogue,
 ) -> None:
-    """Normalize the rows of one image; twice through the cache, after their means."""
+    """Normalize the rows of one image in three passes: means, then differences and their squares, then scaling."""
     count, channels = rows.shape
     each = channels // groups
     means = _over_groups(_in_blocks(rows, lambda block: _sums(rows[block], _add)), groups, count * each)
@@ -136,8 +136,8 @@ def _normalize_image(
     squares = _in_blocks(rows, centre)
     factor_row = None
     if factors is not None:
-        found = factors(_over_groups(squares, groups, count * each))
-        factor_row = np.broadcast_to(np.repeat(found, channels // len(found)), channels).astype(np.float32)
+        scales = factors(_over_groups(squares, groups, count * each))
+        factor_row = np.broadcast_to(np.repeat(scales, channels // len(scales)), channels).astype(np.float32)
 
     def complete(block: slice) -> None:
         part = out[block]
@@ -151,31 +151,33 @@ def _normalize_image(
 
 
 def _in_blocks(rows: Array, sums: Callable[[slice], Array | None]) -> Array:
-    """Sum the results of ``sums`` over blocks of rows that fit in the cache."""
+    """Return the sum of ``sums(block)`` over blocks of rows that fit into the cache."""
     parts: dict[int, Array | None] = {}
 
     def work(block: slice) -> None:
         parts[block.start] = sums(block)
 
     for_row_blocks(work, *rows.shape)
-    found = [parts[start] for start in sorted(parts)]  # in the same order, whichever thread came first
-    return np.asarray(np.sum([part for part in found if part is not None], axis=0))
+    ordered = [
+        parts[start] for start in sorted(parts)
+    ]  # so that the sum does not depend on the order of threads
+    return np.asarray(np.sum([part for part in ordered if part is not None], axis=0))
 
 
 def _over_groups(sums: Array, groups: int, count: int) -> Array:
-    """Return the mean of each group of channels."""
+    """Return the mean of each group of channels, given the sum of each channel and the elements of a group."""
     return np.asarray(sums.reshape(groups, -1).sum(1) / count)
 
 
 def _joined(rows: Array) -> tuple[Array, Array, int]:
-    """Return contiguous rows as fewer and longer ones, those left over, and how many are joined."""
+    """Join contiguous rows to fewer and longer ones; return these, the remaining rows, and how many rows are joined to one."""
     many = max(INNER_LOOP // rows.shape[1], 1)
     whole = len(rows) // many * many
     return rows[:whole].reshape(-1, many * rows.shape[1]), rows[whole:], many
 
 
 def _with_row(ufunc: np.ufunc, rows: Array, row: Array, out: Array) -> None:
-    """Apply a binary ufunc to all rows and one row."""
+    """Apply a binary ufunc to every row and ``row``, into ``out``."""
     long, rest, many = _joined(rows)
     long_out, rest_out, _ = _joined(out)
     if len(long):
@@ -185,7 +187,7 @@ def _with_row(ufunc: np.ufunc, rows: Array, row: Array, out: Array) -> None:
 
 
 def _sums(rows: Array, reduce: Reduce) -> Array:
-    """Return the f64 sums of something over the rows."""
+    """Return the f64 sum over all rows of what ``reduce`` computes, for each column."""
     long, rest, _ = _joined(rows)
     whole = len(long) // BLOCK * BLOCK
     parts = (long[:whole].reshape(-1, BLOCK, long.shape[1]), long[whole:][None])
@@ -202,14 +204,14 @@ def _add_squares(blocks: Array) -> Array:
     return np.asarray(np.einsum("brc,brc->bc", blocks, blocks))
 
 
-# Numbers for which every call counts.
+# Up to this many elements, calls dominate.
 FEW = 1 << 10
 _INFINITY = np.float32(np.inf)
 
 
 @backend.accelerates(MVN)
 def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 over the last axis, or over the channels of maps, which are then stored last."""
+    """Return a kernel for f32 over the last axis, or over the channels; these are then stored last."""
     rank, over = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or over is None or len(over) != 1 or not -rank <= over[0] < rank:
         return None
@@ -231,7 +233,7 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
             means = np.dot(rows, ones)
             np.subtract(rows, np.divide(means, count, means), out)
             sums = means if normalize is None else normalize(out, count)
-            if not np.vdot(sums, sums) < _INFINITY:  # sums of huge numbers, which f32 does not hold
+            if not np.vdot(sums, sums) < _INFINITY:  # a sum has overflowed f32
                 out[...] = op.normalize(rows, (1,))
             epilogue(out, first)
 
@@ -247,9 +249,9 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
 
 
 def _row_normalizer(op: MVN) -> Callable[[Array, Array], Array] | None:
-    """Return the function that divides differences to the mean by their deviation, given their number in a row.
+    """Return a function that divides centered rows of ``count`` elements by their standard deviation, in place.
 
-    It returns the deviations.
+    The function returns the deviations. It is ``None`` for an MVN that only subtracts the mean.
     """
     if not op.normalize_variance:
         return None

@@ -1,4 +1,4 @@
-"""Max pooling: one pass over channels-last rows for each element of the kernel, one axis after the other."""
+"""Max pooling of channels-last maps, reduced along one axis after the other, with one pass for each element of the kernel."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ..parallel import parallel_for, thread_count
 from ._gemm import block_count, is_finite, split_range
 
 __all__: list[str] = []
-# An element of a window takes as long as this many multiplications of a GEMM.
+# The cost of an element of a window, in multiplications of a GEMM.
 ELEMENT_COST = 6
-# Elements of a result that one thread computes at a time: what it reads for them stays in the L2 cache.
+# Elements of the result that a thread computes at a time, so that their windows stay in the L2 cache.
 BLOCK = 1 << 15
 
 LOWEST = np.full(1, lowest(np.dtype(np.float32)), np.float32)
@@ -31,7 +31,7 @@ LOWEST = np.full(1, lowest(np.dtype(np.float32)), np.float32)
 
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
-    """Return a kernel for f32. As in the reference, no result is NaN, nor below the lowest finite number."""
+    """Return a kernel for f32. As in the reference, NaN is ignored, and no result is below the lowest finite f32."""
     return Kernel(_max_kernel(op)) if is_f32(data) else None
 
 
@@ -39,7 +39,7 @@ def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
 def max_pool_without_indices(
     op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return the same kernel, where nothing reads the indices."""
+    """Return a kernel for f32 if the indices have no consumers."""
     if not is_f32(data) or 1 not in unread:
         return None
     pool = _max_kernel(op)
@@ -47,7 +47,7 @@ def max_pool_without_indices(
 
 
 def _max_kernel(op: Pooling) -> Callable[[Array], Array]:
-    """Return a function of maps ``[N, C, spatial...]``, which computes some rows of the result at a time."""
+    """Return a function that pools maps ``[N, C, spatial...]``."""
     plan_of = lru_cache(maxsize=64)(lambda lengths: _Plan.of(op.placed(lengths), lengths))
 
     def kernel(x: Array) -> Array:
@@ -67,17 +67,20 @@ def _max_kernel(op: Pooling) -> Callable[[Array], Array]:
 
 
 class _Plan(NamedTuple):
-    """How windows are reduced: the lengths of the result, the padding, and along each axis the places of each element of the kernel."""
+    """The plan of a pooling for data of one shape.
+
+    ``places`` has, for each spatial axis and each element of the kernel along it, the index of the elements that it meets.
+    """
 
     lengths: tuple[int, ...]
     pads: Pads
     places: list[list[tuple[slice, ...]]]
     size: int
-    """Elements of a window."""
+    """The number of elements of a window."""
 
     @classmethod
     def of(cls, windows: Windows, lengths: tuple[int, ...]) -> _Plan:
-        """Return the plan for data of these lengths."""
+        """Return the plan for data of the given spatial lengths."""
         places = [
             [((slice(None),) * axis + (windows.positions(axis, element),)) for element in range(length)]
             for axis, length in enumerate(windows.kernel)
@@ -86,7 +89,7 @@ class _Plan(NamedTuple):
 
 
 def _pool(data: Array, plan: _Plan, rows: slice, out: Array) -> None:
-    """Write the largest elements of the windows of padded data, reduced along one axis after the other."""
+    """Write the maxima of the windows of padded data for the given rows of the result."""
     partial, last = data, len(plan.places) - 1
     for axis, places in enumerate(plan.places):
         shifted = [partial[:, *place] for place in places]
@@ -98,16 +101,16 @@ def _pool(data: Array, plan: _Plan, rows: slice, out: Array) -> None:
 
 
 def _chunks(y: Array, threads: int) -> list[tuple[slice, slice]]:
-    """Return blocks of small images, or of the rows of each image."""
+    """Split the result into blocks of images, or of the rows of each image if there are few images."""
     blocks = block_count(y.size, threads) if threads > 1 else y.size // BLOCK + 1
     if len(y) > blocks:
         return [(images, slice(None)) for images in split_range(len(y), blocks)]
-    each = split_range(y.shape[1], -(-blocks // max(len(y), 1)))
-    return [(slice(n, n + 1), rows) for n in range(len(y)) for rows in each]
+    row_blocks = split_range(y.shape[1], -(-blocks // max(len(y), 1)))
+    return [(slice(n, n + 1), rows) for n in range(len(y)) for rows in row_blocks]
 
 
 def _largest(arrays: list[Array], out: Array | None) -> Array:
-    """Return the largest elements of several arrays, in ``out`` or a new array; of a single one, itself or a copy in ``out``."""
+    """Return the elementwise maximum of arrays, in ``out`` or a new array; a single array is returned itself without ``out``."""
     first, *others = arrays
     if not others:
         if out is None:

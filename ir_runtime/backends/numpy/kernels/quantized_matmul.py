@@ -1,6 +1,6 @@
-"""Matrix products with quantized weights: dequantized when compiling, or in the cache where they take much memory.
+"""Matrix products with quantized weights, dequantized at compile time, or block by block in each run to save memory.
 
-Where activations are rounded to 8 bits in each run, they are products in f32 of the rounded ones.
+With dynamic quantization, activations are rounded to 8 bits, but multiplied in f32.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from ._gemm import apply_epilogue
 
 __all__: list[str] = []
 
-# To dequantize a number takes as long as this many multiplications of a GEMM.
+# The cost of dequantizing a value, in multiplications of a GEMM.
 DEQUANTIZE_COST = 24
-# With this many rows, larger blocks are dequantized at a time: accumulators are then read and written less often. With
-# fewer, all are short calls of NumPy, after each of which threads wait for the GIL: two took 1.4 times as long as one
-# for a token of a Llama.
+# With at least this many rows, larger blocks are dequantized at a time, so that accumulators are read and written less often.
+# With fewer, a single thread does the work: its calls of NumPy are short, and threads wait for the GIL after each (two
+# threads took 1.4 times as long as one for a token of a Llama).
 MANY_ROWS, LARGE_BLOCK = 16, 1 << 19
 
 
@@ -57,10 +57,10 @@ class QuantizedPanel:
     """A panel of columns of a matrix.
 
     Args:
-        place: the columns of the panel.
-        packed: their quantized values.
-        steps: the steps that dequantize them, before rounding.
-        scale: factors after rounding, for each block ``[blocks, columns]``; ``None`` for 1.
+        place: the range of columns.
+        packed: the packed quantized values.
+        steps: the steps of dequantization before rounding.
+        scale: the factors after rounding, ``[blocks, columns]``, or ``None`` for 1.
     """
 
     place: slice
@@ -71,15 +71,15 @@ class QuantizedPanel:
 
 @dataclass(frozen=True)
 class QuantizedMatrix:
-    """A quantized matrix, cut into panels of columns.
+    """A quantized matrix ``[depth, columns]``, stored as panels of columns.
 
     Args:
         columns: the number of columns of the product.
-        blocks: how rows are stored.
-        storage: how quantized values are stored.
+        blocks: the layout of rows.
+        storage: the packed format of the values.
         panels: the panels.
-        dropped_bits: how many bits of the f32 mantissa are rounded off by the file's arithmetic; 0 for none.
-        gain: a factor for each column of the result, or one for all.
+        dropped_bits: how many mantissa bits of f32 the arithmetic of the file rounds off; 0 for none.
+        gain: a factor for each column of the result, or a scalar.
     """
 
     columns: int
@@ -102,7 +102,7 @@ class QuantizedMatrix:
         return numbers
 
     def multiply(self, x: Array, _: Array, epilogue: RowEpilogue) -> Array:
-        """Multiply rows by the matrix, and apply the epilogue."""
+        """Return ``x`` multiplied by the matrix, with the epilogue applied."""
         rows = self.blocks.pad_rows(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]))
         y = np.empty((len(rows), self.columns), np.float32)
         if count := len(rows):
@@ -117,48 +117,51 @@ class QuantizedMatrix:
         max_blocks = self._blocks_at_once(columns, BLOCK_SIZE if len(rows) < MANY_ROWS else LARGE_BLOCK)
         memory = np.empty((min(max_blocks, self.blocks.count), self.blocks.stored, columns), np.float32)
         for first in range(0, self.blocks.count, max_blocks):
-            some = slice(first, min(first + max_blocks, self.blocks.count))
-            numbers = memory[: some.stop - first]
-            found = self._product(rows, panel, some, numbers, scratch)[:, : out.shape[1]]
+            part = slice(first, min(first + max_blocks, self.blocks.count))
+            values = memory[: part.stop - first]
+            product = self._product(rows, panel, part, values, scratch)[:, : out.shape[1]]
             if first:
-                out += found
+                out += product
             else:
-                out[...] = found
+                out[...] = product
         out *= self.gain[panel.place] if self.gain.ndim else self.gain
 
     def _product(
-        self, rows: Array, panel: QuantizedPanel, some: slice, numbers: Array, scratch: DequantizeScratch
+        self, rows: Array, panel: QuantizedPanel, part: slice, values: Array, scratch: DequantizeScratch
     ) -> Array:
-        """Return the partial product of some blocks. With few rows, scales are applied afterwards, if rounding allows."""
+        """Return the partial product of a range of blocks; with few rows, scales are applied to the products.
+
+        ``values`` is memory for the dequantized blocks.
+        """
         stored = self.blocks.stored
         scale_after = panel.scale is not None and len(rows) < MANY_ROWS
-        self._dequantize(panel, some, numbers, scratch, scaled=not scale_after)
-        selected = rows[:, some.start * stored : some.stop * stored]
+        self._dequantize(panel, part, values, scratch, scaled=not scale_after)
+        selected = rows[:, part.start * stored : part.stop * stored]
         if not scale_after or panel.scale is None:
-            return np.asarray(np.matmul(selected, numbers.reshape(selected.shape[1], -1)))
-        scale = panel.scale[some].astype(np.float32)
+            return np.asarray(np.matmul(selected, values.reshape(selected.shape[1], -1)))
+        scale = panel.scale[part].astype(np.float32)
         if len(scale) == 1:
-            return np.asarray(np.matmul(selected, numbers[0]) * scale)
+            return np.asarray(np.matmul(selected, values[0]) * scale)
         by_block = selected.reshape(len(rows), -1, stored).swapaxes(0, 1)
-        return np.asarray(np.add.reduce(np.matmul(by_block, numbers) * scale[:, None], axis=0))
+        return np.asarray(np.add.reduce(np.matmul(by_block, values) * scale[:, None], axis=0))
 
     def _dequantize(
-        self, panel: QuantizedPanel, some: slice, out: Array, scratch: DequantizeScratch, scaled: bool
+        self, panel: QuantizedPanel, blocks: slice, out: Array, scratch: DequantizeScratch, scaled: bool
     ) -> None:
-        """Dequantize some blocks ``[blocks, stored, columns]``, except for `gain`, and for scales unless ``scaled``."""
+        """Dequantize a range of blocks into ``out[blocks, stored, columns]``, without `gain`, and without scales if not ``scaled``."""
         max_blocks = self._blocks_at_once(out.shape[2], BLOCK_SIZE)
-        for first in range(some.start, some.stop, max_blocks):
-            part = slice(first, min(first + max_blocks, some.stop))
-            numbers = out[first - some.start : part.stop - some.start]
+        for first in range(blocks.start, blocks.stop, max_blocks):
+            part = slice(first, min(first + max_blocks, blocks.stop))
+            values = out[first - blocks.start : part.stop - blocks.start]
             steps = [(ufunc, _rows_of(rows, part)) for ufunc, rows in panel.steps]
-            self.storage.dequantize(panel.packed[part], steps, numbers, scratch)
+            self.storage.dequantize(panel.packed[part], steps, values, scratch)
             if self.dropped_bits:
-                _round(numbers, self.dropped_bits, scratch)
+                _round(values, self.dropped_bits, scratch)
             if scaled and panel.scale is not None:
-                apply_rows(np.multiply, numbers, panel.scale[part], scratch)
+                apply_rows(np.multiply, values, panel.scale[part], scratch)
 
     def _blocks_at_once(self, columns: int, max_size: int) -> int:
-        """Return the number of blocks of at most this size."""
+        """Return how many blocks have at most ``max_size`` elements together; at least 1."""
         return max(max_size // (self.blocks.stored * columns), 1)
 
 
@@ -166,25 +169,25 @@ def _rows_of(rows: Array, blocks: slice) -> Array:
     return rows[blocks] if rows.ndim else rows
 
 
-def _round(numbers: Array, dropped_bits: int, scratch: DequantizeScratch) -> None:
-    """Round to this many bits less than f32 has, ties to even, and divide by two to that power.
+def _round(values: Array, dropped_bits: int, scratch: DequantizeScratch) -> None:
+    """Round f32 values to ``dropped_bits`` fewer mantissa bits, ties to even, and divide by ``2**dropped_bits``.
 
-    ``x + x / 2**dropped`` is rounded where ``x / 2**dropped`` ends, and subtracting ``x`` again is exact.
-    That holds for numbers that have two bits less than f32 themselves, as products with scales have.
+    ``x + x / 2**dropped_bits`` rounds the second term to the wanted precision, and subtracting ``x`` again is exact. That
+    requires values with two bits less than f32, which products with scales have.
     """
-    f32 = scratch.f32[: numbers.size].reshape(numbers.shape)
-    np.multiply(numbers, np.float32(1 + 2.0**-dropped_bits), out=f32)
-    np.subtract(f32, numbers, out=numbers)
+    f32 = scratch.f32[: values.size].reshape(values.shape)
+    np.multiply(values, np.float32(1 + 2.0**-dropped_bits), out=f32)
+    np.subtract(f32, values, out=values)
 
 
 def activation_groups(weights: QuantizedWeights, rows: bool) -> ActivationGroups | None:
-    """Return the groups in which the compilation rounds activations; ``None`` if it does not, or weights are no integers."""
+    """Return the groups of dynamic quantization, or ``None`` if the compilation or the weights do not allow it."""
     matrix = asked_integers(weights, rows)
     return None if matrix is None else matrix.groups
 
 
 def in_f32(weights: QuantizedWeights) -> QuantizedWeights:
-    """Return weights whose products with scales are not rounded to a narrower type."""
+    """Return the same weights with f32 arithmetic, so that products with scales are not rounded to a narrower type."""
     scale, zero = (
         None if array is None else array.astype(np.float32) for array in (weights.scale, weights.zero)
     )
@@ -193,11 +196,11 @@ def in_f32(weights: QuantizedWeights) -> QuantizedWeights:
 
 @dataclass(frozen=True)
 class RoundedProduct(KernelTemplate):
-    """A product that first rounds its rows.
+    """A matrix product of rows that are first rounded to 8 bits.
 
     Args:
-        product: the kernel of the product, with the layers that it fuses.
-        groups: those that share a scale.
+        product: the kernel of the product, including fused layers.
+        groups: the groups of activations that share a scale.
     """
 
     product: KernelTemplate
@@ -205,13 +208,13 @@ class RoundedProduct(KernelTemplate):
 
     @property
     def accepts(self) -> Accepts:
-        """Any rows of the right length; fused layers have inputs of shapes known to fit."""
+        """Accept rows of the right length; the shapes of other inputs of fused layers are known to fit."""
         return axis_length(-1, self.groups.groups * self.groups.length)
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> RoundedProduct | None:
         """Return a kernel that also computes ``op``, or ``None``."""
-        found = self.product.fuse(op, inputs, place)
-        return None if found is None else replace(self, product=found)
+        product = self.product.fuse(op, inputs, place)
+        return None if product is None else replace(self, product=product)
 
     def prepare(self) -> Kernel:
         """Return the kernel for the run loop."""
@@ -223,18 +226,18 @@ class RoundedProduct(KernelTemplate):
         return Kernel(kernel, accepts=self.accepts)
 
 
-# To round smaller products takes bits below the smallest f32.
+# The smallest product that `_round` supports: smaller ones would need bits below the smallest f32.
 MIN_PRODUCT = 2.0**-100
-# With zero points up to this, differences fit into 16 bits.
+# The largest zero point for which differences fit into 16 bits.
 MAX_ZERO_POINT = 1 << 14
-# The mantissa of f16 scales as an integer, and the bound on the values they are multiplied by, so that products fit
-# into 16 bits.
+# The factor that makes the mantissa of an f16 scale an integer, and the bound on the values that it multiplies, so that
+# products fit into 16 bits.
 MANTISSA, MAX_DIFFERENCE = 2048, 16
 
 
 @backend.quantized(MatMul)
 def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 rows, of any batch, by one quantized matrix on the right."""
+    """Return a kernel for f32 rows, of any batch, multiplied by a quantized matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
     groups = activation_groups(weights, op.transpose_b)
@@ -247,14 +250,14 @@ def _product(op: MatMul, a: Value, weights: QuantizedWeights) -> KernelTemplate 
     if matrix is None:
         return None
     if a.shape.rank != 1 and reserve(4 * math.prod(weights.shape)):
-        from .matmul import constant_product  # with its tiles: few models have quantized weights
+        from .matmul import constant_product  # imported late: few models have quantized weights
 
         return constant_product(a, matrix.dequantized())
     return RowKernel(matrix.multiply, 2, accepts=axis_length(-1, weights.shape[1 if op.transpose_b else 0]))
 
 
 def _quantized_matrix(weights: QuantizedWeights, transposed: bool) -> QuantizedMatrix | None:
-    """Return the weights, transposed or not, in panels; ``None`` if the result would not be exact."""
+    """Pack weights, transposed or not, into panels; return ``None`` if the result would not be exact."""
     groups, rounding = weights.groups(transposed), ROUNDINGS[weights.arithmetic]
     numbers = _dequantized_values(weights.element, weights.arithmetic)
     if groups is None or numbers is None:
@@ -281,9 +284,9 @@ def _quantized_matrix(weights: QuantizedWeights, transposed: bool) -> QuantizedM
 
 @dataclass(frozen=True)
 class _Dequantization:
-    """How values are dequantized: zero points and factors, rounding, scales, and a gain for each column.
+    """The arithmetic of dequantization: ``round((value - zero) * factor) * scale * gain``.
 
-    All are ``[columns, groups]``, or scalars; the gain has no groups.
+    ``zero``, ``factor`` and ``scale`` are ``[columns, groups]`` or scalars; ``gain`` is ``[columns]`` or a scalar.
     """
 
     zero: Array | None
@@ -296,7 +299,7 @@ class _Dequantization:
     def of(
         cls, weights: QuantizedWeights, storage: StorageFormat, scale: Array, zero: Array | None
     ) -> _Dequantization:
-        """Scales that are powers of two, or f32, need no rounding: they are applied at the end."""
+        """Choose the arithmetic for weights; scales that are powers of two, or f32, need no rounding and are applied last."""
         zero = _zero_points(weights.element, zero)
         factor, after = None, None if weights.scale is None else scale
         dropped_bits = (
@@ -320,14 +323,14 @@ class _Dequantization:
         return cls(zero, factor, dropped_bits, after.astype(weights.arithmetic.dtype), gain)
 
     def steps(self, place: slice, blocks: RowBlocks) -> tuple[Step, ...]:
-        """Return the steps before rounding, for some columns."""
+        """Return the steps before rounding for a range of columns."""
         steps = ((np.subtract, self.zero), (np.multiply, self.factor))
         rows_of_steps = ((ufunc, _rows_of_blocks(array, place, blocks)) for ufunc, array in steps)
         return tuple((ufunc, rows) for ufunc, rows in rows_of_steps if rows is not None)
 
 
 def _dequantized_values(element: E, arithmetic: E) -> Array | None:
-    """Return the numbers that the quantized values stand for, in order; ``None`` for other types."""
+    """Return the value of each quantized code, in order, before zero point and scale; ``None`` for unsupported types."""
     if element in (E.u8, E.i8):
         return np.arange(256, dtype=np.float32) - (128 if element is E.i8 else 0)
     return dequantized_table(element, arithmetic) if element in (E.u2, E.u4, E.i4, E.nf4, E.f4e2m1) else None
@@ -340,12 +343,12 @@ def _storage_format(element: E, numbers: Array) -> StorageFormat:
 
 
 def _powers_of_two(scale: Array) -> bool:
-    """Return whether products with these scales are exact."""
+    """Return whether all scales are powers of two, or 0, so that products with them are exact."""
     return bool(np.isin(np.abs(np.frexp(scale)[0]), (0, 0.5)).all())
 
 
 def _rounds_in_place(numbers: Array, scale: Array, rounding: Rounding) -> bool:
-    """Return whether all products are rounded to the same number of bits: those of integers always are."""
+    """Return whether `_round` is exact for all products: none is too small or, unless codes are integers, subnormal."""
     if not rounding.dropped_bits:
         return True
     integers = np.array_equal(numbers, np.rint(numbers))
@@ -354,14 +357,14 @@ def _rounds_in_place(numbers: Array, scale: Array, rounding: Rounding) -> bool:
 
 
 def _smallest_nonzero(numbers: Array) -> float:
-    """Return the smallest magnitude that is not zero."""
+    """Return the smallest nonzero magnitude, or infinity if there is none."""
     sizes = np.abs(numbers[numbers != 0])
     return float(sizes.min()) if sizes.size else np.inf
 
 
 def _zero_points(element: E, zero: Array | None) -> Array | None:
-    """Return zero points ``[columns, groups]``, or a scalar; int16 if they are integers."""
-    if element is E.i4:  # whose values are biased by 8
+    """Return zero points ``[columns, groups]`` or a scalar, as int16 if they are integers, or ``None`` for 0."""
+    if element is E.i4:  # its stored values are biased by 8
         zero = np.full((1, 1), 8, np.float32) if zero is None else zero + 8
     if zero is None:
         return None
@@ -370,20 +373,23 @@ def _zero_points(element: E, zero: Array | None) -> Array | None:
 
 
 def _fits_int16(zero: Array | None) -> bool:
-    """Return whether values of 4 bits minus zero points are small enough to be multiplied in 16 bits."""
+    """Return whether 4-bit values minus zero points can be multiplied by scales in 16 bits."""
     if zero is None:
         return True
     return zero.dtype == np.int16 and bool(15 - zero.min() < MAX_DIFFERENCE and zero.max() < MAX_DIFFERENCE)
 
 
 def _scalar_if_uniform(array: Array) -> Array:
-    """Return a scalar for an array whose elements are equal."""
+    """Return a scalar if all elements are equal, else the array itself."""
     first = array[:1, :1]
     return first.reshape(()) if (array == first).all() else array
 
 
 def _rows_of_blocks(array: Array | None, place: slice, blocks: RowBlocks) -> Array | None:
-    """Return a row for each block, ``[blocks, columns]``; a copy with an even number of columns."""
+    """Return the columns ``place`` of ``array[columns, groups]`` as a row for each block, ``[blocks, columns]``.
+
+    The number of columns is padded to be even. Scalars and ``None`` are returned as they are.
+    """
     if array is None or not array.ndim:
         return array
     rows = array[place].T
@@ -400,7 +406,7 @@ def _packed_panels(
     storage: StorageFormat,
     slices: Sequence[slice],
 ) -> list[Array]:
-    """Return the packed values of every panel. Those of the file are not needed any more."""
+    """Return the packed values of every panel, and release the pages of the file that held the weights."""
     wide = [place.stop - place.start + (place.stop - place.start) % 2 for place in slices]
     packed = [storage.allocate(blocks.count, blocks.stored, columns) for columns in wide]
     for index, block, values in quantized_blocks(weights, transposed, blocks, slices):

@@ -1,9 +1,8 @@
-"""Quantized networks: convolutions of levels, and all layers between them.
+"""Quantized networks: convolutions of quantized levels, and all layers between them, as one kernel.
 
-A quantized subgraph that `find_subgraph` finds is one kernel. It quantizes its inputs, passes levels from layer to
-layer, and dequantizes its result. Filters are multiplied by the scales of their data and of their result when the model is
-compiled, so that only a shift, rounding and bounds are left of the layers between two convolutions. Data with NaN, which
-has no level, is computed by the operations themselves.
+The kernel of a quantized subgraph (`find_subgraph`) quantizes its inputs, passes levels from layer to layer, and dequantizes
+its result. The scales of data and results are folded into the filters at compile time, so that the layers between two
+convolutions reduce to a shift, rounding and clipping. Data with NaN, which has no level, is computed layer by layer.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from .elementwise import apply_activation
 
 __all__: list[str] = []
 
-# A shift of levels below this is less than f32 rounds in levels.
+# A shift below this, in levels, is less than the rounding of f32.
 NEGLIGIBLE = 2.0**-16
 
 
 def quantize(quantizer: Quantizer, x: Array) -> Array:
-    """Return the levels of f32 numbers: those of the reference, computed in its order."""
+    """Return the levels of f32 values relative to the zero level, with the arithmetic of the reference."""
     bottom, top, low, width, steps, *_ = quantizer.parameters
 
     def passes(source: Array, out: Array) -> None:
@@ -60,7 +59,7 @@ def quantize(quantizer: Quantizer, x: Array) -> Array:
 
 
 def dequantize(quantizer: Quantizer, levels: Array) -> Array:
-    """Return the numbers of levels, with the bits of the reference."""
+    """Return the f32 values of levels, with the bits of the reference."""
     _, _, _, _, steps, span, first, *_ = quantizer.parameters
 
     def passes(source: Array, out: Array) -> None:
@@ -73,19 +72,20 @@ def dequantize(quantizer: Quantizer, levels: Array) -> Array:
 
 
 def level_scale(node: Product[Value]) -> Array:
-    """Return the factor of the filters of each channel with which products of levels are levels; f64."""
+    """Return the f64 factor of each channel's filters by which a convolution of levels gives levels of the result."""
     return np.asarray(node.data.quantizer.scale * node.factor / node.first.step)
 
 
 @dataclass(frozen=True)
 class _Rounding:
-    """Rounds shifted sums to levels between bounds.
+    """Rounding of sums to levels: add a shift, round to even, and clip.
 
     Args:
-        shift: for each channel, or one number; ``None`` for 0.
-        low: the lower bound.
-        high: the upper bound.
-        odd: 1 if the level of zero is odd, else 0. A tie is rounded to an even level, so it is subtracted after rounding.
+        shift: the shift of each channel, or a single one; ``None`` for 0.
+        low: the lower bound, relative to the zero level.
+        high: the upper bound, relative to the zero level.
+        odd: 1 if the zero level is odd, else 0; added to the shift and subtracted after rounding, since ties round to the
+            even level.
     """
 
     shift: Array | None
@@ -95,7 +95,7 @@ class _Rounding:
 
     @classmethod
     def of(cls, quantizer: Quantizer, bounds: tuple[float, float], shift: Array) -> _Rounding:
-        """Return the rounding of a quantizer whose numbers have bounds; shifts are relative to its zero."""
+        """Return the rounding to the levels of a quantizer, clipped to ``bounds``, values before quantization."""
         odd = quantizer.zero % 2
         row = shift - quantizer.low / quantizer.step - (quantizer.zero - odd)
         low, high = (np.float32(quantizer.level_of(bound) - quantizer.zero) for bound in bounds)
@@ -104,7 +104,7 @@ class _Rounding:
         )
 
     def activation(self) -> Activation:
-        """Return the function of contiguous rows, which also changes its input."""
+        """Return the rounding as a function of contiguous rows, which overwrites its input."""
         add = None if self.shift is None else broadcast_binary(np.add, self.shift)
         low, high, odd = self.low, self.high, self.odd
 
@@ -121,12 +121,12 @@ class _Rounding:
 
 @dataclass(frozen=True)
 class _Residual:
-    """Adds levels with another scale, and rounds the sum.
+    """The addition of a residual whose levels have another scale.
 
     Args:
-        factor: multiplies the levels.
-        other_factor: multiplies the others.
-        rounding: of the sum.
+        factor: the factor of the levels of the convolution.
+        other_factor: the factor of the levels of the residual.
+        rounding: the rounding of the sum.
     """
 
     factor: np.float32
@@ -135,7 +135,7 @@ class _Residual:
 
 
 def requantization(node: Product[Value]) -> RowPostOp:
-    """Return the post-op from the products of levels and scaled filters to the levels of a node."""
+    """Return the post-op that turns the sums of a convolution with scaled filters into the levels of a node."""
     first = _Rounding.of(node.first, node.bounds, node.shift / node.first.step)
     if node.other is None or node.last is None:
         return _post_op(first)
@@ -164,30 +164,30 @@ def _post_op(first: _Rounding, residual: _Residual | None = None) -> RowPostOp:
 
 @backend.pattern(FakeQuantize)
 def quantized_network(context: MatchContext, layer: Layer) -> Fusion | None:
-    """Match convolutions of quantized data by constant filters, up to a FakeQuantize of the last result."""
+    """Match convolutions of quantized data with constant filters, up to the FakeQuantize of the last result."""
     graph = find_subgraph(context, layer, _FilterKernels())
     if graph is None:
         return None
     layers = with_deferred(context, graph.layers)
     reads = context.reads(layers, *(node.port for node in graph.nodes if isinstance(node, Source)))
-    steps, definition = _Steps(context, graph).found, LayerByLayer(context, layers, reads)
+    steps, definition = _Steps(context, graph).steps, LayerByLayer(context, layers, reads)
     return Fusion(layers, reads, QuantizedNetwork(definition, graph, reads, steps))
 
 
 class _FilterKernels:
-    """Kernels of any constant f32 filters; see `Kernels` of `backends.patterns.quantized_graph`."""
+    """The support of this backend (`backends.patterns.quantized_graph.Kernels`): any constant f32 filters."""
 
     def weights(self, context: MatchContext, filters: Port, op: ForwardConvolution) -> Value | None:
-        """Return constant filters."""
+        """Return the filters if they are constant f32, else ``None``."""
         value = context.value(filters)
         return value if value.is_known and is_f32(value) else None
 
     def compute_pooling(self, op: MaxPool, data: Node[Value]) -> bool:
-        """Return whether a pooling is computed: each is."""
+        """Return True: any max pooling is supported."""
         return True
 
     def add_residual(self, op: ForwardConvolution) -> bool:
-        """Return whether a residual can be added: to each product."""
+        """Return True: any convolution can add a residual."""
         return True
 
 
@@ -195,7 +195,7 @@ class _FilterKernels:
 class _Step:
     """A kernel, its inputs, and the node that it computes.
 
-    Filters, which it has packed, are zeros of their shape, without memory.
+    In place of filters, which the kernel has packed, it reads a broadcast zero of their shape.
     """
 
     kernel: KernelTemplate
@@ -204,15 +204,15 @@ class _Step:
 
 
 class _Steps:
-    """Builds the kernels of a quantized subgraph."""
+    """Builds the steps of a quantized subgraph, one for each convolution and pooling."""
 
     def __init__(self, context: MatchContext, graph: Subgraph[Value]) -> None:
-        self._context, self.found = context, list[_Step]()
+        self._context, self.steps = context, list[_Step]()
         for node in graph.nodes:
             if isinstance(node, Pooled):
-                self.found.append(_Step(self._pooling(node), (node.data,), node))
+                self.steps.append(_Step(self._pooling(node), (node.data,), node))
             elif isinstance(node, Product):
-                self.found.append(self._product(node))
+                self.steps.append(self._product(node))
 
     def _pooling(self, node: Pooled[Value]) -> KernelTemplate:
         (layer, *_), unread = node.layers, range(1, len(node.op.outputs))
@@ -226,12 +226,12 @@ class _Steps:
         zeros = np.broadcast_to(np.float32(0), node.weights.shape.static)
         kernel = backend.kernel(node.op, (data, _scaled(node)))
         assert isinstance(kernel, RowKernel)
-        more = () if node.other is None else (node.other,)
-        return _Step(replace(kernel, post_ops=(requantization(node),)), (node.data, zeros, *more), node)
+        residual = () if node.other is None else (node.other,)
+        return _Step(replace(kernel, post_ops=(requantization(node),)), (node.data, zeros, *residual), node)
 
 
 def _scaled(node: Product[Value]) -> Value:
-    """Return filters whose products with levels are levels."""
+    """Return the filters of a convolution multiplied by `level_scale`."""
     known = node.weights.known()
     assert known is not None
     groups = known.ndim - 4  # [groups, outputs, ...] or [outputs, ...]
@@ -245,10 +245,10 @@ class QuantizedNetwork(KernelTemplate):
     """The kernel of a quantized subgraph.
 
     Args:
-        definition: computes it layer by layer.
+        definition: evaluates the subgraph layer by layer.
         graph: the subgraph.
         reads: the inputs of the kernel.
-        steps: the functions that compute the nodes.
+        steps: the kernels of the nodes, in order.
     """
 
     definition: LayerByLayer
@@ -258,14 +258,14 @@ class QuantizedNetwork(KernelTemplate):
     _prepared: list[Kernel] = field(default_factory=list, compare=False)
 
     def prepare(self) -> Kernel:
-        """Return the kernel, with packed filters."""
+        """Pack the filters on the first call; return the kernel."""
         if not self._prepared:
             self._prepared.append(Kernel(_Network(self)))
         return self._prepared[0]
 
 
 class _Network:
-    """Runs the steps of a quantized subgraph in order; every result is released after its last reader."""
+    """Runs the steps of a quantized subgraph in order, and releases every result after its last reader."""
 
     def __init__(self, network: QuantizedNetwork) -> None:
         graph = network.graph
@@ -296,10 +296,10 @@ class _Network:
                 return self._definition(*arrays)
             levels[index] = quantize(quantizer, arrays[place])
         for kernel, reads, index, done in self._steps:
-            found = kernel(*(levels[read] if isinstance(read, int) else read for read in reads))
-            levels[index] = found[0] if isinstance(found, tuple) else found
-            for each in done:
-                levels[each] = None
+            out = kernel(*(levels[read] if isinstance(read, int) else read for read in reads))
+            levels[index] = out[0] if isinstance(out, tuple) else out
+            for released in done:
+                levels[released] = None
         result = levels[self._result]
         assert result is not None
         return dequantize(self._quantizer, result)

@@ -1,7 +1,8 @@
-"""RNN, GRU and LSTM sequences: one GEMM for all inputs of a direction, then its steps, which allocate no arrays.
+"""RNN, GRU and LSTM sequences: for each direction, one GEMM for all inputs, then time steps that allocate no arrays.
 
-A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``; the weights of gates that have one are halved beforehand, and such gates are
-stored side by side, so a step has few calls. The steps take any number of directions, whose states and weights are stacked.
+A sigmoid is computed as ``tanh(x / 2) / 2 + 1 / 2``. The weights of sigmoid gates are halved beforehand, and these gates are
+stored next to each other, so that a step takes few calls. Small steps of two directions run together, with stacked states
+and weights.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ HALF = np.full((), 0.5, np.float32)
 
 
 class RecurrentWeights:
-    """Recurrent weights ``[rows, hidden]`` in the layout that is multiplied fastest."""
+    """Recurrent weights ``[rows, hidden]``, copied to the layout that BLAS multiplies fastest."""
 
     hidden: int
 
@@ -36,14 +37,14 @@ class RecurrentWeights:
         """Copy the weights.
 
         Args:
-            matrix: the weights of all gates, stacked.
+            matrix: the weights of all gates, ``[rows, hidden]``.
             single_row: whether the batch size is 1.
         """
         self.single_row, self.hidden = single_row, matrix.shape[1]
         self._matrix = np.array(matrix if single_row else matrix.T, order="C")
 
     def multiply_into(self, out: Array) -> Callable[[Array], object]:
-        """Return a function that multiplies a state ``[batch, hidden]`` into ``out[batch, rows]``."""
+        """Return a function that multiplies a state ``[batch, hidden]`` by the weights, into ``out[batch, rows]``."""
         matrix = self._matrix
         if not self.single_row:
             return lambda state: np.matmul(state, matrix, out=out)
@@ -54,30 +55,30 @@ class RecurrentWeights:
 
 
 class StackedWeights(RecurrentWeights):
-    """Recurrent weights of two directions ``[gate, direction, hidden, hidden]``, for one row of each."""
+    """The recurrent weights of two directions, ``[gate, direction, hidden, hidden]``, for batch size 1."""
 
     def __init__(self, first: RecurrentWeights, second: RecurrentWeights) -> None:
-        """Copy the weights of two directions for one row."""
+        """Stack copies of the weights of two directions."""
         self.single_row, self.hidden = True, first.hidden
         both = np.stack([first._matrix, second._matrix]).reshape(2, -1, self.hidden, self.hidden)
         self._matrix = np.ascontiguousarray(both.transpose(1, 0, 3, 2))
 
     def multiply_into(self, out: Array) -> Callable[[Array], object]:
-        """Return a function that multiplies states ``[direction, 1, hidden]`` into ``out[gate, direction, 1, hidden]``."""
+        """Return a function that multiplies states ``[direction, 1, hidden]``, into ``out[gate, direction, 1, hidden]``."""
         matrices = self._matrix
         return lambda states: np.matmul(states, matrices, out)
 
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a sequence."""
+    """The packed weights of a direction of a sequence, and its time steps."""
 
     reverse: bool
     inputs: Array
     biases: Array
     recurrent: tuple[RecurrentWeights, ...]
     recurrent_bias: Array
-    """A bias of the product with the state, for ``linear_before_reset``."""
+    """The bias of the product with the state, for ``linear_before_reset``; empty otherwise."""
 
     @property
     def single_row(self) -> bool:
@@ -86,7 +87,7 @@ class Direction:
 
     @property
     def recurrent_size(self) -> int:
-        """The number of recurrent weights of one step."""
+        """The number of recurrent weights that a step reads."""
         return len(self.biases) * self.recurrent[0].hidden
 
     @classmethod
@@ -98,24 +99,24 @@ class Direction:
 
     @staticmethod
     def arrange_gates(array: Array, hidden: int) -> Array:
-        """Return a copy with the gates in order, sigmoid gates halved."""
+        """Return weights or biases with gates in the order of this class, and sigmoid gates halved."""
         raise NotImplementedError
 
     @staticmethod
     def split_recurrent(r: Array) -> tuple[Array, ...]:
-        """Return the recurrent weights in the order of multiplication."""
+        """Split the recurrent weights into the matrices of successive products."""
         return (r,)
 
     def gate_inputs(self, x: Array) -> Array:
-        """Return the products of ``x[batch, time, input]`` with the weights, ``[time, batch, gates * hidden]``."""
+        """Return ``x[batch, time, input]`` multiplied by the input weights plus biases, ``[time, batch, gates * hidden]``."""
         batch, time, inputs = x.shape
         rows = np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, inputs)
-        found = np.empty((len(rows), len(self.biases)), np.float32)
-        gemm(rows, self.inputs, found, self._add_biases)
-        return found.reshape(time, batch, -1)
+        products = np.empty((len(rows), len(self.biases)), np.float32)
+        gemm(rows, self.inputs, products, self._add_biases)
+        return products.reshape(time, batch, -1)
 
     def together(self, other: Self) -> Self:
-        """Combine the steps of two directions for one row."""
+        """Return a direction that runs the steps of this one and another at once, for batch size 1."""
         return replace(
             self,
             recurrent=tuple(map(StackedWeights, self.recurrent, other.recurrent)),
@@ -126,19 +127,19 @@ class Direction:
         np.add(block, self.biases, out=block)
 
     def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
-        """Run the steps, from the products of the inputs; yield the index of each step that is done.
+        """Run time steps, and yield the index of each completed step.
 
         Args:
-            inputs: ``[time, batch, gates * hidden]``; of two directions ``[time, gate, direction, 1, hidden]``, so that
-                what one call computes is contiguous.
+            inputs: the result of `gate_inputs`; for two directions ``[time, gate, direction, 1, hidden]``, so that each call
+                writes contiguous memory.
             order: the indices of the steps, in order.
-            states: ``[batch, hidden]`` or ``[direction, 1, hidden]``, which are changed in place.
+            states: ``[batch, hidden]`` or ``[direction, 1, hidden]``, updated in place.
         """
         raise NotImplementedError
 
 
 class RNNDirection(Direction):
-    """An RNN: the hidden state is the only gate."""
+    """An RNN, whose only gate is the hidden state."""
 
     @staticmethod
     def arrange_gates(array: Array, hidden: int) -> Array:
@@ -157,7 +158,7 @@ class RNNDirection(Direction):
 
 
 class LSTMDirection(Direction):
-    """An LSTM: gates f, i, o and c."""
+    """An LSTM, with gates in the order f, i, o, c."""
 
     @staticmethod
     def arrange_gates(array: Array, hidden: int) -> Array:
@@ -187,7 +188,7 @@ class LSTMDirection(Direction):
 
 
 class GRUDirection(Direction):
-    """A GRU: gates z, r and h; the state is reset before it is multiplied."""
+    """A GRU, with gates in the order z, r, h; the reset gate is applied to the state before its product."""
 
     @staticmethod
     def arrange_gates(array: Array, hidden: int) -> Array:
@@ -221,7 +222,7 @@ class GRUDirection(Direction):
 
 
 class GRULinearBeforeResetDirection(GRUDirection):
-    """A GRU with ``linear_before_reset``: the product of the state is reset."""
+    """A GRU with ``linear_before_reset``: the reset gate is applied to the product of the state."""
 
     @staticmethod
     def split_recurrent(r: Array) -> tuple[Array, ...]:
@@ -246,20 +247,20 @@ class GRULinearBeforeResetDirection(GRUDirection):
 
 
 def _gates(count: int, states: Array) -> Array:
-    """Return an array for gates, in the layout of the inputs of a step."""
+    """Allocate ``count`` gates, in the layout of the inputs of a step."""
     *stack, size = states.shape
     return np.empty((*stack, count * size) if states.ndim == 2 else (count, *stack, size), np.float32)
 
 
 def _part(gates: Array, first: int, last: int, size: int) -> Array:
-    """Return some of the gates of size ``size``; a single one has the shape of the states."""
+    """Return a view of gates ``[first, last)``, ``size`` elements each; a single gate has the shape of the states."""
     if gates.ndim == 2:
         return gates[:, first * size : last * size]
     return np.asarray(gates[first] if last == first + 1 else gates[first:last])
 
 
 def _sigmoid(halves: Array) -> None:
-    """Apply a sigmoid in place, given halves of its arguments."""
+    """Replace ``x / 2`` by ``sigmoid(x)`` in place."""
     np.tanh(halves, out=halves)
     np.multiply(halves, HALF, out=halves)
     np.add(halves, HALF, out=halves)
@@ -273,8 +274,8 @@ def _update_hidden(candidate: Array, update: Array, hidden: Array) -> None:
     np.add(hidden, candidate, hidden)
 
 
-# The size of recurrent weights from which the threads of BLAS itself share the product of each step: they synchronize
-# faster than the thread pool.
+# From this size of recurrent weights on, the threads of BLAS share the product of each step; they synchronize faster than the
+# thread pool.
 MIN_MULTITHREADED_SIZE = 1 << 19
 
 
@@ -282,7 +283,7 @@ MIN_MULTITHREADED_SIZE = 1 << 19
 def sequence(
     op: RNNSequence | GRUSequence | LSTMSequence, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return a kernel for f32, constant weights and the default activations; padded sequences run the reference."""
+    """Return a kernel for f32, constant weights and the default activations; the reference handles padded sequences."""
     *data, _, w, r, b = inputs
     directions = _directions(op, data, (w, r, b))
     if directions is None:
@@ -306,7 +307,7 @@ def sequence(
 def _directions(
     op: RNNSequence | GRUSequence | LSTMSequence, data: Sequence[Value], constant: Sequence[Value]
 ) -> list[Direction] | None:
-    """Return a kernel of each direction, if the cell has the default activations."""
+    """Return the packed directions, or ``None`` if weights are not constant f32, or activations are not the defaults."""
     standard = {
         RNNSequence: ("tanh",),
         GRUSequence: ("sigmoid", "tanh"),
@@ -332,7 +333,7 @@ def _directions(
 
 
 def _full_length(x: Array, lengths: Array) -> bool:
-    """Return whether the data is not empty and all sequences are as long as the time axis."""
+    """Return whether the data is not empty, and all sequences are as long as the time axis."""
     return bool(x.size) and not (np.asarray(lengths) != x.shape[1]).any()
 
 
@@ -346,7 +347,7 @@ def _run(directions: Sequence[Direction], x: Array, *states: Array) -> tuple[Arr
 
 
 def _run_direction(direction: Direction, x: Array, y: Array, *states: Array) -> None:
-    """Run over ``x[batch, time, input]``; the states ``[batch, hidden]`` are changed in place."""
+    """Run a direction over ``x[batch, time, input]``; write ``y[batch, time, hidden]``, and update the states in place."""
     inputs, time = direction.gate_inputs(x), x.shape[1]
     order = range(time - 1, -1, -1) if direction.reverse else range(time)
     shared = direction.single_row and inputs[0].size * states[0].shape[1] >= MIN_MULTITHREADED_SIZE
@@ -358,7 +359,7 @@ def _run_direction(direction: Direction, x: Array, y: Array, *states: Array) -> 
 def _run_together(
     directions: Sequence[Direction], both: Direction, x: Array, *states: Array
 ) -> tuple[Array, ...]:
-    """Run the steps of two directions at once, over one row: the calls of a small step take longer than its products."""
+    """Run the steps of two directions at once, for batch size 1, where calls take longer than the products of a step."""
     time = x.shape[1]
     reversed_first = [slice(None, None, -1 if direction.reverse else 1) for direction in directions]
     size = states[0].shape[-1]
@@ -370,8 +371,8 @@ def _run_together(
         axis=2,
     )
     stacked = [np.array(state.swapaxes(0, 1), order="C") for state in states]
-    made = np.empty((time, *stacked[0].shape), np.float32)
+    hidden = np.empty((time, *stacked[0].shape), np.float32)
     for step in both.steps(inputs, range(time), *stacked):
-        made[step] = stacked[0]
-    y = np.stack([made[order, i] for i, order in enumerate(reversed_first)]).transpose(2, 0, 1, 3)
+        hidden[step] = stacked[0]
+    y = np.stack([hidden[order, i] for i, order in enumerate(reversed_first)]).transpose(2, 0, 1, 3)
     return y, *(state.swapaxes(0, 1) for state in stacked)

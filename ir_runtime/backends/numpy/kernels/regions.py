@@ -1,7 +1,7 @@
 """Pooling of regions: ROIAlign, ROIPooling and PSROIPooling.
 
-ROIAlign is a product with the weights of bilinear samples along each axis. The bins of the others are rows of columns,
-reduced along one axis after the other.
+ROIAlign multiplies by the bilinear weights of samples along each axis. ROIPooling and PSROIPooling reduce bins along one axis
+after the other.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ._gemm import is_finite
 
 __all__: list[str] = []
 
-# Weights of all regions at once, at most; more are left to the reference, which takes region by region.
+# The maximum number of weights of all regions; larger inputs are left to the reference, which takes region by region.
 MAX_WEIGHTS = 1 << 24
 
 
 @backend.accelerates(ROIAlign3, ROIAlign9)
 def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Value) -> Kernel | None:
-    """Return a kernel for f32, and the mean of as many samples of each bin."""
+    """Return a kernel for f32 and the mean of a fixed number of samples per bin."""
     if op.mode != "avg" or op.sampling_ratio < 1 or not is_f32(data, rois):
         return None
     before, after = map(np.float32, op.shifts())
@@ -55,7 +55,7 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
 
 
 def _is_plain(x: Array, rois: Array, entries: Array, largest: float) -> bool:
-    """Return whether every region refers to an existing map, and all elements of maps are of ordinary size."""
+    """Return whether every region refers to an existing map, and all elements are finite and at most ``largest``."""
     if not x.size or not len(rois) or rois.shape != (len(entries), 4):
         return False
     if (entries < 0).any() or (entries >= len(x)).any():
@@ -64,12 +64,12 @@ def _is_plain(x: Array, rois: Array, entries: Array, largest: float) -> bool:
 
 
 def _weights(first: Array, size: Array, bins: int, samples: int, length: int) -> Array:
-    """Return the weight of each element in the bins of each region along an axis: ``[region, bin, element]``."""
+    """Return the bilinear weight of each element in each bin along an axis: ``[region, bin, element]``."""
     step = (size / np.float32(bins))[:, None, None]
     parts = step / np.float32(samples) * (np.arange(samples, dtype=np.float32) + np.float32(0.5))
     at = first[:, None, None] + (np.arange(bins, dtype=np.float32)[:, None] * step + parts)
     within = (at >= -1) & (at <= length)
-    # A sample between two elements takes of each as much as it is near.
+    # Bilinear interpolation: the weight of an element is 1 minus its distance from the sample.
     away = np.abs(np.clip(at, 0, length - 1)[..., None] - np.arange(length, dtype=np.float32))
     shares = np.maximum(np.float32(1) - away, np.float32(0)) * within[..., None]
     mean: Array = shares.mean(axis=2, dtype=np.float32)
@@ -77,7 +77,7 @@ def _weights(first: Array, size: Array, bins: int, samples: int, length: int) ->
 
 
 def _pooled(maps: Array, entries: list[int], rows: Array, columns: Array) -> Array:
-    """Return the bins ``[region, C, height, width]`` from maps ``[N, height, width, C]``."""
+    """Return the bins ``[region, C, height, width]`` of maps ``[N, height, width, C]``, given the weights of both axes."""
     channels = maps.shape[-1]
     y = np.empty((len(entries), channels, rows.shape[1], columns.shape[1]), np.float32)
     for region, (across, down) in enumerate(zip(_used(columns), _used(rows), strict=True)):
@@ -91,27 +91,27 @@ def _pooled(maps: Array, entries: list[int], rows: Array, columns: Array) -> Arr
 
 
 def _used(weights: Array) -> list[slice]:
-    """Return the elements used by each region."""
+    """Return the range of elements with nonzero weights of each region."""
     used = np.asarray(weights.any(axis=1))
     starts, stops = used.argmax(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1)
     return [slice(start, stop) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
 
 
-# Numbers that are between the sums of rows and those of bins, at most: regions are taken some at a time.
+# The maximum number of row sums at a time, before they are summed to bins; regions are processed in chunks.
 MAX_PARTIAL = 1 << 18
-# Regions between two checks of the deadline.
+# The number of regions between two checks of the deadline.
 CHECKED = 64
 
 
 @backend.accelerates(ROIPooling)
 def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """Return a kernel for f32 and the largest elements."""
+    """Return a kernel for f32 and the maximum of each bin."""
     return Kernel(partial(_largest, op)) if op.method == "max" and is_f32(data, rois) else None
 
 
 @backend.accelerates(PSROIPooling)
 def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """Return a kernel for f32 and the mean of elements."""
+    """Return a kernel for f32 and the mean of each bin."""
     return Kernel(partial(_means, op)) if op.mode == "average" and is_f32(data, rois) else None
 
 
@@ -120,7 +120,7 @@ def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
         return op.evaluate(x, rois)
     maps = np.ascontiguousarray(channels_last(x))
     y = np.zeros((len(rois), op.pooled_h, op.pooled_w, x.shape[1]), np.float32)
-    every = zip(*(each.tolist() for each in bins), strict=True)
+    every = zip(*(array.tolist() for array in bins), strict=True)
     for region, (image, of_rows, of_columns) in enumerate(every):
         if not region % CHECKED:
             deadline.check()
@@ -133,7 +133,7 @@ def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
 
 
 def _pool_region(maps: Array, rows: list[list[int]], columns: list[list[int]], out: Array) -> None:
-    """Write the largest elements of the bins of a region of ``maps[height, width, C]``; nothing for empty bins."""
+    """Write the maximum of each bin of a region of ``maps[height, width, C]``; an empty bin is left as it is."""
     first, last = columns[0][0], columns[-1][1]
     part = maps[:, first:last]
     largest = np.zeros((len(rows), *part.shape[1:]), np.float32)
@@ -146,30 +146,36 @@ def _pool_region(maps: Array, rows: list[list[int]], columns: list[list[int]], o
 
 
 def _means(op: PSROIPooling, x: Array, rois: Array) -> Array:
-    """Sum the elements of bins as products with ones where a bin is, and zeros elsewhere."""
+    """Return the mean of each bin; sums are products with a mask that is 1 inside the bin and 0 elsewhere."""
     size, depth = op.group_size, op.output_dim
     bins = mean_bins(op, x, rois)
     if bins is None or not is_finite(x.reshape(-1)):
         return op.evaluate(x, rois)
     images, rows, columns = bins
     y = np.zeros((len(rois), depth, size, size), np.float32)
-    each = max(MAX_PARTIAL // (size * depth * x.shape[3]), 1)
+    chunk = max(MAX_PARTIAL // (size * depth * x.shape[3]), 1)
     for image in np.unique(images).tolist():
         # Bins of a row are next to each other: [row, height, column, depth, width].
         maps = x[image].reshape(depth, size, size, *x.shape[2:]).transpose(1, 3, 2, 0, 4)
         maps = np.ascontiguousarray(maps)
         regions = np.flatnonzero(images == image)
-        for start in range(0, len(regions), each):
+        for start in range(0, len(regions), chunk):
             deadline.check()
-            some = regions[start : start + each]
-            y[some] = _sums(maps, _inside(rows[some], x.shape[2]), _inside(columns[some], x.shape[3]))
+            part = regions[start : start + chunk]
+            y[part] = _sums(maps, _inside(rows[part], x.shape[2]), _inside(columns[part], x.shape[3]))
     counts = _lengths(rows)[:, :, None] * _lengths(columns)[:, None]
     np.divide(y, np.maximum(counts, 1).astype(np.float32)[:, None], out=y)
     return y
 
 
 def _sums(maps: Array, rows: Array, columns: Array) -> Array:
-    """Return the sums of bins ``[region, depth, row, column]`` of maps ``[row, height, column, depth, width]``."""
+    """Return the sum of each bin, ``[region, depth, row, column]``.
+
+    Args:
+        maps: ``[row, height, column, depth, width]``.
+        rows: the mask ``[region, row, height]``.
+        columns: the mask ``[region, column, width]``.
+    """
     size, height, _, depth, width = maps.shape
     sums = np.empty((len(rows), depth, size, size), np.float32)
     for row in range(size):
@@ -180,7 +186,7 @@ def _sums(maps: Array, rows: Array, columns: Array) -> Array:
 
 
 def _inside(bounds: Array, length: int) -> Array:
-    """Return 1 for the elements of each bin along an axis, 0 for the others: ``[region, bin, element]``."""
+    """Return a mask, 1 for the elements of each bin along an axis and 0 elsewhere: ``[region, bin, element]``."""
     places = np.arange(length)
     return np.asarray((places >= bounds[..., :1]) & (places < bounds[..., 1:]), np.float32)
 

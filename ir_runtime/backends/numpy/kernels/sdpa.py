@@ -1,4 +1,4 @@
-"""Scaled dot product attention (SDPA), one head and some queries at a time, so that scores stay in the cache."""
+"""Scaled dot product attention (SDPA), computed in blocks of heads and queries so that scores stay in the cache."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ from ._gemm import ones_column, split_range
 
 __all__: list[str] = []
 
-# Scores of a block, which stay in the L2 cache for several passes; and with several threads, which may wait for each
-# other (GIL) after each call of NumPy.
+# Scores per block: as many as stay in the L2 cache for several passes; with several threads more, since they may wait for
+# each other (GIL) after each call of NumPy.
 BLOCK_SCORES, SHARED_SCORES = 1 << 17, 1 << 19
 # Up to this many queries, several heads are computed together, for any number of keys.
 FEW_QUERIES = 4
-# Scores for which every call counts: they take no longer than a few calls.
+# Up to this many scores, calls dominate.
 FEW_SCORES = 1 << 12
-# The softmax of a score takes as long as this many multiplications.
+# The cost of the softmax of a score, in multiplications.
 SOFTMAX_COST = 48
-# Sums of exponentials from which rows need no maximum of their own, e^-40: of the weights in such a row, those are
-# precise that are not below e^-47 of the largest.
+# The smallest sum of exponentials, e^-40, for which a row does not need a maximum of its own: weights down to e^-47 of the
+# largest one in the row are then precise.
 LEAST_SUM = np.float32(4e-18)
-# Where a mask was added, scores so far below the maximum have no weight: it would be subnormal.
+# If a mask was added, scores this far below the maximum get weight 0, since it would be subnormal.
 LEAST_SCORE = np.float32(-87)
-# As NumPy computes it for long arrays, so that differences are exactly 0.
+# The weight of LEAST_SCORE as NumPy computes it for long arrays, so that subtracting it gives exactly 0.
 _LEAST_WEIGHT = np.exp(np.full(256, LEAST_SCORE))[0]
 
 
 @backend.accelerates(ScaledDotProductAttention)
 def sdpa(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
-    """Return a kernel that computes block by block of queries, for inputs of supported types."""
+    """Return a kernel for f32 inputs of rank 4, which computes blocks of queries."""
     return sdpa_kernel(op, inputs, attention)
 
 
 @backend.pattern(ScaledDotProductAttention)
 def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Attention whose keys and values are repeated for every head of the queries that shares them."""
+    """Match attention whose keys and values are repeated for all query heads that share them."""
     return match_grouped_queries(context, layer, sdpa, attention)
 
 
 @backend.pattern(MatMul, Einsum, after="SoftMax")
 def products_with_softmax(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in batches of heads."""
+    """Match ``softmax((q @ kᵀ) * factor + masks) @ v`` in f32, with batch axes of which the last is the head."""
     return match_attention(context, layer, _kernel)
 
 
@@ -70,9 +70,9 @@ def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayou
 
 
 def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool) -> Array:
-    """Attend to values ``[batch, groups, keys, values]`` with queries ``[batch, heads, queries, width]``.
+    """Compute attention of ``q[batch, heads, queries, width]`` to ``v[batch, groups, keys, depth]``.
 
-    The number of heads is a multiple of the number of groups (key and value heads).
+    The number of query heads is a multiple of the number of groups, the key and value heads.
     """
     batch, heads, rows, width = q.shape
     groups, columns = k.shape[1], k.shape[2]
@@ -87,35 +87,35 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, 
     ones = ones_column(columns)
 
     def head_groups(chunk: tuple[slice, slice]) -> None:
-        """Compute all queries of some groups of heads, of some of the batch."""
-        some, part = chunk
+        """Compute all queries of a range of batches and groups of heads."""
+        batches, part = chunk
         keys, values = k[chunk], v[chunk]
         count = keys.shape[1] * heads_per_group
         queries = slice(part.start * heads_per_group, part.start * heads_per_group + count)
-        scaled = np.multiply(q[some, queries], scale[queries])
-        shared, each = (len(keys), keys.shape[1], heads_per_group * rows, -1), (len(keys), count, rows, -1)
+        scaled = np.multiply(q[batches, queries], scale[queries])
+        shared, by_head = (len(keys), keys.shape[1], heads_per_group * rows, -1), (len(keys), count, rows, -1)
 
         def scores() -> Array:
-            found: Array = np.matmul(scaled.reshape(shared), keys.swapaxes(2, 3)).reshape(each)
+            product: Array = np.matmul(scaled.reshape(shared), keys.swapaxes(2, 3)).reshape(by_head)
             if apply_mask is not None:
-                apply_mask(found, (some, queries), 0)
-            return found
+                apply_mask(product, (batches, queries), 0)
+            return product
 
         weights, sums = _weights(scores, ones, exp)
-        means = np.matmul(weights.reshape(shared), values).reshape(each)
-        np.divide(means, sums, out[some, queries])
+        means = np.matmul(weights.reshape(shared), values).reshape(by_head)
+        np.divide(means, sums, out[batches, queries])
 
     def work(chunk: tuple[int, int, int]) -> None:
-        """Compute some queries of one head."""
+        """Compute a block of queries of one head."""
         n, head, start = chunk
         part = slice(start, start + step)
         scaled, keys = np.multiply(q[n, head, part], scale[head]), k[n, head // heads_per_group].T
 
         def scores() -> Array:
-            found = np.asarray(np.matmul(scaled, keys))
+            product = np.asarray(np.matmul(scaled, keys))
             if apply_mask is not None:
-                apply_mask(found, (n, head), start)
-            return found
+                apply_mask(product, (n, head), start)
+            return product
 
         weights, sums = _weights(scores, ones, exp)
         np.divide(np.matmul(weights, v[n, head // heads_per_group]), sums, out[n, head, part])
@@ -139,7 +139,7 @@ def _by_head(factor: Factor, heads: int) -> Array:
 
 
 def _parts(batch: int, groups: int, most: int) -> list[tuple[slice, slice]]:
-    """Split the longer of both axes into at most this many parts."""
+    """Split the longer one of the batch and group axes into at most ``most`` parts."""
     if batch > groups:
         return [(part, slice(0, groups)) for part in split_range(batch, most)]
     return [(slice(0, batch), part) for part in split_range(groups, most)]
@@ -148,7 +148,7 @@ def _parts(batch: int, groups: int, most: int) -> list[tuple[slice, slice]]:
 def _attention_of_few(
     q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool
 ) -> Array:
-    """Compute attention with few scores, in as few calls as possible."""
+    """Compute attention with few scores, in as few calls of NumPy as possible."""
     batch, heads, rows, _ = q.shape
     groups, columns = k.shape[1], k.shape[2]
     scale = np.float32(factor) if isinstance(factor, float) else _by_head(factor, heads)
@@ -175,15 +175,15 @@ def _attention_of_few(
 
 @lru_cache(maxsize=64)
 def _future(queries: int, keys: int) -> Array:
-    """Return a mask of the keys after each query."""
+    """Return a mask ``[queries, keys]`` of the keys after each query."""
     return np.arange(keys) > np.arange(queries)[:, None]
 
 
 def _weights(compute: Callable[[], Array], ones: Array, exp: Callable[[Array], None]) -> tuple[Array, Array]:
     """Return the exponentials of scores minus a maximum, and the sum of each row.
 
-    A common maximum of all rows takes a fifth of the time of separate ones. It suffices unless some row is
-    far below it; then the overwritten scores are computed again.
+    One maximum of all rows takes a fifth of the time of a maximum for each row. It suffices unless all scores of a row are far
+    below it; then scores, which have been overwritten, are computed again.
     """
     scores = compute()
     np.subtract(scores, np.maximum.reduce(scores, None, keepdims=True), scores)
@@ -205,7 +205,7 @@ def _exp(scores: Array) -> None:
 def _exp_of_masked(scores: Array) -> None:
     """Replace scores to which a mask was added by their exponentials, and those below `LEAST_SCORE` by 0.
 
-    Masks of -100 would make weights subnormal, with which processors multiply up to fifty times as slowly.
+    A mask of -100 would give subnormal weights, with which processors multiply up to fifty times as slowly.
     """
     if not np.minimum.reduce(scores, None) < LEAST_SCORE:
         np.exp(scores, scores)
@@ -218,12 +218,14 @@ def _exp_of_masked(scores: Array) -> None:
 def _masking(
     causal: bool, mask: Array | None, shape: Sequence[int]
 ) -> Callable[[Array, Any, int], None] | None:
-    """Return the function that masks scores ``[..., queries, keys]`` of some heads, given their first query.
+    """Return a function ``(scores, heads, start)`` that masks a block of scores in place, or ``None`` without a mask.
+
+    ``heads`` is the index of the block's batches and heads, and ``start`` its first query.
 
     Args:
-        causal: whether later keys are hidden.
-        mask: an explicit mask, boolean or to add.
-        shape: that of all scores, ``[batch, heads, queries, keys]``.
+        causal: whether keys after a query are hidden.
+        mask: an explicit mask, boolean or additive.
+        shape: the shape of all scores, ``[batch, heads, queries, keys]``.
     """
 
     def causal_mask(scores: Array, heads: Any, start: int) -> None:
@@ -232,7 +234,7 @@ def _masking(
 
     if causal or mask is None:
         return causal_mask if causal else None
-    same = mask.size == math.prod(mask.shape[-2:])  # for all heads
+    same = mask.size == math.prod(mask.shape[-2:])  # the same for all heads
     by_head = mask.reshape((1, 1, *mask.shape)[-2:]) if same else np.broadcast_to(mask, shape)
     every_query, boolean = by_head.shape[-2] == 1, mask.dtype == np.bool_
 

@@ -1,4 +1,4 @@
-"""Embedding bags, scattered sums and rows: rows that belong together take one call of NumPy."""
+"""Embedding bags, and ScatterElementsUpdate that adds or replaces rows, in a few calls of NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__: list[str] = []
 
 @backend.accelerates(EmbeddingBagOffsetsSum, EmbeddingBagOffsets)
 def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: Value) -> Kernel | None:
-    """Return a kernel for f32 sums without weights; empty bags, and numbers out of range, are left to the reference."""
+    """Return a kernel for f32 sums without weights; the reference handles empty bags and indices out of range."""
     if not is_f32(table) or not table.shape.rank or len(others) > 1 or op.reduction != "sum":
         return None
 
@@ -47,7 +47,7 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
 
 @backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
 def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -> Kernel | None:
-    """Return a kernel for f32 sums without weights; empty bags, and numbers out of range, are left to the reference."""
+    """Return a kernel for f32 sums without weights; the reference handles empty bags and indices out of range."""
     if not is_f32(table) or not table.shape.rank or weights or op.reduction != "sum":
         return None
 
@@ -61,14 +61,14 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
 
 
 def _least_indices(offsets: Array) -> int:
-    """Return the minimum number of indices that gives every bag one; 0 if some bag is always empty."""
+    """Return the smallest number of indices for which no bag is empty, or 0 if a bag is empty in any case."""
     if offsets.ndim != 1 or not offsets.size or offsets[0] < 0 or not (offsets[1:] > offsets[:-1]).all():
         return 0
     return int(offsets[-1]) + 1
 
 
 def _are_rows(indices: Array, rows: int) -> bool:
-    """Return whether all indices are in range; negative ones are too large when read as unsigned."""
+    """Return whether all indices are in ``[0, rows)``; viewed as unsigned, negative indices are too large."""
     unsigned = indices.view(f"u{indices.itemsize}") if indices.dtype.kind == "i" else indices
     return bool(unsigned.max() < rows)
 
@@ -77,7 +77,7 @@ def _are_rows(indices: Array, rows: int) -> bool:
 def scatter_sum(
     op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
 ) -> Kernel | None:
-    """Return a kernel for f32 sums along a known axis; they are computed in f64, as `numpy.bincount` does."""
+    """Return a kernel that adds f32 updates along a known axis; sums are computed in f64, by `numpy.bincount`."""
     along = sum_axis(op, data, indices, updates, axis)
     if along is None:
         return None
@@ -110,7 +110,7 @@ def scatter_rows(
     updates: Value,
     axis: Value,
 ) -> Kernel | None:
-    """Return a kernel that replaces f32 along the first axis; whole rows are copied where each has one index."""
+    """Return a kernel that replaces f32 rows along the first axis; the reference handles rows whose indices differ."""
     if replacement_axis(op, data, indices, updates, axis) != 0 or data.shape.rank == 1:
         return None
 
@@ -129,6 +129,6 @@ def scatter_rows(
 
 @lru_cache(maxsize=64)
 def _positions(shape: tuple[int, ...], along: int) -> tuple[int, Array]:
-    """Return the elements between neighbours along an axis, and where each row along it begins."""
+    """Return the stride of an axis in elements, and the flat index of the first element of each row along it."""
     places = np.arange(math.prod(shape)).reshape(shape)
     return math.prod(shape[along + 1 :]), places.take([0], along)

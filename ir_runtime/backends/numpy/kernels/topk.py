@@ -1,4 +1,4 @@
-"""TopK along an axis, by partition instead of sorting all elements."""
+"""TopK along an axis, by partitioning instead of sorting."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .._backend import backend
 
 __all__: list[str] = []
 
-# Numbers of a tensor that are sorted as a whole.
+# Up to this many elements, a tensor is sorted as a whole.
 FEW = 1 << 8
-# Numbers of a row that are better sorted with their indices than compared with a threshold.
+# Up to this length, sorting a row together with its indices is faster than comparing it with a threshold.
 SHORT = 1 << 10
-# The bits of an f32 without its sign.
+# A mask of all bits of an f32 but the sign.
 MAGNITUDE = np.int32(2**31 - 1)
 
 
 @backend.accelerates(TopK1, TopK3, TopK11)
 def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """Return a kernel for NumPy's own types. Where NaN would be selected or compared, it runs the reference."""
+    """Return a kernel for integers and floating-point types of NumPy; the reference handles NaN."""
     if data.element.dtype.kind not in "fiu":
         return None
     largest, index = op.mode == "max", op.index_element_type.dtype
@@ -54,7 +54,7 @@ def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> K
 
 
 def _argbest(x: Array, axis: int, largest: bool) -> Array | None:
-    """Return the index of the first best element; NaN counts as larger than any number."""
+    """Return the index of the first best element along an axis, or ``None`` if NaN would be chosen as the smallest."""
     if largest:
         return np.asarray(x.argmax(axis, keepdims=True))
     indices = x.argmin(axis, keepdims=True)
@@ -63,7 +63,7 @@ def _argbest(x: Array, axis: int, largest: bool) -> Array | None:
 
 
 def _first_in_order(op: TopKBase, x: Array, axis: int, count: int) -> Array | None:
-    """Return the indices of the best, of few numbers: to sort them all takes fewer calls."""
+    """Return the indices of the ``count`` best elements by sorting, in few calls; ``None`` if there is a NaN."""
     if np.isnan(x).any():
         return None
     order = (-x if op.mode == "max" else x).argsort(axis, kind="stable")
@@ -72,7 +72,10 @@ def _first_in_order(op: TopKBase, x: Array, axis: int, count: int) -> Array | No
 
 
 def _select(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
-    """Return the indices of the best along the last axis: those better than the threshold, and its first equals."""
+    """Return the indices of the ``count`` best elements along the last axis by partitioning; ``None`` for the reference.
+
+    Elements better than the threshold are selected, and the first of those equal to it.
+    """
     length = x.shape[-1]
     ordered = np.partition(x, length - count if largest else count - 1, axis=-1)
     threshold = ordered[..., length - count :][..., :1] if largest else ordered[..., count - 1 : count]
@@ -93,15 +96,15 @@ def _select(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
 
 
 def _select_by_keys(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
-    """Return the indices of the best f32 along the last axis.
+    """Return the indices of the ``count`` best f32 along the last axis, or ``None`` if there is a NaN.
 
-    NumPy sorts integers much faster than it sorts indices stably. The upper half of a key orders the numbers,
-    best first; the lower half is the index.
+    It sorts i64 keys, whose upper half orders the elements, best first, and whose lower half is the index. NumPy sorts integers
+    much faster than it sorts indices stably.
     """
     bits = np.add(x, np.float32(0), order="C").view(np.int32)  # -0.0 becomes 0.0
     if np.isnan(x).any():
         return None
-    # Of negative numbers, larger ones have fewer bits.
+    # Flip the magnitude of negative values, so that integers have the order of f32.
     np.bitwise_xor(bits, (bits >> 31) & MAGNITUDE, out=bits)
     if largest:
         np.invert(bits, out=bits)

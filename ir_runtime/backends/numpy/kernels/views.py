@@ -1,7 +1,7 @@
-"""Reshape, Transpose, Broadcast, Squeeze and Slice as views that are prepared when compiling.
+"""Reshape, Transpose, Broadcast, Squeeze and Slice with constant parameters, as views prepared at compile time.
 
-Their parameters are constant. If the shape of the data is static, a view is one call of NumPy; if it is dynamic, the
-call is cached by shape. Layers with the same parameters share the function.
+For data of static shape, a view is a single call of NumPy; for dynamic shapes, the call is cached by shape. Layers with the
+same parameters share the function.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Shape: TypeAlias = tuple[int, ...]
 Index: TypeAlias = tuple[Any, ...]
 """An index of a NumPy array."""
 
-# Shapes for which a view is cached; lengths that grow with every run need no more.
+# The number of shapes for which a layer caches its view; a cache cannot help lengths that grow with every run.
 MAX_REMEMBERED = 64
-# Functions that are cached for layers with the same parameters.
+# The number of functions cached for sharing among layers.
 MAX_SHARED = 1 << 10
 
 
@@ -46,34 +46,34 @@ def unary_kernel(
     view: bool = True,
     only: tuple[int, int] | None = None,
 ) -> Kernel | None:
-    """Return a kernel of the data alone, of static or dynamic shape.
+    """Return a kernel that reads only the data and depends on its shape, or ``None`` if the shape is static and invalid.
 
     Args:
         shape: the shape of the data.
-        describe: returns the parameters (such as a target shape) for data of a shape, or raises.
+        describe: returns parameters, such as a target shape, for data of a shape, or raises an error.
         make: returns the function of the data for these parameters.
-        view: whether that never copies.
-        only: the same as for `Kernel`.
+        view: whether that function never copies.
+        only: see `Kernel`.
     """
     if not shape.is_static:
-        cached = lru_cache(maxsize=MAX_REMEMBERED)(lambda found: make(describe(found)))
+        cached = lru_cache(maxsize=MAX_REMEMBERED)(lambda actual: make(describe(actual)))
         return Kernel.unary(lambda x: cached(x.shape)(x), view=view, only=only)
     try:
         return Kernel.unary(make(describe(shape.static)), view=view, only=only)
     except (IRError, ValueError, IndexError):
-        return None  # the operation raises it when it runs
+        return None  # the operation raises the error when it runs
 
 
 @backend.accelerates(Reshape, Squeeze, Squeeze1, Unsqueeze)
 def reshape(op: Op, data: Value, *others: Value) -> Kernel | None:
-    """Return a kernel for the same elements in another shape."""
+    """Return a kernel that reshapes its data, to a shape that is constant or, for Reshape, computed."""
     known = [other.known() for other in others]
     if any(array is None for array in known):
         return _dynamic_reshape(op) if isinstance(op, Reshape) else None
 
     def target(shape: Shape) -> Shape:
-        found: Shape = op.evaluate(shape_only(shape), *known).shape
-        return found
+        result: Shape = op.evaluate(shape_only(shape), *known).shape
+        return result
 
     return unary_kernel(data.shape, target, _reshape, type(op) is not Reshape)
 
@@ -84,7 +84,7 @@ def _reshape(lengths: Shape) -> Callable[[Any], Any]:
 
 
 def shape_only(shape: Shape) -> Array:
-    """Return an array of a shape that takes no memory, to find out the shape of a result."""
+    """Return an array of a shape, a broadcast zero without memory, to evaluate the shape of a result."""
     return np.broadcast_to(_ZERO, shape)
 
 
@@ -92,7 +92,7 @@ _ZERO = np.zeros((), np.int8)
 
 
 def _dynamic_reshape(op: Reshape) -> Kernel:
-    """Return a kernel for a shape that other layers compute: mostly lengths, and at most one -1."""
+    """Return a kernel for a target shape that other layers compute."""
 
     def kernel(x: Array, shape: Array) -> Array:
         lengths = shape.tolist()
@@ -101,28 +101,28 @@ def _dynamic_reshape(op: Reshape) -> Kernel:
         try:
             return x.reshape(lengths)
         except ValueError:
-            return op.evaluate(x, shape)  # which raises
+            return op.evaluate(x, shape)  # raises the error
 
     return Kernel(kernel, accepts=any_lengths)
 
 
 @backend.accelerates(Broadcast, Broadcast1)
 def broadcast(op: Broadcast | Broadcast1, data: Value, target: Value, *mapping: Value) -> Kernel | None:
-    """Return a kernel for a constant target whose last axes are those of the data."""
+    """Return a kernel for a constant target shape, with NumPy's or bidirectional broadcasting."""
     known = target.known()
     if known is None or mapping or op.mode == "pdpd":
         return None
-    plain = data.element.dtype.kind in "fiub"  # what NumPy exports as a buffer
+    plain = data.element.dtype.kind in "fiub"  # types that NumPy exports as a buffer
 
     def lengths(shape: Shape) -> tuple[Shape, Shape, bool]:
         return shape, op.evaluate(shape_only(shape), known).shape, plain
 
-    return unary_kernel(data.shape, lengths, lambda found: _broadcast(*found))
+    return unary_kernel(data.shape, lengths, lambda parameters: _broadcast(*parameters))
 
 
 @lru_cache(MAX_SHARED)
 def _broadcast(shape: Shape, lengths: Shape, plain: bool) -> Callable[[Any], Any]:
-    """Return a function that broadcasts arrays of a shape: contiguous ones in a fifth of the time that NumPy takes."""
+    """Return a function that broadcasts arrays of a shape; contiguous ones in a fifth of NumPy's time."""
     view, broadcast = np.ndarray, np.broadcast_to
     if not plain or not math.prod(lengths):
         return lambda x: broadcast(x, lengths)
@@ -140,7 +140,7 @@ def _broadcast(shape: Shape, lengths: Shape, plain: bool) -> Callable[[Any], Any
 
 
 def _strides(shape: Shape, rank: int) -> list[int]:
-    """Return the elements between neighbours along axes of a contiguous array, broadcast to a rank."""
+    """Return the strides, in elements, of a contiguous array of ``shape`` broadcast to ``rank`` axes."""
     strides, step = [0] * rank, 1
     for place in range(-1, -len(shape) - 1, -1):
         strides[place] = step if shape[place] > 1 else 0
@@ -150,7 +150,7 @@ def _strides(shape: Shape, rank: int) -> list[int]:
 
 @backend.accelerates(Transpose)
 def transpose(op: Transpose, data: Value, order: Value) -> Kernel | None:
-    """Return a kernel for a constant order of axes."""
+    """Return a kernel for a constant permutation of axes."""
     axes = order.ints()
     if axes is None:
         return None
@@ -164,28 +164,28 @@ def _transpose(axes: tuple[int, ...]) -> Callable[[Any], Any]:
 
 @backend.accelerates(Slice, StridedSlice)
 def slice_view(op: Slice | StridedSlice, data: Value, *others: Value) -> Kernel | None:
-    """Return a kernel for a region of constant bounds."""
-    found = region_bounds(op, others)
-    return None if found is None else unary_kernel(data.shape, found, take_regions)
+    """Return a kernel for constant bounds."""
+    index = region_bounds(op, others)
+    return None if index is None else unary_kernel(data.shape, index, take_regions)
 
 
 def region_bounds(op: Slice | StridedSlice, others: Sequence[Value]) -> Callable[[Shape], Index] | None:
-    """Return a function from the shape of the data to the index of a region, if its bounds are constant."""
+    """Return a function from the shape of the data to the index of a region, or ``None`` if bounds are not constant."""
     known: list[Any] = [other.known() for other in others]
     if any(array is None for array in known):
         return None
     if isinstance(op, Slice) and len(known) == 3:
-        known.append(None)  # `index` takes the axes even where they are absent
+        known.append(None)  # `index` takes axes even if they are absent
     return lambda shape: op.index(shape, *known)
 
 
 def take_regions(*regions: Index) -> Callable[[Any], Any]:
-    """Return a function that takes a region of an array, or a tuple of several."""
+    """Return a function that takes a region of an array, or several as a tuple."""
     return _take_regions(tuple(tuple(map(_hashable, region)) for region in regions))
 
 
 def _hashable(part: Any) -> Any:
-    """Return an element of an index as a hashable key."""
+    """Return an element of an index as a hashable key: a slice as a tuple."""
     return (part.start, part.stop, part.step) if isinstance(part, slice) else part
 
 
@@ -197,7 +197,7 @@ def _take_regions(hashable: tuple[Index, ...]) -> Callable[[Any], Any]:
 
 @backend.accelerates(Pad1, Pad12)
 def no_padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) -> Kernel | None:
-    """Return the identity for a padding of zero elements, which exporters write."""
+    """Return the identity for constant padding of 0 elements, which exporters write."""
     before, after = begin.known(), end.known()
     if before is None or after is None or before.any() or after.any():
         return None
