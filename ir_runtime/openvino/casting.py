@@ -18,7 +18,7 @@ from ..ir.tensor import Array
 from ..ops.kernels.strings import decode
 from .node import Output
 from .tensor import Tensor
-from .tensor_data import as_numpy, unpacked, view_as_bf16
+from .tensor_data import as_numpy, unpack, view_as_bf16
 
 __all__ = ["RESHAPE", "as_array", "cast_numbers", "describe", "exact_type"]
 
@@ -115,7 +115,7 @@ def _contents(value: Any) -> tuple[Any, ElementType | None]:
     if element is ElementType.string:
         return value.str_data, element
     if element.bits < 8:
-        return unpacked(value.data, element, value.shape), element
+        return unpack(value.data, element, value.shape), element
     return value.data.view(element.dtype), element
 
 

@@ -1,4 +1,4 @@
-"""Operations that programs define as subclasses of `Op`. As OpenVINO's ``Op``."""
+"""`Op`, the base class of custom operations written in Python, and their registration."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _EXTENSION = "extension"
 
 
 class Op(Node):
-    """A custom operation, defined by the methods of a subclass. As OpenVINO's ``Op``.
+    """Base class of custom operations. As OpenVINO's ``Op``.
 
-    A subclass defines ``validate_and_infer_types``, which calls ``set_output_type`` for each output; to run, also
-    ``evaluate``; to be saved with attributes, ``visit_attributes``. OpenVINO also asks for
-    ``clone_with_new_inputs``, which is not called here. `ir_runtime.ops.op` declares operations that check their
-    inputs, too.
+    A subclass defines ``validate_and_infer_types``, which calls ``set_output_type`` for each output. To run, it also
+    defines ``evaluate``; to be saved with attributes, ``visit_attributes``. OpenVINO also requires
+    ``clone_with_new_inputs``, which is not called here. Operations declared with `ir_runtime.ops.op` also check their
+    inputs.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -54,7 +54,7 @@ class Op(Node):
 
     Args:
         py_obj: the node itself, as in OpenVINO.
-        inputs: what it reads; may be set later with ``set_arguments``.
+        inputs: the operands, which may also be set later with ``set_arguments``.
     """
 
     layer: Layer
@@ -70,12 +70,12 @@ class Op(Node):
             self.constructor_validate_and_infer_types()
 
     def get_type_info(self) -> DiscreteTypeInfo:
-        """Return the name of the operation, by default that of the class, and the version ``extension``."""
+        """Return the type of the operation: by default, the name of the class with version ``extension``."""
         return self.class_type_info or DiscreteTypeInfo(type(self).__name__, _EXTENSION)
 
     @property
     def type_info(self) -> DiscreteTypeInfo:
-        """The name of the operation, and its version."""
+        """The name and version of the operation."""
         return self.get_type_info()
 
     def get_type_name(self) -> str:
@@ -83,15 +83,15 @@ class Op(Node):
         return self.get_type_info().name
 
     def get_attributes(self) -> dict[str, Any]:
-        """Return the attributes that ``visit_attributes`` reports."""
+        """Return the attributes that ``visit_attributes`` passes to its visitor."""
         return kept_attributes(self)
 
     def visit_attributes(self, visitor: object) -> bool:
-        """Report the attributes to ``visitor.on_attributes`` as a dictionary; none by default."""
+        """Pass the attributes as a dictionary to ``visitor.on_attributes``. By default, there are none."""
         return True
 
     def has_evaluate(self) -> bool:
-        """Return whether the operation computes, by default whether the class defines ``evaluate``."""
+        """Return whether the operation can be run: by default, whether the class defines ``evaluate``."""
         return type(self).evaluate is not Op.evaluate
 
     def evaluate(
@@ -100,26 +100,26 @@ class Op(Node):
         input_values: Sequence[Tensor],
         evaluationContext: object = None,  # noqa: N803  # OpenVINO's name
     ) -> bool:
-        """Compute ``output_values`` from ``input_values``; return whether that is possible."""
+        """Compute ``output_values`` from ``input_values``, and return whether that is possible."""
         return False
 
     def validate_and_infer_types(self) -> None:
         """Set the type of each output.
 
         Raises:
-            UnsupportedError: if the subclass does not define it.
+            UnsupportedError: if the subclass does not define the method.
         """
         raise UnsupportedError(
             f"class {type(self).__name__} must define validate_and_infer_types(self)",
             hint="it calls self.set_output_type for each output",
         )
 
-    def _infer_given(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
-        """Infer the types of the outputs for given inputs."""
+    def _infer_types(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
+        """Return the types that ``validate_and_infer_types`` sets for these inputs, leaving the node unchanged."""
         before = {name: vars(self)[name] for name in _STATE if name in vars(self)}
         try:
             self._home, self._is_attached = None, False
-            self._own_sources = [Output(_Given(value), 0) for value in inputs]
+            self._own_sources = [Output(_Operand(value), 0) for value in inputs]
             ports = tuple(map(PortSpec, range(len(inputs))))
             self.layer = replace(self.layer, inputs=ports, outputs=())
             self._own_values = ()
@@ -148,8 +148,8 @@ class Op(Node):
         return self._bound()
 
 
-class _Given(Node):
-    """A placeholder for a tensor of known value."""
+class _Operand(Node):
+    """A producer of a single output with a known value, for use during inference."""
 
     def __init__(self, value: Value) -> None:
         self._given = value
@@ -158,12 +158,12 @@ class _Given(Node):
         return self._given
 
 
-# The state that inference changes temporarily.
+# The attributes of a node that `_infer_types` changes temporarily.
 _STATE = ("_home", "_is_attached", "_own_sources", "_own_values", "_edited", "layer")
 
 
 class Extension:
-    """Compute ``output_values`` from ``input_values``; return whether that is possible.
+    """An extension that registers nothing. As OpenVINO's ``Extension``.
 
     >>> import ir_runtime as ov
     >>> ov.Core().add_extension(ov.Extension())
@@ -174,7 +174,7 @@ class Extension:
 
 
 class OpExtension(Extension):
-    """A registered subclass of `Op`. As OpenVINO's ``OpExtension``.
+    """An extension that registers a subclass of `Op`. As OpenVINO's ``OpExtension``.
 
     >>> import ir_runtime as ov
     >>> ov.Core().add_extension(ov.OpExtension(type("OpOfAnotherExample", (ov.Op,), {})))
@@ -194,10 +194,10 @@ class OpExtension(Extension):
 
 
 def _info(cls: type[Op]) -> DiscreteTypeInfo:
-    """Return the type of an operation class, by creating a node.
+    """Return the type of an operation class, for which a node is created without arguments.
 
     Raises:
-        InputError: if that requires arguments.
+        InputError: if the class requires arguments.
     """
     try:
         return cls().get_type_info()
@@ -210,7 +210,7 @@ def _info(cls: type[Op]) -> DiscreteTypeInfo:
 
 
 def register(cls: type[Op]) -> None:
-    """Register an operation class for reading files.
+    """Register an operation class, so that files with the operation can be read.
 
     Raises:
         InputError: if nodes of the class cannot be created without arguments, as reading does.
@@ -220,11 +220,11 @@ def register(cls: type[Op]) -> None:
 
 
 def extend(extension: object) -> None:
-    """Register an operation class for reading; those declared with `ir_runtime.ops.op` are known.
+    """Register the operation class of an extension. Classes declared with `ir_runtime.ops.op` are registered already.
 
     Raises:
         ArgumentTypeError: if it is not a class.
-        InputError: if it is another class, or the path of a compiled extension.
+        InputError: if the class is no operation, or ``extension`` is the path of a compiled extension.
     """
     if isinstance(extension, Extension):
         if isinstance(extension, OpExtension):

@@ -1,4 +1,4 @@
-"""The operation of a layer implemented by a subclass of `ir_runtime.Op`: its node infers and computes."""
+"""The operation of layers that a subclass of `ir_runtime.Op` implements, delegating inference and evaluation to the node."""
 
 from __future__ import annotations
 
@@ -18,74 +18,74 @@ __all__ = ["CustomNode", "CustomOperation", "declared_class", "kept_attributes"]
 
 
 class CustomNode(Protocol):
-    """A node that infers and computes its outputs by its own methods."""
+    """A node with its own methods for inference and evaluation, that is, an instance of `ir_runtime.Op`."""
 
-    def _infer_given(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
-        """Infer the types of the outputs for given inputs."""
+    def _infer_types(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
+        """Return the types of the outputs for these inputs."""
 
     def has_evaluate(self) -> bool:
-        """Return whether it computes."""
+        """Return whether the node can be run."""
 
     def evaluate(self, output_values: list[Tensor], input_values: list[Tensor]) -> bool:
-        """Compute the outputs into tensors."""
+        """Compute ``output_values`` from ``input_values``, and return whether that is possible."""
 
     def visit_attributes(self, visitor: object) -> bool:
-        """Give the attributes to the ``on_attributes`` of a visitor, which may change them."""
+        """Pass the attributes to ``visitor.on_attributes``, which may change them."""
 
 
 class CustomOperation(Op):
-    """An operation that a node defines by its methods."""
+    """An operation that delegates to the methods of a node."""
 
-    values: ClassVar[Input] = Input(T_ANY, "what the node reads", variadic=True)
-    results: ClassVar[Output] = Output(ElementType.dynamic, "what the node gives", variadic=True)
+    values: ClassVar[Input] = Input(T_ANY, "the operands of the node", variadic=True)
+    results: ClassVar[Output] = Output(ElementType.dynamic, "the outputs of the node", variadic=True)
     pure = False
     keeps_types = True
     node: CustomNode
     create: ClassVar[Callable[[], CustomNode] | None] = None
-    """Creates the node of a layer that was read."""
+    """Creates a node for a layer read from a file."""
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        """Return no attributes, as the node holds them."""
+        """Return an empty schema, as the node holds the attributes."""
         return {}
 
     @classmethod
     def of(cls, node: CustomNode) -> Self:
-        """Return the operation of a node."""
+        """Return the operation that delegates to a node."""
         operation = cls.__new__(cls)
         vars(operation)["node"] = node
         return operation
 
     @classmethod
     def parse(cls, data: Mapping[str, str], /, **payloads: Any) -> Self:
-        """Create a node with the attributes of a file."""
+        """Create a node with the attributes of a file, and return its operation."""
         assert cls.create is not None, "only classes that were added as extensions are looked up"
         node = cls.create()
-        node.visit_attributes(_Restoring(data))
+        node.visit_attributes(_Restorer(data))
         return cls.of(node)
 
     @classmethod
     def versioned_name(cls) -> str:
-        """Return the name alone, as there is only one version."""
+        """Return the name without a version, as there is only one version."""
         return cls.name
 
     def attributes(self) -> dict[str, Any]:
-        """Return the attributes that the node reports to a visitor."""
+        """Return the attributes that the node passes to a visitor."""
         return kept_attributes(self.node)
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
-        """Let the node infer the types of its outputs."""
-        return tuple(self.node._infer_given(inputs))
+        """Return the types of the outputs, inferred by the node."""
+        return tuple(self.node._infer_types(inputs))
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
-        """Infer types only."""
+        """Return the outputs as values with a type only."""
         return tuple(map(Value, self.infer_types(*inputs)))
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
-        """Return a function that computes the outputs by the node's ``evaluate``.
+        """Return a function that computes the outputs with the node's ``evaluate``.
 
         Raises:
-            ExecutionError: when called, if the node cannot compute.
+            ExecutionError: when called, if the node lacks ``evaluate``, or it returns False.
         """
 
         def evaluate(*arrays: Array) -> tuple[Array, ...]:
@@ -110,7 +110,7 @@ class CustomOperation(Op):
 def declared_class(
     name: str, version: str, create: Callable[[], CustomNode] | None = None
 ) -> type[CustomOperation]:
-    """Return the operation class of a type; ``create`` makes it available for reading files."""
+    """Return the class for an operation type, and register it for reading files if ``create`` is given."""
 
     class Declared(CustomOperation):
         pass
@@ -126,18 +126,18 @@ def declared_class(
     return Declared
 
 
-class _Collecting:
-    """Collects attributes."""
+class _Collector:
+    """A visitor that collects attributes."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Any] = {}
+        self.attributes: dict[str, Any] = {}
 
     def on_attributes(self, attributes: dict[str, Any]) -> None:
-        self.found |= attributes
+        self.attributes |= attributes
 
 
-class _Restoring:
-    """Replaces attributes by those of a file."""
+class _Restorer:
+    """A visitor that replaces attributes with those of a file."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -149,7 +149,7 @@ class _Restoring:
 
 
 def _parse_like(text: str, like: object) -> Any:
-    """Parse a value of the same type as another one."""
+    """Parse a string as a value of the same type as ``like``."""
     if isinstance(like, list | tuple):
         parts = text.split(",") if text else []
         return type(like)(_parse_like(part, like[0] if like else "") for part in parts)
@@ -159,18 +159,18 @@ def _parse_like(text: str, like: object) -> Any:
 
 
 def kept_attributes(node: CustomNode) -> dict[str, Any]:
-    """Return the attributes that a node reports."""
-    visitor = _Collecting()
+    """Return the attributes that a node passes to a visitor."""
+    visitor = _Collector()
     node.visit_attributes(visitor)
-    return visitor.found
+    return visitor.attributes
 
 
 def attribute_texts(node: CustomNode) -> dict[str, str]:
-    """Return the attributes of a node in file format."""
+    """Return the attributes of a node as files spell them."""
     attributes = kept_attributes(node)
     return {n: attribute_text(tuple(v) if isinstance(v, list) else _short(v)) for n, v in attributes.items()}
 
 
 def _short(value: object) -> object:
-    """Drop a zero fraction, as OpenVINO does when writing numbers."""
+    """Convert an integral float to int, as OpenVINO writes it without a fraction."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

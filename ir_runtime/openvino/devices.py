@@ -1,4 +1,4 @@
-"""OpenVINO's devices, their properties with defaults, and the streams of each."""
+"""OpenVINO's devices, their properties and defaults, and the division of threads among streams."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HINT = 'use "CPU", or "AUTO", which selects it'
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device that runs models on the CPU."""
+    """A device of OpenVINO. All available ones run models on the CPU."""
 
     name: str
     """CPU, or one that runs on it, such as AUTO."""
@@ -54,8 +54,8 @@ class Device:
         """Parse the name of a device to compile for.
 
         Args:
-            name: such as ``CPU``, ``AUTO``, ``HETERO:CPU``; None is AUTO.
-            config: properties, which may name candidate devices.
+            name: a name such as ``CPU``, ``AUTO`` or ``HETERO:CPU``; None stands for AUTO.
+            config: properties, of which ``MULTI_DEVICE_PRIORITIES`` may name candidate devices.
 
         Raises:
             InputError: if the device is unknown or not available.
@@ -76,9 +76,9 @@ class Device:
 
     @classmethod
     def queried(cls, name: str) -> Device:
-        """Parse a device name for queries of properties or versions, such as ``CPU.0``.
+        """Parse the device name of a query for properties or versions, such as ``CPU.0``.
 
-        OpenVINO accepts the number in queries, but not for compiling.
+        OpenVINO accepts a number in queries, but not for compilation.
 
         Raises:
             InputError: if the device is unknown or not available.
@@ -88,7 +88,7 @@ class Device:
 
     @classmethod
     def named(cls, name: object) -> Device:
-        """Parse the name of a device, available or not.
+        """Parse the name of a device, which may be unavailable.
 
         Raises:
             InputError: if the device is unknown.
@@ -110,7 +110,7 @@ class Device:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """The device and its sub-devices."""
+        """The names of the device and its sub-devices."""
         return tuple(dict.fromkeys((self.name, *self.others)))
 
 
@@ -124,7 +124,7 @@ def _available(others: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _kind(name: str) -> str:
-    """Return the device kind of a name such as ``GPU.1`` or ``CPU(4)``."""
+    """Return the kind of device in a name such as ``GPU.1`` or ``CPU(4)``."""
     kind, _, number = name.partition("(")[0].partition(".")
     if kind == CPU and number:
         raise InputError(f"device CPU has no number, got {name!r}", code=Code.BAD_REQUEST, hint=_HINT)
@@ -143,14 +143,14 @@ def _check_available(name: str) -> None:
         raise InputError(message, code=Code.BAD_REQUEST, hint=_HINT)
 
 
-# OpenVINO's streams: the number of concurrent runs, and the threads of each.
+# OpenVINO's streams: the number of concurrent runs, and their threads.
 
 _AUTOMATIC = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Threads, and the number of concurrent runs that share them."""
+    """The number of threads, and the number of concurrent runs that share them."""
 
     threads: int
     """All threads together."""
@@ -159,7 +159,7 @@ class Streams:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Streams:
-        """Return the streams that properties request, as validated by `check_config`."""
+        """Return the streams requested by properties, which `check_config` has validated."""
         threads = config.get("INFERENCE_NUM_THREADS") or cores(
             hyper_threads=bool(config.get("ENABLE_HYPER_THREADING")),
             slow=config.get("SCHEDULING_CORE_TYPE") is SchedulingCoreType.ANY_CORE,
@@ -174,7 +174,7 @@ class Streams:
         return cls(threads, most if wide else 1)
 
     def share(self, running: int) -> int:
-        """Return the threads of one run, given the number of concurrent runs."""
+        """Return the number of threads for one of ``running`` concurrent runs."""
         return self.threads // (self.count if self.count > running else running) or 1
 
 
@@ -224,13 +224,13 @@ COMPILED = {
 }
 """The ``SUPPORTED_PROPERTIES`` of a model compiled for a device, in the order of OpenVINO."""
 
-# Properties that OpenVINO lists as RW for compiled models, though they cannot be set.
+# Properties that OpenVINO lists as writable for compiled models, though they cannot be set.
 _CHANGED = (
     "PERFORMANCE_HINT DEVICE_PROPERTIES MODEL_PRIORITY PERF_COUNT MULTI_DEVICE_PRIORITIES SCHEDULE_POLICY"
 )
 _CHANGEABLE = {"AUTO": _CHANGED.split(), "MULTI": _CHANGED.split(), "BATCH": ["AUTO_BATCH_TIMEOUT"]}
 
-# Those of every device, obsolete ones that older scripts set, and unlisted ones.
+# Properties of every device, followed by obsolete ones that older scripts set, and unlisted ones.
 _GLOBAL = (
     "CACHE_DIR CACHE_MODE ENABLE_MMAP FORCE_TBB_TERMINATE ALLOW_AUTO_BATCHING AUTO_BATCH_TIMEOUT DEVICE_PROPERTIES "
     "LOADED_FROM_CACHE MODEL_PTR CACHE_ENCRYPTION_CALLBACKS COMPILED_BLOB"
@@ -254,14 +254,14 @@ ACCEPTED = frozenset(
 )
 """Properties that may be set."""
 
-# Properties that models compiled for the CPU return as text.
+# Properties that OpenVINO returns as strings for models compiled for the CPU.
 _TEXTS = ("PERF_COUNT", "PERFORMANCE_HINT", "PERFORMANCE_HINT_NUM_REQUESTS")
 _NAMED = ("SUPPORTED_PROPERTIES", "NETWORK_NAME")
 _ARCHITECTURES = {"x86_64": "intel64", "AMD64": "intel64", "aarch64": "arm64"}
 
 
 def names_of(device: str, compiled: bool = False) -> dict[str, str]:
-    """Return the properties of a device or a compiled model, and whether they can be set."""
+    """Map each property of a device or a compiled model to RW, or to RO if it cannot be set."""
     names = (COMPILED if compiled else READABLE)[device].split()
     changeable = _CHANGEABLE.get(device, ()) if compiled else ACCEPTED
     fixed = {name for name in names if name not in changeable}
@@ -269,7 +269,7 @@ def names_of(device: str, compiled: bool = False) -> dict[str, str]:
 
 
 def compiled_value(name: str, device: str, streams: Streams, config: Mapping[str, object]) -> object:
-    """Return a property that a compiled model computes or reformats, or None."""
+    """Return the value of a property that a compiled model computes or formats specially; None for other properties."""
     if name == "SUPPORTED_PROPERTIES":
         return names_of(device, compiled=True)
     if name in ("NUM_STREAMS", "OPTIMAL_NUMBER_OF_INFER_REQUESTS"):
@@ -295,7 +295,7 @@ def _text(value: object) -> str:
 
 
 def default(name: str) -> object:
-    """Return the default of a property, or None."""
+    """Return the default of a property, None if it has none."""
     from ..ir.element import ElementType
 
     defaults: dict[str, object] = {

@@ -1,6 +1,6 @@
-"""Convert arrays of other libraries by DLPack, including element types that NumPy lacks.
+"""Exchange of arrays with other libraries by DLPack, including element types that NumPy lacks.
 
-The structure follows ``dlpack.h`` up to the end of the array; a capsule that is not renamed frees itself.
+The ctypes structures follow ``dlpack.h``. A capsule that is never renamed frees its tensor itself.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..ir.tensor import Array
 
 __all__ = ["from_dlpack", "to_dlpack"]
 
-# A newer capsule begins with version, context, deleter and flags, of 8 bytes each.
+# A versioned capsule begins with version, context, deleter and flags, of 8 bytes each.
 _VERSIONED, _VERSIONED_HEADER = b"dltensor_versioned", 32
 
 _CPU = 1
-# kDLBfloat, kDLFloat8_e4m3fn, kDLFloat8_e5m2 and kDLFloat8_e8m0fnu, with their bits.
+# kDLBfloat, kDLFloat8_e4m3fn, kDLFloat8_e5m2 and kDLFloat8_e8m0fnu, with their widths in bits.
 _TYPES: dict[tuple[int, int], type[np.generic]] = {
     (4, 16): ml_dtypes.bfloat16,
     (10, 8): ml_dtypes.float8_e4m3fn,
@@ -47,17 +47,17 @@ class _Tensor(ctypes.Structure):
 
 
 class _Memory:
-    """The array interface for NumPy; keeps the capsule, and thus the memory, alive."""
+    """Implements NumPy's array interface, and keeps the capsule and thus its memory alive."""
 
     def __init__(self, capsule: object, interface: dict[str, object]) -> None:
         self.capsule, self.__array_interface__ = capsule, interface
 
 
 def from_dlpack(source: Any) -> Array:
-    """Return an array that shares the memory of another library's.
+    """Return a NumPy array that shares the memory of another library's array.
 
     Raises:
-        InputError: if the array is not in main memory, or its type is not in the IR.
+        InputError: if the array is not in main memory, or there is no element type for its dtype.
     """
     if source.__dlpack_device__()[0] != _CPU:
         raise InputError(
@@ -77,13 +77,14 @@ def to_dlpack(array: Array, **how: Any) -> object:
     code = next((code for (code, _), dtype in _TYPES.items() if dtype == array.dtype), None)
     if code is None:
         return array.__dlpack__(**how)
-    capsule = array.view(f"u{array.itemsize}").__dlpack__(**how)  # keeps the array, with the wrong type
+    # Keeps the array alive; its type is corrected below.
+    capsule = array.view(f"u{array.itemsize}").__dlpack__(**how)
     _tensor_of(capsule).code = code
     return capsule
 
 
 def _tensor_of(capsule: object) -> _Tensor:
-    """Return the array description in a capsule of either form."""
+    """Return the tensor structure in a versioned or unversioned capsule."""
     api = ctypes.pythonapi
     api.PyCapsule_IsValid.argtypes = api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p

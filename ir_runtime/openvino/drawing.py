@@ -1,4 +1,4 @@
-"""Draw the graph of a model: as DOT of Graphviz, SVG, or JSON of Model Explorer."""
+"""Conversion of model graphs to plain data, and to Graphviz DOT, SVG and Model Explorer JSON."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ..ir.graph import IO_TYPES, Graph, Layer, Port
 from ..ir.tensor import Value
 from ..report.names import scope_of
 
-# The layers and edges of a model as plain data.
+# Graphs as plain data.
 
 VERSION = 1
 """The version of the JSON, increased when a field changes its meaning or is removed."""
 
 
 def record(graph: Graph, values: Mapping[Port, Value], name: str, constants: bool = True) -> dict[str, Any]:
-    """Return a graph as JSON data.
+    """Return a graph as plain data for JSON.
 
-    ``nodes`` have ``id``, ``name``, ``type``, ``operation``, ``line``, ``scope`` (a list of names, from the
+    ``nodes`` have ``id``, ``name``, ``type``, ``operation``, ``line``, ``scope`` (a list of names derived from the
     name of the layer), ``attributes`` (as in the file), ``outputs`` (each with ``type``, ``shape`` and
-    ``names``) and ``bodies``: graphs of the same form. ``edges`` have ``source``, ``output``, ``target`` and
-    ``input``: ids of nodes, and numbers of ports from 0.
+    ``names``) and ``bodies``, which are graphs of the same form. ``edges`` have ``source``, ``output``, ``target`` and
+    ``input``, where ports are numbered from 0.
 
     Args:
         graph: the layers.
-        values: the inferred values.
+        values: the inferred values of their outputs.
         name: the name of the model or body.
         constants: whether to include constants.
     """
@@ -44,7 +44,7 @@ def record(graph: Graph, values: Mapping[Port, Value], name: str, constants: boo
 
 
 def drawn_layers(graph: Graph, constants: bool) -> list[Layer]:
-    """Return the layers in the order of the file, with or without constants."""
+    """Return the layers in file order, without constants unless requested."""
     return [layer for layer in graph.layers.values() if constants or layer.type != "Constant"]
 
 
@@ -79,9 +79,9 @@ def _types(layer: Layer, values: Mapping[Port, Value]) -> Iterator[tuple[str, st
 
 
 def describe(graph: Graph, values: Mapping[Port, Value]) -> None:
-    """Describe layers and tensors at the nodes and edges of ``graph.network``, for those who work with networkx.
+    """Annotate the nodes and edges of ``graph.network`` with layers and tensors, for use with networkx.
 
-    Attributes are text and numbers, so that every writer of networkx can save them. Nodes have ``name``, ``type``,
+    Annotations are strings and numbers, which every writer of networkx can save. Nodes have ``name``, ``type``,
     ``operation``, ``attributes``, ``outputs`` and ``line``, edges ``output``, ``input``, ``element`` and ``shape``.
     """
     types = {layer.id: list(_types(layer, values)) for layer in graph.layers.values()}
@@ -101,11 +101,11 @@ def describe(graph: Graph, values: Mapping[Port, Value]) -> None:
         graph.network.edges[source, target, number].update(input=number, element=element, shape=shape)
 
 
-# Graphs in the language DOT of Graphviz.
+# Graphviz DOT.
 
 
 def dot_of(record: dict[str, Any]) -> str:
-    """Convert a graph `record` to DOT; bodies are clusters."""
+    """Convert a graph `record` to DOT, with bodies as clusters."""
     lines = [f"digraph {dot_text(record['name'])} {{", '  node [shape=box, fontname="sans-serif"];']
     lines += ["  " + line for line in _dot_lines(record, "n")]
     return "\n".join([*lines, "}", ""])
@@ -125,12 +125,12 @@ def _dot_lines(record: dict[str, Any], prefix: str) -> Iterator[str]:
             yield from ("  " + line for line in _dot_lines(body, f"{id}_{number}_"))
             yield "}"
     for edge in record["edges"]:
-        known = shapes[edge["source"]]
-        shape = known[edge["output"]] if edge["output"] < len(known) else ""
+        outputs = shapes[edge["source"]]
+        shape = outputs[edge["output"]] if edge["output"] < len(outputs) else ""
         yield f"{prefix}{edge['source']} -> {prefix}{edge['target']} [label={dot_text(shape)}];"
 
 
-# Pictures of graphs: layers in ranks by their longest path from an input (Sugiyama, Tagawa & Toda 1981).
+# SVG: layered drawing, with layers ranked by their longest path from an input (Sugiyama, Tagawa & Toda 1981).
 
 WIDTH, HEIGHT, GAP, RISE = 190, 40, 20, 36
 _SWEEPS = 4
@@ -144,9 +144,9 @@ _Place = tuple[float, float]
 
 
 def svg_of(record: dict[str, Any]) -> str:
-    """Draw a graph `record` as SVG, without bodies.
+    """Convert a graph `record` to SVG, without bodies.
 
-    An edge across several ranks has a position in each, to avoid crossing boxes.
+    An edge across several ranks gets a position in each of them, so that it does not cross boxes.
     """
     nodes = {node["id"]: node for node in record["nodes"]}
     edges = sorted({(edge["source"], edge["target"]) for edge in record["edges"]})
@@ -165,7 +165,7 @@ def svg_of(record: dict[str, Any]) -> str:
 
 
 def _ranks(nodes: Mapping[int, Any], edges: Sequence[tuple[int, int]]) -> dict[Hashable, int]:
-    """Return the length of the longest path to each node; nodes on a cycle have rank 0."""
+    """Rank nodes by the longest path from an input; all nodes have rank 0 if the graph has a cycle."""
     import networkx as nx
 
     graph = nx.DiGraph(edges)
@@ -174,14 +174,14 @@ def _ranks(nodes: Mapping[int, Any], edges: Sequence[tuple[int, int]]) -> dict[H
     if nx.is_directed_acyclic_graph(graph):
         for id in nx.topological_sort(graph):
             rank[id] = max((rank[before] + 1 for before in graph.predecessors(id)), default=0)
-        for id in nodes:  # nodes without inputs go right above their first consumer
+        for id in nodes:  # nodes without inputs are placed just above their first consumer
             if not graph.in_degree(id) and graph.out_degree(id):
                 rank[id] = min(rank[after] for after in graph.successors(id)) - 1
     return rank
 
 
 def _chain(source: int, target: int, rank: dict[Hashable, int]) -> list[Hashable]:
-    """Return the points of an edge: its ends, and one in each rank between them."""
+    """Return the points of an edge: its ends, and a point in each rank in between, which is added to ``rank``."""
     between = [(source, target, level) for level in range(rank[source] + 1, rank[target])]
     rank.update({point: point[2] for point in between})
     return [source, *between, target]
@@ -197,7 +197,7 @@ def _rows(rank: Mapping[Hashable, int], chains: Sequence[Sequence[Hashable]]) ->
 def _places(
     rows: list[list[Hashable]], links: Sequence[tuple[Hashable, Hashable]]
 ) -> tuple[dict[Hashable, _Place], float]:
-    """Order each row by the mean positions of neighbours, down and up; return the centres."""
+    """Order rows by the mean positions of neighbours in alternating sweeps; return all centres and the total width."""
     above: dict[Hashable, list[Hashable]] = {}
     below: dict[Hashable, list[Hashable]] = {}
     for source, target in links:
@@ -226,7 +226,7 @@ def _mean(
 
 
 def _spread(row: Sequence[Hashable], x: dict[Hashable, float]) -> None:
-    """Place the items of a row side by side, centred at 0; passing edges are narrower than boxes."""
+    """Place the items of a row side by side, centred at 0, with passing edges narrower than boxes."""
     widths = [GAP if isinstance(item, tuple) else WIDTH for item in row]
     at = -(sum(widths) + GAP * (len(row) - 1)) / 2
     for item, width in zip(row, widths, strict=True):
@@ -256,11 +256,11 @@ def _truncate(text: str) -> str:
     return text if len(text) <= _LETTERS else f"{text[: _LETTERS // 2]}…{text[-_LETTERS // 2 :]}"
 
 
-# Graphs in the JSON of Model Explorer: https://github.com/google-ai-edge/model-explorer/wiki/6.-Develop-Adapter-Extension.
+# Model Explorer JSON: https://github.com/google-ai-edge/model-explorer/wiki/6.-Develop-Adapter-Extension.
 
 
 def model_explorer(record: dict[str, Any]) -> dict[str, Any]:
-    """Convert a graph `record` to graph collections; namespaces are the scopes of names."""
+    """Convert a graph `record` to the graph collections of Model Explorer, with scopes as namespaces."""
     name = record["name"] or "model"
     graph = {"id": name, "nodes": list(_nodes(record, "", ""))}
     return {"graphCollections": [{"label": name, "graphs": [graph]}]}

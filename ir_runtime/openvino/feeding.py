@@ -1,4 +1,4 @@
-"""Bind the caller's arguments to the inputs of a model."""
+"""Binding of the caller's arguments to the inputs of a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Binder", "bind"]
 
 
 class Binder:
-    """Binds arguments to the inputs of a compiled model like `bind`, but faster for exact types.
+    """Binds arguments to model inputs as `bind` does, with a fast path for arrays of the declared types.
 
     Args:
         ports: the inputs of the model.
@@ -60,7 +60,7 @@ class Binder:
         return bind(self._ports, inputs, kept, self._strict) if arrays is None else arrays
 
     def exact(self, values: Sequence[object]) -> list[Array] | None:
-        """Return the arrays for ordered values; ``None`` if one is missing or needs a conversion."""
+        """Return the arrays of values in input order, or None if a value is missing or needs a conversion."""
         arrays: list[Array] = []
         for value, (dtype, element, lengths, shape) in zip(values, self._expected, strict=True):
             if type(value) is Tensor and value._element is element:
@@ -73,7 +73,7 @@ class Binder:
         return arrays
 
     def _in_order(self, inputs: Mapping[object, object]) -> Sequence[object]:
-        """Order values by index or tensor name like the inputs, with ``None`` for missing ones."""
+        """Return values given by index or tensor name in input order, None for missing ones; () for other keys."""
         values: list[object] = [None] * len(self._ports)
         for key, value in inputs.items():
             if type(key) is int or type(key) is str:
@@ -116,13 +116,13 @@ def _missing(ports: Sequence[Output]) -> InputError:
 
 
 def _place(ports: Sequence[Output], inputs: object, values: list[object]) -> Collection[int]:
-    """Put arguments in the order of the inputs; return the indices of bound inputs."""
+    """Store the arguments in ``values`` in input order, and return the indices of bound inputs."""
     if isinstance(inputs, OVDict):
         inputs = _as_sequence(ports, inputs)
     if isinstance(inputs, Mapping):
         placed: set[int] = set()
         for key, value in inputs.items():
-            index = find_index(ports, _same(ports, key), "input")
+            index = find_index(ports, _check_key(ports, key), "input")
             if index in placed:
                 raise InputError(f"input {ports[index].label!r} is given twice")
             placed.add(index)
@@ -140,22 +140,22 @@ def _place(ports: Sequence[Output], inputs: object, values: list[object]) -> Col
 
 
 def _as_sequence(ports: Sequence[Output], results: OVDict) -> list[Array]:
-    """Bind the results of another model by position, as OpenVINO does.
+    """Return the results of another model as a sequence to be bound by position, as in OpenVINO.
 
     Raises:
-        InputError: if the name of a result belongs to another input.
+        InputError: if a result has the name of an input at another position.
     """
     for place, names in enumerate(results.names()):
         other = next((index for index, port in enumerate(ports) if port.names & names), place)
         if other != place:
             raise InputError(
                 f"result {place} has the name of input {other}, {ports[other].label!r}",
-                hint="results are taken by their place: give them by name, as in {name: results[name]}",
+                hint="results are bound by position: pass them by name, as in {name: results[name]}",
             )
     return list(results.to_tuple())
 
 
-def _same(ports: Sequence[Output], key: object) -> int | str | Output:
+def _check_key(ports: Sequence[Output], key: object) -> int | str | Output:
     if isinstance(key, int | str | Output):
         return key
     raise ArgumentTypeError(
@@ -170,7 +170,7 @@ def _all(ports: Iterable[Output]) -> str:
 
 
 def _is_data(port: Output, values: Sequence[object]) -> bool:
-    """Return whether a sequence is the data itself, as in ``compiled([1.0, 2.0])``."""
+    """Return whether a sequence is the data of the only input, as in ``compiled([1.0, 2.0])``, not a list of inputs."""
     if not values:
         return False
     if isinstance(values[0], list):
@@ -180,7 +180,7 @@ def _is_data(port: Output, values: Sequence[object]) -> bool:
 
 
 def _is_table(port: Output, rows: Sequence[object]) -> bool:
-    """Return whether lists are the rows of the data; otherwise, the first belongs to the only input."""
+    """Return whether lists are the rows of the only input, not a list of inputs."""
     lists = [row for row in rows if isinstance(row, list)]
     width = len(lists[0]) if lists else 0
     if len(lists) != len(rows) or any(len(row) != width for row in lists):

@@ -1,4 +1,4 @@
-"""Layouts: which dimension of a tensor is the batch, the channels, the height. As OpenVINO's ``Layout``."""
+"""`Layout`, which names the dimensions of a tensor: batch, channels, height and so on."""
 
 from __future__ import annotations
 
@@ -64,37 +64,37 @@ class Layout(ExplainsAbsent):
 
     @classmethod
     def of(cls, names: tuple[str, ...]) -> Layout:
-        """Return the layout with these names, one per dimension; ``?`` for an unnamed one."""
+        """Return the layout with one name per dimension, ``?`` for an unnamed one."""
         layout = cls()
         layout._left, layout._right = names, None
         return layout
 
     @property
     def empty(self) -> bool:
-        """Whether no dimension is described."""
+        """Whether the layout is empty, that is, unspecified."""
         return (self._left, self._right) == ((), ())
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether it has an ellipsis, and so fits several ranks."""
+        """Whether the layout has an ellipsis, so that it fits several ranks."""
         return self._right is not None
 
     @property
     def least_rank(self) -> int:
-        """The number of listed dimensions, which is the rank unless there is an ellipsis."""
+        """The number of listed dimensions, which is the rank unless the layout has an ellipsis."""
         return len(self._left or ()) + len(self._right or ())
 
     def names(self, rank: int) -> tuple[str, ...]:
-        """Return one name per dimension for a ``rank``; ``?`` for unnamed ones."""
+        """Return one name per dimension of a tensor of ``rank`` dimensions, ``?`` for unnamed ones."""
         unknown = rank - self.least_rank if self.is_dynamic else 0
         return (*(self._left or ()), *[_UNKNOWN] * unknown, *(self._right or ()))
 
     def fits(self, rank: int | None) -> bool:
-        """Return whether a tensor of this rank may have the layout; always true for unknown rank."""
+        """Return whether the layout fits a tensor of this rank. It fits an unknown rank."""
         return rank is None or rank == self.least_rank or (self.is_dynamic and rank > self.least_rank)
 
     def has_name(self, dimension_name: str) -> bool:
-        """Return whether a dimension has this name, in any spelling: ``n``, ``B`` or ``batch``."""
+        """Return whether a dimension has this name or an alias of it, as ``n``, ``B`` and ``batch`` are."""
         return _canonical(dimension_name) in (name for name in self if name != _UNKNOWN)
 
     def get_index_by_name(self, dimension_name: str) -> int:
@@ -113,7 +113,7 @@ class Layout(ExplainsAbsent):
         return right.index(name) - len(right)
 
     def to_string(self) -> str:
-        """Return the text with one name per dimension, in brackets."""
+        """Return the layout as a string with one name per dimension in brackets."""
         if self._left is None:
             return _SCALAR
         middle = (_ELLIPSIS,) if self.is_dynamic else ()
@@ -130,7 +130,7 @@ class Layout(ExplainsAbsent):
             return NotImplemented
         return (self._left, self._right) == (other._left, other._right)
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # it equals every text that means the same
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # it equals strings of the same meaning
 
     def __str__(self) -> str:
         return self.to_string()
@@ -140,7 +140,7 @@ class Layout(ExplainsAbsent):
 
 
 def _parse(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Return the names before and after the ellipsis; None for a scalar's, and without an ellipsis."""
+    """Return the names before and after the ellipsis. The former are None for a scalar, the latter without an ellipsis."""
     if not text:
         return (), ()
     layout = text.strip()
@@ -164,7 +164,7 @@ def _parse(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
 
 
 def _split_names(names: str, *last: str) -> list[str]:
-    """Split names at commas. As in OpenVINO, a trailing comma is followed by ``last``."""
+    """Split names at commas. As in OpenVINO, ``last`` replaces the empty name after a trailing comma."""
     parts = names.split(",")
     return [*parts[:-1], *last] if len(parts) > 1 and not parts[-1] else parts
 
@@ -192,20 +192,20 @@ def _refusal(text: str, reason: str) -> InputError:
     return InputError(f"{text!r} is not a layout: {reason}", code=Code.BAD_REQUEST, hint=_EXPECTED)
 
 
-# The layouts of layers' outputs, stored in the rt_info of ports.
+# Layouts of layer outputs, stored in the rt_info of ports.
 
 _ENTRY = "layout"
 
 
 def layout_of(layer: Layer, index: int) -> Layout:
-    """Return the layout of an output; empty if the file has none."""
+    """Return the layout of an output, empty if the file has none."""
     specs = layer.outputs[index : index + 1]
     entry = specs[0].rt_info.get(_ENTRY, "") if specs else ""
     return Layout(str(entry.get(_ENTRY, "") if isinstance(entry, Mapping) else entry))
 
 
 def with_layout(layer: Layer, index: int, layout: Layout) -> Layer:
-    """Return the layer with the layout of an output changed; an empty one removes it."""
+    """Return the layer with the layout of an output replaced, or removed if ``layout`` is empty."""
     specs = list(layer.outputs)
     info = {key: entry for key, entry in specs[index].rt_info.items() if key != _ENTRY}
     if not layout.empty:
@@ -215,7 +215,7 @@ def with_layout(layer: Layer, index: int, layout: Layout) -> Layer:
 
 
 def check_layout(layout: Layout, shape: PartialShape, name: str) -> None:
-    """Raise if a tensor of this shape cannot have the layout.
+    """Raise unless the layout fits a tensor of this shape.
 
     Raises:
         InputError: if the number of dimensions differs.

@@ -1,4 +1,4 @@
-"""Query the dimensions of layouts, and set layouts of inputs and outputs. As ``openvino.layout_helpers``.
+"""Functions that query layouts, and get and set those of inputs and outputs. As ``openvino.layout_helpers``.
 
 >>> from ir_runtime import layout_helpers as layouts, opset1
 >>> from ir_runtime import Layout
@@ -47,7 +47,7 @@ def has_batch(layout: Layout) -> bool:
 
 
 def batch_idx(layout: Layout) -> int:
-    """Return the index of the batch, which may be counted from the end."""
+    """Return the index of the batch, negative if counted from the end."""
     return _check_name(layout).get_index_by_name("N")
 
 
@@ -57,7 +57,7 @@ def has_channels(layout: Layout) -> bool:
 
 
 def channels_idx(layout: Layout) -> int:
-    """Return the index of the channels, which may be counted from the end."""
+    """Return the index of the channels, negative if counted from the end."""
     return _check_name(layout).get_index_by_name("C")
 
 
@@ -67,7 +67,7 @@ def has_depth(layout: Layout) -> bool:
 
 
 def depth_idx(layout: Layout) -> int:
-    """Return the index of the depth, which may be counted from the end."""
+    """Return the index of the depth, negative if counted from the end."""
     return _check_name(layout).get_index_by_name("D")
 
 
@@ -77,7 +77,7 @@ def has_height(layout: Layout) -> bool:
 
 
 def height_idx(layout: Layout) -> int:
-    """Return the index of the height, which may be counted from the end."""
+    """Return the index of the height, negative if counted from the end."""
     return _check_name(layout).get_index_by_name("H")
 
 
@@ -87,22 +87,22 @@ def has_width(layout: Layout) -> bool:
 
 
 def width_idx(layout: Layout) -> int:
-    """Return the index of the width, which may be counted from the end."""
+    """Return the index of the width, negative if counted from the end."""
     return _check_name(layout).get_index_by_name("W")
 
 
 def get_layout(port: Output) -> Layout:
-    """Return the layout of a tensor; empty if the model has none."""
+    """Return the layout of an input or output, empty if it has none."""
     if not isinstance(port, Output):
         raise TypeError(f"expected an output of a node or of a model, got {port!r}")
     return port._layout
 
 
 def set_layout(port: Output, layout: Layout) -> None:
-    """Set the layout of a model's input or output; an empty one removes it.
+    """Set the layout of a model input or output, or remove it with an empty one.
 
     Raises:
-        InputError: if the port belongs to another layer, or the layout does not fit its shape.
+        InputError: if the port is not that of a Parameter or Result, or the layout does not fit its shape.
     """
     if not isinstance(port, Output) or isinstance(port, ConstOutput):
         raise TypeError(f"expected an input or an output of a model, got {port!r}")

@@ -1,4 +1,4 @@
-"""Models: graphs of layers that can be examined, changed, reshaped and validated."""
+"""`Model`: a graph of layers that can be inspected, edited, reshaped and validated."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ __all__ = ["Model", "ModelReport", "PortShapes", "model_html", "source_of"]
 
 
 PortShapes: TypeAlias = "Mapping[Any, ShapeLike]"
-"""Shapes by index, name or port; ``Any``, as a mapping with one type of keys is not one with several."""
+"""Shapes by index, name or port. The key type is ``Any``, as mappings are invariant in it."""
 
-# Bounds on the runs that confirm constraints: least and most CPU seconds, bytes of files per further second, and
-# the limits of each run.
+# Bounds on the runs that confirm constraints: least and most CPU seconds, file bytes per additional second, and
+# the resource limits of each run.
 _MIN_SECONDS, _MAX_SECONDS, _BYTES_PER_SECOND = 1.0, 20.0, 4 << 20
 _CONFIRMING: dict[str, Any] = {"memory": 1 << 29, "trips": 10_000}
 
@@ -78,10 +78,10 @@ class Model(HasRTInfo, ExplainsAbsent):
     """A graph of layers, with the inferred types and values of their outputs. As OpenVINO's ``Model``.
 
     `ir_runtime.read_model` reads a model; ``Model(results, parameters)`` builds one from nodes. ``graph`` is the
-    networkx graph; ``report`` has the findings of validation.
+    networkx graph, ``report`` the findings of validation.
 
-    The graph is that of the file until a node is changed. From then on it is derived from the nodes, and inferred again only if
-    the model or a node has changed in the meantime.
+    The graph is that of the file until a node is changed. From then on it is derived from the nodes, and inferred again only
+    if the model or a node has changed since.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -119,7 +119,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     >>> model.get_output_shape(0)
     <Shape: [5,2]>
 
-    A variable is read by one layer, and assigned by another one, which is a sink:
+    A variable is read by a ReadValue and assigned by an Assign, which is a sink:
 
     >>> before = opset6.read_value(np.zeros((5, 2), np.float32), "total", "f32", [5, 2])
     >>> after = opset6.assign(opset6.add(before, model.input()), "total")
@@ -130,14 +130,14 @@ class Model(HasRTInfo, ExplainsAbsent):
     (['total'], None)
 
     Args:
-        results: Results, or nodes and outputs that become outputs of the model.
-        sinks: layers that assign variables; may be left out.
+        results: the outputs, as Results, or as nodes and outputs for which Results are created.
+        sinks: the layers that assign variables. They may be omitted.
         parameters: the inputs.
-        variables: the variables; may be left out.
+        variables: the variables. They may be omitted.
         name: the name of the model.
 
     Raises:
-        ValidationError: if a layer refuses its operands, or reads a Parameter that is not among the inputs.
+        ValidationError: if a layer has invalid operands, or a Parameter is not among ``parameters``.
     """
 
     friendly_name: str
@@ -178,9 +178,9 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @classmethod
     def _read(cls, document: Document, report: Diagnostics) -> Model:
-        """Create the model of a document; add findings to the report."""
+        """Create the model of a document, and add findings to the report."""
         graph, model = document.graph, cls.__new__(cls)
-        # Declarations matter on pages, which illustrate them, and in old files, whose layers depend on them.
+        # Declared types matter on pages, whose examples show them, and in old files, whose layers depend on them.
         strict = document.is_page or document.version < FORMER_IR
         checked = check_graph(graph, report, strict=strict, is_page=document.is_page)
         report.arrange()
@@ -194,11 +194,11 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @classmethod
     def _of_graph(cls, graph: Graph, name: str) -> Model:
-        """Create the model of the body of a layer."""
+        """Create the model for the body of a layer."""
         return cls._read(replace(empty_document(name), graph=graph), Diagnostics())
 
     def _retype_outputs(self) -> None:
-        """Convert the outputs of old files to current element types where they were misdeclared."""
+        """Convert outputs of old files to the element types of today, where these were declared differently."""
         unconverted, weights = self._document.unconverted, self._document.weights
         if unconverted is None or (graph := convert_again(unconverted, self._table.values)) is None:
             return
@@ -210,7 +210,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def report(self) -> ModelReport:
-        """The findings of validation. Call it for an HTML page about the model."""
+        """The findings of validation. Calling it returns an HTML page about the model."""
         self._nodes()
         return ModelReport(self, self._report)
 
@@ -219,16 +219,16 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def _is_contradicted(self) -> bool:
-        """True if a port's declaration differs from inference."""
+        """Whether the declared type of some port differs from the inferred one."""
         self._nodes()
         return self._contradicted is not None
 
     def raise_if_invalid(self, allowed: Collection[str] = ()) -> Self:
-        """Return the model; raise its errors, except for those whose code is ``allowed``.
+        """Return the model if it has no errors, apart from those whose code is ``allowed``.
 
         Raises:
             UnsupportedError: if all errors are unknown operations.
-            ValidationError: else; ``diagnostics`` has every finding.
+            ValidationError: if there are other errors, with all of them in ``diagnostics``.
         """
         errors = self._errors(allowed)
         if not errors:
@@ -240,7 +240,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         raise ValidationError.of(errors, self.report.more)
 
     def _errors(self, allowed: Collection[str]) -> list[Diagnostic]:
-        """Return the errors that make the model invalid, in file order."""
+        """Return the errors whose code is not ``allowed``, in file order."""
         report = self.report
         if self._contradicted is None or not frozenset(allowed) >= DECLARED:
             return [error for error in report.errors if error.code not in allowed]
@@ -251,7 +251,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return sorted([*declared, *errors], key=lambda error: error.line or 0)
 
     def validate_nodes_and_infer_types(self) -> None:
-        """Infer all types again after changes.
+        """Infer the types again after changes, and raise the errors.
 
         Raises:
             ValidationError: if the model is not valid.
@@ -263,12 +263,12 @@ class Model(HasRTInfo, ExplainsAbsent):
     # The graph and its nodes.
 
     def _nodes(self) -> GraphNodes:
-        """Return the current graph and its nodes; derive them again if something was changed."""
+        """Return the current graph and its nodes, derived again if the model was changed."""
         if self._table.is_edited:
             if self._changed_since(self._seen):
                 self._derive()
             else:
-                self._seen = EDITS.count  # nodes need no check after changes of other models
+                self._seen = EDITS.count  # only other models were changed
         return self._table
 
     @property
@@ -281,15 +281,15 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def graph(self) -> nx.MultiDiGraph[int]:
-        """The graph itself, a frozen networkx graph, which every writer of networkx can save.
+        """The graph as a frozen networkx graph, which every writer of networkx can save.
 
         Nodes are layer ids with ``name``, ``type``, ``operation``, ``attributes``, ``outputs`` and ``line`` as text and
-        numbers; an edge's key is the input it ends at, its ``output`` the output it starts from.
+        numbers. The key of an edge is the index of the input it leads to, its ``output`` that of the output it comes from.
         """
         return self._nodes().described().network
 
     def _changed_since(self, edit: int) -> bool:
-        """Return whether the model, or a node of it, was changed after the change of that number."""
+        """Return whether the model or one of its nodes was changed after edit number ``edit``."""
         if edit == EDITS.count:
             return False
         refreshed = () if self._refreshed is None else self._refreshed.nodes
@@ -297,7 +297,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self._edited > edit or any(node._changed_since(edit) for node in nodes)
 
     def _settled(self) -> Members:
-        """Return the ends of the model as nodes that can be changed."""
+        """Return the Parameters, Results and sinks of the model as editable nodes."""
         if self._members is None:
             self._table.edit()
             self._members = members_of(self._table)
@@ -306,13 +306,13 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self._members
 
     def _edit(self) -> Members:
-        """Prepare for a change of the ends, and return them."""
+        """Record an edit of the Parameters, Results and sinks, and return them for it."""
         members = self._settled()
         self._edited = EDITS.next()
         return members
 
     def _derive(self) -> None:
-        """Derive the graph from the nodes, and infer it."""
+        """Derive the graph from the nodes, and infer its types."""
         members, is_refreshed = self._settled(), self._is_refreshed()
         self._seen = EDITS.count
         graph, nodes = derive_graph(members)
@@ -335,7 +335,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             self._refreshed = None
 
     def _former(self, nodes: Mapping[int, Node]) -> Former | None:
-        """Return the inference of the graph before its change; None if the graph had findings."""
+        """Return graph and inferred values before the change, for reuse; None if the graph had findings."""
         if len(self._report) or self._contradicted is not None:
             return None
         table = self._table
@@ -344,11 +344,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         return Former(table.graph, table.values, layers)
 
     def _is_refreshed(self) -> bool:
-        """Return whether the nodes' values are up to date."""
+        """Return whether the values of the nodes are up to date."""
         return self._refreshed is not None and not self._changed_since(self._refreshed.edit)
 
     def _refresh(self) -> bool:
-        """Infer only changed nodes; return whether that proves the model valid."""
+        """Infer only the changed nodes, and return whether that proves the model valid."""
         if not self._table.is_edited or len(self._report) or self._contradicted is not None:
             return False
         if not self._is_refreshed():
@@ -357,7 +357,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self._refreshed is not None
 
     def _update_nodes(self) -> None:
-        """Pass inferred values on to the nodes."""
+        """Store the inferred values of the graph in the nodes."""
         table = self._nodes()
         for id, node in table.made.items() if table.is_edited else ():
             ports = [Port(id, index) for index in range(len(node.layer.outputs))]
@@ -371,29 +371,29 @@ class Model(HasRTInfo, ExplainsAbsent):
             node._set_values(values, node._basis_of(operands) if is_complete else None)
 
     def _replace_graph(self, graph: Graph, values: Inferred) -> None:
-        """Switch to a variant of the graph with the same layers."""
+        """Replace the graph with a variant that has the same layers."""
         self._table = GraphNodes(graph, values, origin=self._table.origin or self._table)
         self._members = self._refreshed = None
 
     def _declared_graph(self) -> Graph:
-        """Return the graph with ports that declare the inferred types, as in bodies."""
+        """Return the graph with ports that declare the inferred types."""
         nodes = self._nodes()
         return with_types(nodes.graph, nodes.values)
 
     def get_ops(self) -> list[Node]:
-        """Return the needed layers in OpenVINO's order: each before its operands."""
+        """Return the reachable nodes in OpenVINO's order, depth-first from the last output."""
         return self._list_nodes(depth_first)
 
     def get_ordered_ops(self) -> list[Node]:
-        """Return the needed layers in OpenVINO's topological order."""
+        """Return the reachable nodes in OpenVINO's topological order."""
         return self._list_nodes(topological)
 
     def _list_nodes(self, order: Order, types: Collection[type | None] | None = None) -> list[Node]:
-        """Return the needed layers in an order.
+        """Return the reachable nodes in an order.
 
         Args:
-            order: the order.
-            types: the operations that matter; layers of others without bodies are left out where nothing was changed.
+            order: the function that orders them.
+            types: if given, other operations without bodies may be omitted, and are if the model is unedited.
         """
         table = self._table
         if table.is_edited:
@@ -416,14 +416,14 @@ class Model(HasRTInfo, ExplainsAbsent):
         return list(map(table.node, layers))
 
     def _release_others(self, nodes: Iterable[Node]) -> None:
-        """Drop all nodes but these, which are those of the model now."""
+        """Drop all nodes except those that belong to the model now."""
         present = set(map(id, nodes))
         self._table.release(present)
         if (last := self._refreshed) is not None:
             self._refreshed = last._replace(nodes=[node for node in last.nodes if id(node) in present])
 
     def _every_node(self) -> list[Node]:
-        """Return all layers, in file order."""
+        """Return the nodes of all layers, in file order."""
         nodes = self._nodes()
         return list(map(nodes.node, nodes.graph.layers))
 
@@ -431,7 +431,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         """Return the elements of the Constant ``name``.
 
         Raises:
-            InputError: if there is none of that name.
+            InputError: if there is no Constant of that name.
         """
         layers = [layer for layer in self._graph.of_type("Constant") if layer.name == name]
         if not layers:
@@ -448,7 +448,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def name(self) -> str:
-        """The name in the file. The model is saved as `friendly_name`."""
+        """The name in the file. The model is saved under its `friendly_name`."""
         return self._document.name
 
     @name.setter
@@ -460,11 +460,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self.name
 
     def get_friendly_name(self) -> str:
-        """Return the name."""
+        """Return the friendly name."""
         return self.friendly_name
 
     def set_friendly_name(self, name: str) -> None:
-        """Rename the model."""
+        """Set the friendly name."""
         self.friendly_name = checked(name, str)
 
     # Inputs and outputs.
@@ -523,7 +523,8 @@ class Model(HasRTInfo, ExplainsAbsent):
             tensor_name: the name, as OpenVINO calls it.
 
         Raises:
-            InputError: if the index or name is unknown, or no key is given and there is not exactly one input.
+            InputError: if the index or name is unknown, or no key is given and there is not exactly one
+                input.
         """
         return find_port(self.inputs, one_key(key, index, tensor_name), "input")
 
@@ -538,7 +539,8 @@ class Model(HasRTInfo, ExplainsAbsent):
             tensor_name: the name, as OpenVINO calls it.
 
         Raises:
-            InputError: if the index or name is unknown, or no key is given and there is not exactly one output.
+            InputError: if the index or name is unknown, or no key is given and there is not exactly one
+                output.
         """
         return find_port(self.outputs, one_key(key, index, tensor_name), "output")
 
@@ -563,7 +565,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self.output(index).element_type
 
     def get_parameter_index(self, parameter: Node) -> int:
-        """Return the position of a Parameter among the inputs, or -1.
+        """Return the position of a Parameter among the inputs, or -1 if it is none of them.
 
         Raises:
             ArgumentTypeError: if it is not a Parameter.
@@ -572,7 +574,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return next((i for i, node in enumerate(self.parameters) if node == parameter), -1)
 
     def get_result_index(self, output: Output | Node) -> int:
-        """Return the position of an output, given as Result or as its operand, or -1.
+        """Return the position of an output, given as its Result or the operand of that, or -1 if there is none.
 
         Raises:
             ArgumentTypeError: if it is neither a Result nor an output.
@@ -588,7 +590,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         """Add outputs: tensor names, layer names, globs, (layer name, output) or ports.
 
         Returns:
-            The output of each Result; there is one for each tensor.
+            The model output of each selected tensor, in order.
         """
         selected = list(
             dict.fromkeys(output for item in _as_list(outputs) for output in self._find_outputs(item))
@@ -621,7 +623,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         self._edit().results += as_results(results)
 
     def remove_result(self, result: Node) -> None:
-        """Remove an output; unknown ones are ignored, as in OpenVINO."""
+        """Remove an output. As in OpenVINO, other Results are ignored."""
         _remove(self._edit().results, checked(result, Result))
 
     def add_parameters(self, parameters: Iterable[Node]) -> None:
@@ -629,15 +631,15 @@ class Model(HasRTInfo, ExplainsAbsent):
         self._edit().parameters += [checked(parameter, Parameter) for parameter in parameters]
 
     def remove_parameter(self, parameter: Node) -> None:
-        """Remove an input, which must have no consumer when the model is used; others are ignored."""
+        """Remove an input, which must have no consumers when the model is next used. Other Parameters are ignored."""
         _remove(self._edit().parameters, checked(parameter, Parameter))
 
     def replace_parameter(self, parameter_index: int, parameter: Node) -> None:
-        """Connect all consumers of an input to another one, which takes its place and its names.
+        """Replace an input: the new Parameter takes over its consumers, position and names.
 
         Args:
             parameter_index: the index of the input.
-            parameter: the Parameter that replaces it.
+            parameter: the new Parameter.
 
         Raises:
             InputError: if the index is out of range.
@@ -664,16 +666,16 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self.sinks
 
     def get_sink_index(self, sink: Node | Output) -> int:
-        """Return the position of a sink, or -1."""
+        """Return the position of a sink, or -1 if it is none of the model."""
         node, sinks = _node(sink), self.sinks
         return sinks.index(node) if node in sinks else -1
 
     def add_sinks(self, sinks: Iterable[Node | Output]) -> None:
-        """Add layers that run even though their outputs are unused."""
+        """Add layers that run for their side effects, such as Assign."""
         self._edit().sinks += [_sink(sink) for sink in sinks]
 
     def remove_sink(self, sink: Node | Output) -> None:
-        """Remove a layer that assigns a variable; unknown ones are ignored."""
+        """Remove a layer that assigns a variable. Other layers are ignored."""
         _remove(self._edit().sinks, _node(sink))
 
     @property
@@ -691,7 +693,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self.variables
 
     def get_variable_by_id(self, variable_id: str) -> Variable | None:
-        """Return the variable with an id, or ``None``."""
+        """Return the variable with an id, or None if there is none."""
         checked(variable_id, str)
         return next(
             (variable for variable in self.variables if variable.info.variable_id == variable_id), None
@@ -702,7 +704,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         self._declared_variables += [checked(variable, Variable) for variable in variables]
 
     def remove_variable(self, variable: Variable) -> None:
-        """Remove a variable; the layers that read and assign it stay."""
+        """Remove a variable, but not the layers that read and assign it."""
         checked(variable, Variable)
         self._declared_variables = [
             declared for declared in self._declared_variables if declared is not variable
@@ -732,7 +734,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             variables_shapes: shapes of variables by their ids.
 
         Raises:
-            ValidationError: if a layer refuses; the model is then unchanged.
+            ValidationError: if a shape is invalid for a layer; the model is then unchanged.
         """
         by_port = shapes if isinstance(shapes, Mapping) else {None: _as_shape(shapes)}
         nodes = self._nodes()
@@ -752,7 +754,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             nodes.follow()
 
     def _reshape_nodes(self, graph: Graph, values: Inferred) -> None:
-        """Change the shapes of Parameters and ReadValues that are settled."""
+        """Apply the new shapes to the Parameters and ReadValues that exist as nodes."""
         for id, node in self._table.made.items():
             if node.layer.type in ("Parameter", "ReadValue"):
                 node._edit()
@@ -780,10 +782,10 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def _parameter_types(self) -> dict[int, TensorType]:
-        """The types of the Parameters, by layer."""
+        """The types of the Parameters, by layer id."""
         nodes = self._nodes()
         ports = [Port(layer.id, 0) for layer in nodes.graph.of_type("Parameter")]
-        # A file may declare a Parameter whose output port is refused.
+        # The output port of a Parameter may have been rejected in reading.
         return {port.layer: nodes.values[port].type for port in ports if port in nodes.values}
 
     def _all_parameters(self, parameters: Mapping[int, TensorType]) -> dict[int, Value]:
@@ -795,7 +797,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     ) -> Constraints:
         """Find the constraints on the dynamic dims of the inputs, such as ``height is a multiple of 32``.
 
-        They come from shape inference at different lengths, so they work for any operation.
+        They are found by shape inference with different lengths, which works for any operation.
 
         >>> import numpy as np
         >>> import ir_runtime as ov
@@ -806,10 +808,10 @@ class Model(HasRTInfo, ExplainsAbsent):
         seq is a multiple of 2
 
         Args:
-            confirm: also run the model with random inputs, to see whether running agrees.
-            seconds: the CPU time that running may take; by default in proportion to the files, 1 to 20.
-            evaluations: how many layers may be inferred, by default in proportion to the files; what is not found out
-                by then is in ``undecided``.
+            confirm: also run the model with random inputs, to confirm the constraints.
+            seconds: the CPU time for these runs; by default 1 to 20, depending on the size of the files.
+            evaluations: the number of layers to infer at most; by default, it depends on the size of the files. Dims
+                not settled by then are in ``undecided``.
         """
         from ..analysis.constraints.confirming import confirmed
         from ..analysis.constraints.probing import Budget
@@ -829,7 +831,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def limits(self) -> Limits:
-        """The limits given when reading, which also apply to compiling and running."""
+        """The resource limits with which the model was read, which also apply to compiling and running."""
         return self._document.limits
 
     def evaluate(
@@ -838,12 +840,12 @@ class Model(HasRTInfo, ExplainsAbsent):
         input_tensors: Sequence[Tensor],
         evaluation_context: object = None,
     ) -> bool:
-        """Compute the outputs by the definitions of the operations, into tensors; sets their shapes.
+        """Compute the outputs in the reference interpreter, and store them in tensors, whose shapes are set.
 
         Args:
             output_tensors: a tensor for each output.
             input_tensors: a tensor for each input.
-            evaluation_context: for OpenVINO's signature.
+            evaluation_context: accepted for compatibility and ignored.
 
         Returns:
             True, as every operation can be computed.
@@ -854,13 +856,13 @@ class Model(HasRTInfo, ExplainsAbsent):
         return True
 
     def _compile_run(self) -> Run:
-        """Compile the model with default settings; return a function that runs it with little memory."""
+        """Compile the model with default settings, and return a function that runs it under tight limits."""
         limits = self.limits
         lower = {name: min(getattr(limits, name), limit) for name, limit in _CONFIRMING.items()}
         return self._compile(None, replace(limits, **lower))
 
     def _compile(self, backend: str | None, limits: Limits) -> Callable[[Sequence[object]], list[Array]]:
-        """Compile the model for a backend, and return the function that computes the outputs of given inputs."""
+        """Compile the model for a backend, and return a function from inputs to outputs."""
         from ..backends import load
         from ..compiler.compile import compile_plan
         from .feeding import bind
@@ -885,7 +887,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return model
 
     def _compute_also(self, outputs: object) -> None:
-        """Add outputs without Results, only for running."""
+        """Add tensors to return from runs, without Results."""
         present = {output._port for output in self._const_outputs()}
         self._added += [port for port in self._ports(_as_list(outputs)) if port not in present]
 
@@ -904,7 +906,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return [_const(nodes, port, node) for port, node in (*ports, *added) if port in nodes.values]
 
     def _narrow(self) -> None:
-        """Compute f32 in f16, except for inputs and outputs."""
+        """Convert f32 computation to f16, except for inputs and outputs."""
         from ..compiler.narrow import narrow
 
         parameters = self._all_parameters(self._parameters or {})
@@ -912,11 +914,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         self._replace_graph(graph, infer(graph, Diagnostics(), parameters))
 
     def _correct(self) -> None:
-        """Replace contradicted declarations by inferred types."""
+        """Replace declared types that differ from the inferred ones."""
         if self._is_contradicted:
             self._replace_graph(correct_types(self._graph, self._values), self._values)
 
-    # Copies, and files.
+    # Copies and files.
 
     def clone(self) -> Model:
         """Return a new model over the same graph and constants."""
@@ -926,7 +928,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return other
 
     def _variant(self) -> Model:
-        """Return a copy with the same nodes that does not follow their later changes."""
+        """Return a copy with the same nodes, which later changes of nodes do not affect."""
         nodes, other = self._nodes(), type(self).__new__(type(self))
         vars(other).update(vars(self))
         other._table = GraphNodes(nodes.graph, nodes.values, origin=nodes.origin or nodes)
@@ -948,10 +950,10 @@ class Model(HasRTInfo, ExplainsAbsent):
         return _restore, (xml.getvalue(), weights.getvalue(), self.limits)
 
     def _content(self, allowed: Collection[str] = SAVED_WITH) -> Content:
-        """Return the content of its files.
+        """Return the content to be written to files.
 
         Args:
-            allowed: codes of errors that do not prevent writing.
+            allowed: the codes of errors that do not prevent writing.
 
         Raises:
             ValidationError: if the model is not valid.
@@ -961,11 +963,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         model = self.raise_if_invalid(allowed).clone()
         model._correct()
         graph = with_results(model._graph, self._added)
-        is_declared = self._parameters is None  # ports declare the shapes of the file
+        is_declared = self._parameters is None  # the ports still declare the shapes of the file
         return Content(self.friendly_name, graph, self._values, self._rt_info, is_declared)
 
     def _get_raw_address(self) -> int:
-        """Return a number that identifies the model during its lifetime, for programs that call it."""
+        """Return a number that identifies the model during its lifetime. Private in OpenVINO too, but programs call it."""
         return id(self)
 
     def __enter__(self) -> Model:
@@ -979,7 +981,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
 
 class ModelReport(Diagnostics):
-    """The findings about a model. Call it for an HTML page with the graph and all layers.
+    """The findings about a model. Calling it returns an HTML page with the graph and all layers.
 
     >>> import ir_runtime
     >>> model = ir_runtime.read_fragment('<layer id="0" name="e" type="Exp" version="opset1">'
@@ -991,7 +993,8 @@ class ModelReport(Diagnostics):
     __slots__ = ("_model",)
 
     def __init__(self, model: Model, findings: Diagnostics) -> None:
-        self.__dict__ = findings.__dict__  # the findings themselves, not a copy, so that more can be added
+        # Shared rather than copied, so that findings added later are included.
+        self.__dict__ = findings.__dict__
         self._model = model
 
     def _repr_html_(self) -> str:
@@ -1009,15 +1012,15 @@ class ModelReport(Diagnostics):
         old: OldModel | None = None,
         values: int | None = None,
     ) -> Page:
-        """Return an HTML page of the model: one file that needs no network.
+        """Return a self-contained HTML page about the model.
 
         Args:
-            path: where to write it, if given.
+            path: the file to write, if given.
             measures: measurements from `ir_runtime.debug.measure`.
-            constraints: find the constraints on the inputs, which may take some seconds.
-            old: a model to show beside this one, from `ir_runtime.debug.old_model`.
-            values: the size in bytes up to which the page has the values of a constant, to look at and to save; by default,
-                it has those of a few small ones.
+            constraints: whether to find the constraints on the inputs, which may take a few seconds.
+            old: a model to compare with this one, from `ir_runtime.debug.old_model`.
+            values: the size in bytes up to which the page includes the values of a constant. By default, it
+                includes those of a few small ones.
         """
         from ..report import page
 
@@ -1048,7 +1051,7 @@ def source_of(model: Model, constraints: bool = True) -> Source:
 
 
 def model_html(model: Model) -> str:
-    """Return the HTML that a notebook shows for a model: its report, and tables where frames are not shown."""
+    """Return the HTML that notebooks show for a model: its report, and tables for viewers without frames."""
     from ..report import page, summary
 
     source = source_of(model, constraints=False)
@@ -1062,7 +1065,7 @@ def _folded(title: str, inside: str) -> str:
 
 
 def _restore(xml: bytes, weights: bytes, limits: Limits) -> Model:
-    """Restore a pickled model."""
+    """Unpickle a model."""
     from ..io.reader.model import load
 
     report = Diagnostics(limits.findings)
@@ -1087,7 +1090,7 @@ def _sinks(graph: Graph) -> list[Layer]:
 
 
 def _remove(nodes: list[Node], node: Node) -> None:
-    """Remove all occurrences of a node from a list."""
+    """Remove all occurrences of a node from a list in place."""
     nodes[:] = [other for other in nodes if other is not node]
 
 
@@ -1117,10 +1120,10 @@ def _as_shape(lengths: ShapeLike) -> shape.PartialShape:
 
 
 def _as_list(outputs: Any) -> list[Any]:
-    """Return selected outputs as a list; a single selector is accepted.
+    """Return output selectors as a list, also for a single one.
 
     Raises:
-        ArgumentTypeError: if an item selects no output.
+        ArgumentTypeError: if an item is not a selector.
     """
     items = [outputs] if _selects_output(outputs) or not isinstance(outputs, Iterable) else list(outputs)
     for item in items:
@@ -1136,6 +1139,6 @@ def _selects_output(item: object) -> bool:
 
 
 def _list_others(errors: Sequence[Diagnostic], count: int) -> str:
-    """List the other unknown operations, to report all at once."""
+    """Return a clause that lists the other unknown operations, or an empty string."""
     operations = sorted({e.where.operation for e in errors if e.where})
     return f"; {count} more layers have unknown operations: {', '.join(operations)}" if operations else ""

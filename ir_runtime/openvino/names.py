@@ -1,4 +1,4 @@
-"""Find tensors and layers by name or index."""
+"""Lookup of tensors and layers by name, index or port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Port = TypeVar("_Port", bound=TensorPort)
 
 
 def one_key(key: int | str | None, index: int | None, tensor_name: str | None) -> int | str | None:
-    """Return the key of a port, given by position, ``index`` or ``tensor_name``.
+    """Return the one key given among the positional ``key``, ``index`` and ``tensor_name``, or None.
 
     Raises:
         ArgumentTypeError: if more than one is given.
@@ -32,10 +32,10 @@ def one_key(key: int | str | None, index: int | None, tensor_name: str | None) -
 
 
 def find_port(ports: Sequence[_Port], key: SupportsIndex | str | TensorPort | None, what: str) -> _Port:
-    """Return an input or output of a model, by index, tensor name or layer name.
+    """Return an input or output of a model by index, tensor name, layer name or port.
 
     Raises:
-        InputError: if there is none; the error lists the choices.
+        InputError: if no port matches; the error lists the choices.
     """
     return ports[find_index(ports, key, what)]
 
@@ -62,10 +62,10 @@ def find_index(ports: Sequence[TensorPort], key: SupportsIndex | str | TensorPor
     if not isinstance(key, str | TensorPort):
         message = f"{key!r} is not an {what}: expected an index, a name or a port"
         raise ArgumentTypeError(message, code=Code.NO_SUCH_NAME, hint=_choices(ports))
-    if isinstance(key, TensorPort):  # of this model, or with the name of one, as a result of another model
+    if isinstance(key, TensorPort):  # a port of this model, or one of another model with a common name
         matches = [i for i, p in enumerate(ports) if p == key]
         matches = matches or [i for i, p in enumerate(ports) if p.names & key.names]
-    else:  # a tensor may be called as another's layer is; then the tensor is meant
+    else:  # tensor names take precedence over layer names
         matches = [i for i, p in enumerate(ports) if key in p.names]
         matches = matches or [i for i, p in enumerate(ports) if p.belongs_to(key)]
     if not matches:
@@ -75,7 +75,7 @@ def find_index(ports: Sequence[TensorPort], key: SupportsIndex | str | TensorPor
 
 
 def find_ports(graph: Graph, selectors: Iterable[str | tuple[str, int] | Port]) -> list[Port]:
-    """Return outputs of any layers: by tensor name, layer name, glob, (layer name, output), or port.
+    """Return the outputs of layers selected by tensor name, layer name, glob, (layer name, output index) or port.
 
     Raises:
         InputError: if a name or an index is unknown.
@@ -87,7 +87,7 @@ def find_ports(graph: Graph, selectors: Iterable[str | tuple[str, int] | Port]) 
 
 
 def unknown_name(what: str, name: str, names_known: Iterable[str]) -> InputError:
-    """Return an error that lists the names, or suggests a similar one."""
+    """Return the error for an unknown name, which suggests a similar name or lists all."""
     names = list(names_known)
     shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
     hint = did_you_mean(name, names) or (f"available are {shown}" if names else "there are none")
@@ -127,7 +127,7 @@ def _layer_output(graph: Graph, name: str, number: int) -> Port:
 
 
 def _names_by_port(graph: Graph) -> Iterator[tuple[Port, set[str]]]:
-    """Yield every output of a computing layer, with all its names."""
+    """Yield each output with all its names, except for Constants and Results."""
     for layer in graph:
         if layer.type not in ("Constant", "Result"):
             for number, spec in enumerate(layer.outputs):

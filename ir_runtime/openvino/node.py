@@ -1,4 +1,4 @@
-"""Nodes: the layers of a model with their outputs and inputs. They can be edited, and exist without a model."""
+"""`Node`, `Output` and `Input`: editable layers of a model, which may also exist without a model."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
 
 
 _VARIABLES = frozenset({"Assign", "ReadValue"})
-# Consumers among which those that are gone are looked for, whenever their number has doubled.
+# From this number of consumers on, dead references are purged whenever the number has doubled.
 _MANY = 16
 
 
 class Edits:
-    """A counter of node edits; a model compares it with the count of its graph to see whether that is stale."""
+    """The number of edits of all nodes. A model compares it with the count of its graph to detect changes."""
 
     count: int = 0
 
     def next(self) -> int:
-        """Count a change, and return its number."""
+        """Count an edit, and return its number."""
         self.count += 1
         return self.count
 
@@ -86,7 +86,7 @@ EDITS = Edits()
 class Operators:
     """The arithmetic operators of nodes and outputs: ``a + b`` creates an Add, as in OpenVINO."""
 
-    # NumPy would otherwise apply ``array + node`` to each element.
+    # Without this, NumPy would apply ``array + node`` to each element.
     __array_ufunc__ = None
 
     def __add__(self, other: object) -> Node:
@@ -143,7 +143,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
 
     @staticmethod
     def _from_node(node: Node) -> Output:
-        """Return the first output of a node; programs call it."""
+        """Return the first output of a node. Private in OpenVINO too, but programs call it."""
         return node.output(0)
 
     @property
@@ -165,7 +165,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def node(self) -> Node:
-        """The node; the node of a model's output is its Result."""
+        """The node that the output belongs to. For an output of a model, this is its Result."""
         return self._node
 
     def get_node(self) -> Node:
@@ -183,7 +183,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def target_inputs(self) -> set[Input]:
-        """The inputs that read the tensor; empty for an output of the model."""
+        """The inputs that read the tensor. An output of a model has none."""
         return set(self._node._targets(self._index))
 
     def get_target_inputs(self) -> set[Input]:
@@ -209,7 +209,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def _layout(self) -> Layout:
-        """The layout; empty unless the model states one."""
+        """The layout, empty if unset."""
         producer = self._producer()
         return layout_of(producer._node.layer, producer._index)
 
@@ -221,7 +221,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
         producer._node.layer = with_layout(producer._node.layer, producer._index, layout)
 
     def _producer(self) -> Output:
-        """Return the output that computes the tensor; for a Result, its operand."""
+        """Return the output that computes the tensor, which is the operand in case of a Result."""
         source = self._node._sources[0] if self._node.layer.type == "Result" else None
         return self if source is None else source
 
@@ -234,7 +234,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
         self._node._add_names(self._index, check_names(names))
 
     def replace(self, replacement: Output) -> None:
-        """Connect all consumers of this tensor to another output, which also gets its names.
+        """Connect all consumers of this tensor to another output, and add the names of the tensor to it.
 
         Raises:
             InputError: if ``replacement`` is not an output of a node.
@@ -252,7 +252,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
             target_input._node._connect(target_input._index, None)
 
     def belongs_to(self, name: str) -> bool:
-        """Return whether ``name`` is that of the node, or of its Result."""
+        """Return whether ``name`` is the name of the node, or of a Result that reads the tensor."""
         node = self._node
         if node.layer.type != "Result":
             return name in (node.layer.name, f"{node.layer.name}:{self._index}")
@@ -298,10 +298,10 @@ class Input(HasRTInfo, ExplainsAbsent):
         self._node, self._index = node, index
 
     def get_source_output(self) -> Output:
-        """Return the output it is connected to.
+        """Return the output that the input is connected to.
 
         Raises:
-            InputError: if it is not connected.
+            InputError: if the input is not connected.
         """
         source = self._node._sources[self._index]
         if source is None:
@@ -311,7 +311,7 @@ class Input(HasRTInfo, ExplainsAbsent):
         return source
 
     def replace_source_output(self, new_source_output: Output) -> None:
-        """Connect it to another output. Types are inferred again when the model is validated, saved or compiled."""
+        """Connect the input to another output. Types are inferred again when the model is next used."""
         self._node._connect(self._index, new_source_output)
 
     def get_node(self) -> Node:
@@ -370,28 +370,28 @@ def _position(port: Input | Output) -> tuple[int, int]:
 
 
 class AttributeVisitor(Protocol):
-    """Receives the attributes of a node."""
+    """Protocol of visitors that receive the attributes of a node."""
 
     def on_attributes(self, attributes: dict[str, Any]) -> object:
-        """Receive attributes by name."""
+        """Receive the attributes by name."""
 
 
 class NodeBodies(Protocol):
-    """The bodies of a node; see `Bodies`."""
+    """Protocol of the bodies of a node, which `Bodies` implements."""
 
     def operation(self, name: str) -> Operation | None:
         """Return the operation with the current bodies."""
 
     def changed_since(self, edit: int) -> bool:
-        """Return whether a body has changed since an edit."""
+        """Return whether a body was changed after edit number ``edit``."""
 
 
 class Node(HasRTInfo, Operators, ExplainsAbsent):
     """A layer with its outputs and inputs. As OpenVINO's ``Node``.
 
-    A node of a model that was read is a handle on a layer of its graph (``_home``), where it finds operands, consumers
-    and values. Once it is changed, it is *detached*: it keeps its operands and values itself, as nodes that were built in
-    Python always do, and its neighbours still find it. A model derives its graph again when it is used.
+    A node of a model that was read is a handle on a layer of its graph (``_home``), which holds its operands, consumers
+    and values. Once changed, it is *detached*: it holds its operands and values itself, as nodes built in Python always
+    do, and its neighbours still find it. The model derives its graph again when next used.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -410,7 +410,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     >>> node.evaluate([total], [ov.Tensor(np.float32([1, 2])), ov.Tensor(np.float32(3))]), total.data
     (True, array([4., 5.], dtype=float32))
 
-    Names, attributes and operands can be replaced; `validate_and_infer_types` then infers the outputs again:
+    Names, attributes and operands can be replaced, after which `validate_and_infer_types` infers the outputs:
 
     >>> x = opset1.parameter([2, 3], np.float32, name="x")
     >>> node = opset1.reduce_sum(x, np.int64([1]), name="sum")
@@ -465,13 +465,14 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @staticmethod
     def _of(home: GraphNodes, layer: Layer) -> Node:
-        """Create the node of a layer that was read."""
+        """Create the node of a layer in the graph of ``home``."""
         cls, op = Node._classes.get(layer.type), layer.op
-        if cls is None and op is not None and op.needs("visit"):  # those with bodies, which few models have
+        # Layers with bodies, whose classes are imported on demand.
+        if cls is None and op is not None and op.needs("visit"):
             import_module(".build.control", __package__)
             cls = Node._classes.get(layer.type)
         defined = op.node if isinstance(op, CustomOperation) else None
-        if isinstance(defined, Node):  # with the attributes that programs have set
+        if isinstance(defined, Node):  # a copy keeps the attributes that programs have set
             node = type(defined).__new__(type(defined))
             vars(node).update(vars(defined))
             node._own_sources = node._own_values = node._consumers = None
@@ -489,18 +490,18 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         attributes: Mapping[str, object] | None = None,
         name: str | None = None,
     ) -> Node:
-        """Create an operation on tensors, nodes or numbers.
+        """Create a node for an operation on nodes, outputs or array-likes.
 
         Args:
-            type: the operation, such as ``Add``.
+            type: the name of the operation, such as ``Add``.
             opset: the opset that selects its version.
-            inputs: the operands. A node stands for all its outputs, a number or an array for a Constant.
-            attributes: by name; those that are ``None`` have their defaults.
-            name: the friendly name; by default, the unique one that it is created with.
+            inputs: the operands. A node stands for all its outputs; an array-like becomes a Constant.
+            attributes: the attributes by name, None for the default.
+            name: the friendly name; by default, a unique name such as ``Add_7``.
 
         Raises:
             UnsupportedError: if the opset has no such operation.
-            ValidationError: if attributes or operands do not fit.
+            ValidationError: if attributes or operands are invalid.
         """
         if name is not None:
             checked(name, str)
@@ -511,7 +512,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @staticmethod
     def create_incomplete(type: str, opset: int) -> Node:
-        """Create an operation without operands and attributes, to be completed by ``set_arguments`` and ``set_attribute``.
+        """Create an operation to be completed by ``set_arguments`` and ``set_attribute``.
 
         >>> import numpy as np
         >>> from ir_runtime import opset1
@@ -530,14 +531,14 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return node
 
     def _build(self, op: Operation, sources: Sequence[Output], name: str | None = None) -> None:
-        """Initialize a new node, and infer its outputs."""
+        """Initialize the node with an operation and operands, and infer its outputs."""
         unique = unique_name(op.name)
         self._build_incomplete(new_layer(op, len(sources), unique if name is None else name), sources)
         self._given_name = unique
         self._update()
 
     def _build_incomplete(self, layer: Layer, sources: Sequence[Output]) -> None:
-        """Initialize a new node whose outputs are inferred later."""
+        """Initialize the node without inferring its outputs."""
         if len(layer.inputs) != len(sources):
             layer = layer.with_ports(plain_ports(0, len(sources)), layer.outputs)
         self.layer, self._given_name = layer, layer.name
@@ -546,10 +547,10 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def _bodies(self) -> NodeBodies | None:
-        """The bodies of an If, a Loop or a TensorIterator."""
+        """The bodies of an If, Loop or TensorIterator; None for other operations."""
         return None
 
-    # The layer, to be read.
+    # Names and the operation.
 
     @property
     def friendly_name(self) -> str:
@@ -581,23 +582,23 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def type(self) -> str:
-        """The operation as files spell it, such as ``ReLU``."""
+        """The name of the operation as files spell it, such as ``ReLU``."""
         return self.layer.type
 
     def get_type_name(self) -> str:
-        """Return the operation as OpenVINO spells it, such as ``Relu``."""
+        """Return the name of the operation as OpenVINO's API spells it, such as ``Relu``."""
         return type_name(self.layer.type)
 
     @property
     def type_info(self) -> DiscreteTypeInfo:
-        """The operation, and the opset that introduced this version of it."""
+        """The name of the operation, and the opset that introduced its version."""
         op = self.layer.op
         return DiscreteTypeInfo(
             self.get_type_name(), self.layer.version if op is None else f"opset{op.since}"
         )
 
     def get_type_info(self) -> DiscreteTypeInfo:
-        """Return the operation, and the opset that introduced this version of it."""
+        """Return the name of the operation, and the opset that introduced its version."""
         return self.type_info
 
     def get_instance_id(self) -> int:
@@ -615,7 +616,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     def get_attributes(self) -> dict[str, Any]:
         """Return the attributes by their names in files, with defaults, as numbers, strings and lists.
 
-        Attributes that depend on shapes have their inferred values, such as the pads of ``same_upper``.
+        Attributes that depend on shapes, such as the pads for ``same_upper``, have their inferred values.
         """
         return attributes_of(self.layer, self._shapes)
 
@@ -628,7 +629,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         """Set the attribute ``name`` of the operation to ``value``.
 
         Raises:
-            ValidationError: if it is not allowed.
+            ValidationError: if the attribute or its value is invalid.
         """
         self._edit()
         layer = self.layer
@@ -641,14 +642,15 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         visitor.on_attributes(self.get_attributes())
         return True
 
-    if not TYPE_CHECKING:  # or type checkers would accept any name
+    if not TYPE_CHECKING:  # hidden from type checkers, which would accept any name
 
         def __getattr__(self, name: str) -> object:
             """Return the getter or setter of an attribute: ``get_axis`` and ``set_axis`` for ``axis``."""
+            # The property has just raised an AttributeError: raise it again.
             if name in (
                 "data",
                 "elements",
-            ):  # whose properties have just raised: raise their error, not that of a name
+            ):
                 return self._elements()
             verb, _, rest = name.partition("_")
             attributes = self.get_attributes() if verb in ("get", "set") and "layer" in vars(self) else {}
@@ -663,11 +665,11 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def data(self) -> Array:
-        """The contents of a Constant, as in ``Tensor.data``."""
+        """The contents of a Constant as a read-only array, in the form of ``Tensor.data``."""
         return self.get_data()
 
     def get_data(self) -> Array:
-        """Return the contents of a Constant as a read-only array, as in ``Tensor.data``.
+        """Return the contents of a Constant as a read-only array, in the form of ``Tensor.data``.
 
         Raises:
             InputError: for other layers.
@@ -678,7 +680,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def elements(self) -> Array:
-        """The elements of a Constant as a read-only array of ml_dtypes where NumPy lacks the element type.
+        """The elements of a Constant as a read-only array, of a type of ml_dtypes if NumPy lacks the element type.
 
         >>> import numpy as np
         >>> from ir_runtime import opset1
@@ -707,15 +709,15 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         input_values: Sequence[Tensor],
         evaluationContext: object = None,  # noqa: N803  # OpenVINO's name
     ) -> bool:
-        """Compute the outputs into tensors, and set their shapes.
+        """Compute the outputs, and store them in tensors, whose shapes are set.
 
         Args:
-            output_values: a tensor for each output, to write to.
+            output_values: a tensor to write for each output.
             input_values: a tensor for each input.
             evaluationContext: ignored.
 
         Returns:
-            Whether the layer can be evaluated in isolation; False for layers with variables or bodies.
+            Whether the layer can be evaluated on its own, that is, without variables and bodies.
         """
         if not stands_alone(self.layer):
             return False
@@ -728,7 +730,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     # Ports.
 
     def outputs(self) -> list[Output]:
-        """Return all outputs. The output of a Result is that of the model."""
+        """Return all outputs. The output of a Result is the corresponding output of the model."""
         if self.layer.type == "Result":
             return [Output(self, 0)] if any(source is not None for source in self._sources) else []
         return [Output(self, i) for i in range(len(self.layer.outputs))]
@@ -860,7 +862,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def _sources(self) -> list[Output | None]:
-        """The operands; None for an input that is not connected."""
+        """The operands, None for an input that is not connected."""
         if self._own_sources is None:
             assert self._home is not None
             ports = self._home.graph.sources(self.layer)
@@ -874,12 +876,12 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     def _add_consumer(self, node: Node) -> None:
         if self._consumers is None:
             self._consumers = {}
-        elif (count := len(self._consumers)) >= _MANY and not count & (count - 1):  # drop those that are gone
+        elif (count := len(self._consumers)) >= _MANY and not count & (count - 1):  # purge dead references
             self._consumers = {key: other for key, other in self._consumers.items() if other() is not None}
         self._consumers[id(node)] = ref(node)
 
     def _register(self) -> None:
-        """Let the operands know that this node reads them."""
+        """Add this node to the consumers of its operands."""
         for source in self._sources:
             if source is not None:
                 source._node._add_consumer(self)
@@ -904,7 +906,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return source is not None and source._node is node and source._index == index
 
     def set_argument(self, index: int, source: Output) -> None:
-        """Connect input ``index`` to the output ``source``; the index after the last adds an input."""
+        """Connect input ``index`` to the output ``source``. The index after the last one adds an input."""
         self._edit()
         if index == len(self._sources):
             self._set_operands([*self._sources, None])
@@ -936,7 +938,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     # Names of tensors.
 
     def _names_of(self, index: int) -> tuple[str, ...]:
-        """Return the names of an output's tensor; for a Result, including those of its operand."""
+        """Return the names of an output's tensor, including the operand's names in case of a Result."""
         if self.layer.type != "Result":
             outputs = self.layer.outputs
             return outputs[index].names if index < len(outputs) else ()
@@ -947,18 +949,18 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def _own_names(self) -> tuple[str, ...]:
-        """A Result's own names; empty for other layers."""
+        """The names of a Result apart from those of its operand; empty for other layers."""
         is_named = self.layer.type == "Result" and self.layer.inputs
         return self.layer.inputs[0].names if is_named else ()
 
     def _add_names(self, index: int, names: Iterable[str]) -> None:
-        """Add those names to the tensor of an output that it does not have."""
+        """Add names to the tensor of an output, except for those that it already has."""
         before = self._names_of(index)
         if added := [name for name in dict.fromkeys(names) if name not in before]:
             self._rename(index, (*before, *added))
 
     def _rename(self, index: int, names: tuple[str, ...]) -> None:
-        """Rename the tensor of an output. A Result's own names are also names of the tensor that it reads."""
+        """Replace the names of an output's tensor. Names of a Result are also names of its operand."""
         self._edit()
         if self.layer.type != "Result":
             own = [name for target in self._targets(index) for name in target._node._own_names]
@@ -993,7 +995,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return value if isinstance(value, Value) else UNKNOWN
 
     def _operation(self, name: str) -> Operation | None:
-        """Return the operation with current bodies and attributes, for a layer called ``name``."""
+        """Return the operation with its current bodies and attributes, for a layer named ``name``."""
         if self._bodies is not None:
             return self._bodies.operation(name)
         return complete(self.layer) if self.layer.op is None else self.layer.op
@@ -1006,21 +1008,21 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         sources = self._sources
         operands = [source._node._value(source._index) for source in sources if source is not None]
         if len(operands) != len(sources):
-            self.input_values()  # raises, and says which input is not connected
+            self.input_values()  # raises an error that names the unconnected input
         try:
             self._set_values(infer_layer(self.layer, operands), self._basis_of(operands))
         except ValidationError:
             if (values := infer_shapes(self.layer, operands)) is None:
                 raise
-            self._set_values(values, None)  # inference of the whole graph says why it cannot be computed
+            self._set_values(values, None)  # inference of the whole graph will report why
 
     def _basis_of(self, operands: Sequence[Value]) -> Sequence[object]:
-        """Return the inputs of inference: operation, operands, and the name in a Parameter's symbols."""
+        """Return all that inference depends on: operation, name of a Parameter (for its symbols), and operands."""
         return self.layer.op, self.layer.name if self.layer.type == "Parameter" else "", *operands
 
     @property
     def _former_basis(self) -> Sequence[object] | None:
-        """The basis of the current values; None if it is not known."""
+        """The `_basis_of` the current values, None if unknown."""
         if self._own_values is not None:
             return self._basis
         assert self._home is not None
@@ -1032,7 +1034,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return (former.op, former.name if former.type == "Parameter" else "", *operands) if is_known else None
 
     def _set_values(self, values: Sequence[Value], basis: Sequence[object] | None) -> None:
-        """Store inferred values and the inputs they depend on; adapt the number of outputs."""
+        """Store inferred values with the basis of their inference, and adapt the number of outputs."""
         self._own_values, self._basis = tuple(values), basis
         if self.layer.type != "Result" and len(self.layer.outputs) != len(values):
             first = len(self.layer.inputs)
@@ -1044,17 +1046,17 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         """Infer the outputs from the operands.
 
         Raises:
-            ValidationError: if the operation refuses its operands.
+            ValidationError: if the operands are invalid for the operation.
         """
         self._edit()
         self._update()
 
     def constructor_validate_and_infer_types(self) -> None:
-        """Infer the outputs from the operands; as `validate_and_infer_types`."""
+        """Infer the outputs from the operands, like `validate_and_infer_types`."""
         self.validate_and_infer_types()
 
     def set_output_type(self, index: int, element_type: ElementType, shape: ShapeLike) -> None:
-        """Set ``element_type`` and ``shape`` of output ``index``, until types are inferred again."""
+        """Set the type of output ``index``, which the next inference overwrites."""
         self._edit()
         if index >= len(self._values):
             self.set_output_size(index + 1)
@@ -1063,7 +1065,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         self._own_values, self._basis = tuple(values), None
 
     def set_output_size(self, size: int) -> None:
-        """Set the number of outputs; new ones are unknown until types are inferred."""
+        """Set the number of outputs. The type of a new one is unknown until inference."""
         self._edit()
         first, values = len(self.layer.inputs), self._values
         specs = [*self.layer.outputs, *(PortSpec(first + i) for i in range(len(self.layer.outputs), size))]
@@ -1071,10 +1073,10 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         added = [UNKNOWN] * (size - len(values))
         self._own_values, self._basis = (*values, *added)[:size], None
 
-    # Changes.
+    # Edits.
 
     def _edit(self) -> Layer:
-        """Prepare for a change, and return the layer before it."""
+        """Record an edit of this node, and return the current layer."""
         if self._is_attached:
             assert self._home is not None
             self._home.edit()
@@ -1083,7 +1085,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return self.layer
 
     def _changed_since(self, edit: int) -> bool:
-        """Return whether the node or its body has changed since an edit."""
+        """Return whether the node or a body of it was changed after edit number ``edit``."""
         return self._edited > edit or (self._bodies is not None and self._bodies.changed_since(edit))
 
     @property
@@ -1094,7 +1096,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return tuple([self._value(index) for index in range(len(self.layer.outputs))])
 
     def _detach(self) -> None:
-        """Let the node differ from its layer in the graph, which does not follow its changes."""
+        """Detach the node from its layer in the graph, so that it can be changed."""
         if not self._is_attached:
             return
         assert self._home is not None
@@ -1109,7 +1111,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         self._home.detached.add(self.layer.id)
 
     def _declare(self, type: TensorType) -> None:
-        """Set the attributes of a Parameter to the type that the model was reshaped to."""
+        """Set the attributes of a Parameter to a type."""
         for name, value in (("element_type", type.element), ("shape", type.shape)):
             if vars(self.layer.op)[name] != value:
                 self.layer = change_attribute(self.layer, name, value)
@@ -1121,7 +1123,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
 
 def as_outputs(value: object) -> list[Output]:
-    """Return the operands for an argument: an output, all outputs of a node, or a Constant of numbers."""
+    """Return the outputs that an argument stands for: itself, all outputs of a node, or a new Constant."""
     if isinstance(value, Output):
         return [value]
     if isinstance(value, Node):
@@ -1132,10 +1134,10 @@ def as_outputs(value: object) -> list[Output]:
 
 
 def as_output(value: object) -> Output:
-    """Return the output that an argument stands for.
+    """Return the output that an argument stands for: itself, the only output of a node, or a new Constant.
 
     Raises:
-        InputError: if the argument is a node with several outputs, or none.
+        InputError: if the argument is a node with several outputs or none.
     """
     outputs = as_outputs(value)
     if len(outputs) != 1:
@@ -1144,13 +1146,13 @@ def as_output(value: object) -> Output:
 
 
 def _before_result(output: Output) -> Output:
-    """Return the operand of a Result instead of its output, which layers cannot read."""
+    """Return the operand for the output of a Result, which layers cannot read; other outputs unchanged."""
     node = output._node
     return node.input_value(0) if node.layer.type == "Result" else output
 
 
 def infers_alone(layer: Layer) -> bool:
-    """Return whether the values of a layer follow from those of its operands: no variable, body or code of a program."""
+    """Return whether a layer's outputs depend only on its operands, not on variables, bodies or user code."""
     op = layer.op
     if op is None or layer.type in _VARIABLES:
         return False
@@ -1158,14 +1160,14 @@ def infers_alone(layer: Layer) -> bool:
 
 
 class GraphNodes:
-    """The nodes of an immutable graph, created on first use.
+    """The nodes of an immutable graph, created on demand.
 
     Args:
         graph: the layers.
         values: the inferred values of their outputs.
-        origin: the nodes of the graph that this one is a variant of; layers with the same id share a node.
-        nodes: the nodes by layer, if the graph was derived from them.
-        read: the nodes of the graph that the model was read with, some of which may be among those.
+        origin: the nodes of the graph of which this one is a variant. Layers of the same id share their node.
+        nodes: the nodes by layer id, if the graph was derived from them.
+        read: the nodes of the graph as it was read, some of which may be in ``nodes``.
     """
 
     def __init__(
@@ -1181,33 +1183,33 @@ class GraphNodes:
         self.origin: GraphNodes | None = origin
         self.weights: Weights | None = None
         self.is_sound: bool = False
-        """Whether the graph has no findings, so that the values of each layer follow from its operands."""
+        """Whether the graph has no findings, so that its values are valid."""
         self.made: dict[int, Node] = dict(nodes or {})
         self._described: Inferred | None = None
         self.is_edited: bool = nodes is not None
-        """Whether nodes may differ from the graph, as they were changed, or the graph was derived from them."""
+        """Whether nodes may differ from the graph: they were changed, or the graph was derived from them."""
         self._is_derived, self._read = nodes is not None, read
         self.detached: set[int] = set()
         """Layers whose nodes are detached, or have left the model."""
 
     @property
     def read(self) -> GraphNodes | None:
-        """The nodes of the graph that the model was read with; None if it was built."""
+        """The nodes of the graph as it was read, None if the model was built in Python."""
         return self._read if self._is_derived else self
 
     @property
     def is_as_read(self) -> bool:
-        """Whether layers without detached nodes are those that were read, and the values of all follow from their operands."""
+        """Whether the graph is the one that was read, and inference of each layer depends only on its operands."""
         return not self._is_derived and self.origin is None and self.is_plain
 
     @cached_property
     def places(self) -> Mapping[int, int]:
-        """The place of each layer in topological order."""
+        """The position of each layer in topological order."""
         return {layer.id: place for place, layer in enumerate(self.graph)}
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether the graph is sound, and the values of every layer follow from what that reads."""
+        """Whether the graph is sound, and inference of each layer depends only on its operands."""
         kinds = {(layer.type, type(layer.op)): layer for layer in self.graph.layers.values()}
         return self.is_sound and all(map(infers_alone, kinds.values()))
 
@@ -1224,7 +1226,7 @@ class GraphNodes:
         return self.node(layer)
 
     def reader(self, layer: int) -> Node | None:
-        """Return the node of a layer that reads others; None if it has left the model."""
+        """Return the node of a consuming layer, or None if it has left the model."""
         return self.made.get(layer) if layer in self.detached else self.node(layer)
 
     def output(self, port: Port) -> Output:
@@ -1232,7 +1234,7 @@ class GraphNodes:
         return Output(self.node(port.layer), port.number)
 
     def port(self, output: Output) -> Port | None:
-        """Return the port of an output; None if it belongs to another graph."""
+        """Return the port of an output, or None if the output belongs to another graph."""
         if self.origin is not None and (port := self.origin.port(output)):
             return port
         if not self.is_edited:
@@ -1242,12 +1244,12 @@ class GraphNodes:
         return next((Port(id, output._index) for id in ids), None)
 
     def described(self) -> Graph:
-        """Return the graph, at whose nodes and edges the current types are described."""
+        """Return the graph with its networkx nodes and edges annotated with the current types."""
         if self._described is not self.values:
             from .drawing import describe
 
             graph = self.graph
-            if not graph.claim_description(self.values):  # another model, or the shapes before, keep theirs
+            if not graph.claim_description(self.values):  # annotated for another model or other shapes
                 graph = Graph(graph.layers.values(), graph.edges, graph.severed)
                 graph.claim_description(self.values)
             self.graph, self._described = graph, self.values
@@ -1255,22 +1257,22 @@ class GraphNodes:
         return self.graph
 
     def follow(self) -> None:
-        """Update the layers of the nodes after the graph was replaced."""
+        """Point the nodes to the layers of the graph after it was replaced."""
         for id, node in self.made.items():
             node.layer = self.graph[id]
 
     def edit(self) -> None:
-        """Prepare for the first change: inputs and outputs keep their types and names whatever they are connected to."""
+        """Prepare for the first edit: detach Parameters and Results, so that they keep their types and names."""
         if not self.is_edited:
             self.is_edited = True
             for layer in self.graph.of_type("Parameter", "Result"):
                 self.node(layer.id)._detach()
 
     def release(self, present: Collection[int]) -> None:
-        """Drop nodes that left the model: their operands have one consumer less, unless others keep them.
+        """Drop the nodes that left the model, which cease to be consumers of its nodes unless referenced elsewhere.
 
         Args:
-            present: the identities of the nodes that are part of the model.
+            present: the `id` of each node that is part of the model.
         """
         for layer, node in list(self.made.items()):
             if id(node) not in present:

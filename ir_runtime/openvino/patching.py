@@ -1,4 +1,4 @@
-"""Replace results of layers while a model runs."""
+"""Replacement of layer outputs during a run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .names import unknown_name
 __all__ = ["Replacements", "checked", "patch_of"]
 
 Replacements: TypeAlias = Mapping[str, Callable[..., object]]
-"""Functions by layer name that return replacements of its outputs; ``None`` for no change."""
+"""Functions by layer name, which map the outputs to replacements, or to None to keep them."""
 
 
 def patch_of(graph: Graph, replacements: Replacements) -> Patch:
-    """Return the patch that calls a layer's replacement function after it ran.
+    """Return a patch for the executor that applies the replacement functions.
 
     Raises:
-        InputError: if the layer is unknown.
+        InputError: if a layer is unknown.
     """
     names = {layer.name for layer in graph.layers.values()}
     for name in replacements:
@@ -45,10 +45,10 @@ def patch_of(graph: Graph, replacements: Replacements) -> Patch:
 
 
 def checked(layer: Layer, arrays: Sequence[object], outputs: Sequence[Array]) -> tuple[Array, ...]:
-    """Check and convert the replaced outputs of a layer.
+    """Convert the replaced outputs of a layer to its dtypes, and check their number and shapes.
 
     Raises:
-        InputError: if their number or a shape differs.
+        InputError: if the number or a shape differs.
     """
     if len(arrays) != len(outputs):
         raise InputError(

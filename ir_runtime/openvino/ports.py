@@ -1,4 +1,4 @@
-"""The tensors of a model's ports: names, shape and element type."""
+"""`TensorPort`, the base of ports, with names, shape and element type; and `DescriptorTensor`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DescriptorTensor", "TensorPort", "check_names", "describe_port"]
 
 
 class TensorPort:
-    """The names, shape and element type of a tensor.
+    """Base class of inputs and outputs, with the names, shape and element type of their tensor.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -51,7 +51,7 @@ class TensorPort:
         """Add names to those of the tensor."""
 
     def belongs_to(self, name: str) -> bool:
-        """Return whether ``name`` is that of the layer that computes the tensor."""
+        """Return whether ``name`` is the name of the layer that computes the tensor."""
         return name == self._owner
 
     @property
@@ -61,7 +61,7 @@ class TensorPort:
 
     @property
     def any_name(self) -> str:
-        """The alphabetically first name, as in OpenVINO.
+        """The alphabetically first name of the tensor, as in OpenVINO.
 
         Raises:
             InputError: if the tensor has no name.
@@ -75,9 +75,9 @@ class TensorPort:
 
     @property
     def label(self) -> str:
-        """A name for messages: the first tensor name that is not a number, or else the name of the layer.
+        """A name for messages: the first tensor name that is not a number, or the name of the layer.
 
-        Converters name tensors by numbers, which are meaningless to readers.
+        Some converters number tensors, and such names mean nothing to users.
         """
         return next((name for name in self._names if not name.isdecimal()), self._owner)
 
@@ -119,7 +119,7 @@ class TensorPort:
         return self.partial_shape
 
     def get_shape(self) -> Shape:
-        """Return the static shape; see ``shape``."""
+        """Return the static shape, like ``shape``."""
         return self.shape
 
     def get_element_type(self) -> ElementType:
@@ -150,7 +150,7 @@ class DescriptorTensor(TensorPort):
 
     @property
     def size(self) -> int:
-        """The number of bytes, if the shape is static."""
+        """The size in bytes of a tensor of static shape."""
         count = 1
         for length in self.shape:
             count *= length
@@ -172,7 +172,7 @@ class DescriptorTensor(TensorPort):
 
 
 def describe_port(port: TensorPort, kind: str) -> str:
-    """Return names, shape and element type in OpenVINO's format."""
+    """Return the names, shape and element type of a port as text in OpenVINO's format."""
     return (
         f"<{kind}: names[{', '.join(port._names)}] shape{port._type.shape} type: {port._type.element.label}>"
     )
@@ -182,7 +182,8 @@ def check_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of a tensor as a tuple.
 
     Raises:
-        ArgumentTypeError: if they are not a collection of strings; a single string is refused, as it would be split into letters.
+        ArgumentTypeError: if they are not a collection of strings, or a single string, which would be split
+            into letters.
     """
     listed = tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else (None,)
     if not all(isinstance(name, str) for name in listed):

@@ -1,4 +1,4 @@
-"""Convert between properties and the precision of a compilation, requested and actual."""
+"""Conversion between OpenVINO's properties and the `Precision` of a compilation."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _PRODUCTS = {ElementType.f32: "f32", ElementType.f16: "f32", ElementType.bf16: "
 
 
 def precision_of(config: Mapping[str, object], chain: Sequence[Backend], stateful: bool = True) -> Precision:
-    """Return the requested precision as far as the backend supports it; warn where it does not.
+    """Return the precision requested by properties, with defaults and a warning for settings that the backend lacks.
 
     ``EXECUTION_MODE_HINT`` sets defaults; ``INFERENCE_PRECISION_HINT``, ``DYNAMIC_QUANTIZATION_GROUP_SIZE``,
     ``KV_CACHE_PRECISION`` and ``CPU_DENORMALS_OPTIMIZATION`` override them.
 
     Args:
-        config: the properties, checked.
+        config: the properties, as validated by `check_config`.
         chain: the backend, followed by its fallbacks.
-        stateful: whether the model has variables; without them, no warning about caches is needed.
+        stateful: whether the model has variables. Without them, the cache precision causes no warning.
     """
     first = chain[0] if chain else None
     requested = _requested_precision(config, first)
@@ -48,7 +48,7 @@ def precision_of(config: Mapping[str, object], chain: Sequence[Backend], statefu
 
 
 def _requested_precision(config: Mapping[str, object], first: Backend | None) -> Precision:
-    """Return the precision requested by properties."""
+    """Return the precision requested by properties, whether or not the backend supports it."""
     is_fast = getattr(config.get("EXECUTION_MODE_HINT"), "name", "") == "PERFORMANCE"
     usual = first.fastest() if first is not None and is_fast else Precision()
     hint, group, cache = (config.get(name) for name in ("INFERENCE_PRECISION_HINT", _GROUP_SIZE, _CACHE))
@@ -65,7 +65,7 @@ def _requested_precision(config: Mapping[str, object], first: Backend | None) ->
 
 
 def as_followed(config: Mapping[str, object], precision: Precision) -> dict[str, object]:
-    """Return the properties whose values follow from the actual precision.
+    """Return the properties whose values depend on the actual precision.
 
     Args:
         config: the requested properties.

@@ -1,4 +1,4 @@
-"""What a compiled model runs: the graph of executed layers, and the time of each."""
+"""Profiling of compiled models: the time of each layer, and the execution graph."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 
-# Profiling information per layer, as OpenVINO reports it.
+# Profiling information per layer.
 
 
 class Status(Enum):
-    """The status of a layer in a run."""
+    """The execution status of a layer in a run."""
 
     NOT_RUN = 0
     OPTIMIZED_OUT = 1
@@ -67,7 +67,7 @@ class ProfilingInfo:
 
 
 def profiling_info(profile: Profile, backend: str) -> list[ProfilingInfo]:
-    """Return an entry for each layer, in the order they ran."""
+    """Return the timings of all layers of a run, in order of execution."""
     entries = []
     for step, seconds in profile.times:
         kernel = step.kernel_name or backend
@@ -88,14 +88,14 @@ def _entry(layer: Layer, kernel: str, seconds: float, status: Status) -> Profili
     )
 
 
-# The executed graph: a node for each step of the plan, with its layers and time.
+# The execution graph, with a node for each step of the plan.
 
 _EXECUTION_NODE = "ExecutionNode"
 
 
 @dataclass(slots=True)
 class Performance:
-    """Measures the time of each step over all runs, and the layouts of its outputs."""
+    """An observer that records the time of each step over all runs, and the layouts of its outputs."""
 
     seconds: dict[int, list[float]] = field(default_factory=dict)
     layouts: dict[int, str] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Performance:
 
 
 def layout_of(array: Array) -> str:
-    """Return the axes from largest to smallest stride as letters: ``acdb`` is channels-last.
+    """Return the axes by descending stride as letters, such as ``acdb`` for channels-last.
 
     >>> import numpy as np
     >>> layout_of(np.zeros((2, 3, 4, 5))), layout_of(np.zeros((2, 4, 5, 3)).transpose(0, 3, 1, 2))
@@ -122,14 +122,14 @@ def layout_of(array: Array) -> str:
 
 @dataclass(slots=True)
 class ExecutionGraph:
-    """Builds the graph of a plan, a node for each step.
+    """Builds the execution graph of a plan, with a node for each step.
 
     Args:
         graph: the compiled layers.
         types: the declared types of their outputs.
         plan: the steps.
         backend: the name of the backend.
-        performance: measurements of runs, or None.
+        performance: the measurements of runs, or None.
     """
 
     graph: Graph
@@ -140,12 +140,12 @@ class ExecutionGraph:
     layers: list[Layer] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     made: dict[Port, TensorType] = field(default_factory=dict)
-    """The types of the outputs of nodes."""
+    """The type of each output port of the graph."""
     writers: dict[int, Port] = field(default_factory=dict)
-    """The output that fills each slot."""
+    """The output port that writes each slot of the plan."""
 
     def document(self, inputs: Sequence[Port], outputs: Sequence[tuple[Port, str]], name: str) -> Document:
-        """Return the graph as a model's document.
+        """Return the graph as the document of a model.
 
         Args:
             inputs: the inputs of the model.
@@ -158,7 +158,7 @@ class ExecutionGraph:
         for step in self.plan.steps:
             self._add_step(step)
         for (port, title), slot in zip(outputs, self.plan.outputs, strict=True):
-            if slot not in self.writers:  # a constant
+            if slot not in self.writers:  # the output is a constant
                 constant = self.graph[port.layer]
                 self._add(_EXECUTION_NODE, "Const", constant.name, [constant], [self.types[port]], [], [slot])
             self._add("Result", "Output", title, [title], [self.types[port]], [slot], [])
@@ -171,7 +171,7 @@ class ExecutionGraph:
         self._add(_EXECUTION_NODE, kind, step.layer.name, step.layers, step.types, reads, step.writes, seen)
 
     def _kernel_info(self, step: Step) -> Mapping[str, str]:
-        """Return the name and the precision of a kernel, which is the suffix of its name."""
+        """Return the name of a step's kernel, and its precision, which is the suffix of the name."""
         name = step.kernel_name
         return {"primitiveType": name, "runtimePrecision": name.rpartition("_")[2]} if name else {}
 
@@ -186,7 +186,7 @@ class ExecutionGraph:
         writes: Sequence[int],
         seen: Mapping[str, str] | None = None,
     ) -> None:
-        """Add a node, and connect it."""
+        """Add a node, and connect it to the writers of the slots that it reads."""
         id, element = len(self.layers), types[0].element.label if types else "dynamic"
         info = {
             "execOrder": str(id),
@@ -212,7 +212,7 @@ class ExecutionGraph:
             self.made[Port(id, number)] = types[number]
 
     def _measurements(self, step: Step) -> Mapping[str, str]:
-        """Return the measurements of a step: its time, and the layouts of its outputs."""
+        """Return the average time of a step and the layouts of its outputs as rt_info entries."""
         performance = self.performance
         if performance is None or id(step) not in performance.seconds:
             return {}

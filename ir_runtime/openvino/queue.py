@@ -1,4 +1,4 @@
-"""A pool of inference requests."""
+"""`AsyncInferQueue`, a pool of inference requests."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["AsyncInferQueue"]
 
 
 class AsyncInferQueue(ExplainsAbsent):
-    """A pool of requests, each of which runs in the background. As OpenVINO's ``AsyncInferQueue``.
+    """A pool of inference requests that run in the background. As OpenVINO's ``AsyncInferQueue``.
 
-    An exception of a run or a callback is raised once: by the next call that starts a run, waits, or queries
-    idle requests; a note names its request. `SystemExit` and `KeyboardInterrupt` take precedence.
+    An exception of a run or a callback is raised once, by the next call that starts a run, waits, or queries
+    idle requests, with a note that names its request. `SystemExit` and `KeyboardInterrupt` take precedence.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -40,12 +40,12 @@ class AsyncInferQueue(ExplainsAbsent):
     (True, True, True)
 
     Args:
-        model: what they run; those that run at once share its threads.
-        jobs: how many there are; by default ``OPTIMAL_NUMBER_OF_INFER_REQUESTS``: one, and so callbacks in the
-            order of the runs, unless the model was compiled for throughput.
+        model: the compiled model. Concurrent runs share its threads.
+        jobs: the number of requests. The default is ``OPTIMAL_NUMBER_OF_INFER_REQUESTS``, which is 1 unless the model
+            was compiled for throughput. With one request, callbacks are called in the order of the runs.
 
     Raises:
-        InputError: if ``model`` is not compiled, or ``jobs`` is not a number from 0 on.
+        InputError: if ``model`` is not a compiled model, or ``jobs`` is not a non-negative integer.
     """
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
@@ -79,7 +79,7 @@ class AsyncInferQueue(ExplainsAbsent):
         self._callback = callback
 
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
-        """Run on the request that has been idle longest; waits for one if all are busy.
+        """Start a run on the request that has been idle longest. Wait for one if all are busy.
 
         Args:
             inputs: as for `CompiledModel`.
@@ -87,8 +87,8 @@ class AsyncInferQueue(ExplainsAbsent):
             share_inputs: use the memory of the arrays instead of copies.
 
         Raises:
-            InputError: if the inputs do not fit.
-            BaseException: the exception of an earlier run or its callback; then nothing is started.
+            InputError: if the inputs do not match the model.
+            BaseException: if an earlier run or its callback raised it. In that case no run is started.
         """
         lent: list[int] = []
         try:
@@ -96,10 +96,10 @@ class AsyncInferQueue(ExplainsAbsent):
                 self._wait_for_idle()
                 self._raise_failure()
                 lent = [self._idle[0]]
-                del self._idle[0]  # without a call in between, no interrupt can occur
+                del self._idle[0]  # no interrupt can occur without a call in between
             self._userdata[lent[0]] = userdata
             request = self._requests[lent[0]]
-            request._join()  # it is marked as idle, but may not have ended
+            request._join()  # it is marked as idle just before it ends
             done = partial(self._finish, request, userdata)
             request._start(inputs, userdata, share_inputs, done, partial(self._give_back, lent))
         except BaseException:
@@ -109,11 +109,11 @@ class AsyncInferQueue(ExplainsAbsent):
 
     @property
     def userdata(self) -> list[Any]:
-        """The last userdata of each request."""
+        """The most recent userdata of each request."""
         return list(self._userdata)
 
     def get_idle_request_id(self) -> int:
-        """Return the next request to run; wait for one if all are busy."""
+        """Return the index of the request that will run next. Wait for one if all are busy."""
         with self._lock:
             self._wait_for_idle()
             self._raise_failure()
@@ -126,7 +126,7 @@ class AsyncInferQueue(ExplainsAbsent):
             return bool(self._idle)
 
     def wait_all(self) -> None:
-        """Wait for every run; raise the first failure, with notes of the others."""
+        """Wait for all runs, and raise the first exception, with notes about further ones."""
         for request in self._requests:
             request._join()
         with self._lock:
@@ -137,7 +137,7 @@ class AsyncInferQueue(ExplainsAbsent):
             self._changed.wait()
 
     def _give_back(self, lent: list[int]) -> None:
-        """Mark a request as idle, once."""
+        """Mark a request as idle, and empty the list that holds its index so that this happens only once."""
         with self._lock:
             if lent:
                 if self._requests[lent[0]]._failure is not None:
@@ -147,7 +147,7 @@ class AsyncInferQueue(ExplainsAbsent):
                 self._changed.notify_all()
 
     def _raise_failure(self, all: bool = False) -> None:
-        """Raise the first failure; with ``all``, add notes about the others."""
+        """Raise the first exception; with ``all``, add notes about further ones."""
         failures = {n: reason for n in self._failed if (reason := self._requests[n]._failure) is not None}
         if not failures:
             return
@@ -167,7 +167,7 @@ class AsyncInferQueue(ExplainsAbsent):
             self._callback(request, userdata)
 
     def after_fork(self) -> None:
-        """In a child process, keep only the request whose thread forked."""
+        """Mark the requests that ran in other threads as failed in a child process."""
         self._renew()
         for request in self._requests:
             request.after_fork()

@@ -1,4 +1,4 @@
-"""Random inputs for a model."""
+"""Generation of random inputs for a model."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["RandomFeeds", "random_feeds"]
 
 @dataclass(frozen=True)
 class RandomFeeds:
-    """Random inputs and the choices behind them.
+    """Random inputs, and the choices made in generating them.
 
     Args:
         arrays: the generated arrays, by input.
-        choices: the choices as clauses: ``image=[1,3,64,96]``, ``ids below 100``.
+        choices: the choices as text, such as ``image=[1,3,64,96]`` or ``ids below 100``.
     """
 
     arrays: Mapping[Output, Array]
@@ -29,15 +29,15 @@ class RandomFeeds:
 
 
 def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> RandomFeeds:
-    """Return random data that the model accepts for inputs without data.
+    """Generate valid random data for the inputs that are not in ``given``.
 
     Args:
         model: the model.
-        given: the arrays of other inputs, whose lengths are respected.
+        given: the arrays of the other inputs, with which the generated lengths are consistent.
         seed: the seed of the generator.
 
     Raises:
-        InputError: if an input without data has no rank.
+        InputError: if the rank of an input to generate is unknown.
     """
     ids = {port: model._port(port).layer for port in model.inputs}
     for port in model.inputs:
@@ -60,7 +60,7 @@ def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> 
 
 
 def _reshape(model: Model, given: Mapping[Output, Array]) -> Model:
-    """Reshape a copy of the model to its data; if layers refuse, return the model itself."""
+    """Return a copy of the model reshaped to the data, or the model itself if their shapes are invalid."""
     if all(port.partial_shape.is_static for port in given):
         return model
     reshaped = model.clone()

@@ -1,4 +1,4 @@
-"""Read models from files, and from pages of the specification."""
+"""`read_model`, and the reading of example models on pages of the specification."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["accept", "check", "contradiction", "read_fragment", "read_fragments"
 
 
 def accept(model: Model, strict: bool | None) -> Model:
-    """Return the model; raise if it has errors.
+    """Return a model as read, after raising its errors and warning of contradicted declarations.
 
     Args:
         model: the model as read.
-        strict: True also refuses contradicted declarations, False refuses nothing; by default, warn about them.
+        strict: True also raises contradicted declarations, False raises nothing; None warns of declarations.
 
     Raises:
-        ValidationError: if it is not valid.
+        ValidationError: if the model is not valid.
         UnsupportedError: if the only errors are unknown operations.
     """
     if strict is False:
@@ -45,15 +45,15 @@ def accept(model: Model, strict: bool | None) -> Model:
 
 
 def check(model: Model, strict: bool, allowed: frozenset[Code] = frozenset()) -> None:
-    """Raise if a model has errors; on pages, contradicted declarations count as errors.
+    """Raise if a model has errors. On pages, contradicted declarations count as errors.
 
     Args:
         model: the model as read.
-        strict: also raise contradicted declarations of unused ports.
-        allowed: codes of further findings to ignore.
+        strict: raise contradicted declarations, too, even those of unused ports.
+        allowed: the codes of errors to ignore.
 
     Raises:
-        ValidationError: if it is not valid.
+        ValidationError: if the model is not valid.
         UnsupportedError: if the only errors are unknown operations.
     """
     model.raise_if_invalid(allowed if strict or model._document.is_page else allowed | DECLARED)
@@ -65,11 +65,11 @@ def check(model: Model, strict: bool, allowed: frozenset[Code] = frozenset()) ->
 
 
 def contradiction(model: Model, refusing: str) -> str:
-    """Summarize contradicted declarations in one line: the first, and the number of others; or return "".
+    """Return a line with the first contradicted declaration and the number of further ones, or an empty string.
 
     Args:
         model: the model as read.
-        refusing: the option that refuses such models.
+        refusing: the option with which such models are refused, for the message.
     """
     first = next((error for error in model.report.errors if error.code in DECLARED), None)
     if first is None:
@@ -82,7 +82,7 @@ def contradiction(model: Model, refusing: str) -> str:
     )
 
 
-# What only pages and invalid files need is imported there: reading starts sooner.
+# Modules that only pages and invalid files need are imported on demand, for faster startup.
 
 
 def read_model(
@@ -107,23 +107,23 @@ def read_model(
     <Shape: [2]>
 
     Args:
-        model: path of the ``.xml``, its bytes, or an open file. A page of the specification will
-            do, too.
+        model: path of the ``.xml``, its bytes, or an open file; or a page of the specification, which contains an
+            example.
         weights: path of the ``.bin``, its bytes, or an open file; by default the ``.bin`` beside the
-            ``.xml``. It is mapped, not read.
-        config: for OpenVINO's signature.
-        strict: raise if anything is wrong, or with ``False`` never: ``model.report`` has what is. By default,
-            what ports declare and inference contradicts is warned of, as nothing computed depends on it; but
-            on a page it is what the example is to show.
-        limits: bounds on what the file, and running it, may ask for.
-        values: for a page: contents for input ports, as for `read_fragment`.
-        example: for a page: which of several examples, from 1.
+            ``.xml``. The file is memory-mapped.
+        config: OpenVINO's properties, which are validated and otherwise ignored.
+        strict: raise any error that is found; or with False none, leaving them to ``model.report``. By default,
+            declared types of ports that contradict inference only cause a warning, as results do not depend on
+            them. On pages they are errors, as the examples are meant to show them.
+        limits: resource limits of reading the file, and of running the model.
+        values: for a page, the contents of input ports, as for `read_fragment`.
+        example: for a page with several examples, the number of the one to read, from 1.
 
     Raises:
-        ParseError: if it cannot be read as an IR.
+        ParseError: if the file cannot be read as an IR.
         ValidationError: if the model contradicts itself or the specification.
-        UnsupportedError: if it has operations that are not known.
-        LimitError: if it asks for more than ``limits`` allow.
+        UnsupportedError: if the model has unknown operations.
+        LimitError: if a limit is exceeded.
     """
     check_config(config)
     report = Diagnostics(limits.findings)
@@ -144,7 +144,7 @@ def read_model(
 
 
 def _without_unneeded(model: Model, source: Source) -> Model:
-    """Return the model without unneeded layers if that removes all errors."""
+    """Return the model without layers that no output needs if that removes all errors, else the model itself."""
     from .validating import downgrade, read_needed
 
     report = Diagnostics(model.report.most)
@@ -171,7 +171,7 @@ def read_fragment(
 ) -> Model:
     """Read bare ``<layer>`` elements in the style of the specification as a model.
 
-    Unconnected input ports become Parameters, or Constants if they have a value; outputs get Results. A
+    Unconnected input ports become Parameters, or Constants if they have a value, and outputs get Results. A
     comment such as ``<!-- value is [2, 3] that means … -->`` gives a port its value.
 
     >>> import ir_runtime as ov
@@ -182,19 +182,20 @@ def read_fragment(
     <Shape: [3]>
 
     Args:
-        text: the layers, or a whole page with one example.
-        values: contents for input ports, by port id, (layer id, port id) or name:
+        text: the ``<layer>`` elements, or a page with an example.
+        values: the contents of input ports, by port id, (layer id, port id) or name:
             ``values={1: [2, 3]}``.
-        version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where neither tag nor page says.
-        name: the file, for messages.
-        example: which of several examples, from 1.
+        version: the operation set, as ``"ReduceL2-4"``, ``"opset4"`` or ``4``, if neither the element nor the
+            page has it.
+        name: the name of the file, for messages.
+        example: the number of the example on a page with several, from 1.
         strict: as for `read_model`.
-        limits: bounds on what the page may ask for.
+        limits: resource limits of reading the page.
 
     Raises:
-        ParseError: if it has no layer, or it is not well-formed.
-        InputError: if there are several examples and none is chosen, or a value fits no port.
-        ValidationError: if it contradicts itself or the specification.
+        ParseError: if the text has no layer, or is not well-formed.
+        InputError: if there are several examples and none is chosen, or a value matches no port.
+        ValidationError: if the model contradicts itself or the specification.
     """
     from ..io.reader.fragment import Page
 
@@ -214,7 +215,7 @@ def read_fragments(
     strict: bool | None = None,
     limits: Limits = DEFAULT,
 ) -> list[Model]:
-    r"""Read each example on a page of the specification as a model; see `read_fragment`.
+    r"""Read every example on a page of the specification as a model, like `read_fragment`.
 
     >>> import ir_runtime as ov
     >>> layer = '''<layer type="ReLU" version="opset1"><input><port id="0"><dim>2</dim></port></input>
@@ -226,13 +227,13 @@ def read_fragments(
     Args:
         text: the page, in Markdown.
         version: as for `read_fragment`.
-        name: of the page, for messages.
+        name: the name of the page, for messages.
         strict: as for `read_model`.
-        limits: bounds on what the page may ask for.
+        limits: resource limits of reading the page.
 
     Raises:
         ParseError: if an example is not an IR.
-        ValidationError: if one is not valid, unless ``strict`` is false.
+        ValidationError: if an example is not valid, unless ``strict`` is False.
     """
     from ..io.reader.fragment import Page
 

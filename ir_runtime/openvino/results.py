@@ -1,4 +1,4 @@
-"""The results of a run."""
+"""`OVDict`, the results of a run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..ir.tensor import Array, TensorType
 from .names import find_index
 from .node import Output
 from .shapes import PartialShape
-from .tensor_data import as_text, encoded
+from .tensor_data import as_text, encode_strings
 
 __all__ = ["OVDict", "described", "unshare"]
 
 
 class OVDict(Mapping[Output, Array]):
-    """The outputs of a run, read-only, by index, tensor name, layer name or port. As OpenVINO's.
+    """A read-only mapping of the outputs of a run by index, tensor name, layer name or port. As OpenVINO's ``OVDict``.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -35,7 +35,7 @@ class OVDict(Mapping[Output, Array]):
     >>> len(found.names()), list(found.to_dict().values())
     (1, [array([1., 1.], dtype=float32)])
 
-    It prints as a person reads it; ``repr`` is OpenVINO's:
+    ``print`` shows the arrays, ``repr`` is OpenVINO's:
 
     >>> print(found)
     powers f32[2]
@@ -46,7 +46,7 @@ class OVDict(Mapping[Output, Array]):
         self._ports, self._arrays = tuple(ports), tuple(arrays)
 
     def __getitem__(self, key: int | str | Output) -> Array:
-        if not isinstance(key, str | Output):  # also from the end, as in a tuple
+        if not isinstance(key, str | Output):  # negative indices count from the end, as in a tuple
             index = operator.index(key)
             key = index + len(self._ports) if index < 0 else index
         try:
@@ -69,8 +69,8 @@ class OVDict(Mapping[Output, Array]):
             return False
 
     def _with_strings(self, decode: bool) -> OVDict:
-        """Return the results with strings as `str`, or as UTF-8 bytes like OpenVINO."""
-        shown = as_text if decode else encoded
+        """Return the results with strings as `str`, or as UTF-8 bytes unless ``decode``."""
+        shown = as_text if decode else encode_strings
         return OVDict(self._ports, [shown(a) if a.dtype.hasobject else a for a in self._arrays])
 
     def names(self) -> tuple[set[str], ...]:
@@ -78,11 +78,11 @@ class OVDict(Mapping[Output, Array]):
         return tuple(port.names for port in self._ports)
 
     def to_dict(self) -> dict[Output, Array]:
-        """Return a plain dictionary by port."""
+        """Return the results as a dictionary by port."""
         return dict(zip(self._ports, self._arrays, strict=True))
 
     def to_tuple(self) -> tuple[Array, ...]:
-        """Return the arrays in order."""
+        """Return the arrays as a tuple, in the order of the outputs."""
         return self._arrays
 
     def __reduce__(self) -> tuple[Callable[..., OVDict], tuple[object, ...]]:
@@ -98,13 +98,13 @@ class OVDict(Mapping[Output, Array]):
 
 
 def described(port: Output, shape: Sequence[int] | None = None) -> str:
-    """Return name, type and shape of a port; by default, the declared shape."""
+    """Return the name, type and shape of a port as text, with its declared shape by default."""
     lengths = str(port._type.shape) if shape is None else f"[{','.join(map(str, shape))}]"
     return f"{port.label} {port.element_type.label}{lengths}"
 
 
 def _restore(described: Sequence[tuple[str, TensorType, tuple[str, ...]]], arrays: Sequence[Array]) -> OVDict:
-    """Restore pickled or copied results, whose ports keep names and types without a model."""
+    """Unpickle or copy results. Their ports keep names and types, but belong to no model."""
     from .build.ends import Parameter
     from .const_ports import ConstOutput
 
@@ -119,15 +119,15 @@ def _restore(described: Sequence[tuple[str, TensorType, tuple[str, ...]]], array
 def unshare(
     arrays: Sequence[Array], shared: Sequence[Array], base_buffers: Collection[int] = ()
 ) -> list[Array]:
-    """Return the arrays contiguous, writable, and without shared memory.
+    """Return the arrays as contiguous writable arrays that share no memory, copied where necessary.
 
-    A plan may return an input, a constant or a view of one, which a caller must not modify through the
+    A plan may return an input, a constant or a view of either, which the caller must not modify through the
     result.
 
     Args:
         arrays: the results of a plan.
-        shared: arrays that must not be modified.
-        base_buffers: further memory that must not be shared, identified by `base_buffer_of`.
+        shared: the arrays whose memory must not be shared.
+        base_buffers: other memory that must not be shared, as identified by `base_buffer_of`.
     """
     buffers = {id(array) if array.base is None else base_buffer_of(array) for array in shared}
     result = []

@@ -1,4 +1,4 @@
-"""Read and change the runtime information (``rt_info``) of models, layers and ports."""
+"""Runtime information (``rt_info``) of models, layers and ports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["HasRTInfo", "RTMap"]
 
 
 class RTMap(MutableMapping[str, Any]):
-    """The runtime information of a model, layer or port. As OpenVINO's ``RTMap``.
+    """A mapping view of the runtime information of a model, layer or port. As OpenVINO's ``RTMap``.
 
-    Entries are never changed in place, so copies of a model share them.
+    A change replaces the entries instead of modifying them in place, so that copies of a model can share them.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -26,8 +26,8 @@ class RTMap(MutableMapping[str, Any]):
     'looked at'
 
     Args:
-        read: returns the entries; without it, they start empty.
-        write: replaces them; without it, they belong to this map alone.
+        read: returns the entries. Without it, the map starts empty.
+        write: replaces the entries. Without it, they belong to this map alone.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class RTMap(MutableMapping[str, Any]):
         return isinstance(other, Mapping) and plain(self._read()) == plain(other)
 
     def __repr__(self) -> str:
-        return "<RTMap>"  # as OpenVINO shows every one
+        return "<RTMap>"  # as in OpenVINO, whatever the entries
 
 
 class HasRTInfo:
-    """An object with runtime information, which is replaced, never changed in place.
+    """Mixin for objects with runtime information.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -103,7 +103,7 @@ class HasRTInfo:
         """Return the runtime information, or the entry at a path.
 
         Raises:
-            InputError: if there is none.
+            InputError: if there is no such entry.
         """
         return OVAny(_find_entry(self._entries(), _names(path))) if path else self.rt_info
 
@@ -116,11 +116,11 @@ class HasRTInfo:
         return True
 
     def set_rt_info(self, value: object, path: str | Sequence[str]) -> None:
-        """Change the entry at a path, or add it.
+        """Set the entry at a path.
 
         Args:
             value: the value, which is saved as text.
-            path: the name of the entry, or the names that lead to it.
+            path: the name of the entry, or the list of names that lead to it.
 
         Raises:
             InputError: if the path leads through an entry without children.
@@ -144,7 +144,7 @@ def _names(path: str | Sequence[str]) -> list[str]:
 def _find_entry(entries: object, path: Sequence[str]) -> object:
     for name in path:
         if not isinstance(entries, Mapping) or name not in entries:
-            # openvino-model-api searches for OpenVINO's message.
+            # openvino-model-api compares the message with OpenVINO's.
             why = "Cannot get runtime attribute. Path to runtime attribute is incorrect."
             raise InputError(f"rt_info has no {name!r} ({why})", code=Code.NO_SUCH_NAME)
         entries = entries[name]

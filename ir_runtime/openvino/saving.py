@@ -1,4 +1,4 @@
-"""Save models."""
+"""`save_model` and `serialize`, which write models to files."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def save_model(
 ) -> None:
     """Save a model as ``.xml`` and ``.bin`` for OpenVINO.
 
-    Ports declare inferred types: after `Model.reshape`, the new shapes. Equal constants share their bytes.
-    Output is deterministic. Missing folders are created.
+    Ports declare the inferred types, and thus the new shapes after `Model.reshape`. Equal constants share their bytes.
+    The files are deterministic. Missing folders are created.
 
-    Both files are replaced together or not at all; a model may overwrite its own files. A process that opens
-    the ``.xml`` meanwhile sees the old model, the new one, or briefly no file, but never mismatched weights.
+    Both files are replaced together or not at all, and a model may overwrite its own files. A process that opens
+    the ``.xml`` meanwhile sees the old model, the new one, or briefly no file, but never the weights of another.
 
     A model read with ``strict=False`` can be saved if its only errors are unknown operations, which are
     written unchanged, or wrong types and dims of ports, which are corrected.
@@ -59,17 +59,18 @@ def save_model(
 
     Args:
         model: the model.
-        output_model: path of the ``.xml``; the ``.bin`` goes beside it.
-        compress_to_fp16: store f32 and f64 weights as f16. This changes numbers, so unlike with OpenVINO
-            it is not done unless asked for. As there, models that are quantized or have compressed weights
-            stay as they are, and so do constants most of which f16 cannot hold. So do constants from
-            which shapes are computed.
-        for_release: a release of OpenVINO that is to read the files, such as ``"2021.4"``. Layers that it does not
-            know are replaced by older operations, where these compute exactly the same. Releases before 2022.1 get
-            IR version 10, for which programs see inputs of f16 as f32, outputs of integers as i32, and others as f32.
+        output_model: path of the ``.xml``. The ``.bin`` is written beside it.
+        compress_to_fp16: store f32 and f64 weights as f16. As this changes results, the default is False, unlike
+            in OpenVINO. As there, models that are quantized or have compressed weights are left unchanged, and so
+            are constants most of whose values f16 cannot represent, and constants from which shapes are computed.
+        for_release: a release of OpenVINO that must be able to read the files, such as ``"2021.4"``. Layers that
+            it does not know are replaced with older operations that compute exactly the same. Releases before
+            2022.1 get IR version 10, in which programs see f16 inputs as f32, integer outputs as i32, and other
+            outputs as f32.
 
     Raises:
-        ValidationError: if the model is not valid, or layers that the release does not read cannot be replaced.
+        ValidationError: if the model is not valid, or layers that the release does not read cannot be
+            replaced.
         InputError: if the files cannot be written, or the release is unknown.
     """
     save_content(model, output_model, compress_to_fp16, for_release)
@@ -78,7 +79,7 @@ def save_model(
 def save_content(
     model: Model, output_model: PathLike, compressed: bool = False, for_release: str | None = None
 ) -> Content:
-    """Save a model as `save_model` does, and return the written content."""
+    """Save a model as `save_model` does, and return the content written."""
     path = _xml_path(output_model)
     return _save(model, path, path.with_suffix(".bin"), compressed, for_release)
 
@@ -102,9 +103,9 @@ def serialize(
     Args:
         model: the model.
         xml_path: path of the ``.xml``.
-        bin_path: path of the ``.bin``; by default beside the ``.xml``. OpenVINO and this package only find
-            it elsewhere if its path is given.
-        version: for OpenVINO's signature: ``IR_V11``, which is the default.
+        bin_path: path of the ``.bin``; by default beside the ``.xml``. If it is elsewhere, its path must be given
+            for reading, too.
+        version: ``IR_V11``, which is the default and the only version.
 
     Raises:
         ValidationError: if the model is not valid.
@@ -144,7 +145,7 @@ def _save(
 ) -> Content:
     if not isinstance(model, Model):
         raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
-    # The data range of a constant of unknown version is unknown.
+    # Constants of unknown version have no known extent in the weights.
     lost = any(layer.type == "Constant" and layer.op is None for layer in model._graph.everywhere())
     content = model._content(DECLARED if lost else SAVED_WITH)
     if for_release is not None:
@@ -164,7 +165,7 @@ def _save(
 
 
 def lower_for_release(model: Model, content: Content, for_release: str) -> Content:
-    """Return the content for a release of OpenVINO."""
+    """Return the content of a model lowered for a release of OpenVINO."""
     from ..analysis.infer import Inferred, infer
     from ..releases.lowering import lower
     from ..releases.release import Release
@@ -182,7 +183,7 @@ def lower_for_release(model: Model, content: Content, for_release: str) -> Conte
 
 
 def _check_outputs(model: Model, release: Release) -> None:
-    """Refuse outputs that lose precision in IR version 10, whose outputs are f32 or i32."""
+    """Raise if an output would lose precision in IR version 10, whose outputs are f32 or i32."""
     for output in model.outputs:
         if output.element_type is ElementType.f64:
             raise ValidationError(

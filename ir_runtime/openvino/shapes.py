@@ -1,4 +1,4 @@
-"""OpenVINO's dimensions, shapes and lists of numbers: ``Dimension``, ``Shape``, ``PartialShape``, ``Strides`` and others."""
+"""OpenVINO's classes of dimensions, shapes and index lists: ``Dimension``, ``Shape``, ``PartialShape``, ``Strides`` etc."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Dimension(dimension.Dimension, ExplainsAbsent):
-    """A length of at least 0: static, bounded or unknown. As OpenVINO's ``Dimension``.
+    """The length of an axis: static, bounded or unknown. As OpenVINO's ``Dimension``.
 
     >>> Dimension(3) == 3, Dimension() == -1, Dimension(1, 8) + 2, Dimension("..8")
     (True, True, <Dimension: 3..10>, <Dimension: ..8>)
@@ -50,11 +50,11 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
     def __init__(
         self, min: SupportsIndex | str = -1, max: SupportsIndex | None = None, symbol: Symbol | None = None
     ) -> None:
-        """Create from a length (-1 for any), bounds, or text: ``3``, ``(1, 8)``, ``(2, -1)``, ``"1..8"``.
+        """Create a dimension from a length (-1 for any), bounds, or a string: ``3``, ``(1, 8)``, ``(2, -1)``, ``"1..8"``.
 
         Raises:
-            InputError: if it is not a length; a RuntimeError, as in OpenVINO.
-            LengthError: if it exceeds int64.
+            InputError: if the arguments are no valid length; a RuntimeError, as in OpenVINO.
+            LengthError: if the length exceeds int64.
         """
         low = min if isinstance(min, str) else operator.index(min)
         high = None if max is None else operator.index(max)
@@ -81,36 +81,36 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
 
     @property
     def min_length(self) -> int:
-        """The shortest length."""
+        """The lower bound of the length."""
         return self.min
 
     @property
     def max_length(self) -> int:
-        """The longest length, or -1 if unbounded."""
+        """The upper bound of the length, or -1 if unbounded."""
         return self.get_max_length()
 
     def get_symbol(self) -> Symbol | None:
-        """Return the symbol that equal dimensions share."""
+        """Return the symbol, which dimensions known to be equal share."""
         return self.symbol
 
     def set_symbol(self, symbol: Symbol) -> None:
-        """Set the symbol; dimensions with the same symbol are equal."""
+        """Set the symbol. Dimensions with the same symbol are equal."""
         self.symbol = symbol
 
     def compatible(self, other: DimensionLike) -> bool:
-        """Return whether some length fits both."""
+        """Return whether both dimensions allow a common length."""
         return super().compatible(dimension.Dimension.of(other))
 
     def refines(self, other: DimensionLike) -> bool:
-        """Return whether every length this allows is allowed by ``other``."""
+        """Return whether ``other`` allows every length that this dimension allows."""
         return super().refines(dimension.Dimension.of(other))
 
     def relaxes(self, other: DimensionLike) -> bool:
-        """Return whether every length that ``other`` allows is allowed by this."""
+        """Return whether this dimension allows every length that ``other`` allows."""
         return dimension.Dimension.of(other).refines(self)
 
     def same_scheme(self, other: DimensionLike) -> bool:
-        """Return whether both are the same length, or both are dynamic."""
+        """Return whether both dimensions are dynamic, or both are the same static length."""
         return super().same_scheme(dimension.Dimension.of(other))
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
         return self.get_length() != 0
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both allow the same lengths; symbols are ignored."""
+        """Return whether both dimensions have the same bounds. Symbols are ignored."""
         if isinstance(other, dimension.Dimension):
             return (self.min, self.max) == (other.min, other.max)
         if isinstance(other, int):
@@ -147,18 +147,18 @@ def _public(number: Interval) -> Interval:
     return Dimension.copy_of(number) if isinstance(number, dimension.Dimension) else number
 
 
-# OpenVINO's mutable ``Dimension``, ``PartialShape`` and ``Shape``.
+# The mutable ``Shape`` and ``PartialShape``.
 #
-# The shapes of models, in `ir_runtime.ir.shape`, are immutable and hashed by caches. Programs get copies; these
-# classes are unhashable, so they cannot end up in a cache.
+# The shapes of models, in `ir_runtime.ir.shape`, are immutable and hashed by caches. Programs get copies of these
+# classes, which are unhashable, so that they cannot end up in a cache.
 
 
-# The longest length of an unbounded dimension.
+# The upper bound that OpenVINO reports for an unbounded dimension.
 _FAR = (1 << 63) - 1
 
 
 class Shape(list[int], ExplainsAbsent):
-    """The lengths of a tensor. As OpenVINO's ``Shape``.
+    """A static shape. As OpenVINO's ``Shape``.
 
     >>> Shape([1, 3]), str(Shape("1,3")), Shape([1, 3]) == (1, 3), Shape([1, 2, 3])[1:]
     (<Shape: [1,3]>, '[1,3]', True, <Shape: [2,3]>)
@@ -169,11 +169,11 @@ class Shape(list[int], ExplainsAbsent):
     __slots__ = ()
 
     def __init__(self, lengths: Iterable[SupportsIndex] | str = ()) -> None:
-        """Read lengths, or text such as ``"1,3"``.
+        """Create a shape from lengths, or from a string such as ``"1,3"``.
 
         Raises:
-            TypeError: if one of them is not an integer of at least 0.
-            InputError: if a text is not a shape.
+            TypeError: if a length is not a non-negative integer.
+            InputError: if a string is not a shape.
         """
         try:
             super().__init__(_parse(lengths) if isinstance(lengths, str) else map(operator.index, lengths))
@@ -183,7 +183,7 @@ class Shape(list[int], ExplainsAbsent):
             raise TypeError(f"the lengths of a Shape must be at least 0, got {list(self)}")
 
     def to_string(self) -> str:
-        """Return the text in file format."""
+        """Return the shape as files spell it."""
         return str(self)
 
     @overload
@@ -230,7 +230,7 @@ def _parse(text: str) -> list[int]:
 
 
 class PartialShape(shape.PartialShape, ExplainsAbsent):
-    """A sequence of dimensions, or a shape of unknown rank. As OpenVINO's ``PartialShape``.
+    """A shape with static or dynamic dimensions, or of unknown rank. As OpenVINO's ``PartialShape``.
 
     >>> found = PartialShape("?,3,1..4,..8")
     >>> found[0] = 2
@@ -250,10 +250,10 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
     all_non_negative = True
 
     def __init__(self, dims: Iterable[DimensionLike] | str | None = ()) -> None:
-        """Read dimensions, or text.
+        """Create a shape from dimensions, or from a string such as ``"?,3,1..8"``.
 
         Raises:
-            InputError: if it is not a shape; a RuntimeError, as in OpenVINO.
+            InputError: if the argument is no valid shape; a RuntimeError, as in OpenVINO.
         """
         try:
             super().__init__(dims)
@@ -273,7 +273,7 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
 
     @classmethod
     def dynamic(cls, rank: SupportsIndex | dimension.Dimension | None = None) -> PartialShape:
-        """Return a dynamic shape of a rank, or of unknown rank."""
+        """Return a shape of ``rank`` dynamic dimensions, or of unknown rank."""
         if rank is None or (isinstance(rank, dimension.Dimension) and rank.is_dynamic):
             return cls(None)
         count = operator.index(rank)
@@ -281,11 +281,11 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
 
     @property
     def rank(self) -> Dimension:  # type: ignore[override]
-        """The number of dimensions."""
+        """The number of dimensions, as a `Dimension`."""
         return Dimension() if self._dims is None else Dimension(len(self._dims))
 
     def to_shape(self) -> Shape:
-        """Return the lengths.
+        """Return the static shape.
 
         Raises:
             InputError: if a dimension is dynamic.
@@ -295,39 +295,39 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
         return Shape(self.static)
 
     def get_shape(self) -> Shape:
-        """Return the lengths; see `to_shape`."""
+        """Return the static shape, like `to_shape`."""
         return self.to_shape()
 
     def get_min_shape(self) -> Shape:
-        """Return the shortest length of each dimension."""
+        """Return the lower bound of each dimension."""
         return Shape(d.min for d in self._dims or ())
 
     def get_max_shape(self) -> Shape:
-        """Return the longest length of each dimension; the largest 64-bit number for unbounded ones."""
+        """Return the upper bound of each dimension, which is the largest int64 if unbounded."""
         return Shape(_FAR if d.max is None else d.max for d in self._dims or ())
 
     def get_dimension(self, index: int) -> Dimension:
-        """One dimension."""
+        """Return a dimension."""
         return self[index]
 
     def to_string(self) -> str:
-        """Return the text in file format."""
+        """Return the shape as files spell it."""
         return str(self)
 
     def compatible(self, other: ShapeLike) -> bool:
-        """Return whether some tensor fits both."""
+        """Return whether both shapes allow a common static shape."""
         return super().compatible(_shape_of(other))
 
     def refines(self, other: ShapeLike) -> bool:
-        """Return whether every shape this allows is allowed by ``other``."""
+        """Return whether ``other`` allows every static shape that this shape allows."""
         return super().refines(_shape_of(other))
 
     def relaxes(self, other: ShapeLike) -> bool:
-        """Return whether every shape that ``other`` allows is allowed by this."""
+        """Return whether this shape allows every static shape that ``other`` allows."""
         return _shape_of(other).refines(self)
 
     def same_scheme(self, other: ShapeLike) -> bool:
-        """Return whether both have the same static dimensions, and the same dynamic ones."""
+        """Return whether both shapes have the same static lengths, and dynamic dimensions at the same indices."""
         return super().same_scheme(_shape_of(other))
 
     @overload  # type: ignore[override]
@@ -378,20 +378,20 @@ def _error(reason: object) -> InputError:
     return InputError(str(reason), code=Code.BAD_REQUEST)
 
 
-# OpenVINO's lists of numbers: ``Strides``, ``Coordinate``, ``CoordinateDiff``, ``AxisVector`` and ``AxisSet``.
+# Index lists.
 
 
 class _Numbers(list[int]):
-    """A list of integers that shows its class."""
+    """Base class of lists of integers whose ``repr`` shows their class."""
 
     __slots__ = ()
     _signed = False
 
     def __init__(self, numbers: Iterable[SupportsIndex]) -> None:
-        """Read the numbers.
+        """Create the list from integers.
 
         Raises:
-            TypeError: if one is not an integer, or is negative where this is meaningless.
+            TypeError: if an item is not an integer, or is negative unless the class allows it.
         """
         super().__init__(map(operator.index, numbers))
         if not self._signed and self and min(self) < 0:
@@ -411,7 +411,7 @@ class _Numbers(list[int]):
 
 
 class Strides(_Numbers):
-    """The number of bytes, or elements, from one element to the next along each axis. As OpenVINO's.
+    """The distance between consecutive elements along each axis, in bytes or elements. As OpenVINO's ``Strides``.
 
     >>> Strides([12, 4]), Strides([12, 4]) == (12, 4)
     (<Strides: (12, 4)>, True)
@@ -421,7 +421,7 @@ class Strides(_Numbers):
 
 
 class CoordinateDiff(_Numbers):
-    """Distances along axes, such as padding; they may be negative. As OpenVINO's.
+    """Distances along axes, such as padding, which may be negative. As OpenVINO's ``CoordinateDiff``.
 
     >>> from ir_runtime import CoordinateDiff
     >>> list(CoordinateDiff([-1, 2]))
@@ -433,7 +433,7 @@ class CoordinateDiff(_Numbers):
 
 
 class Coordinate(_Numbers):
-    """The index of an element. As OpenVINO's.
+    """The index of an element along each axis. As OpenVINO's ``Coordinate``.
 
     >>> from ir_runtime import Coordinate
     >>> list(Coordinate([1, 2]))
@@ -444,7 +444,7 @@ class Coordinate(_Numbers):
 
 
 class AxisVector(_Numbers):
-    """Axes in an order. As OpenVINO's.
+    """An ordered list of axes. As OpenVINO's ``AxisVector``.
 
     >>> from ir_runtime import AxisVector
     >>> list(AxisVector([0, 2]))
@@ -461,7 +461,7 @@ class AxisVector(_Numbers):
 
 
 class AxisSet(frozenset[int]):
-    """Axes without an order. As OpenVINO's.
+    """A set of axes. As OpenVINO's ``AxisSet``.
 
     >>> AxisSet([2, 1, 2]), list(AxisSet([2, 1]))
     (<AxisSet {1, 2}>, [1, 2])
@@ -470,10 +470,10 @@ class AxisSet(frozenset[int]):
     __slots__ = ()
 
     def __new__(cls, axes: Iterable[SupportsIndex]) -> AxisSet:
-        """Read the axes.
+        """Create the set from axes.
 
         Raises:
-            TypeError: if one is not an integer of at least 0.
+            TypeError: if an axis is not a non-negative integer.
         """
         axes_set = super().__new__(cls, map(operator.index, axes))
         if axes_set and min(axes_set) < 0:

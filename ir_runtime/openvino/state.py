@@ -1,4 +1,4 @@
-"""The variables of a model as seen by users between runs."""
+"""`VariableState`, the user's access to variables between runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["VariableState"]
 
 
 class VariableState(ExplainsAbsent):
-    """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``.
+    """A variable of a request, whose value can be read, set and reset. As OpenVINO's ``VariableState``.
 
-    Tensors of another element type are converted if this is exact, or to a floating-point type.
+    A tensor of another element type is converted, if that is exact or the variable is of a floating-point type.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class VariableState(ExplainsAbsent):
 
     @property
     def state(self) -> Tensor:
-        """The value of the variable; before the first run, zeros, with length 0 for dynamic dims."""
+        """The value of the variable. Before the first run, it is zero, with length 0 for dynamic dims."""
         if self.name not in self._values:
             shape = self._type.shape
             lengths = () if shape.rank is None else tuple(d.min for d in shape)
@@ -53,10 +53,10 @@ class VariableState(ExplainsAbsent):
         self._values[self.name] = array.copy() if is_held else array.astype(self._held.dtype)
 
     def _convert(self, array: Array) -> Array | None:
-        """Convert numbers to the element type of the variable; floating-point types round as in OpenVINO.
+        """Convert an array to the element type of the variable, rounding to a floating-point type as in OpenVINO.
 
-        ``None`` if the type is not numeric, or if an integer type cannot hold the numbers: OpenVINO rounds or
-        truncates these depending on the source type.
+        Return None if a type is not numeric, or an integer type cannot represent the values, which OpenVINO rounds or
+        truncates depending on the source type.
         """
         element = self._type.element
         if element in (ElementType.dynamic, ElementType.from_dtype(array.dtype)):
@@ -68,7 +68,7 @@ class VariableState(ExplainsAbsent):
         return converted if element.real or np.array_equal(converted, array) else None
 
     def reset(self) -> None:
-        """Reset it to its initial value."""
+        """Reset the variable to its initial value."""
         self._values.pop(self.name, None)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Tensors that inference requests hold."""
+"""`Tensor`, an array with an element type."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .tensor_data import (
     as_numpy,
     as_stored,
     as_text,
-    decoded,
+    decode_strings,
     element_of,
-    encoded,
+    encode_strings,
     reinterpret,
     view_as_bf16,
     zeros,
@@ -36,15 +36,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Tensor", "tensor_from_file"]
 
-# The size of std::string, which OpenVINO counts for each string of a tensor.
+# The size of std::string, which OpenVINO counts for each element of a string tensor.
 _STRING_BYTES = 32
 
 
 class Tensor(ExplainsAbsent):
     """An array with an element type. As OpenVINO's ``Tensor``.
 
-    It is constructed from an array, the memory of an array as another type and shape, an element type and a shape, the port of
-    a model (and an array), or a region of another tensor. It supports the array interface and DLPack.
+    It is constructed from an array, from the memory of an array with another type and shape, from an element type
+    and a shape, from a port of a model with an optional array, or from a region of another tensor. It supports
+    NumPy's array interface and DLPack.
 
     >>> Tensor(np.ones((2, 3), np.float32)), Tensor(ElementType.i64, [4]).shape
     (<Tensor: shape[2,3] type: f32>, <Shape: [4]>)
@@ -64,7 +65,7 @@ class Tensor(ExplainsAbsent):
     >>> text.str_data, text.bytes_data
     (array(['a', 'b'], dtype='<U1'), array([b'a', b'b'], dtype='|S1'))
 
-    Elements of less than a byte are packed, and those that NumPy lacks are shown by their bits; ``elements`` has them:
+    ``data`` holds sub-byte elements packed, and types that NumPy lacks as bits. ``elements`` holds their values:
 
     >>> weights = ov.Tensor(ov.Type.i4, [3])
     >>> weights.elements = np.array([1, -2, 3])
@@ -103,12 +104,12 @@ class Tensor(ExplainsAbsent):
 
         Args:
             args: the arguments described above, in that order.
-            kwargs: the same by OpenVINO's names: ``array``, ``shape``, ``type``, ``shared_memory``, ``port``, ``other``,
-                ``begin``, ``end``. ``shared_memory`` uses the array itself, not a copy; with a shape or a port,
-                memory is always shared.
+            kwargs: the same by OpenVINO's names: ``array``, ``shape``, ``type``, ``shared_memory``, ``port``,
+                ``other``, ``begin``, ``end``. With ``shared_memory``, the array itself is used, not a copy. With a
+                shape or a port, it always is.
 
         Raises:
-            InputError: if the array has no element type, or not enough memory.
+            InputError: if there is no element type for the array's dtype, or the array is too small.
         """
         source, rest = _source(args, kwargs)
         if isinstance(source, TensorPort):
@@ -122,11 +123,11 @@ class Tensor(ExplainsAbsent):
 
     @classmethod
     def of(cls, array: Array, element: ElementType) -> Tensor:
-        """Return a tensor that shares an array of its element type.
+        """Return a tensor that wraps an array without a copy.
 
         Args:
             array: the contents, whose memory is shared.
-            element: the element type, which may be narrower than the dtype.
+            element: the element type, which may have fewer bits than the dtype.
         """
         tensor = cls.__new__(cls)
         tensor._element = element
@@ -136,7 +137,7 @@ class Tensor(ExplainsAbsent):
     def _init_of_port(self, port: TensorPort, array: object = None) -> None:
         self._element = port.element_type
         shape = port._type.shape
-        lengths = shape.static if shape.is_static else (0,)  # as OpenVINO
+        lengths = shape.static if shape.is_static else (0,)  # as in OpenVINO
         if array is None:
             self._hold(zeros(self._element, lengths), is_shared=False)
             return
@@ -202,7 +203,7 @@ class Tensor(ExplainsAbsent):
 
     @property
     def shape(self) -> Shape:
-        """The shape; setting it is `set_shape`."""
+        """The shape. Assignment calls `set_shape`."""
         return Shape(self._held.shape)
 
     @shape.setter
@@ -210,10 +211,10 @@ class Tensor(ExplainsAbsent):
         self.set_shape(shape)
 
     def set_shape(self, shape: Sequence[int]) -> None:
-        """Change the shape, reusing the memory if it suffices.
+        """Change the shape, and reallocate the memory if it is too small.
 
         Raises:
-            InputError: if the memory belongs to an array of the caller, and does not suffice.
+            InputError: if the memory is too small, and belongs to an array of the caller.
         """
         lengths = tuple(Shape(shape))
         if lengths == self._held.shape:
@@ -235,10 +236,10 @@ class Tensor(ExplainsAbsent):
             )
 
     def copy_from(self, source: object) -> None:
-        """Copy the contents and shape of an array or tensor of the same element type.
+        """Set contents and shape to those of an array or tensor of the same element type.
 
         Raises:
-            InputError: if it has another element type.
+            InputError: if the element types differ.
         """
         array = source._data if isinstance(source, Tensor) else as_numpy(source)
         element = source._element if isinstance(source, Tensor) else None
@@ -247,9 +248,10 @@ class Tensor(ExplainsAbsent):
             self._hold(np.array(array), is_shared=False)
             return
         if self._element is ElementType.string and array.dtype.kind in "SUTO":
-            self._hold(decoded(array).astype(object), is_shared=False)
+            self._hold(decode_strings(array).astype(object), is_shared=False)
             return
-        is_ambiguous = element is None and self._element.is_encoded  # bytes might be packed
+        # An array of bytes could also be packed elements.
+        is_ambiguous = element is None and self._element.is_encoded
         if array.dtype != self._element.dtype or element not in (None, self._element) or is_ambiguous:
             raise InputError(
                 f"a tensor of {self._element.label} cannot take "
@@ -275,13 +277,13 @@ class Tensor(ExplainsAbsent):
 
     @property
     def _data(self) -> Array:
-        """An array with one entry per element: the memory itself, or a copy if elements are packed."""
+        """The array with one entry per element: the memory itself, or an unpacked copy."""
         memory = self._held
         return memory.unpack() if isinstance(memory, Packed) else memory
 
     @property
     def data(self) -> Array:
-        """The memory, writable, as OpenVINO exposes it; for strings, a copy as UTF-8 bytes.
+        """The writable memory as OpenVINO exposes it, or a copy of strings as UTF-8 bytes.
 
         Sub-byte elements are packed and one-dimensional; types that NumPy lacks appear as bits, in float16
         for bf16 and otherwise in uint8. `elements` has one entry per element.
@@ -293,9 +295,9 @@ class Tensor(ExplainsAbsent):
 
     @property
     def elements(self) -> Array:
-        """An assignable array with one entry per element, of ml_dtypes where NumPy lacks the type.
+        """The array with one entry per element, of a type of ml_dtypes if NumPy lacks the type. It can be assigned.
 
-        It is the memory itself, but sub-byte elements are unpacked into a read-only copy.
+        It is the memory itself, except for sub-byte elements, which are unpacked into a read-only copy.
         """
         array = self._data
         if self._element.is_packed:
@@ -329,7 +331,7 @@ class Tensor(ExplainsAbsent):
 
     @property
     def byte_size(self) -> int:
-        """The number of bytes in packed form."""
+        """The size in bytes, in packed form for sub-byte elements."""
         if self._element is ElementType.string:
             return self._held.size * _STRING_BYTES
         return self._element.nbytes(self._held.size)
@@ -351,7 +353,7 @@ class Tensor(ExplainsAbsent):
 
     @property
     def str_data(self) -> Array:
-        """The contents of a string tensor as text; setting them keeps the shape."""
+        """The contents of a string tensor as `str`. Assignment keeps the shape."""
         return as_text(self._strings())
 
     @str_data.setter
@@ -360,8 +362,8 @@ class Tensor(ExplainsAbsent):
 
     @property
     def bytes_data(self) -> Array:
-        """The contents of a string tensor as UTF-8 bytes; setting them keeps the shape."""
-        return encoded(self._strings())
+        """The contents of a string tensor as UTF-8 bytes. Assignment keeps the shape."""
+        return encode_strings(self._strings())
 
     @bytes_data.setter
     def bytes_data(self, strings: object) -> None:
@@ -382,7 +384,7 @@ class Tensor(ExplainsAbsent):
                 f"expected {memory.size} strings, got {source.size} of {source.dtype.name}",
                 code=Code.BAD_REQUEST,
             )
-        self._hold(decoded(source).astype(object).reshape(memory.shape), is_shared=False)
+        self._hold(decode_strings(source).astype(object).reshape(memory.shape), is_shared=False)
 
     def is_continuous(self) -> bool:
         """Return whether the elements are contiguous."""
@@ -405,7 +407,7 @@ class Tensor(ExplainsAbsent):
         return self.size
 
     def get_byte_size(self) -> int:
-        """Return the number of bytes in packed form."""
+        """Return the size in bytes, in packed form for sub-byte elements."""
         return self.byte_size
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -413,7 +415,8 @@ class Tensor(ExplainsAbsent):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        if self._element.dtype.isbuiltin != 1:  # the interface cannot name types of ml_dtypes; __array__ can
+        # The array interface cannot express types of ml_dtypes, but __array__ can.
+        if self._element.dtype.isbuiltin != 1:
             raise AttributeError(name="__array_interface__", obj=self)
         return self._data.__array_interface__
 
@@ -430,7 +433,7 @@ class Tensor(ExplainsAbsent):
 
 
 def _source(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Return the source of a tensor, and the other positional arguments."""
+    """Return the argument that a tensor is constructed from, and the remaining positional arguments."""
     if args:
         return args[0], args[1:]
     for name in ("array", "port", "other", "list", "image", "type"):
@@ -452,7 +455,7 @@ def _mismatch(element: ElementType, array: Array) -> InputError:
 
 
 def _packed_error(element: ElementType, what: str) -> InputError:
-    """Return the error for an attribute that packed elements do not have."""
+    """Return the error for a property that tensors of packed elements lack."""
     return InputError(
         f"tensors of {element.label} have no {what}: elements of {element.bits} bits share bytes",
         code=Code.BAD_REQUEST,
@@ -464,7 +467,7 @@ def _exact(values: Array, element: ElementType) -> Array:
     """Convert values exactly to the dtype of an element type.
 
     Raises:
-        InputError: if the type cannot represent one of them; codes of ``nf4`` count as values.
+        InputError: if the type cannot represent a value. For ``nf4``, the values are its codes.
     """
     converted = values.astype(element.dtype)
     highest = (1 << element.bits) - 1
@@ -476,7 +479,7 @@ def _exact(values: Array, element: ElementType) -> Array:
 
 
 def tensor_from_file(path: str | os.PathLike[str]) -> Tensor:
-    """Read a file into a tensor of bytes.
+    """Read a file into a ``u8`` tensor.
 
     >>> import tempfile
     >>> from pathlib import Path

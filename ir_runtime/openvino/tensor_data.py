@@ -1,4 +1,4 @@
-"""The arrays of tensors: views if possible, otherwise copies."""
+"""Conversions between tensors and arrays, as views if possible."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = [
     "as_numpy",
     "as_stored",
     "as_text",
-    "decoded",
+    "decode_strings",
     "element_of",
-    "encoded",
+    "encode_strings",
     "reinterpret",
-    "unpacked",
+    "unpack",
     "view_as_bf16",
     "zeros",
 ]
@@ -33,9 +33,9 @@ _HOLDS_BF16 = frozenset(map(np.dtype, (np.float16, np.int16, np.uint16)))
 
 
 def as_numpy(value: object) -> Array:
-    """Convert any array-like object to an array, sharing memory if possible.
+    """Convert an array-like object to an array, sharing its memory if possible.
 
-    Accepts arrays, buffers, memory maps, and objects with the array interface or DLPack, such as torch
+    This includes buffers, memory maps, and objects with NumPy's array interface or DLPack, such as PyTorch
     tensors.
     """
     if isinstance(value, np.ndarray):
@@ -45,7 +45,7 @@ def as_numpy(value: object) -> Array:
     if hasattr(value, "__array__"):
         try:
             return np.asarray(value)
-        except TypeError:  # of an element type that NumPy lacks
+        except TypeError:  # NumPy lacks the element type
             pass
     from .dlpack import from_dlpack
 
@@ -53,24 +53,24 @@ def as_numpy(value: object) -> Array:
 
 
 def as_stored(array: Array, element: ElementType) -> Array:
-    """Return contents as OpenVINO exposes them: packed bytes, bits, or UTF-8 strings.
+    """Return the contents of a tensor as OpenVINO exposes them: packed bytes, raw bits, or UTF-8 strings.
 
     Args:
-        array: one entry per element; its memory is shared unless the type is packed or holds strings.
+        array: the elements. Its memory is shared unless the type is sub-byte or string.
         element: the element type.
     """
     if element is ElementType.string:
-        return encoded(array)
+        return encode_strings(array)
     if element.is_packed:
         return Packed.of(array, element).raw.view(element.stored_dtype)
     return array if array.dtype == element.stored_dtype else array.view(element.stored_dtype)
 
 
 def view_as_bf16(array: Array, element: ElementType, subject: str) -> Array | None:
-    """Reinterpret an array's bits as bf16, with a warning; None unless it has a suitable 16-bit type.
+    """Reinterpret an array's bits as bf16 and warn. Return None unless bf16 is expected and the array is 16-bit.
 
-    OpenVINO has no dtype for bf16: programs hold it in arrays of float16 or of integers. Such arrays look like numbers
-    of their own type, hence the warning.
+    OpenVINO has no dtype for bf16, so programs store it in arrays of float16 or integers. Such an array could also hold
+    values of its own type, hence the warning.
 
     Args:
         array: the argument.
@@ -89,10 +89,10 @@ def view_as_bf16(array: Array, element: ElementType, subject: str) -> Array | No
 
 
 def zeros(element: ElementType, shape: Sequence[int]) -> Array | Packed:
-    """Return an array of zeros, or of empty strings.
+    """Return an array of zeros or of empty strings.
 
     Raises:
-        InputError: if the element type is not known.
+        InputError: if the element type is dynamic.
     """
     if element is ElementType.dynamic:
         raise InputError("a tensor must have an element type, got dynamic", code=Code.BAD_REQUEST)
@@ -107,7 +107,7 @@ def element_of(array: Array) -> ElementType:
     """Return the element type of an array.
 
     Raises:
-        InputError: if there is none.
+        InputError: if there is none for its dtype.
     """
     if array.dtype == object and not all(isinstance(text, str | bytes) for text in array.flat):
         raise ArgumentTypeError(
@@ -120,7 +120,7 @@ def element_of(array: Array) -> ElementType:
 
 
 def reinterpret(array: Array, element: ElementType, shape: Sequence[int]) -> Array | Packed:
-    """Reinterpret an array's memory with another shape and element type, as OpenVINO does.
+    """Return a view of an array's memory with another shape and element type, as OpenVINO does.
 
     Raises:
         InputError: if the array is too small or not contiguous.
@@ -150,7 +150,7 @@ def reinterpret(array: Array, element: ElementType, shape: Sequence[int]) -> Arr
 
 
 def _view_packed(raw: Array, element: ElementType, shape: tuple[int, ...]) -> Packed:
-    """View an array's bytes as packed elements.
+    """Return a view of an array's bytes as packed elements.
 
     Raises:
         InputError: if the number of bytes does not match.
@@ -165,8 +165,8 @@ def _view_packed(raw: Array, element: ElementType, shape: tuple[int, ...]) -> Pa
     return Packed(raw.reshape(-1).view(np.uint8), element, shape)
 
 
-def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
-    """Unpack elements from bytes.
+def unpack(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
+    """Unpack the elements of an array of packed bytes.
 
     Raises:
         InputError: if the number of bytes does not match.
@@ -174,16 +174,16 @@ def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
     return _view_packed(np.ascontiguousarray(raw), element, tuple(shape)).unpack()
 
 
-def decoded(array: Array) -> Array:
-    """Return strings and bytes as an array of `str`; invalid bytes become surrogates."""
+def decode_strings(array: Array) -> Array:
+    """Decode an array of strings or bytes to `str`, with surrogates for invalid bytes."""
     return np.array([decode(text) for text in array.flat], np.str_).reshape(array.shape)
 
 
-def encoded(array: Array) -> Array:
-    """Return strings as an array of bytes in UTF-8."""
-    return np.char.encode(decoded(array), "utf-8", "surrogateescape")
+def encode_strings(array: Array) -> Array:
+    """Encode an array of strings as UTF-8 bytes."""
+    return np.char.encode(decode_strings(array), "utf-8", "surrogateescape")
 
 
 def as_text(array: Array) -> Array:
-    """Return strings as an array of `str`, replacing invalid UTF-8 by U+FFFD."""
-    return np.char.decode(encoded(array), "utf-8", "replace")
+    """Decode an array of strings or bytes to `str`, with U+FFFD for invalid UTF-8."""
+    return np.char.decode(encode_strings(array), "utf-8", "replace")

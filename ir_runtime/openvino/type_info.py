@@ -1,4 +1,4 @@
-"""The type of an operation. As OpenVINO's ``DiscreteTypeInfo``."""
+"""`DiscreteTypeInfo`, the type of an operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["DiscreteTypeInfo"]
 
 @dataclass(eq=True)
 class DiscreteTypeInfo:
-    """The name of an operation as OpenVINO spells it, and the opset that introduced this version.
+    """The type of an operation: its name as OpenVINO spells it, and the opset that introduced its version.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -26,14 +26,14 @@ class DiscreteTypeInfo:
 
     @property
     def parent(self) -> DiscreteTypeInfo | None:
-        """The supertype: None, as operations have no common types here."""
+        """The supertype, which is None, as operations have no common supertypes here."""
         return None
 
     def hash(self) -> int:
         """Return the hash of the type."""
         return hash((self.name, self.version_id))
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as OpenVINO's, which cannot be hashed
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # unhashable, as in OpenVINO
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name} {self.version_id}>"

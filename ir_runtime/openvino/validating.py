@@ -1,4 +1,4 @@
-"""Validate a model without running it."""
+"""`validate`, which checks a model without running it, and the excerpts of files in its findings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def validate(
     limits: Limits = DEFAULT,
     for_release: str | None = None,
 ) -> Diagnostics:
-    """Validate a model without running it.
+    """`validate`, which checks a model without running it, and the excerpts of files in its findings.
 
     >>> import ir_runtime as ov
     >>> found = ov.validate(b'<net name="n" version="99"><layers/><edges/></net>')
@@ -45,20 +45,22 @@ def validate(
     ['IR003']
 
     Args:
-        model: a path, bytes, an open file, or a model. A page of the specification counts as all of
-            its examples.
+        model: a path, bytes, an open file, or a model. On a page of the specification, all
+            examples are validated.
         weights: as for `read_model`.
-        shapes: other shapes for the inputs, as `Model.reshape` takes them.
-        limits: bounds on what the file may ask for.
-        for_release: a release of OpenVINO, such as ``"2024.6"``: also find what that one does not read.
+        shapes: other shapes for the inputs, as for `Model.reshape`.
+        limits: resource limits of reading the file.
+        for_release: a release of OpenVINO, such as ``"2024.6"``. Features that it cannot read are errors,
+            too.
 
     Returns:
-        A report: iterate over its findings, in the order of the file, each with ``code``, ``severity``,
-        ``message``, ``layer``, ``line``, ``excerpt``, ``causes`` and ``hint``; ``report.ok`` says
+        The findings, in file order, each with ``code``, ``severity``,
+        ``message``, ``layer``, ``line``, ``excerpt``, ``causes`` and ``hint``. Their ``ok`` tells
         whether the model is valid.
 
     Raises:
-        InputError: if shapes are given for a page, or for an input that does not exist, or the release is unknown.
+        InputError: if shapes are given for a page, or for an input that does not exist, or the release is
+            unknown.
     """
     release = None if for_release is None else _release(for_release)
     with within(limits), limited_lookups(), no_collection():
@@ -109,7 +111,7 @@ def _settle(
     shapes: ShapeLike | PortShapes | None,
     release: Release | None,
 ) -> Diagnostics:
-    """Return the findings, as warnings if there are none without unneeded layers."""
+    """Downgrade the errors to warnings if the model is valid without the layers that no output needs."""
     needed = Diagnostics(report.most)
     other = read_needed(document, source, report, needed)
     if other is None:
@@ -123,7 +125,7 @@ def _settle(
 def _examine(
     model: Model, report: Diagnostics, shapes: ShapeLike | PortShapes | None, release: Release | None
 ) -> None:
-    """Add findings beyond those of validity."""
+    """Add the findings of `find_defects`, of a reshape to ``shapes``, and of features that ``release`` lacks."""
     graph, document = model._graph, model._document
     find_defects(
         graph,
@@ -148,25 +150,25 @@ _TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*+)>"
 _ASIDE = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>", re.DOTALL)
 _ID = re.compile(r"\sid\s*=\s*[\"']\s*(\d+)\s*[\"']")
 
-# Characters shown of a line, and the most between its start and the mark.
+# The number of characters shown of a line, and the most to search between its start and the mark.
 _SHOWN = 100
 _NEAR = 1 << 16
-# The most findings with an excerpt, and the most characters searched for their marks: a file may cause many findings,
-# all of them in one line.
+# The most findings with an excerpt, and the most characters to search for their marks: a file may cause many findings,
+# all of them in the same line.
 _LOOKED_FOR = 1000
 _LOOKED_AT = 1 << 21
-# The size of the blocks of bytes in which lines are counted.
+# The size in bytes of the blocks in which line breaks are counted.
 _BLOCK = 1 << 12
 
 
 class Excerpts:
-    """Finds lines in a file; see `of`."""
+    """Extracts lines from a file for findings."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._left, self._budget = data, _LOOKED_FOR, _LOOKED_AT
 
     def of(self, finding: Diagnostic) -> Excerpt | None:
-        """Return the line that a finding refers to, if any."""
+        """Return the excerpt that a finding refers to, or None."""
         self._left -= 1
         if self._left < 0 or not finding.line or (start := self._start(finding.line)) is None:
             return None
@@ -178,7 +180,7 @@ class Excerpts:
 
     @cached_property
     def _lines(self) -> list[int]:
-        """The number of line breaks up to the end of each block."""
+        """The cumulative number of line breaks at the end of each block."""
         starts = range(0, len(self._data), _BLOCK)
         return list(accumulate(self._data.count(b"\n", start, start + _BLOCK) for start in starts))
 
@@ -195,18 +197,18 @@ class Excerpts:
 
 
 class _Text:
-    """The text of a file from one line on.
+    """The text of a file from the start of a line on.
 
     Args:
-        text: the line, and as much of the following text as may be searched.
-        budget: how many characters may be searched for marks.
+        text: the line, and as much of the text after it as may be searched.
+        budget: the number of characters that may be searched for marks.
     """
 
     def __init__(self, text: str, budget: int) -> None:
         self._text, self.budget = text, budget
 
     def excerpt(self, line: int, mark: Mark | None) -> Excerpt:
-        """Return the line in which the mark starts, truncated around the mark if it is long."""
+        """Return the line in which the mark starts, or ``line`` without one, truncated around the mark if long."""
         start, end = (self._span(mark) if mark else None) or (0, 0)
         first = self._text.rfind("\n", 0, start) + 1
         line += self._text.count("\n", 0, start)
@@ -221,7 +223,7 @@ class _Text:
         return Excerpt(line, shown, start - begin + 1, max(width, 0), begin - first)
 
     def _span(self, mark: Mark) -> tuple[int, int] | None:
-        """Return the span of the attribute, port or dim in the element that starts in the line."""
+        """Return the span of the marked attribute, port or dim in the first element of the text."""
         port = list(self._port(mark)) if mark.port is not None else []
         if mark.attribute:
             return self._attribute(port or self._inside(), mark.attribute)
@@ -233,7 +235,7 @@ class _Text:
         return dims[mark.dim].end(), max(self._text.find("<", dims[mark.dim].end()), dims[mark.dim].end() + 1)
 
     def _port(self, mark: Mark) -> Iterator[re.Match[str]]:
-        """Return the tags of a port, which may be the element in the line or inside it."""
+        """Yield the tags of the marked port, which is the first element of the text or inside it."""
         side, declared_side = "", "output" if mark.output else "input"
         inside = False
         for tag in self._inside():
@@ -256,7 +258,7 @@ class _Text:
         return None
 
     def _inside(self) -> Iterator[re.Match[str]]:
-        """Return the tags of the element that starts in the line."""
+        """Yield the tags of the first element of the text."""
         depth = 0
         for tag in self._tags():
             yield tag
@@ -266,7 +268,7 @@ class _Text:
                 return
 
     def _tags(self) -> Iterator[re.Match[str]]:
-        """Yield consecutive tags, up to the first text that is not a tag."""
+        """Yield consecutive tags, skipping comments, up to malformed text or the end of the budget."""
         place = self._text.find("<")
         while place >= 0 and self.budget > 0:
             if (tag := _TAG.match(self._text, place)) is not None:
@@ -278,7 +280,7 @@ class _Text:
 
 
 def _printable(text: str) -> str:
-    """Replace each unprintable character by a space, so that marks stay aligned."""
+    """Replace each unprintable character with a space, so that marks stay aligned."""
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -288,13 +290,13 @@ _UNNEEDED = "no output needs this layer, so it is left out"
 def read_needed(
     document: Document, source: Source, every: Diagnostics, report: Diagnostics
 ) -> Document | None:
-    """Read a file again without unneeded layers; ``None`` if it has other errors.
+    """Read a file again without the layers that no output needs; return None if that cannot remove all errors.
 
     Args:
-        document: the file as read first.
+        document: the document as first read.
         source: the file.
-        every: its findings.
-        report: takes the findings.
+        every: the findings about the document.
+        report: receives the findings of the second reading.
     """
     if document.is_page or document.version < FORMER_IR:
         return None
@@ -305,11 +307,11 @@ def read_needed(
 
 
 def downgrade(every: Diagnostics, needed: Diagnostics) -> None:
-    """Add the findings of all layers, as warnings, to those of the needed layers.
+    """Add the findings about all layers to those about the needed layers, with errors turned into warnings.
 
     Args:
-        every: the findings of all layers.
-        needed: the findings without unneeded layers; more are added.
+        every: the findings about all layers.
+        needed: the findings about the needed layers, to which the others are added.
     """
     reported = {_identity(finding) for finding in needed}
     for finding in every:
@@ -331,7 +333,7 @@ def _as_warning(finding: Diagnostic) -> Diagnostic:
 
 
 def _beyond(every: Iterable[More], needed: Iterable[More]) -> Iterator[More]:
-    """Yield how many more findings of each kind are in one list than in the other."""
+    """Yield the counts in ``every`` minus those in ``needed``, by code and severity."""
     counted = {(more.code, more.severity): more.times for more in needed}
     for code, severity, times in every:
         yield More(code, severity, times - counted.get((code, severity), 0))

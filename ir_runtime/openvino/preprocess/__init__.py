@@ -1,1 +1,1 @@
-"""Preprocessing and postprocessing that becomes a part of the model. As ``openvino.preprocess``."""
+"""Preprocessing and postprocessing steps that are inserted into a model."""

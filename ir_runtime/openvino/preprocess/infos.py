@@ -1,4 +1,4 @@
-"""The program's description of a model's inputs and outputs: tensors, and the steps between them."""
+"""The user's description of inputs and outputs: tensor and model formats, and the steps between them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
     "OutputTensorInfo",
     "PostProcessSteps",
     "PreProcessSteps",
-    "expected",
+    "expect",
     "floats",
     "integers",
     "layout_of",
@@ -52,25 +52,25 @@ __all__ = [
 _Kind = TypeVar("_Kind")
 
 
-def expected(value: Any, kind: type[_Kind]) -> _Kind:
-    """Return the value; raise a TypeError unless it is an instance of ``kind``."""
+def expect(value: Any, kind: type[_Kind]) -> _Kind:
+    """Return the value if it is an instance of ``kind``, and raise TypeError otherwise."""
     if not isinstance(value, kind):
-        name = "Type" if kind is ElementType else kind.__name__  # as the package exports it
+        name = "Type" if kind is ElementType else kind.__name__  # its public name
         raise TypeError(f"expected {name}, got {value!r}")
     return value
 
 
 def layout_of(value: Any) -> Layout:
-    """Return a Layout, parsed if it is text.
+    """Return a Layout, or parse a string as one.
 
     Raises:
-        InputError: if a text is not a layout.
+        InputError: if a string is not a layout.
     """
-    return Layout(value) if isinstance(value, str) else expected(value, Layout)
+    return Layout(value) if isinstance(value, str) else expect(value, Layout)
 
 
 def floats(value: Any) -> tuple[float, ...]:
-    """Return one number or several, rounded to ``f32``."""
+    """Return a number or a sequence of numbers as floats rounded to f32."""
     single = hasattr(value, "__float__") and np.ndim(value) == 0
     items = [value] if single else list(_check_sequence(value))
     if any(isinstance(item, str) or not hasattr(item, "__float__") for item in items):
@@ -79,7 +79,7 @@ def floats(value: Any) -> tuple[float, ...]:
 
 
 def integers(values: Any, least: int | None = None) -> tuple[int, ...]:
-    """Return a sequence of integers."""
+    """Return a sequence of integers as a tuple, and raise TypeError if one is less than ``least``."""
     numbers = tuple(operator.index(value) for value in _check_sequence(values))
     if least is not None and min(numbers, default=least) < least:
         raise TypeError(f"expected integers of at least {least}, got {values!r}")
@@ -87,7 +87,7 @@ def integers(values: Any, least: int | None = None) -> tuple[int, ...]:
 
 
 def length(value: Any) -> int:
-    """Return an integer of at least 0."""
+    """Return a length as an integer, and raise TypeError if it is negative."""
     return integers([value], least=0)[0]
 
 
@@ -101,30 +101,30 @@ _LONGEST = 2**31 - 1
 
 
 class _Steps(ABC):
-    """The steps common to inputs and outputs."""
+    """Base class with the steps common to inputs and outputs."""
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
 
     def convert_element_type(self, type: ElementType = ElementType.dynamic) -> Self:
-        """Convert to an element type; by default, that of the model or of the user's tensor.
+        """Convert to an element type: by default, that of the model for inputs, of the user's tensor for outputs.
 
         Raises:
             TypeError: if it is not a Type.
-            InputError: when the model is built, if no element type is given or follows.
+            InputError: when the model is built, if the default type is unknown.
         """
-        return self._add(convert_type(expected(type, ElementType)))
+        return self._add(convert_type(expect(type, ElementType)))
 
     def convert_layout(
         self, dst_layout: Layout | str | Sequence[int] | None = None, *, dims: Sequence[int] | None = None
     ) -> Self:
-        """Transpose to a layout, or by the indices of dimensions.
+        """Transpose to a layout, or by a permutation of dimensions.
 
-        An empty layout means that of the model, or of the user's tensor.
+        An empty layout stands for that of the model in case of inputs, of the user's tensor in case of outputs.
 
         Args:
             dst_layout: the layout, or the indices of the dimensions in their new order.
-            dims: these indices by name.
+            dims: the indices, as a keyword.
 
         Raises:
             InputError: if a text is not a layout; when the model is built, if the layouts do not fit.
@@ -143,11 +143,11 @@ class _Steps(ABC):
         """Return the step that transposes to a layout."""
 
     def _by_order(self, order: tuple[int, ...]) -> Step:
-        """Return the step that transposes by the indices of dimensions."""
+        """Return the step that transposes by a permutation of dimensions."""
         return permute(order)
 
     def custom(self, operation: Callable[[Output], Any]) -> Self:
-        """Apply a function that takes an output of a node and returns another, or a node.
+        """Apply a function from an output to an output or a node.
 
         Raises:
             TypeError: if it is not callable.
@@ -175,7 +175,7 @@ class PreProcessSteps(_Steps):
     >>> ov.compile_model(ppp.build())(np.full((1, 3, 2, 2), 51, np.float32))[0].max()
     np.float32(0.20000002)
 
-    Steps follow each other in the order in which they are called:
+    Steps run in the order of the calls:
 
     >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
     >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
@@ -206,7 +206,7 @@ class PreProcessSteps(_Steps):
         self._orders_since: list[tuple[int, ...]] = []
 
     def mean(self, value: Any = None, *, values: Any = None) -> Self:
-        """Subtract ``value`` (or ``values``): a number, or one number per channel.
+        """Subtract ``value`` or ``values``: a number, or one number per channel.
 
         Raises:
             TypeError: if they are not numbers.
@@ -214,7 +214,7 @@ class PreProcessSteps(_Steps):
         return self._add(mean(floats(value if values is None else values)))
 
     def scale(self, value: Any = None, *, values: Any = None) -> Self:
-        """Divide by ``value`` (or ``values``): a number, or one number per channel.
+        """Divide by ``value`` or ``values``: a number, or one number per channel.
 
         Raises:
             TypeError: if they are not numbers.
@@ -228,7 +228,7 @@ class PreProcessSteps(_Steps):
             TypeError: if it is not a ColorFormat.
             InputError: when the model is built, if the conversion is not supported.
         """
-        return self._add(convert_color(expected(dst_format, ColorFormat)))
+        return self._add(convert_color(expect(dst_format, ColorFormat)))
 
     def reverse_channels(self) -> Self:
         """Reverse the order of the channels.
@@ -241,12 +241,12 @@ class PreProcessSteps(_Steps):
     def resize(
         self, alg: ResizeAlgorithm, dst_height: int | None = None, dst_width: int | None = None
     ) -> Self:
-        """Resize an image: to a height and a width, or to those of the model.
+        """Resize an image to a height and width, by default those of the model.
 
         Args:
-            alg: how to interpolate.
-            dst_height: the height, in pixels.
-            dst_width: the width.
+            alg: the interpolation algorithm.
+            dst_height: the height in pixels.
+            dst_width: the width in pixels.
 
         Raises:
             InputError: if a length does not fit 32 bits.
@@ -259,13 +259,13 @@ class PreProcessSteps(_Steps):
                 f"an image cannot be resized to ({dst_height}, {dst_width})",
                 f"a length must be at most {_LONGEST}",
             )
-        return self._add(resize(expected(alg, ResizeAlgorithm), *lengths))
+        return self._add(resize(expect(alg, ResizeAlgorithm), *lengths))
 
     def crop(self, begin: Sequence[int], end: Sequence[int]) -> Self:
-        """Keep the part from ``begin`` to before ``end``; negative numbers count from the end.
+        """Slice each dimension from ``begin`` up to, not including, ``end``. Negative indices count from the end.
 
         Raises:
-            InputError: if the numbers of begins and ends differ.
+            InputError: if ``begin`` and ``end`` differ in length.
         """
         return self._add(crop(integers(begin), integers(end)))
 
@@ -273,17 +273,17 @@ class PreProcessSteps(_Steps):
         """Pad every dimension.
 
         Args:
-            pads_begin: the elements to add at the start of each dimension.
-            pads_end: the elements to add at its end.
-            value: the padding value, for mode constant.
-            mode: how to pad.
+            pads_begin: the number of elements to add at the start of each dimension.
+            pads_end: the number of elements to add at the end of each dimension.
+            value: the padding value for mode ``CONSTANT``.
+            mode: the padding mode.
 
         Raises:
-            TypeError: if pads are not integers, the value is not a number, or the mode not a PaddingMode.
-            InputError: when the model is built, if the numbers of pads and dimensions differ.
+            TypeError: if pads are not integers, the value is not a number, or the mode is not a PaddingMode.
+            InputError: when the model is built, if the number of pads is not the rank of the tensor.
         """
         return self._add(
-            pad(integers(pads_begin), integers(pads_end), floats(value), expected(mode, PaddingMode))
+            pad(integers(pads_begin), integers(pads_end), floats(value), expect(mode, PaddingMode))
         )
 
     def _to_layout(self, layout: Layout) -> Step:
@@ -296,14 +296,14 @@ class PreProcessSteps(_Steps):
         return super()._by_order(order)
 
     def _layout_after(self, layout: Layout) -> Layout:
-        """Return the layout after all steps, for a tensor that starts with ``layout``."""
+        """Return the layout after all steps of a tensor with the initial ``layout``."""
         result = layout if self._last_layout is None else self._last_layout
         for order in self._orders_since:
             result = permuted(result, order)
         return result
 
     def _before(self, shape: PartialShape, layout: Layout) -> tuple[PartialShape, Layout]:
-        """Return shape and layout of the user's tensor from those of the model, undoing transposes."""
+        """Undo the transposes: return shape and layout of the user's tensor for those of the model."""
         if shape.rank is None:
             return shape, layout
         dims = list(shape)
@@ -341,23 +341,23 @@ class PostProcessSteps(_Steps):
 
 
 class _HasLayout:
-    """The layout of a tensor of the user or of the model."""
+    """Base class of tensor descriptions with a layout."""
 
     def __init__(self) -> None:
         self._layout: Layout | None = None
 
     def set_layout(self, layout: Layout | str) -> Self:
-        """Set the layout of the tensor; for that of the model, it replaces the layout in the file.
+        """Set the layout of the tensor. For a tensor of the model, it replaces the layout in the file.
 
         Raises:
-            InputError: if a text is not a layout; anything else is a TypeError.
+            InputError: if a string is not a layout. Other arguments raise TypeError.
         """
         self._layout = layout_of(layout)
         return self
 
 
 class InputModelInfo(_HasLayout):
-    """The tensor that an input of the model expects.
+    """Description of the tensor that the model expects as input.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -373,7 +373,7 @@ class InputModelInfo(_HasLayout):
 
 
 class OutputModelInfo(_HasLayout):
-    """The tensor of an output of the model.
+    """Description of the tensor that the model produces as output.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -389,7 +389,7 @@ class OutputModelInfo(_HasLayout):
 
 
 class _TensorInfo(_HasLayout):
-    """The element type of the user's tensor."""
+    """Base class of descriptions of the user's tensors, with an element type."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -401,12 +401,12 @@ class _TensorInfo(_HasLayout):
         Raises:
             TypeError: if it is not a Type.
         """
-        self._type = expected(type, ElementType)
+        self._type = expect(type, ElementType)
         return self
 
 
 class OutputTensorInfo(_TensorInfo):
-    """The tensor that the user wants of an output.
+    """Description of the tensor that the user reads as output.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -426,7 +426,7 @@ class OutputTensorInfo(_TensorInfo):
 
 
 class InputTensorInfo(_TensorInfo):
-    """The tensor that the user gives for an input.
+    """Description of the tensor that the user provides as input.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -438,7 +438,7 @@ class InputTensorInfo(_TensorInfo):
     >>> ppp.build().input().element_type
     <Type: 'uint8_t'>
 
-    The same about shapes, layouts and colours:
+    Shapes, layouts and colours are described in the same way:
 
     >>> from ir_runtime.preprocess import ColorFormat, ResizeAlgorithm
     >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
@@ -468,7 +468,7 @@ class InputTensorInfo(_TensorInfo):
         self._memory: str | None = None
 
     def set_shape(self, shape: PartialShape | Sequence[int]) -> Self:
-        """Set the shape of the user's tensor; -1 is any length.
+        """Set the shape of the user's tensor, with -1 for dynamic dims.
 
         Raises:
             InputError: if height and width were set.
@@ -480,16 +480,16 @@ class InputTensorInfo(_TensorInfo):
         return self
 
     def set_from(self, tensor: Tensor | np.ndarray[Any, Any]) -> Self:
-        """Take shape and element type from a tensor.
+        """Set shape and element type to those of a tensor.
 
         Raises:
             InputError: if height and width were set.
         """
-        source = Tensor(tensor) if isinstance(tensor, np.ndarray) else expected(tensor, Tensor)
+        source = Tensor(tensor) if isinstance(tensor, np.ndarray) else expect(tensor, Tensor)
         return self.set_shape(PartialShape(source.shape)).set_element_type(source.element_type)
 
     def set_spatial_dynamic_shape(self) -> Self:
-        """Let height and width of the user's tensor be dynamic.
+        """Make height and width of the user's tensor dynamic.
 
         Raises:
             InputError: if a shape was set.
@@ -514,16 +514,16 @@ class InputTensorInfo(_TensorInfo):
         """Set the colour format of the user's image.
 
         Args:
-            format: the format. Each of its planes becomes an input.
-            sub_names: the suffixes of the input's name for each of several planes.
+            format: the format. Each of its planes becomes a separate input.
+            sub_names: a suffix of the input's name for each plane, if there are several.
 
         Raises:
             InputError: if the numbers of names and planes differ.
         """
         if isinstance(sub_names, str):
             raise TypeError(f"expected a sequence of names, got {sub_names!r}")
-        names = tuple(expected(name, str) for name in sub_names)
-        count = plane_count(expected(format, ColorFormat))
+        names = tuple(expect(name, str) for name in sub_names)
+        count = plane_count(expect(format, ColorFormat))
         if names and len(names) != (count if count > 1 else 0):
             raise refusal(
                 f"colour format {format.label!r} has {count} planes, got {len(names)} names",
@@ -533,17 +533,17 @@ class InputTensorInfo(_TensorInfo):
         return self
 
     def set_memory_type(self, memory_type: str) -> Self:
-        """Set the memory type of the user's tensor: a note in the rt_info of the input, for other devices.
+        """Set the memory type of the user's tensor, which is stored in the rt_info of the input for use by other devices.
 
         Raises:
             TypeError: if it is not a string.
         """
-        self._memory = expected(memory_type, str)
+        self._memory = expect(memory_type, str)
         return self
 
 
 class InputInfo:
-    """Information about an input, and the steps that lead to it.
+    """Describes an input: the user's tensor, the tensor of the model, and the steps between them.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -562,20 +562,20 @@ class InputInfo:
         self._tensor, self._steps, self._model = InputTensorInfo(), PreProcessSteps(), InputModelInfo()
 
     def tensor(self) -> InputTensorInfo:
-        """Return the information about the user's tensor."""
+        """Return the description of the user's tensor."""
         return self._tensor
 
     def preprocess(self) -> PreProcessSteps:
-        """Return the steps between both."""
+        """Return the steps between the tensors of user and model."""
         return self._steps
 
     def model(self) -> InputModelInfo:
-        """Return the information about the tensor of the model."""
+        """Return the description of the model's tensor."""
         return self._model
 
 
 class OutputInfo:
-    """Information about an output, and the steps that follow it.
+    """Describes an output: the tensor of the model, the user's tensor, and the steps between them.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -600,13 +600,13 @@ class OutputInfo:
         self._tensor, self._steps, self._model = OutputTensorInfo(), PostProcessSteps(), OutputModelInfo()
 
     def tensor(self) -> OutputTensorInfo:
-        """Return the information about the user's tensor."""
+        """Return the description of the user's tensor."""
         return self._tensor
 
     def postprocess(self) -> PostProcessSteps:
-        """Return the steps between both."""
+        """Return the steps between the tensors of user and model."""
         return self._steps
 
     def model(self) -> OutputModelInfo:
-        """Return the information about the tensor of the model."""
+        """Return the description of the model's tensor."""
         return self._model

@@ -1,4 +1,4 @@
-"""The options of preprocessing: colour formats and their planes, ways to resize and to pad. As OpenVINO's."""
+"""Enumerations of preprocessing options: colour formats, interpolation algorithms and padding modes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ColorFormat", "PaddingMode", "ResizeAlgorithm", "default_layout", "p
 
 
 class _Choice(Enum):
-    """A named number like OpenVINO's enumerations: not equal to integers, but convertible to one."""
+    """Base of enumerations that, like OpenVINO's, convert to int but do not equal integers."""
 
     def __int__(self) -> int:
         return int(self.value)
@@ -21,7 +21,7 @@ class _Choice(Enum):
 
 
 class ColorFormat(_Choice):
-    """How the colours of an image are stored. YUV formats have one plane, or several inputs.
+    """Colour formats of images. Images in YUV formats have one plane, or several, each of which is an input.
 
     >>> from ir_runtime.preprocess import ColorFormat
     >>> ColorFormat.BGR.name
@@ -51,7 +51,7 @@ class ColorFormat(_Choice):
 
 
 class ResizeAlgorithm(_Choice):
-    """How an image is resized: the modes of Interpolate.
+    """Interpolation algorithms, which correspond to modes of Interpolate.
 
     >>> from ir_runtime.preprocess import ResizeAlgorithm
     >>> ResizeAlgorithm.RESIZE_LINEAR.name
@@ -73,7 +73,7 @@ class ResizeAlgorithm(_Choice):
 
 
 class PaddingMode(_Choice):
-    """How a tensor is padded: the modes of Pad.
+    """Padding modes, which correspond to modes of Pad.
 
     >>> from ir_runtime.preprocess import PaddingMode
     >>> PaddingMode.CONSTANT.name
@@ -107,7 +107,7 @@ def default_layout(color: ColorFormat) -> Layout:
 
 
 def plane_shape(color: ColorFormat, plane: int, shape: PartialShape, layout: Layout) -> PartialShape:
-    """Return the shape of one plane of an image of the given shape."""
+    """Return the shape of a plane of an image whose shape is ``shape``."""
     if shape.rank is None:
         return shape
     if color in (ColorFormat.RGB, ColorFormat.BGR):

@@ -1,4 +1,4 @@
-"""Conversions between layouts: permutations, added and removed dimensions."""
+"""Conversions between layouts: transposition, and insertion and removal of dimensions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _UNNAMED = "?"
 
 
 def axis_of(layout: Layout, name: str, shape: PartialShape) -> int:
-    """Return the index of a dimension of a tensor: ``"height"``, ``"width"`` or ``"channels"``.
+    """Return the non-negative index of a named dimension such as ``"height"``, ``"width"`` or ``"channels"``.
 
     Raises:
-        InputError: if the layout does not name it, or if the rank is not known.
+        InputError: if the layout does not name the dimension, or the rank is not known.
     """
     if not layout.has_name(name):
         raise refusal(
@@ -56,7 +56,7 @@ def permuted(layout: Layout, order: Sequence[int]) -> Layout:
 
 
 def permutation(source: Layout, shape: PartialShape, target: Layout) -> list[int] | None:
-    """Return the order for the Transpose of a tensor to another layout; ``None`` if none is needed.
+    """Return the permutation for the Transpose of a tensor to another layout, or None if none is needed.
 
     Raises:
         InputError: if the layouts do not have the same dimensions, or do not fit the shape.
@@ -79,7 +79,8 @@ def _order(
         raise refusal(
             f"layout {source} cannot be converted to {target}, which has another number of dimensions"
         )
-    if target_names.count(_UNNAMED) > names.count(_UNNAMED):  # the more specific layout cannot be searched
+    # Only the less specific layout can be searched for.
+    if target_names.count(_UNNAMED) > names.count(_UNNAMED):
         inverse = _order(target_names, names, target, source)
         return [inverse.index(i) for i in range(len(inverse))]
     for name in names:
@@ -92,7 +93,7 @@ def _order(
 
 
 def squeezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout]:
-    """Return shape and layout without the dimensions that ``target`` lacks.
+    """Return shape and layout without the dimensions that are not in ``target``.
 
     Raises:
         InputError: if either layout does not name all dimensions, or does not fit the shape.
@@ -113,7 +114,7 @@ def squeezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[Parti
 
 
 def unsqueezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout, int]:
-    """Return shape, layout and number of the leading dimensions of length 1 to add for ``target``."""
+    """Prepend the dimensions that ``target`` names in addition, of length 1; return shape, layout and their number."""
     if source.is_dynamic or target.is_dynamic or source.least_rank >= target.least_rank:
         return shape, source, 0
     names = source.names(0)
@@ -124,5 +125,5 @@ def unsqueezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[Par
 
 
 def refusal(reason: str, hint: str = "") -> InputError:
-    """Return the error of a step that does not fit the tensor."""
+    """Return the error for a step that does not fit its tensor."""
     return InputError(reason, code=Code.BAD_REQUEST, hint=hint)

@@ -1,4 +1,4 @@
-"""Put preprocessing and postprocessing into a model. As OpenVINO's ``PrePostProcessor``."""
+"""`PrePostProcessor`, which inserts preprocessing and postprocessing steps into a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-# Lower the steps to nodes: new Parameters with steps after them, and steps before Results.
+# Lowering of steps to nodes: new Parameters followed by steps, and steps before Results.
 
 
 def tensor_text(tensor: Output, layout: Layout, color: ColorFormat = ColorFormat.UNDEFINED) -> str:
@@ -42,7 +42,7 @@ def tensor_text(tensor: Output, layout: Layout, color: ColorFormat = ColorFormat
 
 
 def shown_steps(planes: Planes, steps: Sequence[Step], context: Context) -> Generator[str, None, Planes]:
-    """Apply steps, yield the tensor before and after each, and return the last."""
+    """Apply steps, yield the description of the tensor before and after each, and return the final planes."""
     for step in steps:
         yield f"      {step.name}: ({tensor_text(planes[0], context.layout, context.color)}"
         planes = step.apply(planes, context)
@@ -56,7 +56,7 @@ _MODEL_COLORS = (ColorFormat.RGB, ColorFormat.BGR, ColorFormat.GRAY, ColorFormat
 
 @dataclass
 class InputLowering:
-    """New Parameters that replace one, and their preprocessing."""
+    """The new Parameters that replace an input of the model, and the lowering of its steps."""
 
     info: InputInfo
     parameters: tuple[Node, ...]
@@ -64,7 +64,7 @@ class InputLowering:
 
     @classmethod
     def of(cls, info: InputInfo, names: Collection[str]) -> InputLowering:
-        """Create the Parameters; ``names`` are those of all tensors of the model.
+        """Create the Parameters. ``names`` are the names of all tensors of the model.
 
         Raises:
             InputError: if the settings contradict each other or the model.
@@ -83,7 +83,7 @@ class InputLowering:
         return tuple(parameter.output(0) for parameter in self.parameters)
 
     def lower(self) -> Output:
-        """Create the operations of all steps, and return the tensor for the model.
+        """Create the operations of all steps, and return the preprocessed tensor.
 
         Raises:
             InputError: if a step does not fit its tensor, or the result does not fit the model.
@@ -108,7 +108,7 @@ class InputLowering:
         return planes[0]
 
     def describe(self) -> Iterator[str]:
-        """Yield the description of the input in pieces, until a step fails; nothing if the input is unchanged."""
+        """Yield the description of the input piece by piece, up to a step that fails; nothing if the input is unchanged."""
         if not self._is_changed():
             return
         yield from self._head()
@@ -152,7 +152,7 @@ class InputLowering:
 
 
 def _implicit_steps(tensor: Output, context: Context) -> Sequence[Step]:
-    """Return the remaining steps to the element type and layout of the model."""
+    """Return the steps that are still needed to reach the layout and element type of the model."""
     steps = []
     if tensor.element_type is not context.target_type:
         steps.append(convert_type(context.target_type))
@@ -162,7 +162,7 @@ def _implicit_steps(tensor: Output, context: Context) -> Sequence[Step]:
 
 
 def _expected_tensor(info: InputInfo, model_shape: PartialShape) -> tuple[PartialShape, Layout, Layout]:
-    """Return shape and layout of the user's tensor, and the layout of the model."""
+    """Return the shape and layout of the user's tensor, and the layout of the model's."""
     tensor, steps = info._tensor, info._steps
     layout = default_layout(tensor._color) if tensor._layout is None else tensor._layout
     model_layout = (
@@ -207,7 +207,7 @@ def _parameter(
 
 
 def _inform(parameter: Node, former: Node, memory: str | None) -> None:
-    """Copy the runtime information of the old Parameter to the new one, and add the memory type."""
+    """Copy the runtime information of the former Parameter, and add the memory type."""
     info = {
         key: entry for key, entry in former.output(0)._entries().items() if memory is None or key != _MEMORY
     }
@@ -228,14 +228,14 @@ def _check_new(names: Collection[str], existing: Collection[str]) -> None:
 
 @dataclass
 class OutputLowering:
-    """An output of the model, and its postprocessing."""
+    """An output of the model, and the lowering of its steps."""
 
     info: OutputInfo
     context: Context
 
     @classmethod
     def of(cls, info: OutputInfo) -> OutputLowering:
-        """Combine the settings with what the model states."""
+        """Combine the user's description with the layout in the model."""
         layout = info._model._layout
         context = Context(get_layout(info._result.output(0)) if layout is None else layout)
         context.target_layout = info._tensor._layout or Layout()
@@ -262,7 +262,7 @@ class OutputLowering:
         return planes[0]
 
     def describe(self) -> Iterator[str]:
-        """Yield the description of the output in pieces, until a step fails; nothing if the output is unchanged."""
+        """Yield the description of the output piece by piece, up to a step that fails; nothing if the output is unchanged."""
         steps, output = self.info._steps._steps, self.info._result.output(0)
         if not self._is_changed(output):
             return
@@ -287,7 +287,7 @@ class OutputLowering:
         )
 
     def _implicit_steps(self, tensor: Output) -> Sequence[Step]:
-        """Return the remaining steps to the element type and layout of the user's tensor."""
+        """Return the steps that are still needed to reach the element type and layout of the user's tensor."""
         target, context, steps = self.info._tensor._type, self.context, []
         if target is not None and tensor.element_type not in (target, tensor.element_type.dynamic):
             steps.append(convert_type(target))
@@ -300,7 +300,7 @@ _Info = TypeVar("_Info", InputInfo, OutputInfo)
 
 
 class PrePostProcessor:
-    """Describes the user's tensors, and builds the steps between them and a model into the model.
+    """Collects descriptions of the user's tensors, and inserts the steps between them and a model into the model.
 
     >>> from ir_runtime import Layout, Type, read_fragment
     >>> model = read_fragment('<layer id="0" type="ReLU" version="opset1"><input><port id="0" precision="FP32">'
@@ -320,14 +320,14 @@ class PrePostProcessor:
             raise TypeError(f"expected a model, got {model!r}; ir_runtime.read_model returns one")
         self._model = model
         if model._added:
-            model._settled()  # creates Results for added outputs
+            model._settled()  # its effect: creates Results for added outputs
         self._inputs = [InputInfo(parameter) for parameter in model.get_parameters()]
         self._outputs = [OutputInfo(result) for result in model.get_results()]
 
     def input(
         self, key: int | str | None = None, *, tensor_name: str | None = None, input_index: int | None = None
     ) -> InputInfo:
-        """Return the information about an input by index or tensor name, or about the only input.
+        """Return the description of an input by index or tensor name, or of the only input.
 
         Args:
             key: the index, or the name of the tensor.
@@ -343,7 +343,7 @@ class PrePostProcessor:
     def output(
         self, key: int | str | None = None, *, tensor_name: str | None = None, output_index: int | None = None
     ) -> OutputInfo:
-        """Return the information about an output by index or tensor name, or about the only output.
+        """Return the description of an output by index or tensor name, or of the only output.
 
         Args:
             key: the index, or the name of the tensor.
@@ -361,7 +361,7 @@ class PrePostProcessor:
 
         Raises:
             InputError: if a step does not fit its tensor, or the result does not fit the model.
-            ValidationError: if an operation refuses its inputs.
+            ValidationError: if the operands of an operation are invalid.
         """
         model = self._model
         with ExitStack() as undo:
@@ -375,7 +375,7 @@ class PrePostProcessor:
         return model
 
     def _build_inputs(self, undo: ExitStack) -> bool:
-        """Insert the steps of the inputs, and return whether element types or shapes of the inputs change."""
+        """Insert the steps of the inputs, and return whether the element type or shape of an input changes."""
         former, names = list(self._model.get_parameters()), self._names()
         for info in self._inputs:
             if info._parameter not in former:
@@ -401,7 +401,7 @@ class PrePostProcessor:
         return {name for node in self._model.get_ops() for port in node.outputs() for name in port.names}
 
     def __str__(self) -> str:
-        """Describe the inputs and outputs that have steps, with the tensor before and after each step."""
+        """Return a description of the changed inputs and outputs, with the tensor before and after each step."""
         lines: list[str] = []
         try:
             names = self._names()
@@ -428,11 +428,11 @@ def _set_parameters(model: Model, parameters: Sequence[Node]) -> None:
         model.remove_parameter(former)
     model.add_parameters(parameters)
     for parameter, own in zip(parameters, names, strict=True):
-        parameter.output(0).set_names(own)  # planes have no names unless the user sets them
+        parameter.output(0).set_names(own)  # separate planes have no names unless the user sets them
 
 
 def _is_old(model: Model) -> bool:
-    """Return whether outputs are identified by layer names, as before version 11 of the format."""
+    """Return whether outputs are identified by layer name, as in IR versions before 11."""
     return 0 < model._document.version < 11
 
 
@@ -450,7 +450,7 @@ def _build_output(info: OutputInfo, keeps_layer_name: bool, undo: ExitStack) -> 
 
 
 def _redirect(result: Node, tensor: Output, source: Output, undo: ExitStack) -> None:
-    """Connect a Result to another tensor, which takes over names unless the old one is an input."""
+    """Connect a Result to another tensor, which takes over the names of ``source`` unless that is an input."""
     result._edit()
     names, former = result._own_names, source._names
     is_input = source.node.get_type_name() == "Parameter"
@@ -463,7 +463,7 @@ def _redirect(result: Node, tensor: Output, source: Output, undo: ExitStack) -> 
 
 
 def _name_layers(tensor: Output, source: Output, keeps_layer_name: bool, undo: ExitStack) -> None:
-    """Give the new layer the name of the old one: indexed, or unchanged in old files."""
+    """Name the new layer after the former one: with an output index, or unchanged in old files."""
     layer = source.node.friendly_name
     if keeps_layer_name and source.node.get_output_size() == 1:
         undo.callback(source.node.set_friendly_name, layer)
@@ -481,7 +481,7 @@ def _only(key: int | str | None, *others: int | str | None) -> int | str | None:
 
 
 def _find(infos: Sequence[_Info], ports: Sequence[Output], key: Any, what: str) -> _Info:
-    """Return the info with an index or name, or the only one."""
+    """Return the description with an index or tensor name, or the only one."""
     hint = f"it has {', '.join(port.label for port in ports)}" if ports else "it has none"
     if isinstance(key, str):
         matches = [info for info, port in zip(infos, ports, strict=True) if key in port.names]

@@ -1,4 +1,4 @@
-"""The steps of preprocessing; each has a name and creates nodes."""
+"""The steps of preprocessing, each of which creates the nodes of an operation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Planes: TypeAlias = "tuple[Output, ...]"
 
 @dataclass
 class Context:
-    """The state of the steps: the current tensor, and the target."""
+    """The state of lowering: layout, type and colours of the current tensor, and of the target."""
 
     layout: Layout
     target_layout: Layout = field(default_factory=Layout)
@@ -58,14 +58,14 @@ class Context:
 
 @dataclass(frozen=True)
 class Step:
-    """One step; ``name`` is what ``print(ppp)`` shows."""
+    """A step: its name, as ``print(ppp)`` shows it, and the function that creates its nodes."""
 
     name: str
     apply: Callable[[Planes, Context], Planes]
 
 
 def only(planes: Planes, what: str) -> Output:
-    """Return the only plane.
+    """Return the plane of a single-plane image.
 
     Raises:
         InputError: if there are several.
@@ -78,7 +78,7 @@ def only(planes: Planes, what: str) -> Output:
 
 
 def create(type: str, *inputs: Output | Array, opset: int = 8, **attributes: Any) -> Output:
-    """Create an operation with one output, and return that. Arrays are Constants."""
+    """Create an operation with one output, and return the output. Arrays become Constants."""
     return Node.create(type, opset, inputs, attributes).output(0)
 
 
@@ -93,12 +93,12 @@ def i64(values: Any) -> Array:
 
 
 def numbers(values: Any, element: ElementType) -> Array:
-    """Convert f32 numbers, the arguments of steps, to another type."""
+    """Return the arguments of a step, which are f32 values, as an array of another type."""
     return np.asarray(values, np.float32).astype(element.dtype)
 
 
 def convert_type(element: ElementType) -> Step:
-    """Convert every plane; ``dynamic`` means the type of the model."""
+    """Convert every plane to an element type, or to that of the target if ``dynamic``."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         target = context.target_type if element is ElementType.dynamic else element
@@ -119,7 +119,7 @@ def convert_tensor(tensor: Output, element: ElementType) -> Output:
 
 
 def mean(values: Sequence[float]) -> Step:
-    """Subtract one number, or one per channel."""
+    """Subtract a number, or one number per channel."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         return (create("Subtract", *_per_channel(planes, context, values, "mean")),)
@@ -128,7 +128,7 @@ def mean(values: Sequence[float]) -> Step:
 
 
 def scale(values: Sequence[float]) -> Step:
-    """Divide by one number or one per channel; multiply by the reciprocal except for f64, as OpenVINO does."""
+    """Divide by a number, or one number per channel. As in OpenVINO, multiply by the reciprocal unless it is f64."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor, divisors = _per_channel(planes, context, values, "scale")
@@ -202,12 +202,12 @@ def custom(operation: Callable[[Output], Any]) -> Step:
 
 
 def shown(values: Sequence[float]) -> str:
-    """Format numbers like OpenVINO: ``(1,2.5)`` with six digits, or an empty string."""
+    """Format numbers as OpenVINO does, such as ``(1,2.5)`` with up to six digits; an empty string for none."""
     return f"({','.join(f'{value:g}' for value in values)})" if len(values) else ""
 
 
 def resize(algorithm: ResizeAlgorithm, height: int | None, width: int | None) -> Step:
-    """Resize to a given height and width, or to those of the model."""
+    """Resize to a height and width, by default those of the model."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "resize")
@@ -243,7 +243,7 @@ def _model_length(context: Context, name: str) -> int:
 
 
 def crop(begin: Sequence[int], end: Sequence[int]) -> Step:
-    """Slice from ``begin`` up to ``end``; negative numbers count from the end."""
+    """Slice from ``begin`` up to, not including, ``end``. Negative indices count from the end."""
     name = f"Crop ({_list_numbers(begin)},{_list_numbers(end)})"
     if len(begin) != len(end):
         raise refusal(f"{name} must have as many ends as begins, got {len(begin)} begins, {len(end)} ends")
@@ -260,7 +260,7 @@ def _list_numbers(numbers: Sequence[int]) -> str:
 
 
 def convert_layout(layout: Layout) -> Step:
-    """Transpose to a layout (empty for the model's); prepend missing dimensions of length 1."""
+    """Transpose to a layout, or to the model's if empty, and prepend missing dimensions with length 1."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "convert_layout")
@@ -275,7 +275,7 @@ def convert_layout(layout: Layout) -> Step:
 
 
 def relayout(layout: Layout) -> Step:
-    """Transpose an output to a layout (empty for the user tensor's)."""
+    """Transpose an output to a layout, or to that of the user's tensor if empty."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "convert_layout")
@@ -302,7 +302,7 @@ def transpose(tensor: Output, order: Sequence[int]) -> Output:
 
 
 def permute(order: Sequence[int]) -> Step:
-    """Transpose by the indices of dimensions."""
+    """Transpose by a permutation of dimensions."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "convert_layout")
@@ -319,7 +319,7 @@ _YUV = (
     ColorFormat.I420_SINGLE_PLANE,
     ColorFormat.I420_THREE_PLANES,
 )
-# The weights of OpenCV's conversion to grey (ITU-R BT.601), for red, green and blue.
+# The weights of red, green and blue in OpenCV's conversion to grey (ITU-R BT.601).
 _LUMA = (0.299, 0.587, 0.114)
 
 
@@ -358,7 +358,7 @@ def _from_yuv(planes: Planes, context: Context, target: ColorFormat) -> Output:
 
 
 def _luma_plane(planes: Planes, context: Context, target: ColorFormat) -> Output:
-    """Return the luma plane: the first plane, or the first two thirds of the rows of a single one."""
+    """Return the luma plane: the first of several planes, or the first two thirds of the rows of a single plane."""
     if len(planes) > 1:
         return planes[0]
     lines = create("Gather", create("ShapeOf", planes[0]), i32([1]), i32(0))

@@ -1,1 +1,1 @@
-"""Patterns of nodes, and passes that rewrite models where they match."""
+"""Pattern matching, and passes that rewrite models."""

@@ -1,4 +1,4 @@
-"""Match a pattern at a node."""
+"""`Matcher`, which matches a pattern at a node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMMUTATIVE = frozenset(
 
 
 class _State:
-    """The matches so far, of which the last can be taken back."""
+    """The matches of a pattern so far, with backtracking."""
 
     def __init__(self) -> None:
         self.values: dict[Node, Output] = {}
@@ -31,18 +31,18 @@ class _State:
         self.symbols: Symbols = {}
 
     def mark(self) -> tuple[int, int, Symbols]:
-        """Return the point to which `undo` goes back."""
+        """Return a backtracking point for `undo`."""
         return len(self.values), len(self.order), self.symbols
 
     def undo(self, mark: tuple[int, int, Symbols]) -> None:
-        """Take back the matches since ``mark``."""
+        """Undo the matches since ``mark``."""
         values, order, self.symbols = mark
         while len(self.values) > values:
             self.values.popitem()
         del self.order[order:]
 
     def holds(self, predicate: Predicate, value: Output) -> bool:
-        """Return whether a predicate holds; the symbols that it adds are kept until `undo`."""
+        """Return whether a predicate holds for an output, and keep the symbols that it adds until `undo`."""
         self.symbols = dict(self.symbols)
         return predicate(value, self.symbols)
 
@@ -54,7 +54,7 @@ class Matcher:
     """A pattern and its last match. As OpenVINO's ``Matcher``.
 
     Args:
-        node: the pattern of the last node.
+        node: the root of the pattern.
         name: a name for messages.
     """
 
@@ -69,7 +69,7 @@ class Matcher:
 
     @property
     def root_types(self) -> Collection[type[Op]] | None:
-        """The only operations at which the pattern may match; None if there may be others."""
+        """The operation classes at which the pattern can match, None if not restricted."""
         pattern = self._pattern._node
         return pattern.types if type(pattern) is WrapType else None
 
@@ -78,7 +78,8 @@ class Matcher:
         self._found, self._root = _NOTHING, None
         root = node._node if isinstance(node, Output) else checked(node, Node)
         pattern = self._pattern._node
-        if type(pattern) is WrapType and not pattern.fits(root):  # as for most nodes of a model
+        # Fast path: most nodes of a model do not match.
+        if type(pattern) is WrapType and not pattern.fits(root):
             return False
         value, state = node if isinstance(node, Output) else Output(root, 0), _State()
         if not _match(self._pattern, value, state):
@@ -94,7 +95,7 @@ class Matcher:
         """Return the output where the pattern matched.
 
         Raises:
-            InputError: if it has not matched.
+            InputError: if the pattern has not matched.
         """
         if self._root is None:
             raise InputError(f"matcher {self._name!r} has not matched")
@@ -113,12 +114,12 @@ class Matcher:
         return dict(self._found.values)
 
     def get_symbols(self) -> Symbols:
-        """Return the lengths of the names in shapes."""
+        """Return the lengths that names in shapes stand for."""
         return dict(self._found.symbols)
 
 
 def _match(pattern: Output, value: Output, state: _State) -> bool:
-    """Match an output and add the match to the state; on failure, leave the state unchanged."""
+    """Match an output, and return whether it matches. The state records a match, and is unchanged otherwise."""
     previous = state.values.get(pattern._node)
     if previous is not None:
         return previous == value
@@ -130,7 +131,7 @@ def _match(pattern: Output, value: Output, state: _State) -> bool:
 
 
 def _match_new(pattern: Output, value: Output, state: _State) -> bool:
-    """Match an output with a pattern that has not matched yet; on failure, the state has to be undone."""
+    """Match an output with a pattern that has not matched yet. If it fails, the caller must undo the state."""
     node = pattern._node
     if isinstance(node, WrapType | Optional):
         return _match_type(node, value, state)
@@ -163,7 +164,7 @@ def _match_type(pattern: WrapType | Optional, value: Output, state: _State) -> b
 
 
 def _match_inputs(pattern: Node, sources: Sequence[Output], value: Output, state: _State) -> bool:
-    """Match the operands, in either order if commutative; any operands if none are specified."""
+    """Match the operands, in either order if the operation is commutative. A pattern without operands matches any."""
     state.values[pattern] = value
     state.order.append(value)
     if not sources:

@@ -1,4 +1,4 @@
-"""Passes that transform models, and their manager. As OpenVINO's ``passes``."""
+"""Base classes of passes, and the `Manager` that runs them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class PassBase:
-    """The base of passes, which transform or inspect a model.
+    """Base class of passes, which transform or inspect a model.
 
     >>> from ir_runtime import passes
     >>> step = passes.ConstantFolding()
@@ -41,7 +41,7 @@ class PassBase:
     _name: str | None = None
 
     def get_name(self) -> str:
-        """Return the name: by default, that of the class."""
+        """Return the name, by default that of the class."""
         return self._name or type(self).__name__
 
     def set_name(self, name: str) -> None:
@@ -53,7 +53,7 @@ class PassBase:
 
 
 class ModelPass(PassBase):
-    """A pass over a whole model: a subclass defines ``run_on_model``.
+    """Base class of passes over a whole model, which define ``run_on_model``.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -83,7 +83,7 @@ class ModelPass(PassBase):
 
 
 class MatcherPass(PassBase):
-    """A pattern, and a callback for its matches.
+    """A pass that calls a function at every match of a pattern.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -106,7 +106,7 @@ class MatcherPass(PassBase):
 
     Args:
         matcher: the pattern.
-        callback: takes the matcher where it has matched, and returns whether it changed something.
+        callback: a function of the matcher after a match, which returns whether it changed the model.
     """
 
     def __init__(
@@ -118,21 +118,21 @@ class MatcherPass(PassBase):
             self.register_matcher(matcher, callback)
 
     def register_matcher(self, matcher: Matcher, callback: Callable[[Matcher], object]) -> None:
-        """Call ``callback`` with ``matcher`` at each match; it returns whether it changed something."""
+        """Set the pattern and its callback, which takes the matcher and returns whether it changed the model."""
         self._matcher, self._callback = matcher, callback
         self._name = self._name or matcher.get_name()
 
     def register_new_node(self, node: Node) -> Node:
-        """Make the pass visit a new node, too."""
+        """Schedule a new node, so that the pass visits it too."""
         self._new_nodes.append(node)
         return node
 
     def apply(self, node: Node) -> bool:
-        """Match the pattern at a node and call the callback; return whether something was changed.
+        """Match the pattern at a node, call the callback if it matches, and return whether the model was changed.
 
         Raises:
             InputError: if no matcher is registered.
-            RuntimeError: if the callback raises an exception, which is the cause.
+            RuntimeError: if the callback raises an exception, which becomes the ``__cause__``.
         """
         if self._matcher is None:
             raise InputError(
@@ -147,7 +147,7 @@ class MatcherPass(PassBase):
 
 
 class GraphRewrite(ModelPass):
-    """Several patterns, tried at each node in turn.
+    """A pass that tries several patterns in turn at each node.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -174,12 +174,12 @@ class GraphRewrite(ModelPass):
         return transformation
 
     def run_on_model(self, model: Model) -> bool:
-        """Try the patterns at each node."""
+        """Try the patterns at each node, and return whether the model was changed."""
         return _rewrite(model, self.passes_list, self._backward)
 
 
 class BackwardGraphRewrite(GraphRewrite):
-    """Like `GraphRewrite`, from the last node to the first.
+    """Like `GraphRewrite`, but visits nodes in reverse topological order.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -197,7 +197,7 @@ class BackwardGraphRewrite(GraphRewrite):
 
 
 def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
-    """Try patterns at each node in topological order, including bodies and newly created nodes."""
+    """Try patterns at each node in topological or reverse order, including bodies and registered new nodes."""
     nodes = model._list_nodes(topological, _root_types(passes))
     queue = nodes if backward else nodes[::-1]
     changed = False
@@ -218,7 +218,7 @@ def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
 
 
 def _root_types(passes: Iterable[MatcherPass]) -> Collection[type] | None:
-    """Return the operations at which some pattern may match; None if that is not known of all."""
+    """Return the operation classes at which some pattern can match, None if not restricted."""
     matchers = [matcher_pass._matcher for matcher_pass in passes]
     types = [None if matcher is None else matcher.root_types for matcher in matchers]
     known = [several for several in types if several is not None]
@@ -255,7 +255,7 @@ class Manager:
         return transformation
 
     def set_per_pass_validation(self, new_state: bool) -> None:
-        """Set whether types are re-inferred after each pass that changed something."""
+        """Set whether types are inferred again after each pass that changed the model."""
         self._validates = new_state
 
     def run_passes(self, model: Model) -> None:
@@ -263,7 +263,7 @@ class Manager:
 
         Raises:
             ValidationError: if a pass makes the model invalid.
-            ArgumentTypeError: if it is not a model.
+            ArgumentTypeError: if ``model`` is not a model.
         """
         checked(model, Model)
         for registered in self.passes_list:

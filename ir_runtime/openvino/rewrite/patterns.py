@@ -1,4 +1,4 @@
-"""Patterns of operations: what a node has to be, which operands, and which values are equal."""
+"""Patterns that describe nodes by type, operands and predicates on their outputs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ __all__ = [
 ]
 
 
-# Shapes with named lengths; equal names stand for equal lengths.
+# Shape patterns with named lengths. Equal names stand for equal lengths.
 
 Symbols: TypeAlias = "dict[str, Dimension | tuple[Dimension, ...]]"
-"""The length that each name stands for; for a name of several, such as ``Batches...``, all of them."""
+"""The length that each name stands for, or a tuple of lengths for a name such as ``Batches...``."""
 
 
 def match_shape(text: str, shape: PartialShape, symbols: Symbols) -> bool:
-    """Return whether a shape fits, and store the lengths of names.
+    """Return whether a shape matches a shape pattern, and store the lengths of its names in ``symbols``.
 
     >>> found: Symbols = {}
     >>> match_shape("[N,3,?]", PartialShape([2, 3, -1]), found), found
@@ -95,14 +95,15 @@ def _is_group(name: str, dims: tuple[Dimension, ...], symbols: Symbols) -> bool:
     return symbols.setdefault(name, dims) == dims
 
 
-# Predicates on matched outputs.
+# Predicates on outputs.
 
 
 class Predicate:
-    """A condition on an output. As OpenVINO's ``Predicate``.
+    """A predicate on an output. As OpenVINO's ``Predicate``.
 
     Args:
-        predicate: a function of the output, or of the symbols so far and the output; by default, every output fits.
+        predicate: a function of the output, or of the symbols so far and the output. By default, all outputs
+            match.
     """
 
     def __init__(self, predicate: Callable[..., object] | None = None) -> None:
@@ -112,7 +113,7 @@ class Predicate:
         self._wants_symbols = code is not None and code.co_argcount - bound == 2
 
     def __call__(self, output: Output, symbols: Symbols | None = None) -> bool:
-        """Return whether an output fits."""
+        """Return whether the predicate holds for an output."""
         if self._predicate is None:
             return True
         if self._wants_symbols:
@@ -162,13 +163,13 @@ def rank_equals(rank: int | Dimension) -> Predicate:
 
 
 def rank_more_than(rank: int | Dimension) -> Predicate:
-    """Match an output with more dimensions than this."""
+    """Match an output with more than ``rank`` dimensions."""
     most = rank if isinstance(rank, int) else rank.get_length()
     return Predicate(lambda output: (output._type.shape.rank or 0) > most)
 
 
 def type_matches(type: ElementType) -> Predicate:
-    """Match an output of that element type."""
+    """Match an output of this element type."""
     return Predicate(lambda output: output.element_type is type)
 
 
@@ -179,7 +180,7 @@ def type_matches_any(types: Iterable[ElementType]) -> Predicate:
 
 
 def attrs_match(attributes: Mapping[str, object]) -> Predicate:
-    """Match an operation with these attributes."""
+    """Match an output of an operation with these attributes."""
 
     def holds(output: Output) -> bool:
         actual = output.node.get_attributes()
@@ -189,7 +190,7 @@ def attrs_match(attributes: Mapping[str, object]) -> Predicate:
 
 
 def shape_matches(shape: str) -> Predicate:
-    """Match an output with a shape such as ``"[N,3,?,...]"``; equal names stand for equal lengths."""
+    """Match an output whose shape fits a pattern such as ``"[N,3,?,...]"``. Equal names stand for equal lengths."""
 
     def holds(symbols: Symbols, output: Output) -> bool:
         return match_shape(shape, output._type.shape, symbols)
@@ -197,17 +198,17 @@ def shape_matches(shape: str) -> Predicate:
     return Predicate(holds)
 
 
-# Patterns of nodes. As OpenVINO's ``passes``: ``WrapType``, ``AnyInput``, ``Or``, ``Optional``.
+# Patterns of nodes.
 
 Sources: TypeAlias = "Node | Output | Sequence[Node | Output]"
-"""The patterns of operands: of the only one, or of all."""
+"""The pattern of the only operand, or a sequence of patterns of all operands."""
 
 _OPSET = "opset"
 _NEWEST = 17
 
 
 class Pattern:
-    """The requirements of a pattern."""
+    """Base class of patterns, which are nodes that stand for other nodes."""
 
     _predicate: Predicate
 
@@ -219,29 +220,29 @@ class Pattern:
 
 
 class AnyInput(Pattern, Node):
-    """Matches any output that fits the predicate."""
+    """Matches any output for which the predicate holds."""
 
     def __init__(self, predicate: Condition | None = None) -> None:
         self._predicate = _build(self, (), predicate)
 
 
 class Or(Pattern, Node):
-    """Matches if one of several patterns matches."""
+    """Matches an output that one of several patterns matches."""
 
     def __init__(self, inputs: Sequence[Node | Output]) -> None:
         self._predicate = _build(self, inputs, None)
 
 
 class _OfTypes(Pattern):
-    """The operation types that a pattern matches.
+    """Base class of patterns with operation types.
 
     Args:
-        type_names: the type or the types, each with an opset that selects its version.
-        inputs: the pattern of its operand, or of all operands; any by default.
-        predicate: a condition on its output.
-        type_name: as ``type_names``.
-        input: as ``inputs``.
-        pred: as ``predicate``.
+        type_names: an operation type or several, such as ``opset13.Relu``. The opset selects the version.
+        inputs: the pattern of the only operand, or of all operands. By default, any operands match.
+        predicate: a predicate on the output.
+        type_name: OpenVINO's other name of ``type_names``.
+        input: OpenVINO's other name of ``inputs``.
+        pred: OpenVINO's other name of ``predicate``.
     """
 
     def __init__(
@@ -272,15 +273,15 @@ class _OfTypes(Pattern):
 
 
 class WrapType(_OfTypes, Node):
-    """Matches an operation of one of the given types, such as ``opset13.Relu``, whose operands match."""
+    """Matches an operation of one of several types whose operands and output match."""
 
 
 class Optional(_OfTypes, Node):
-    """Matches like `WrapType`; otherwise it is skipped, and its first operand is matched."""
+    """Matches like `WrapType`, or else matches the pattern of the first operand in its place."""
 
 
 def _build(pattern: object, inputs: Sequence[object], predicate: Condition | None) -> Predicate:
-    """Initialize the node of a pattern, with one output of any type, and return its predicate."""
+    """Initialize a pattern as a node with one output of unknown type, and return its predicate."""
     assert isinstance(pattern, Node)
     name = type(pattern).__name__
     layer = Layer(-1, name, name, "", None, Location(layer=name), outputs=(PortSpec(0),))
@@ -290,10 +291,10 @@ def _build(pattern: object, inputs: Sequence[object], predicate: Condition | Non
 
 
 def known_type(name: str) -> type[Op]:
-    """Return the operation named like ``opset13.Relu`` or ``opset13::Relu``.
+    """Return the operation class for a name such as ``opset13.Relu`` or ``opset13::Relu``.
 
     Raises:
-        InputError: if it is unknown.
+        InputError: if the operation is unknown.
     """
     opset, _, type = name.replace("::", ".").partition(".")  # OpenVINO accepts both
     number = opset.removeprefix(_OPSET)

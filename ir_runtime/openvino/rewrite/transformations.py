@@ -1,4 +1,4 @@
-"""Transformations of models, as OpenVINO has them: folding, stateful models, f16, loops of sequences, compressed weights."""
+"""OpenVINO's model passes: constant folding, f16 conversion, stateful models, sequence loops, weight compression, saving."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ __all__ = [
 ]
 
 
-# OpenVINO's passes: folding, stateful models, f16 conversion, serialization, drawing.
+# Folding, stateful models, f16 conversion, serialization and drawing.
 
 
 class ConvertFP32ToFP16(ModelPass):
-    """Converts all f32 to f16: inputs, constants, and operations.
+    """Converts a model from f32 to f16, including its inputs and constants.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -51,7 +51,7 @@ class ConvertFP32ToFP16(ModelPass):
     """
 
     def run_on_model(self, model: Model) -> bool:
-        """Convert the nodes, including bodies."""
+        """Convert the nodes of the model and of its bodies."""
         for node in model.get_ordered_ops():
             for body in bodies_of(node):
                 self.run_on_model(body)
@@ -73,7 +73,7 @@ class ConvertFP32ToFP16(ModelPass):
 
 
 class LowLatency2(ModelPass):
-    """Replaces the states of loops by variables, so that a sequence can be processed in several runs.
+    """Replaces the states of loops with variables, so that a sequence can be processed in several runs.
 
     Loops are kept, even with one iteration, which OpenVINO unrolls; the results are the same.
 
@@ -92,14 +92,15 @@ class LowLatency2(ModelPass):
     (True, 1)
 
     Args:
-        use_const_initializer: whether variables are zero at first; else what the loop started from.
+        use_const_initializer: initialize the variables with zero, instead of with the initial states of the
+            loop.
     """
 
     def __init__(self, use_const_initializer: bool = True) -> None:
         self._from_zero = use_const_initializer
 
     def run_on_model(self, model: Model) -> bool:
-        """Add the variables."""
+        """Replace the states of all loops, and return whether there were any."""
         loops = [node for node in model.get_ordered_ops() if isinstance(node, Loop | TensorIterator)]
         for loop in loops:
             for number, entry in enumerate(loop.get_input_descriptions()):
@@ -124,7 +125,7 @@ class LowLatency2(ModelPass):
 
 
 def _last_value(loop: Loop | TensorIterator, state: MergedInputDescription) -> Output:
-    """Return the output with the state after the last iteration, adding one if necessary."""
+    """Return the loop output with the state after the last iteration, which is added if necessary."""
     for entry in loop.get_output_descriptions():
         if isinstance(entry, BodyOutputDescription) and entry.body_value_index == state.body_value_index:
             return loop.output(entry.output_index)
@@ -137,7 +138,7 @@ def _zeros_like(value: Output) -> Node:
 
 
 class VisualizeTree(ModelPass):
-    """Writes the graph of a model for Graphviz.
+    """Writes the graph of a model to a DOT file for Graphviz.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -151,7 +152,7 @@ class VisualizeTree(ModelPass):
     digraph ngraph
 
     Args:
-        file_name: the file; one that does not end in ``.dot`` gets it added.
+        file_name: the file, to which ``.dot`` is added if it does not end in it.
     """
 
     def __init__(self, file_name: str, nm: object = None, don_only: bool = True) -> None:
@@ -159,7 +160,7 @@ class VisualizeTree(ModelPass):
         self._path = path if path.suffix == ".dot" else path.with_name(f"{path.name}.dot")
 
     def run_on_model(self, model: Model) -> bool:
-        """Write the file."""
+        """Write the file, and return False, as the model is unchanged."""
         lines = [*_draw(model.get_ordered_ops())]
         text = "\n".join(["digraph ngraph", "{", *(f"    {line}" for line in lines), "}"])
         save_text(self._path, text + "\n")
@@ -188,7 +189,7 @@ def _escape(text: str) -> str:
 
 
 class Version(Enum):
-    """Versions of files that `Serialize` takes.
+    """OpenVINO's enumeration of IR versions. Models are saved as ``IR_V11``.
 
     >>> Version.IR_V11.value
     11
@@ -200,7 +201,7 @@ class Version(Enum):
 
 
 class Serialize(ModelPass):
-    """Saves the model unchanged.
+    """Saves the model without compression.
 
     >>> import tempfile
     >>> import numpy as np
@@ -216,7 +217,7 @@ class Serialize(ModelPass):
     Args:
         path_to_xml: path of the ``.xml``.
         path_to_bin: path of the ``.bin``.
-        version: ``IR_V11``, which is the default.
+        version: the IR version: ``IR_V11``, which is the default.
     """
 
     def __init__(
@@ -226,7 +227,7 @@ class Serialize(ModelPass):
         self._version = version.name if isinstance(version, Version) else version or Version.UNSPECIFIED.name
 
     def run_on_model(self, model: Model) -> bool:
-        """Save the model.
+        """Save the model, and return False, as it is unchanged.
 
         Raises:
             InputError: if the files cannot be written.
@@ -237,7 +238,7 @@ class Serialize(ModelPass):
 
 
 class MakeStateful(ModelPass):
-    """Replaces inputs by variables that hold outputs of the previous run.
+    """Replaces pairs of inputs and outputs with variables, which carry an output over to the next run.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -254,13 +255,13 @@ class MakeStateful(ModelPass):
         self._pairs = pairs_to_replace
 
     def run_on_model(self, model: Model) -> bool:
-        """Replace the inputs and outputs."""
+        """Replace the inputs and outputs, and return True."""
         make_stateful(model, self._pairs)
         return True
 
 
 class ConstantFolding(ModelPass):
-    """Folds constants and static shapes, but not the decompression of weights.
+    """Folds operations on constants, and ShapeOf of static shapes, but not the decompression of weights.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -295,7 +296,7 @@ def _can_fold(node: Node) -> bool:
 def _fold(node: Node) -> None:
     sources = node.input_values()
     if node.type == "ShapeOf":
-        arrays = [np.empty(sources[0].shape, np.void)]  # without memory, as only its shape is used
+        arrays = [np.empty(sources[0].shape, np.void)]  # takes no memory, as only its shape is used
     else:
         arrays = [source.node.elements for source in sources]
     if not stands_alone(node.layer):
@@ -307,10 +308,10 @@ def _fold(node: Node) -> None:
         output.replace(folded.output(0))
 
 
-# Replace recurrent sequences by loops over their cells.
+# Conversion of recurrent sequences to loops over their cells.
 
 
-# The cell of each sequence, the opset of its version, and the number of its states.
+# The cell operation of each sequence, its opset, and the number of its states.
 _CELLS = {
     "LSTMSequence": ("LSTMCell", 4, 2),
     "GRUSequence": ("GRUCell", 3, 1),
@@ -320,10 +321,10 @@ _BATCH, _TIME = 0, 1
 
 
 class ConvertSequenceToTensorIterator(ModelPass):
-    """Replaces unidirectional LSTMSequence, GRUSequence and RNNSequence by a TensorIterator over the cell."""
+    """Replaces unidirectional LSTMSequence, GRUSequence and RNNSequence with a TensorIterator over the cell."""
 
     def run_on_model(self, model: Model) -> bool:
-        """Replace the sequences."""
+        """Replace the sequences, and return whether there were any."""
         sequences = [node for node in model.get_ordered_ops() if _can_convert(node)]
         for node in sequences:
             _Conversion(node).replace()
@@ -339,7 +340,7 @@ def _can_convert(node: Node) -> bool:
 
 
 class _Conversion:
-    """A sequence, its replacement loop, and the parts of the loop's body."""
+    """The conversion of one sequence to a loop."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -367,7 +368,7 @@ class _Conversion:
             former.replace(unsqueezed.output(0))
 
     def _loop(self, data: Output) -> tuple[TensorIterator, list[Output]]:
-        """Return the loop and its outputs: all steps, and the final states."""
+        """Return the loop and its outputs: the outputs of all steps concatenated, and the final states."""
         shape = data.partial_shape
         shape[_TIME] = 1
         step = Parameter(data.element_type, shape)
@@ -392,7 +393,7 @@ class _Conversion:
         return loop, outputs
 
     def _inside(self, value: Output) -> Node:
-        """Return a tensor for use in the body: constants are copied, others are fed to each iteration."""
+        """Return a node that stands for a tensor in the body: a Constant itself, or a Parameter for an invariant input."""
         if isinstance(value.node, Constant):
             return value.node
         parameter = Parameter(value.element_type, value.partial_shape)
@@ -400,7 +401,7 @@ class _Conversion:
         return parameter
 
     def _mask_ended(self, states: Sequence[Output]) -> tuple[Output, list[Output], list[Output]]:
-        """Keep the states of ended sequences, whose outputs are zero; count the steps in another state."""
+        """Hold the states of sequences that have ended and zero their outputs, counting steps in an additional state."""
         lengths = self._inside(self.lengths)
         one = Constant(self.lengths.element_type, [1], [1])
         count = Parameter(one.element_type, [1])
@@ -418,7 +419,7 @@ class _Conversion:
 
 
 def _squeeze(value: Output, axis: int) -> Output:
-    """Remove an axis of length 1; fold it for a constant."""
+    """Remove an axis of length 1: from the array of a Constant, or by a Squeeze."""
     if isinstance(value.node, Constant):
         array = value.node.elements.squeeze(axis)
         return Constant(value.element_type, array.shape, array).output(0)
@@ -437,25 +438,22 @@ def _is_whole(data: Output, lengths: Output) -> bool:
     return time.is_static and values is not None and bool((values == time.get_length()).all())
 
 
-# Compress weights quantized by FakeQuantize or FakeConvert to low-bit types.
+# Compression of weights that FakeQuantize or FakeConvert quantizes.
 
 
-# More levels do not fit into a byte; for two, OpenVINO also keeps the FakeQuantize.
+# More levels do not fit into a byte. With two, OpenVINO keeps the FakeQuantize, too.
 _LEVELS = range(3, 257)
 _LEVELS_OF_4_BITS = 16
-# Zero points this close to an integer are rounded.
+# Zero points are rounded if they are this close to an integer.
 _ROUNDING = 1e-4
 
 
 class CompressQuantizeWeights(ModelPass):
-    """Replaces FakeQuantize or FakeConvert of constants by stored integers, Convert, Subtract and Multiply.
+    """Replaces FakeQuantize and FakeConvert of constants with low-bit constants, Convert, Subtract and Multiply.
 
     Bodies of branches and loops are included. FakeQuantize with up to 16 levels gives 4-bit integers, with
     more levels 8-bit ones; FakeConvert gives its own 8-bit type. The Subtract is omitted if the zero point or
     shift is 0.
-
-    Those of a FakeQuantize are integers of 4 bits for up to 16 levels, else of 8; those of a FakeConvert have its type
-    of 8 bits. The Subtract is left out where the zero point, or the shift, is 0.
     """
 
     def run_on_model(self, model: Model) -> bool:
@@ -473,7 +471,7 @@ class CompressQuantizeWeights(ModelPass):
 
 
 def _replacement(node: Node) -> Callable[[Node, list[Array]], None] | None:
-    """Return the function that can replace a node with constant inputs, if any."""
+    """Return the function that replaces a node if its inputs are constant, or None for other operations."""
     if node.type == "FakeConvert":
         return _replace_convert
     return (
@@ -484,13 +482,13 @@ def _replacement(node: Node) -> Callable[[Node, list[Array]], None] | None:
 
 
 def _constants(node: Node) -> list[Array] | None:
-    """Return the contents of all inputs, if they are constant."""
+    """Return the contents of all inputs if they are constant, else None."""
     arrays = [_constant(source) for source in node.input_values()]
     return None if any(array is None for array in arrays) else [a for a in arrays if a is not None]
 
 
 def _constant(source: Output) -> Array | None:
-    """Return the contents of a Constant, also through conversion from another type."""
+    """Return the contents of a Constant or of a Convert of one, None for other nodes."""
     node = source.node
     if node.type == "Convert" and node.input_value(0).node.type == "Constant":
         return node.input_value(0).node.elements.astype(source.element_type.dtype)
@@ -525,7 +523,7 @@ def _replace_convert(node: Node, arrays: list[Array]) -> None:
 
 
 def _dequantize(node: Node, stored: Constant, zero_point: Array, scale: Array | Constant) -> None:
-    """Replace a node by ``(stored - zero_point) * scale``."""
+    """Replace a node with ``(stored - zero_point) * scale``."""
     real = node.output(0).element_type
     value = Node.create("Convert", 1, [stored], {"destination_type": real})
     if zero_point.any():
@@ -538,7 +536,7 @@ def _dequantize(node: Node, stored: Constant, zero_point: Array, scale: Array | 
 def _compute(
     type: str, sources: list[Array | Constant], attributes: Mapping[str, object] | None = None
 ) -> Constant:
-    """Evaluate an operation of opset1 on constants."""
+    """Evaluate an operation of opset1 on constants, and return the result as a Constant."""
     node = Node.create(type, 1, sources, dict(attributes or {}))
     arrays = [source.node.get_data() for source in node.input_values()]
     result = evaluate_layer(node.layer, arrays, [source.element_type for source in node.input_values()])[0]
@@ -546,7 +544,7 @@ def _compute(
 
 
 def _element(levels: int, signed: bool) -> ElementType:
-    """Return the integer type with this many levels."""
+    """Return the 4- or 8-bit integer type for this number of levels."""
     if levels <= _LEVELS_OF_4_BITS:
         return ElementType.i4 if signed else ElementType.u4
     return ElementType.i8 if signed else ElementType.u8
