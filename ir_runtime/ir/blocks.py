@@ -1,4 +1,4 @@
-"""Work on large arrays block by block: temporaries stay small, and the deadline is checked between blocks."""
+"""Block-by-block processing of large arrays: temporaries stay small, and the deadline is checked between blocks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .._util.deadline import check_periodically
 __all__ = ["BLOCK", "blocks", "by_blocks", "filled"]
 
 BLOCK = 1 << 16
-"""Elements of a block."""
+"""Elements per block."""
 
 
 def blocks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
-    """Yield the elements of arrays of one shape in flat blocks, in C order. A block is valid until the next one.
+    """Yield 1-D blocks of arrays of equal shape, in C order. Each block is valid only until the next is requested.
 
     >>> import numpy as np
     >>> from ir_runtime.ir.blocks import BLOCK, blocks
@@ -24,9 +24,9 @@ def blocks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
     [(65536,), (65536,)]
 
     Raises:
-        LimitError: when the time is up.
+        LimitError: if the deadline has passed.
     """
-    if all(array.flags.c_contiguous for array in arrays):  # then each block is a view, of whatever type
+    if all(array.flags.c_contiguous for array in arrays):  # then each block is a view, for any dtype
         flat = [array.reshape(-1) for array in arrays]
         for start in check_periodically(range(0, flat[0].size, BLOCK), 1):
             yield tuple(array[start : start + BLOCK] for array in flat)
@@ -43,7 +43,7 @@ def blocks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
 
 
 def by_blocks(change: Callable[..., Array], dtype: DType, *arrays: Array) -> Array:
-    """Apply an elementwise function to arrays of one shape, block by block.
+    """Apply an elementwise function to arrays of equal shape, block by block.
 
     >>> import numpy as np
     >>> from ir_runtime.ir.blocks import by_blocks
@@ -52,9 +52,9 @@ def by_blocks(change: Callable[..., Array], dtype: DType, *arrays: Array) -> Arr
            [6.]], dtype=float32)
 
     Args:
-        change: takes a flat block of each array, and returns one of the same length.
-        dtype: the element type of the result.
-        arrays: at least one.
+        change: maps a 1-D block of each array to a block of the same length.
+        dtype: the dtype of the result.
+        arrays: one or more operands.
     """
     result = np.empty(arrays[0].shape, dtype)
     flat, start = result.reshape(-1), 0
@@ -65,7 +65,7 @@ def by_blocks(change: Callable[..., Array], dtype: DType, *arrays: Array) -> Arr
 
 
 def filled(shape: tuple[int, ...], dtype: DType, draw: Callable[[int], Array]) -> Array:
-    """Fill an array with numbers drawn block by block.
+    """Return a new array filled block by block with generated elements.
 
     >>> import numpy as np
     >>> from ir_runtime.ir.blocks import filled
@@ -75,8 +75,8 @@ def filled(shape: tuple[int, ...], dtype: DType, draw: Callable[[int], Array]) -
 
     Args:
         shape: the shape of the array.
-        dtype: its element type.
-        draw: returns so many numbers.
+        dtype: its dtype.
+        draw: returns a given number of elements.
     """
     result = np.empty(shape, dtype)
     flat = result.reshape(-1)

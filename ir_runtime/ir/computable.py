@@ -1,7 +1,7 @@
-"""Layers that cannot be computed although their output shapes can be inferred.
+"""Layers whose output shapes can be inferred although their values cannot be computed.
 
 OpenVINO creates such nodes and computes meaningless results. Here such a node can be created, inspected and edited, but
-models that contain it cannot be read, validated, compiled or run.
+a model that contains one cannot be read, validated, compiled or run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _asked_for_shapes = ContextVar("asked_for_shapes", default=False)
 
 @contextmanager
 def shapes_alone() -> Iterator[None]:
-    """Let inference return shapes of layers that cannot be computed."""
+    """Let inference return the shapes of layers that cannot be computed, within the ``with`` block."""
     token = _asked_for_shapes.set(True)
     try:
         yield
@@ -28,6 +28,6 @@ def shapes_alone() -> Iterator[None]:
 
 
 def refuse_to_compute(reason: InferenceError) -> None:
-    """Raise the error unless the caller asked for shapes only."""
+    """Raise ``reason``, unless called inside `shapes_alone`."""
     if not _asked_for_shapes.get():
         raise reason

@@ -14,9 +14,9 @@ class DeferredValue(Value):
     """The value of a constant, computed on first use.
 
     Args:
-        type: its type.
-        layers: those that compute it from constants, in order.
-        compute: evaluates them.
+        type: the tensor type of the value.
+        layers: the layers that compute the value from constants, in topological order.
+        compute: evaluates the layers.
     """
 
     __slots__ = ("_array", "_compute", "layers")
@@ -25,13 +25,13 @@ class DeferredValue(Value):
     _compute: Callable[[], Array]
 
     def __init__(self, type: TensorType, layers: tuple[Layer, ...], compute: Callable[[], Array]) -> None:
-        given = {"type": type, "bounds": None, "quantized": None, "layers": layers, "_array": None}
-        for name, value in {**given, "_compute": compute}.items():
+        fields = {"type": type, "bounds": None, "quantized": None, "layers": layers, "_array": None}
+        for name, value in {**fields, "_compute": compute}.items():
             object.__setattr__(self, name, value)
 
     @property
     def data(self) -> Array:
-        """The contents."""
+        """The contents, computed on first access."""
         if self._array is None:
             object.__setattr__(self, "_array", self._compute())
         assert self._array is not None
@@ -39,5 +39,5 @@ class DeferredValue(Value):
 
     @property
     def is_known(self) -> bool:
-        """Whether every number is known, or can be computed."""
+        """Always true: the contents are known, or can be computed."""
         return True

@@ -1,4 +1,4 @@
-"""Dimensions of shapes: intervals of lengths, with symbols for those that are equal."""
+"""Dimensions of shapes: intervals of possible lengths, with symbols that mark equal dimensions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Symbol:
-    """An identity: two dimensions that carry the same symbol are equal at run time.
+    """A mark of equality: dimensions that carry the same symbol have the same length at run time.
 
     >>> from ir_runtime import Symbol
     >>> batch = Symbol()
@@ -40,7 +40,7 @@ class Symbol:
 
 
 def parse_bounds(text: str) -> tuple[int, int | None]:
-    """Read the bounds of a length such as ``3``, ``?``, ``1..8`` or ``..8``."""
+    """Parse a length such as ``3``, ``?``, ``1..8`` or ``..8`` into its bounds; an unbounded maximum is ``None``."""
     low, dots, high = (part.strip() for part in text.partition(".."))
     if not dots and low in ("?", "-1"):
         return 0, None
@@ -52,39 +52,38 @@ def parse_bounds(text: str) -> tuple[int, int | None]:
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a decimal number."""
+    """Return whether ``text`` consists of decimal digits only."""
     return text.isascii() and text.isdecimal()
 
 
 def _add(a: int | None, b: int | None) -> int | None:
-    """Add two bounds."""
+    """Add two bounds; ``None`` is infinite."""
     return None if a is None or b is None else a + b
 
 
 def _multiply(a: int | None, b: int | None) -> int | None:
-    """Multiply two bounds that are not negative."""
+    """Multiply two nonnegative bounds; ``None`` is infinite."""
     if a == 0 or b == 0:
         return 0
     return None if a is None or b is None else a * b
 
 
 def _negate(a: int | None) -> int | None:
-    """Negate a bound."""
     return None if a is None else -a
 
 
 LONGEST = (1 << 63) - 1
-"""The longest length: OpenVINO keeps lengths in an int64, too. What a model declares beyond it OpenVINO refuses, and
-where inference exceeds it, OpenVINO takes the length for unknown; here that is an error, since no tensor is so long.
-A greatest length beyond it is no bound, as in OpenVINO."""
+"""The longest length, that of an int64. OpenVINO refuses models that declare longer ones, and treats a longer inferred
+length as unknown; here that is an error, since no tensor is so long. An upper bound beyond it counts as unbounded, as in
+OpenVINO."""
 
-# Bounds of numbers beyond any in a tensor, or a product of two, are dropped: a chain of layers could
-# multiply until the numbers themselves take time and memory.
+# Bounds beyond any element of a tensor, or a product of two, are dropped: a chain of multiplications could otherwise
+# make integers that take much time and memory.
 _MAX_BOUND = 1 << 128
 
 
 class Interval:
-    """An integer in ``[min, max]``; ``None`` means that it is unbounded on that side.
+    """An unknown integer in ``[min, max]``; a bound of ``None`` means unbounded on that side.
 
     Shape arithmetic has negative intermediate results (``length - 5``); a `Dimension` is never negative.
 
@@ -117,12 +116,12 @@ class Interval:
 
     @property
     def is_static(self) -> bool:
-        """Whether only one number is possible."""
+        """Whether only one value is possible."""
         return self._min is not None and self._min == self._max
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether more than one number is possible."""
+        """Whether more than one value is possible."""
         return not self.is_static
 
     def __index__(self) -> int:
@@ -185,7 +184,7 @@ class Interval:
     __rmul__ = __mul__
 
     def map(self, monotone: Callable[[int], int]) -> Interval:
-        """Apply a non-decreasing function to both bounds."""
+        """Return the image of the interval under a non-decreasing function."""
         return span(*(None if n is None else monotone(n) for n in (self._min, self._max)))
 
     def __repr__(self) -> str:
@@ -193,7 +192,7 @@ class Interval:
 
 
 class Dimension(Interval):
-    """A length: a number of at least 0, known, bounded or unknown. As OpenVINO's ``Dimension``.
+    """The length of an axis, known, bounded or unknown; never negative. Matches OpenVINO's ``Dimension``.
 
     >>> Dimension(3) == 3, Dimension(1, 8) + 2, Dimension("..8")
     (True, <Dimension: 3..10>, <Dimension: ..8>)
@@ -231,17 +230,17 @@ class Dimension(Interval):
 
     @classmethod
     def of(cls, length: DimensionLike) -> Dimension:
-        """Read ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, ``(1, 8)``, a dimension or an interval.
+        """Convert ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, ``(1, 8)``, a dimension or an interval.
 
         Raises:
-            InputError: if a text is not a length, or no length is between the bounds.
-            TypeError: if it is of another type.
+            ValueError: if a string is not a length, or no length is between the bounds.
+            TypeError: if ``length`` is of another type.
         """
         if type(length) is int:
             return _cached(length)
         if type(length) is Dimension:
             return length
-        if isinstance(length, Interval):  # also one of a class whose symbol may change
+        if isinstance(length, Interval):  # includes subclasses, whose symbol may change
             symbol = length.symbol if isinstance(length, Dimension) else None
             return cls.between(max(length.min or 0, 0), length.max, symbol)
         if isinstance(length, tuple | list):
@@ -259,7 +258,7 @@ class Dimension(Interval):
 
     @classmethod
     def between(cls, min: int = 0, max: int | None = None, symbol: Symbol | None = None) -> Dimension:
-        """Return the lengths from ``min`` to ``max``, or all from ``min``; equal ``symbol`` stand for equal lengths."""
+        """Return a dimension of ``min`` to ``max``, or of at least ``min`` if ``max`` is ``None``."""
         return cls(min, -1 if max is None else max, symbol)
 
     @property
@@ -268,10 +267,10 @@ class Dimension(Interval):
         return self._min
 
     def get_length(self) -> int:
-        """Return the length.
+        """Return the length of a static dimension.
 
         Raises:
-            InputError: if it is not known.
+            InputError: if the dimension is dynamic.
         """
         if self.is_dynamic:
             raise InputError(f"the length is not known, only that it is {self}", code=Code.BAD_REQUEST)
@@ -286,11 +285,11 @@ class Dimension(Interval):
         return -1 if self._max is None else self._max
 
     def has_symbol(self) -> bool:
-        """Return whether it is known to equal other dimensions."""
+        """Return whether the dimension carries a symbol, which it shares with equal dimensions."""
         return self.symbol is not None
 
     def merge(self, other: Dimension) -> Dimension | None:
-        """Return the lengths that both allow, or ``None`` if they exclude each other."""
+        """Return the intersection with ``other``, or ``None`` if it is empty."""
         if self._min == other._min and self._max == other._max:
             return other if self.symbol is None else self
         low = max(self._min, other._min)
@@ -300,14 +299,14 @@ class Dimension(Interval):
         return Dimension.between(low, high, self.symbol or other.symbol)
 
     def join(self, other: Dimension) -> Dimension:
-        """Return the lengths that either allows."""
+        """Return the smallest interval that contains both dimensions."""
         if self == other:
             return self
         high = None if self._max is None or other._max is None else max(self._max, other._max)
         return Dimension.between(min(self._min, other._min), high)
 
     def compatible(self, other: Dimension) -> bool:
-        """Return whether some length fits both."""
+        """Return whether some length is possible for both dimensions."""
         return self.merge(other) is not None
 
     def contains(self, length: int) -> bool:
@@ -315,23 +314,23 @@ class Dimension(Interval):
         return self._min <= length and (self._max is None or length <= self._max)
 
     def refines(self, other: Dimension) -> bool:
-        """Return whether every length this allows is allowed by ``other``."""
+        """Return whether ``other`` allows every length that this dimension allows."""
         return self._min >= other._min and (
             other._max is None or (self._max is not None and self._max <= other._max)
         )
 
     def relaxes(self, other: Dimension) -> bool:
-        """Return whether every length that ``other`` allows is allowed by this."""
+        """Return whether this dimension allows every length that ``other`` allows."""
         return other.refines(self)
 
     def same_scheme(self, other: Dimension) -> bool:
-        """Return whether both are the same length, or both are dynamic."""
+        """Return whether both dimensions are static and equal, or both are dynamic."""
         if self.is_static and other.is_static:
             return self._min == other._min
         return self.is_dynamic is other.is_dynamic
 
     def to_string(self) -> str:
-        """Return the text as files write it."""
+        """Return the dimension as IR files write it, such as ``1..8``."""
         return str(self)
 
     def __str__(self) -> str:
@@ -345,7 +344,7 @@ class Dimension(Interval):
         return f"<Dimension: {self}>"
 
 
-# A model has many tensors, but few different lengths.
+# A model has many tensors, but few distinct lengths.
 _cached = lru_cache(4096)(Dimension)
 
 IntervalLike: TypeAlias = Interval | int
@@ -353,7 +352,7 @@ DimensionLike: TypeAlias = Dimension | Interval | int | str | tuple[int, int] | 
 
 
 def span(low: int | None, high: int | None) -> Interval:
-    """Return the interval between two bounds: a `Dimension` if it is one of lengths.
+    """Return the interval between two bounds, as a `Dimension` if every value in it is a possible length.
 
     >>> span(0, 1 << 200), span(1, 8), span(1 << 64, 1 << 64).min == 1 << 64, span(1 << 200, 1 << 200).min == 1 << 128
     (<Dimension: ?>, <Dimension: 1..8>, True, True)

@@ -13,19 +13,19 @@ from .._util.arrays import Array, DType
 
 __all__ = ["ElementType", "pack", "packed_size", "unpack"]
 
-# Of the element types whose bits are shown otherwise than in uint8; strings are shown in UTF-8.
+# `stored_dtype` of types whose bits are not exposed as uint8; strings are exposed as UTF-8 bytes.
 _STORED = {"bf16": np.float16, "i4": np.int8, "string": np.bytes_}
 
 
 class _NoTypeError(ValueError, TypeError):
     """Raised for an unknown element type.
 
-    It is both errors that callers expect: Python's enumerations raise ValueError, OpenVINO's TypeError.
+    It is a ValueError, as Python's enumerations raise, and a TypeError, as OpenVINO raises.
     """
 
 
 class ElementType(Enum):
-    """An element type of the IR: its name, the NumPy dtype that computes it, its bits in a file.
+    """An element type of the IR: its name, its NumPy dtype, and its width in bits.
 
     Types that NumPy lacks come from ml_dtypes; ``u1``, ``u3``, ``u6`` and ``nf4`` are stored as
     codes in ``uint8``. ``dynamic`` stands for a type not known yet.
@@ -78,7 +78,7 @@ class ElementType(Enum):
     is_packed: bool
     """Whether several elements share a byte."""
     stored_dtype: DType
-    """The dtype of ``Tensor.data``: OpenVINO has no ml_dtypes, and shows bits, those of bf16 as float16."""
+    """The dtype of ``Tensor.data``. Types of ml_dtypes appear as raw bits, as in OpenVINO; those of bf16 as float16."""
 
     def __init__(self, label: str, dtype: type, bits: int) -> None:
         self.label, self.dtype, self.bits = label, np.dtype(dtype), bits
@@ -89,7 +89,7 @@ class ElementType(Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> ElementType | None:
-        """``Type(numpy.float32)``, as OpenVINO's."""
+        """Support ``Type(numpy.float32)``, as OpenVINO does."""
         try:
             return cls.from_dtype(value)
         except TypeError:
@@ -97,7 +97,7 @@ class ElementType(Enum):
 
     @classmethod
     def parse(cls, text: str) -> ElementType:
-        """Read a name as files spell it: ``f32``, ``FP32``, ``BOOL``, ``undefined``.
+        """Return the element type with a name as spelled in IR files: ``f32``, ``FP32``, ``BOOL``, ``undefined``.
 
         Raises:
             ValueError: if no element type has that name.
@@ -111,7 +111,7 @@ class ElementType(Enum):
 
     @classmethod
     def of_attribute(cls, text: str) -> ElementType:
-        """Parse the value of an attribute as OpenVINO does: a name in any case, without whitespace.
+        """Parse an attribute value as OpenVINO does: names are case-insensitive, and whitespace is an error.
 
         Raises:
             ValueError: if no element type has that name.
@@ -120,7 +120,7 @@ class ElementType(Enum):
 
     @classmethod
     def of_port(cls, text: str) -> ElementType:
-        """Read the ``precision`` of a port, as OpenVINO does: ``FP32``, ``I64``, ``BOOL``; also ``f32``.
+        """Parse the ``precision`` of a port as OpenVINO does: ``FP32``, ``I64``, ``BOOL``, or ``f32``.
 
         Raises:
             ValueError: if no element type has that name.
@@ -132,7 +132,7 @@ class ElementType(Enum):
         """Return the element type of a NumPy dtype.
 
         Raises:
-            ValueError: if there is none, as for complex numbers.
+            ValueError: if OpenVINO has no such type, as for complex dtypes.
         """
         numpy_dtype = np.dtype(dtype)
         element = cls.string if numpy_dtype.kind in "SUT" else _BY_DTYPE.get(numpy_dtype.newbyteorder("="))
@@ -142,25 +142,25 @@ class ElementType(Enum):
 
     @property
     def is_encoded(self) -> bool:
-        """Whether arrays hold codes in ``uint8`` instead of numbers."""
+        """Whether arrays of this type hold codes in ``uint8`` instead of values."""
         return self in (ElementType.u1, ElementType.u3, ElementType.u6, ElementType.nf4)
 
     @property
     def real(self) -> bool:
-        """Whether it is a floating-point type."""
+        """Whether this is a floating-point type."""
         return self.label[0] in "fbn" and self is not ElementType.boolean
 
     @property
     def integral(self) -> bool:
-        """Whether it holds integers; OpenVINO counts ``boolean`` among them."""
+        """Whether this is an integer type; as in OpenVINO, ``boolean`` counts as one."""
         return not self.real and self not in (ElementType.string, ElementType.dynamic)
 
     def is_real(self) -> bool:
-        """Return whether it is a floating-point type."""
+        """Return whether this is a floating-point type."""
         return self.real
 
     def is_integral(self) -> bool:
-        """Return whether it holds integers; OpenVINO counts ``boolean`` among them."""
+        """Return whether this is an integer type; as in OpenVINO, ``boolean`` counts as one."""
         return self.integral
 
     @property
@@ -174,7 +174,7 @@ class ElementType(Enum):
         return (self.bits + 7) // 8
 
     def nbytes(self, count: int) -> int:
-        """Return bytes that ``count`` packed elements take in a file.
+        """Return the number of bytes that ``count`` packed elements take in a file.
 
         >>> ElementType.u4.nbytes(3), ElementType.u3.nbytes(8), ElementType.u6.nbytes(4)
         (2, 3, 3)
@@ -183,41 +183,41 @@ class ElementType(Enum):
 
     @property
     def c_name(self) -> str:
-        """The name that OpenVINO shows: that of a type in C."""
+        """The C type name that OpenVINO's ``repr`` shows, such as ``int64_t``."""
         if self.label[0] in "iu" and self.bits:
             return f"{'u' if self.label[0] == 'u' else ''}int{self.bits}_t"
         return _C_NAMES.get(self.label, self.label)
 
     @property
     def type_name(self) -> str:
-        """The name as files write it."""
+        """The name as written in IR files, such as ``f32``."""
         return self.label
 
     @property
     def signed(self) -> bool:
-        """Whether it has negative numbers; OpenVINO counts ``boolean`` among such types, and not ``nf4``."""
+        """Whether the type is signed; as in OpenVINO, ``boolean`` is and ``nf4`` is not."""
         return self.label[0] in "fi" or self in (ElementType.bf16, ElementType.boolean)
 
     @property
     def integral_number(self) -> bool:
-        """Whether it holds integers, or codes; but not ``boolean``."""
+        """Whether this is an integer type other than ``boolean``, or ``nf4``."""
         return (self.integral or self is ElementType.nf4) and self is not ElementType.boolean
 
     @property
     def quantized(self) -> bool:
-        """Whether OpenVINO's quantized models have it."""
+        """Whether OpenVINO counts this among the types of quantized tensors."""
         return self.label in _QUANTIZED
 
     def is_signed(self) -> bool:
-        """Return whether it has negative numbers; see ``signed``."""
+        """Return whether the type is signed; see ``signed``."""
         return self.signed
 
     def is_integral_number(self) -> bool:
-        """Return whether it holds integers; see ``integral_number``."""
+        """Return whether this is an integer type other than ``boolean``; see ``integral_number``."""
         return self.integral_number
 
     def is_quantized(self) -> bool:
-        """Return whether OpenVINO's quantized models have it."""
+        """Return whether OpenVINO counts this among the types of quantized tensors."""
         return self.quantized
 
     def is_static(self) -> bool:
@@ -225,37 +225,37 @@ class ElementType(Enum):
         return self is not ElementType.dynamic
 
     def is_dynamic(self) -> bool:
-        """Return whether it is not known."""
+        """Return whether the type is not known yet."""
         return self is ElementType.dynamic
 
     def merge(self, other: ElementType) -> ElementType | None:
-        """Return the more specific of both types, or ``None`` if they are incompatible."""
+        """Return the more specific of the two types, or ``None`` if they are incompatible."""
         if self is other or other is ElementType.dynamic:
             return self
         return other if self is ElementType.dynamic else None
 
     def compatible(self, other: ElementType) -> bool:
-        """Return whether some tensor fits both."""
+        """Return whether the types are equal, or one of them is dynamic."""
         return self.merge(other) is not None
 
     def to_dtype(self) -> DType:
-        """Return the NumPy dtype of arrays of this type, as inputs and results are, with an entry for each element."""
+        """Return the dtype of unpacked arrays of this type, such as inputs and results of a model."""
         return self.dtype
 
     def to_string(self) -> str:
-        """Return the name as files write it."""
+        """Return the name as written in IR files, such as ``f32``."""
         return self.label
 
     def get_type_name(self) -> str:
-        """Return the name as files write it."""
+        """Return the name as written in IR files, such as ``f32``."""
         return self.label
 
     def get_size(self) -> int:
-        """Return bytes per element, rounded up."""
+        """Return the bytes per element, rounded up."""
         return self.size
 
     def get_bitwidth(self) -> int:
-        """Bits per element in a file."""
+        """Return the bits per element in a file."""
         return self.bits
 
     def __str__(self) -> str:
@@ -304,12 +304,12 @@ _BY_DTYPE = {e.dtype: e for e in ElementType if not e.is_encoded and e is not El
 Bytes: TypeAlias = Array
 Codes: TypeAlias = Array
 
-# Bits of the low and of the high part; a group fills three bytes.
+# 3- and 6-bit codes are split into a low and a high part, with these bits; a group of codes fills three bytes.
 _SPLIT = {3: (2, 1), 6: (4, 2)}
 
 
 def packed_size(bits: int, count: int) -> int:
-    """Return the number of bytes of ``count`` packed elements.
+    """Return the number of bytes that ``count`` packed elements of ``bits`` bits take.
 
     >>> packed_size(4, 3), packed_size(1, 9), packed_size(3, 3), packed_size(6, 5)
     (2, 2, 3, 6)
@@ -320,7 +320,7 @@ def packed_size(bits: int, count: int) -> int:
 
 
 def unpack(raw: Bytes, bits: int, count: int) -> Codes:
-    """Unpack the first ``count`` codes of 1, 2, 3, 4 or 6 bits, to one per byte.
+    """Unpack the first ``count`` codes of 1, 2, 3, 4 or 6 bits into one byte each.
 
     >>> unpack(np.array([0x21, 0x43], np.uint8), 4, 3)
     array([1, 2, 3], dtype=uint8)
@@ -337,7 +337,7 @@ def unpack(raw: Bytes, bits: int, count: int) -> Codes:
 
 
 def pack(codes: Codes, bits: int) -> Bytes:
-    """Pack codes into bytes; the rest of the last group is 0.
+    """Pack codes, one per byte, into ``bits`` bits each; the last group is padded with zeros.
 
     >>> pack(np.array([1, 2, 3], np.uint8), 4)
     array([33,  3], dtype=uint8)
@@ -363,8 +363,10 @@ def _shifts(bits: int, high_first: bool) -> Codes:
 def _fields(raw: Bytes, bits: int, high_first: bool) -> Codes:
     mask = np.uint8((1 << bits) - 1)
     fields = np.empty((raw.size, 8 // bits), np.uint8)
-    for place, shift in enumerate(_shifts(bits, high_first)):  # inner loops over all bytes, not over one
-        np.bitwise_and(raw >> shift, mask, out=fields[:, place])
+    for column, shift in enumerate(
+        _shifts(bits, high_first)
+    ):  # so that NumPy's inner loop runs over all bytes
+        np.bitwise_and(raw >> shift, mask, out=fields[:, column])
     return fields.ravel()
 
 

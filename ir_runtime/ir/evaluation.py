@@ -1,4 +1,4 @@
-"""Evaluate a single layer by the definition of its operation."""
+"""Evaluation of a single layer with the reference implementation of its operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["evaluate_layer", "stands_alone"]
 
 
 def stands_alone(layer: Layer) -> bool:
-    """Return whether the outputs of a layer follow from its inputs: no input of the model, no variable, no body."""
+    """Return whether a layer can be evaluated from its inputs alone: no Parameter, no variable, no body."""
     op = layer.op
     return not (op is None or layer.type == "Parameter" or layer.bodies() or op.needs("variables"))
 
@@ -22,12 +22,12 @@ def stands_alone(layer: Layer) -> bool:
 def evaluate_layer(
     layer: Layer, inputs: Sequence[Array], elements: Sequence[ElementType] | None = None
 ) -> tuple[Array, ...]:
-    """Compute the outputs of a layer, which `stands_alone`.
+    """Compute the outputs of a layer for which `stands_alone` is true.
 
     Args:
         layer: the layer.
         inputs: an array for each input.
-        elements: the element types of the inputs; by default those that the dtypes stand for.
+        elements: the element types of the inputs; derived from the dtypes by default.
     """
     assert layer.op is not None
     if elements is None:

@@ -1,4 +1,4 @@
-"""Numbers that depend on dynamic lengths: polynomials of symbolic dimensions, such as ``2·seq·768·768``."""
+"""Counts that depend on dynamic lengths: polynomials in symbolic dimensions, such as ``2·seq·768·768``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 __all__ = ["Count", "Formula", "ceil", "floor", "log2", "maximum", "product", "total"]
 
 Count: TypeAlias = "int | Formula"
-"""A number, or a formula if it depends on dynamic lengths."""
+"""An integer, or a formula where it depends on dynamic lengths."""
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {
@@ -23,12 +23,12 @@ _FUNCTIONS: Mapping[str, Callable[..., int]] = {
 }
 _ROUNDED = ("floor", "ceil")
 
-# Products of sums with more terms are not expanded: their number doubles with each factor.
+# Products of sums that would have more terms stay unexpanded: each factor may double the number of terms.
 _MOST_TERMS = 256
 
 
 class _Call(NamedTuple):
-    """A function of formulas, which is an unknown of the polynomials that it occurs in."""
+    """A function applied to formulas; polynomials treat it as an unknown."""
 
     function: str
     arguments: tuple[Formula, ...]
@@ -42,7 +42,7 @@ class _Call(NamedTuple):
         return f"{self.function}({', '.join(map(str, self.arguments))})"
 
     def at(self, lengths: Mapping[str, int]) -> int:
-        """Return the value of the function for some lengths."""
+        """Return the value of the function for the given lengths."""
         return _FUNCTIONS[self.function](*(argument.exact(lengths) for argument in self.arguments))
 
 
@@ -51,7 +51,9 @@ _Monomial: TypeAlias = tuple[_Unknown, ...]
 
 
 class Formula:
-    """A polynomial with rational coefficients. Products remember their factors, to be written as such.
+    """A polynomial in symbolic dimensions, with rational coefficients.
+
+    A product remembers its factors, and is printed as their product.
 
     >>> seq = Formula.symbol("seq")
     >>> 2 * seq * 768 * 768, seq * seq + 3 * seq - 1, floor(seq + 1, 2)
@@ -70,7 +72,7 @@ class Formula:
 
     @classmethod
     def symbol(cls, name: str) -> Formula:
-        """Return the formula that is a symbolic dimension."""
+        """Return the formula of a single symbolic dimension."""
         return cls({(name,): Fraction(1)})
 
     @classmethod
@@ -79,19 +81,23 @@ class Formula:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The symbolic dimensions in it."""
-        found: set[str] = set()
+        """The names of the symbolic dimensions that occur in the formula."""
+        names: set[str] = set()
         for unknown in (unknown for monomial in self.terms for unknown in monomial):
             inner = unknown.arguments if isinstance(unknown, _Call) else ()
-            found |= {unknown} if isinstance(unknown, str) else frozenset().union(*(f.symbols for f in inner))
-        return frozenset(found)
+            names |= {unknown} if isinstance(unknown, str) else frozenset().union(*(f.symbols for f in inner))
+        return frozenset(names)
 
     def at(self, lengths: Mapping[str, int]) -> int:
-        """Return the number for some lengths; fractions are rounded down."""
+        """Evaluate the formula for the given lengths, rounded down.
+
+        Raises:
+            KeyError: if the length of a symbolic dimension is missing.
+        """
         return math.floor(self.exact(lengths))
 
     def exact(self, lengths: Mapping[str, int]) -> Fraction:
-        """Return the number for some lengths.
+        """Evaluate the formula for the given lengths, without rounding.
 
         Raises:
             KeyError: if the length of a symbolic dimension is missing.
@@ -105,7 +111,7 @@ class Formula:
         )
 
     def given(self, lengths: Mapping[str, int]) -> Count:
-        """Return the formula with numbers in place of some symbols; a number, rounded down, if that leaves none.
+        """Substitute lengths for symbols; return an integer, rounded down, if no symbol remains.
 
         >>> formula = Formula.symbol("batch") * Formula.symbol("seq") + floor(Formula.symbol("seq"), 2)
         >>> formula.given({"seq": 5}), formula.given({"seq": 5, "batch": 2})
@@ -116,9 +122,9 @@ class Formula:
         terms: dict[_Monomial, Fraction] = {}
         for monomial, scale in self.terms.items():
             values = [_substitute(unknown, lengths) for unknown in monomial]
-            rest = tuple(value for value in values if not isinstance(value, int))
-            number = scale * math.prod(value for value in values if isinstance(value, int))
-            terms[rest] = terms.get(rest, Fraction(0)) + number
+            unknowns = tuple(value for value in values if not isinstance(value, int))
+            coefficient = scale * math.prod(value for value in values if isinstance(value, int))
+            terms[unknowns] = terms.get(unknowns, Fraction(0)) + coefficient
         return Formula(terms)
 
     def __add__(self, other: int | Fraction | Formula) -> Formula:
@@ -139,13 +145,13 @@ class Formula:
         return self._times(other, (other, *_factors(self)) if other != 1 else self.factors) if other else 0
 
     def scaled(self, scale: Fraction) -> Formula:
-        """Return the product with a number that may be a fraction."""
+        """Return the formula multiplied by a rational number."""
         return self._times(scale, ())
 
     def _times(self, other: int | Fraction | Formula, factors: tuple[int | Formula, ...]) -> Formula:
         terms: dict[_Monomial, Fraction] = {}
         right = Formula._of(other)
-        if _is_kept(self, right):
+        if _stays_unexpanded(self, right):
             arguments = (*_factors_unless_expanded(self), *_factors_unless_expanded(right))
             return Formula({(_Call("product", arguments),): Fraction(1)}, factors)
         for mine, scale in self.terms.items():
@@ -165,12 +171,12 @@ class Formula:
         return hash(frozenset(self.terms.items()))
 
     def __str__(self) -> str:
-        """Return it as shapes show it: ``2*height/3+1``."""
+        """Format for shapes: ``2*height/3+1``."""
         texts = [_term(monomial, scale, "*") for monomial, scale in self.terms.items()]
         return "+".join(texts).replace("+-", "-") or "0"
 
     def text(self) -> str:
-        """Return it as costs show it: a product by its factors, else the sum, highest powers first."""
+        """Format for costs: a product by its factors, or else a sum with the highest powers first."""
         if self.factors:
             return "·".join(map(_factor_text, self.factors))
         terms = sorted(self.terms.items(), key=lambda item: (-len(item[0]), tuple(map(str, item[0]))))
@@ -179,8 +185,8 @@ class Formula:
     __repr__ = text
 
 
-def _is_kept(left: Formula, right: Formula) -> bool:
-    """Return whether a product is not expanded: if it has too many terms, or would repeat one that has."""
+def _stays_unexpanded(left: Formula, right: Formula) -> bool:
+    """Return whether the product has too many terms to expand, or an operand contains an unexpanded product."""
     fewer, more = sorted((len(left.terms), len(right.terms)))
     if more < 2:
         return False
@@ -193,7 +199,7 @@ def _is_kept(left: Formula, right: Formula) -> bool:
 
 
 def _factors_unless_expanded(formula: Formula) -> tuple[Formula, ...]:
-    """Return the arguments of a product that is not expanded; else the formula alone."""
+    """Return the factors of an unexpanded product, or the formula itself as the only factor."""
     if len(formula.terms) == 1:
         monomial, scale = _only(formula)
         if scale == 1 and len(monomial) == 1 and isinstance(call := monomial[0], _Call):
@@ -206,7 +212,7 @@ def _value(unknown: _Unknown, lengths: Mapping[str, int]) -> int:
 
 
 def _substitute(unknown: _Unknown, lengths: Mapping[str, int]) -> int | _Unknown:
-    """Substitute lengths into an unknown: a number if all are given, else an unknown."""
+    """Substitute lengths into an unknown; return an integer if no symbol remains."""
     if isinstance(unknown, str):
         return lengths.get(unknown, unknown)
     if all(argument.symbols <= lengths.keys() for argument in unknown.arguments):
@@ -245,17 +251,17 @@ def _call(function: str, *numbers: Count) -> Count:
 
 
 def floor(dividend: Count, divisor: int) -> Count:
-    """Return the quotient, rounded down."""
+    """Return ``dividend / divisor``, rounded down."""
     return _call("floor", dividend, divisor)
 
 
 def ceil(dividend: Count, divisor: int) -> Count:
-    """Return the quotient, rounded up."""
+    """Return ``dividend / divisor``, rounded up."""
     return _call("ceil", dividend, divisor)
 
 
 def log2(number: Count) -> Count:
-    """Return the binary logarithm, rounded up; at least 1.
+    """Return the binary logarithm, rounded up to an integer of at least 1.
 
     >>> log2(8), log2(9), log2(Formula.symbol("n"))
     (3, 4, log2(n))
@@ -264,17 +270,17 @@ def log2(number: Count) -> Count:
 
 
 def maximum(numbers: Iterable[Count]) -> Count:
-    """Return the largest number.
+    """Return the maximum of the counts, of which there is at least one.
 
     >>> maximum([2, 5]), maximum([Formula.symbol("n"), 5])
     (5, max(n, 5))
     """
-    unlike = tuple(dict.fromkeys(numbers))
-    return unlike[0] if len(unlike) == 1 else _call("max", *unlike)
+    distinct = tuple(dict.fromkeys(numbers))
+    return distinct[0] if len(distinct) == 1 else _call("max", *distinct)
 
 
 def product(numbers: Iterable[Count]) -> Count:
-    """Return the product; 0 if a factor is.
+    """Return the product of the counts.
 
     >>> product([3, Formula.symbol("n"), 1, 5])
     3·n·5
@@ -299,24 +305,24 @@ def product(numbers: Iterable[Count]) -> Count:
         monomial, times = _only(number)
         simple += monomial
         scale *= times
-    found = Formula({(): Fraction(1)})
-    for each in sums:
-        found = found._times(each, ())
-    found = Formula({tuple(sorted(simple, key=str)): scale})._times(found, ())
-    return Formula(found.terms, tuple(factors))
+    result = Formula({(): Fraction(1)})
+    for factor in sums:
+        result = result._times(factor, ())
+    result = Formula({tuple(sorted(simple, key=str)): scale})._times(result, ())
+    return Formula(result.terms, tuple(factors))
 
 
 def total(numbers: Iterable[Count]) -> Count:
-    """Return the sum; a number if no term depends on a dynamic length."""
-    some = [number for number in numbers if number != 0]
-    before = list(itertools.takewhile(lambda number: isinstance(number, int), some))
-    rest = some[len(before) :]
+    """Return the sum of the counts, an integer if no term depends on a dynamic length."""
+    nonzero = [number for number in numbers if number != 0]
+    before = list(itertools.takewhile(lambda number: isinstance(number, int), nonzero))
+    rest = nonzero[len(before) :]
     if not rest:
         return sum(before)
-    if len(some) == 1:
-        return some[0]
+    if len(nonzero) == 1:
+        return nonzero[0]
     terms: dict[_Monomial, Fraction] = {}
-    for number in (rest[0], *before, *rest[1:]):  # numbers come after the first symbol
+    for number in (rest[0], *before, *rest[1:]):  # integers are written after the first symbol
         for monomial, scale in Formula._of(number).terms.items():
             terms[monomial] = terms.get(monomial, Fraction(0)) + scale
     return Formula(terms)

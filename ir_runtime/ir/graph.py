@@ -1,4 +1,4 @@
-"""Graphs of layers: frozen networkx graphs, whose nodes stand for layers and whose edges know their ports."""
+"""Graphs of layers, held as frozen networkx graphs whose nodes are layers and whose edges connect ports."""
 
 from __future__ import annotations
 
@@ -35,11 +35,9 @@ IO_TYPES = ("Parameter", "Result")
 """The types of the layers that are the inputs and outputs of a graph."""
 
 RtInfo: TypeAlias = Mapping[str, object]
+"""Runtime information by name: strings or nested mappings; programs may set other objects."""
 IR_VERSION = "version"
-"""The entry of runtime information with the IR version that a model was read from, as in OpenVINO; not in
-files.
-"""
-"""Runtime information, by name: texts, or further mappings; programs may set other objects."""
+"""The key of the IR version that a model was read from, as in OpenVINO; never written to files."""
 
 
 _NO_CONSUMERS: Mapping[int, Mapping[int, Mapping[str, Any]]] = {}
@@ -53,14 +51,14 @@ def _nothing() -> Mapping[str, Never]:
 
 
 class Port(NamedTuple):
-    """One output (or input) of a layer, counted from 0 whatever ids the file uses."""
+    """An output (or input) of a layer, by its index from 0, which is independent of the port ids in the file."""
 
     layer: int
     number: int
 
 
 class Edge(NamedTuple):
-    """A tensor that goes from an output to an input."""
+    """A connection from an output port to an input port."""
 
     source: Port
     target: Port
@@ -68,7 +66,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PortSpec:
-    """A port as the file declares it. ``type`` is ``None`` where the file says nothing."""
+    """A port as declared in the file; ``type`` is ``None`` if undeclared."""
 
     id: int
     type: TensorType | None = None
@@ -77,11 +75,11 @@ class PortSpec:
     rt_info: RtInfo = field(default_factory=_nothing, repr=False)
 
     def renamed(self, names: Iterable[str]) -> PortSpec:
-        """Return the same port with other names of its tensor."""
+        """Return the port with its tensor names replaced."""
         return PortSpec(self.id, self.type, tuple(names), self.line, self.rt_info)
 
     def converted(self, elements: Collection[ElementType], to: ElementType) -> PortSpec:
-        """Return the same port of another element type, if its type is one of some."""
+        """Return the port with element type ``to`` if its type is one of ``elements``, or unchanged otherwise."""
         if self.type is None or self.type.element not in elements:
             return self
         return replace(self, type=TensorType(to, self.type.shape))
@@ -89,10 +87,10 @@ class PortSpec:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer: its operation with its attributes, and its ports as declared; the fields are those of ``<layer>``.
+    """A layer as in ``<layer>``: its operation with attributes, and its declared ports.
 
-    ``op`` is ``None`` where the operation is unknown or its attributes are invalid;
-    ``attributes`` always has them as the file wrote them.
+    ``op`` is ``None`` if the operation is unknown or an attribute is invalid;
+    ``attributes`` holds the attribute strings of the file in any case.
     """
 
     id: int
@@ -106,7 +104,7 @@ class Layer:
     attributes: Mapping[str, str] = field(default_factory=_nothing)
     rt_info: RtInfo = field(default_factory=_nothing, repr=False)
     is_implied: bool = field(default=False, repr=False)
-    """Whether it converts an input or output of the model, as IR version 10 implies; the file does not have it."""
+    """Whether this is a conversion of a model input or output that IR version 10 implies; it is not in the file."""
 
     @classmethod
     def inserted(
@@ -118,12 +116,12 @@ class Layer:
         inputs: tuple[PortSpec, ...] = (),
         outputs: tuple[PortSpec, ...] = (),
     ) -> Layer:
-        """Return a layer that is not in the file; messages give it the location of another layer."""
+        """Create a layer that is not in the file; messages locate it at ``beside``, the location of another layer."""
         where = replace(beside, layer=name, operation=op.versioned_name())
         return cls(id, name, op.name, f"opset{op.since}", op, where, inputs, outputs)
 
     def with_ports(self, inputs: tuple[PortSpec, ...], outputs: tuple[PortSpec, ...]) -> Layer:
-        """Return the same layer with other ports."""
+        """Return the layer with its ports replaced."""
         return Layer(
             self.id,
             self.name,
@@ -140,16 +138,16 @@ class Layer:
 
     @property
     def operation(self) -> str:
-        """The operation with its version, such as ``ReduceL2-4``; the type as written where it is unknown."""
+        """The versioned operation, such as ``ReduceL2-4``; the type as in the file if the operation is unknown."""
         return self.where.operation or self.type
 
     def bodies(self) -> tuple[Body, ...]:
-        """Return the graphs inside the layer."""
+        """Return the bodies of a control-flow layer; empty for other layers."""
         return bodies_of(self.op) if self.op else ()
 
     @property
     def output_ports(self) -> tuple[Port, ...]:
-        """The ports that it writes."""
+        """The output ports of the layer, in order."""
         return tuple(Port(self.id, index) for index in range(len(self.outputs)))
 
     def __str__(self) -> str:
@@ -157,11 +155,10 @@ class Layer:
 
 
 class Graph:
-    """A directed acyclic graph of layers, which cannot be changed: passes keep what they find elsewhere, or build another.
+    """An immutable graph of layers; a pass that changes the graph builds a new one.
 
-    The graph is ``network``, a frozen ``networkx.MultiDiGraph``: its nodes are the ids of ``layers``, an edge's key is the
-    index of the input where it ends, and its ``output`` that of the output where it starts. Whoever follows edges follows
-    those.
+    The edges are those of ``network``, a frozen ``networkx.MultiDiGraph``. Its nodes are the ids of ``layers``. The key of
+    an edge is the index of the input where it ends, and its ``output`` is the index of the output where it starts.
 
     >>> from ir_runtime.diagnostics import Location
     >>> def layer(id, inputs):
@@ -172,12 +169,12 @@ class Graph:
 
     Args:
         layers: the layers, in the order of the file.
-        edges: the edges; an input has at most one.
-        severed: inputs without an edge that the reader has reported already.
+        edges: the edges, at most one for each input.
+        severed: unconnected inputs that the reader has already reported.
     """
 
     def __init__(self, layers: Iterable[Layer], edges: Iterable[Edge], severed: Iterable[Port] = ()) -> None:
-        import networkx as nx  # here, as the descriptions of operations need layers, but no graph
+        import networkx as nx  # deferred: operation descriptions import this module but build no graph
 
         self.layers: Mapping[int, Layer] = MappingProxyType({layer.id: layer for layer in layers})
         """Layers by id, in the order of the file."""
@@ -190,24 +187,24 @@ class Graph:
         self._described: dict[str, object] = {}
 
     def claim_description(self, values: object) -> bool:
-        """Return whether these values are the ones that ``network`` is described with, for users of networkx.
+        """Claim the node and edge attributes of ``network`` for one set of inferred values.
 
-        The first to ask decides, whichever thread that is.
+        Returns whether ``values`` is the set that claimed them. The first caller wins, in any thread.
         """
         return self._described.setdefault("values", values) is values
 
     @cached_property
     def _consumers(self) -> Mapping[int, Mapping[int, Mapping[int, Mapping[str, Any]]]]:
-        """The adjacency of ``network``, by layer, consumer and input, without the views that guard it."""
+        """The adjacency of ``network`` by producer, consumer and input, as plain dicts instead of networkx views."""
         return dict(self.network.adjacency())
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """The edges, in the order of the layers where they start."""
+        """The edges, in the order of their producers."""
         return tuple([Edge(Port(*source), Port(*target)) for source, target in self._ends()])
 
     def _ends(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-        """Yield the layer and the port at both ends of each edge."""
+        """Yield (layer, port index) of both ends of each edge, the source first."""
         for source, consumers in self._consumers.items():
             for target, edges in consumers.items():
                 for number, edge in edges.items():
@@ -215,7 +212,7 @@ class Graph:
 
     @cached_property
     def order(self) -> tuple[Layer, ...]:
-        """Layers in topological order, lower ids first (Kahn 1962). Layers on or after a cycle are left out."""
+        """The layers in topological order, lower ids first (Kahn 1962), without layers on or after a cycle."""
         consumers = self._consumers
         waiting = dict.fromkeys(self.layers, 0)
         for layers in consumers.values():
@@ -235,14 +232,14 @@ class Graph:
 
     @cached_property
     def _sources(self) -> Mapping[int, tuple[Port | None, ...]]:
-        """The edges of each layer by input; networkx has them by producer."""
+        """The producer port of each input, by layer; ``None`` for unconnected inputs."""
         sources: dict[int, list[Port | None]] = {n: [None] * len(la.inputs) for n, la in self.layers.items()}
         for source, (layer, number) in self._ends():
             sources[layer][number] = Port(*source)
         return {n: tuple(ports) for n, ports in sources.items()}
 
     def sources(self, layer: Layer) -> tuple[Port | None, ...]:
-        """Return the output that feeds each input of ``layer``; ``None`` for unconnected ones."""
+        """Return the output that feeds each input of ``layer``, ``None`` for unconnected inputs."""
         return self._sources[layer.id]
 
     def reads(self, layer: Layer) -> tuple[Port, ...]:
@@ -250,7 +247,7 @@ class Graph:
         return tuple([source for source in self._sources[layer.id] if source is not None])
 
     def producers(self, layer: int) -> list[int]:
-        """Return the layers that feed the connected inputs of a layer, in their order."""
+        """Return the id of the layer that feeds each connected input of ``layer``, in the order of the inputs."""
         return [source.layer for source in self._sources[layer] if source is not None]
 
     def readers(self, port: Port) -> tuple[Port, ...]:
@@ -266,16 +263,16 @@ class Graph:
         return tuple(inputs)
 
     def ancestors(self, layers: Iterable[int]) -> set[int]:
-        """Return the ids of layers, and of all layers that they depend on."""
-        waiting, found = list(layers), set[int]()
+        """Return the ids of ``layers`` and of all layers that they depend on."""
+        waiting, visited = list(layers), set[int]()
         while waiting:
-            if (layer := waiting.pop()) not in found:
-                found.add(layer)
+            if (layer := waiting.pop()) not in visited:
+                visited.add(layer)
                 waiting += self.producers(layer)
-        return found
+        return visited
 
     def cycles(self) -> list[list[Layer]]:
-        """Return one cycle of each strongly connected component; none in a valid graph."""
+        """Return one cycle of each strongly connected component; empty if the graph is acyclic."""
         if len(self.order) == len(self.layers):
             return []
         import networkx as nx
@@ -291,7 +288,7 @@ class Graph:
 
     @property
     def walk(self) -> Iterator[Layer]:
-        """All layers: those of `order`, then those on and after cycles, each component before its readers."""
+        """All layers: first `order`, then layers on or after cycles, each component before its consumers."""
         yield from self.order
         if len(self.order) < len(self.layers):
             import networkx as nx
@@ -302,14 +299,14 @@ class Graph:
                 yield from (self.layers[n] for n in sorted(rest.nodes[component]["members"]))
 
     def everywhere(self) -> Iterator[Layer]:
-        """Yield all layers in the order of the file, including those inside bodies."""
+        """Yield all layers in file order, each followed by the layers of its bodies."""
         for layer in self.layers.values():
             yield layer
             for body in layer.bodies():
                 yield from body.graph.everywhere()
 
     def of_type(self, *types: str) -> list[Layer]:
-        """Return the layers of the given types, in the order of the file."""
+        """Return the layers of the given types, in file order."""
         return [layer for layer in self.layers.values() if layer.type in types]
 
     def __iter__(self) -> Iterator[Layer]:
@@ -322,13 +319,16 @@ class Graph:
         return self.layers[layer]
 
     def __contains__(self, layer: object) -> bool:
-        """Return whether this is a layer of the graph itself, not of a body or of another graph."""
+        """Return whether ``layer`` belongs to this graph itself, not to a body or another graph."""
         return isinstance(layer, Layer) and self.layers.get(layer.id) is layer
 
 
 @dataclass(frozen=True)
 class Body:
-    """A graph inside a layer. Ports are positions among the layer's inputs and outputs."""
+    """A graph inside a control-flow layer, with the map between its Parameters and Results and the layer's ports.
+
+    Ports are indices into the layer's inputs and outputs; Parameters and Results are layer ids.
+    """
 
     name: str
     graph: Graph
@@ -336,18 +336,18 @@ class Body:
     outputs: tuple[BodyOutput, ...] = ()
     back_edges: tuple[BackEdge, ...] = ()
     iteration: int | None = None
-    """The Parameter that receives the number of the iteration."""
+    """The Parameter that receives the index of the iteration."""
     condition: int | None = None
-    """The Result with the condition to continue."""
+    """The Result that decides whether to continue."""
 
     @cached_property
     def parameters(self) -> Mapping[int, Layer]:
-        """The Parameters, by id, in the order of the file."""
+        """The Parameters by id, in file order."""
         return {layer.id: layer for layer in self.graph.of_type("Parameter")}
 
     @cached_property
     def results(self) -> Mapping[int, Port]:
-        """The operand of each Result, by id, in the order of the file."""
+        """The operand of each Result, by id of the Result, in file order."""
         return dict(self._results())
 
     def _results(self) -> Iterator[tuple[int, Port]]:
@@ -356,7 +356,7 @@ class Body:
 
 
 def bodies_of(op: Operation) -> tuple[Body, ...]:
-    """Return the graphs among the attributes of an operation."""
-    if not op.needs("visit"):  # as only operations with bodies do; most have many attributes to look at
+    """Return the attributes of an operation that are bodies."""
+    if not op.needs("visit"):  # only operations with bodies do; this avoids a scan of all attributes
         return ()
     return tuple([value for value in vars(op).values() if isinstance(value, Body)])

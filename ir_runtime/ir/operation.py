@@ -1,4 +1,4 @@
-"""The protocol of operations that graphs, and code that works on graphs, use; `ir_runtime.ops` has the operations."""
+"""The protocol of operations, through which graphs and passes use them; `ir_runtime.ops` implements it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,20 @@ __all__ = [
 ]
 
 
-# The shapes of one layer's inputs and outputs, from which its cost is computed.
-
 Lengths: TypeAlias = Sequence[Count]
-"""The length of each axis of a tensor."""
+"""The shape of a tensor, with formulas for dynamic lengths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """The inputs and outputs of a layer, from which its operation counts its arithmetic.
+    """The shapes of a layer's inputs and outputs, from which its cost is computed.
 
     Args:
-        inputs: the lengths of each input.
-        outputs: the lengths of each output.
-        contents: the contents of each input, where they are known.
-        bodies: the FLOPs of one pass of each body, in the order of the bodies.
-        symbol: gives the symbol of a number known only at run time, by what it counts, such as ``trips``.
+        inputs: the shape of each input.
+        outputs: the shape of each output.
+        contents: the contents of each input, ``None`` where unknown.
+        bodies: the FLOPs of one iteration of each body.
+        symbol: names the symbol of a count known only at run time, such as ``trips``.
     """
 
     inputs: tuple[Lengths, ...]
@@ -46,30 +44,30 @@ class Operands:
 
     @property
     def result(self) -> Count:
-        """The number of elements of the first output."""
+        """The number of elements of the first output, or 0 without outputs."""
         return size(self.outputs[0]) if self.outputs else 0
 
     @property
     def data(self) -> Count:
-        """The number of elements of the first input."""
+        """The number of elements of the first input, or 0 without inputs."""
         return size(self.inputs[0]) if self.inputs else 0
 
     def content(self, index: int) -> Array | None:
-        """Return the contents of an input, or ``None`` if they are not known or the input is absent."""
+        """Return the contents of an input, or ``None`` if they are unknown or the input is absent."""
         return self.contents[index] if index < len(self.contents) else None
 
     def unknown(self, what: str) -> Formula:
-        """Return a symbol for a number known only at run time, such as the iterations of a loop."""
+        """Return a symbol for a count known only at run time, such as the iterations of a loop."""
         return Formula.symbol(self.symbol(what))
 
 
 def size(lengths: Lengths) -> Count:
-    """Return the number of elements of a tensor."""
+    """Return the number of elements of a tensor of the given shape."""
     return product(lengths)
 
 
 class Operation(Protocol):
-    """One version of one operation, with the attributes of one layer as instance variables."""
+    """An operation version: the class describes the operation, an instance holds the attributes of one layer."""
 
     name: ClassVar[str]
     since: ClassVar[int]
@@ -84,27 +82,27 @@ class Operation(Protocol):
 
     @classmethod
     def versioned_name(cls) -> str:
-        """Return the name that the specification uses, such as ``ReduceL2-4``."""
+        """Return the name with the version, as in the specification: ``ReduceL2-4``."""
         ...
 
     @classmethod
     def cite(cls, clause: str) -> str:
-        """Return a clause with its number, as messages cite it."""
+        """Return a clause with its number, as cited in messages."""
         ...
 
     @classmethod
     def port_of(cls, index: int) -> Input | None:
-        """Return the declared input at a position."""
+        """Return the declared input port for an input index, or ``None`` if there are fewer ports."""
         ...
 
     @classmethod
     def needs(cls, name: str) -> bool:
-        """Return whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, ``variables``, ``advance``."""
+        """Return whether `evaluate` takes a keyword: ``types``, ``visit`` (of bodies), ``variables`` or ``advance``."""
         ...
 
     @classmethod
     def is_mixed(cls, types: Sequence[ElementType]) -> bool:
-        """Return whether inputs have, or may have, several floating-point types in place of one."""
+        """Return whether inputs that share a type variable have, or may have, different floating-point types."""
         ...
 
     def attributes(self) -> dict[str, Any]:
@@ -112,7 +110,7 @@ class Operation(Protocol):
         ...
 
     def replace(self, **changes: object) -> Self:
-        """Return the same operation with some of its attributes, or payloads, changed."""
+        """Return a copy of the operation with some attributes, blobs or bodies replaced."""
         ...
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
@@ -120,19 +118,19 @@ class Operation(Protocol):
         ...
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
-        """Infer types as `infer_types` does, and the contents of small outputs."""
+        """Infer the type of each output, and the contents of small outputs where they are known."""
         ...
 
     def macs(self, operands: Operands) -> Count:
-        """Return the number of multiply-accumulates."""
+        """Return the number of multiply-accumulates for the given operands."""
         ...
 
     def flops(self, operands: Operands) -> Count:
-        """Return the number of arithmetic operations."""
+        """Return the number of arithmetic operations for the given operands."""
         ...
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Yield a message for each suspicious thing that inference accepts."""
+        """Yield a warning for each suspicious use that inference accepts."""
         ...
 
     def evaluate(self, *inputs: Any, **context: Any) -> Any:
@@ -140,14 +138,14 @@ class Operation(Protocol):
         ...
 
     def refuses_lengths(self) -> bool:
-        """Return whether `evaluate` refuses all lengths that inference refuses, if all ranks are as inferred."""
+        """Return whether `evaluate` itself refuses every length that inference refuses, given the inferred ranks."""
         ...
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
-        """Return `evaluate`, bound to the element types of the inputs if it needs them."""
+        """Return `evaluate`, bound to the element types of the inputs if it takes them."""
         ...
 
 
 def is_external(op: Operation) -> bool:
-    """Return whether an operation comes from outside this package."""
+    """Return whether an operation is defined outside this package."""
     return type(op).__module__.partition(".")[0] != __name__.partition(".")[0]

@@ -1,10 +1,10 @@
-"""Constants in memory-mapped files: releasing their pages, and files that are truncated while mapped.
+"""Constants in memory-mapped files: release of their pages, and protection against truncated files.
 
-Once a kernel has a copy of a constant, the mapped pages are no longer read but still count as memory of the process.
-They can be released at any time (``MADV_DONTNEED``); a later read maps them again.
+Once a kernel has copied a constant, its mapped pages are no longer read, but still count as memory of the process. They
+can be released at any time (``MADV_DONTNEED``); a later read maps them again.
 
-Access beyond the end of a truncated file raises SIGBUS. So constants that are read in every run are copied from the
-file, and the length of the file is checked before mapped ones are read.
+Access beyond the end of a truncated file raises SIGBUS. Therefore constants that every run reads are copied from the
+file, and the length of the file is checked before others are read from the mapping.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _DONT_NEED: int | None = getattr(mmap, "MADV_DONTNEED", None)
 
 
 class MappedFile(mmap.mmap):
-    """A memory-mapped file that stays open."""
+    """A read-only mapping of a file that keeps the file open."""
 
     name: str
     number: int
-    """Its file descriptor, which is closed with it."""
+    """A file descriptor, closed together with the mapping."""
     copies: WeakValueDictionary[tuple[int, int], Array]
-    """The copies that are in use, by where they begin and how long they are."""
+    """The copies of ranges of the file that are in use, by offset and size in bytes."""
 
     @classmethod
     def of(cls, file: IO[bytes], name: str) -> MappedFile:
-        """Map a file that is not empty.
+        """Map a nonempty file.
 
         Raises:
-            OSError: if it cannot be mapped.
+            OSError: if the file cannot be mapped.
         """
         mapped = cls(file.fileno(), 0, access=mmap.ACCESS_READ)
         mapped.name, mapped.number = name, os.dup(file.fileno())
@@ -55,33 +55,33 @@ class MappedFile(mmap.mmap):
         return mapped
 
     def check(self) -> None:
-        """Check the length of the file.
+        """Check that the file is still as long as the mapping.
 
         Raises:
-            ParseError: if it has become shorter.
+            ParseError: if the file has become shorter.
         """
         if (length := os.lseek(self.number, 0, os.SEEK_END)) < len(self):  # `fstat` would take a microsecond
             raise self._shorter(length)
 
     def copied(self, start: int, size: int) -> Array:
-        """Read bytes of the file into a new array.
+        """Read ``size`` bytes at offset ``start`` of the file into a new array.
 
         Raises:
-            ParseError: if it has become shorter, or cannot be read.
-            LimitError: if they are more than fits into memory.
+            ParseError: if the file has become shorter, or cannot be read.
+            LimitError: if the array would not fit into memory.
         """
         check_array_size(size)
-        found, done = np.empty(size, np.uint8), 0
+        data, done = np.empty(size, np.uint8), 0
         try:
             while done < size:
-                count = os.preadv(self.number, [found.data[done : done + _READ_SIZE]], start + done)
+                count = os.preadv(self.number, [data.data[done : done + _READ_SIZE]], start + done)
                 if not count:
                     raise self._shorter(start + done)
                 done += count
         except OSError as reason:
             why = reason.strerror or str(reason)
             raise ParseError(f"the weights cannot be read: {why}", where=Location(self.name)) from None
-        return found
+        return data
 
     def _shorter(self, length: int) -> ParseError:
         return ParseError(
@@ -98,28 +98,32 @@ def is_mapped(array: Array) -> bool:
 
 
 def held(array: Array) -> Array:
-    """Copy a constant from a mapped file to a read-only array, which plans share; return other arrays unchanged.
+    """Copy a constant out of a mapped file; return other arrays unchanged.
+
+    The copy is read-only. Concurrent calls for the same bytes share one copy while it is in use.
 
     Raises:
         ParseError: if the file has become shorter, or cannot be read.
     """
     file = _file_of(array)
-    if file is None or not hasattr(os, "preadv"):  # where it is missing, what is mapped cannot be cut off
+    if file is None or not hasattr(
+        os, "preadv"
+    ):  # platforms without `preadv` do not let mapped files be truncated
         return array
     if array.flags.c_contiguous:
         start = _address(array) - _address(_root(array))
         raw = file.copies.get((start, array.nbytes))
         if raw is None:
             raw = file.copies[start, array.nbytes] = file.copied(start, array.nbytes)
-        found = raw.view(array.dtype).reshape(array.shape)
-    else:  # what was folded may be a view of a constant, whose elements are not contiguous
-        found = array.copy()
-    found.flags.writeable = False
-    return found
+        copy = raw.view(array.dtype).reshape(array.shape)
+    else:  # constant folding may give strided views of a constant
+        copy = array.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 def let_go(array: Array) -> None:
-    """Release the pages that are entirely within a constant, if it is a view of a mapped file."""
+    """Release the pages that lie entirely within a memory-mapped constant; do nothing for other arrays."""
     if array.nbytes < MIN_BYTES or _DONT_NEED is None or not array.flags.c_contiguous:
         return
     mapped = _file_of(array)
@@ -134,8 +138,8 @@ def let_go(array: Array) -> None:
 
 def _file_of(array: Array) -> MappedFile | None:
     base = _root(array).base
-    found = getattr(base, "obj", base)
-    return found if isinstance(found, MappedFile) else None
+    owner = getattr(base, "obj", base)
+    return owner if isinstance(owner, MappedFile) else None
 
 
 def _root(array: Array) -> Array:

@@ -13,9 +13,9 @@ PORT_MAPS = {"body": "port_map", "then_body": "then_port_map", "else_body": "els
 
 
 class Cut(NamedTuple):
-    """How a tensor is sliced, or concatenated, along an axis: one part for each iteration.
+    """How an input is sliced, or an output concatenated, along ``axis``: one slice per iteration.
 
-    ``start`` and ``end`` are elements, both included; negative ones count from the end.
+    ``start`` and ``end`` are inclusive positions; negative ones count from the end.
     """
 
     axis: int
@@ -25,7 +25,7 @@ class Cut(NamedTuple):
     part_size: int = 1
 
     def count(self, length: int) -> int:
-        """Return the number of parts of an axis of the given length.
+        """Return the number of slices of an axis of the given length.
 
         >>> Cut(0).count(5), Cut(0, -1, 0, -2, 2).count(6), Cut(0).count(0)
         (5, 3, 0)
@@ -33,7 +33,7 @@ class Cut(NamedTuple):
         return self.divide(length)[0]
 
     def divide(self, length: int) -> tuple[int, int]:
-        """Return the number of parts of an axis of the given length, and how many elements are left over.
+        """Return the number of slices of an axis of the given length, and the number of elements left over.
 
         >>> Cut(0, stride=2, part_size=2).divide(5), Cut(0, 1, 3).divide(5)
         ((2, 1), (3, 0))
@@ -42,7 +42,7 @@ class Cut(NamedTuple):
         return divmod(abs(end - start) + 1, self.part_size) if length else (0, 0)
 
     def count_of(self, length: Count) -> Count | None:
-        """Return the number of parts of an axis whose length may depend on open ones; ``None`` if it is not known.
+        """Return the number of slices of an axis whose length may be a formula; ``None`` if it is unknown.
 
         >>> from ir_runtime.ir.formula import Formula
         >>> Cut(0).count_of(Formula.symbol("time")), Cut(0, 1).count_of(Formula.symbol("time")), Cut(0, 1).count_of(5)
@@ -55,7 +55,7 @@ class Cut(NamedTuple):
         return length if self.part_size == 1 else floor(length, self.part_size)
 
     def part(self, length: int, iteration: int) -> slice:
-        """Return the slice of an iteration, in an axis of the given length.
+        """Return the slice that an iteration reads from an axis of the given length.
 
         >>> [Cut(0, -1, 0, -1).part(3, i) for i in range(2)]
         [slice(2, 3, None), slice(1, 2, None)]
@@ -73,7 +73,7 @@ class Cut(NamedTuple):
 
 
 class BodyInput(NamedTuple):
-    """An input of the layer that feeds a Parameter of the body, whole or sliced."""
+    """The input of the layer that feeds a Parameter of the body, whole or one slice per iteration."""
 
     port: int
     parameter: int
@@ -81,7 +81,7 @@ class BodyInput(NamedTuple):
 
 
 class BodyOutput(NamedTuple):
-    """A Result of the body that feeds an output of the layer: of the last iteration, or of all, concatenated."""
+    """The Result of the body that feeds an output of the layer: its last value, or all values concatenated."""
 
     port: int
     result: int
@@ -89,7 +89,7 @@ class BodyOutput(NamedTuple):
 
 
 class BackEdge(NamedTuple):
-    """A loop-carried value: the Result of one iteration feeds the Parameter of the next."""
+    """A loop-carried value: a Result of one iteration feeds a Parameter of the next."""
 
     result: int
     parameter: int

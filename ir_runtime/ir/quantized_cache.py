@@ -1,7 +1,7 @@
-"""Keys and values of attention in 8 bits, as variables hold them between runs.
+"""Attention keys and values quantized to 8 bits, as variables hold them between runs.
 
-A row, which is one token of one head, has a scale and a smallest number: a number is ``code * scale + low`` with a code
-from 0 to 255. A row of ``width`` numbers takes ``width + 8`` bytes: the scale and ``low`` as f32, then the codes.
+Each row, that is one token of one head, has its own scale and minimum: a value is ``code * scale + low`` with a code
+from 0 to 255. A row of ``width`` values takes ``width + 8`` bytes: the scale and ``low`` as f32, then the codes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .tensor import Array
 __all__ = ["PREFIX", "Held", "QuantizedCache", "pack_rows", "unpack_rows", "unpacked_shape"]
 
 PREFIX = 8
-"""Bytes of a row before its codes."""
+"""The bytes of a row that precede its codes."""
 _LEVELS = np.float32(255)
 
 
 @dataclass(frozen=True, slots=True)
 class QuantizedCache:
-    """The contents of a variable with quantized rows.
+    """The contents of a variable whose rows are quantized.
 
     >>> cache = QuantizedCache(pack_rows(np.float32([[-1, 0.5, 1]])))
     >>> np.abs(cache.unpacked() - np.float32([[-1, 0.5, 1]])).max() < 1 / 255
@@ -35,16 +35,16 @@ class QuantizedCache:
     packed: Array
 
     def unpacked(self) -> Array:
-        """Return the numbers as f32."""
+        """Return the dequantized values as f32."""
         return unpack_rows(self.packed)
 
 
 Held: TypeAlias = "Array | QuantizedCache"
-"""The value of a variable."""
+"""The contents of a variable, quantized or not."""
 
 
 def unpacked_shape(packed: Array) -> tuple[int, ...]:
-    """Return the shape of the numbers in packed rows.
+    """Return the shape of the values in packed rows.
 
     >>> unpacked_shape(np.zeros((2, 4, 72), np.uint8))
     (2, 4, 64)
@@ -53,7 +53,9 @@ def unpacked_shape(packed: Array) -> tuple[int, ...]:
 
 
 def pack_rows(x: Array) -> Array:
-    """Quantize rows of f32. A row with NaN or infinity becomes NaN, and so does one whose range exceeds f32.
+    """Quantize f32 rows ``x[..., width]`` into bytes ``[..., width + 8]``.
+
+    A row that contains NaN or infinity, or whose range overflows f32, becomes NaN.
 
     >>> pack_rows(np.float32([[1, 2, 3.5]]))[:, PREFIX:].tolist()
     [[0, 102, 255]]
@@ -74,7 +76,7 @@ def pack_rows(x: Array) -> Array:
 
 
 def unpack_rows(packed: Array) -> Array:
-    """Return the numbers of packed rows as f32.
+    """Dequantize packed rows ``[..., width + 8]`` to f32 values ``[..., width]``.
 
     >>> unpack_rows(pack_rows(np.float32([[7, 7, 7]])))
     array([[7., 7., 7.]], dtype=float32)

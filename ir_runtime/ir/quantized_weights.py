@@ -15,14 +15,14 @@ __all__ = ["QuantizedWeights"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedWeights:
-    """A matrix of f32 that is stored as ``(codes - zero) * scale``, then reshaped.
+    """A quantized f32 matrix: ``(codes - zero) * scale``, reshaped to ``shape``.
 
     Args:
-        codes: the quantized values as the file has them.
-        element: their element type.
-        scale: scales, which broadcast to the storage shape; ``None`` for 1.
-        zero: zero points, likewise; ``None`` for 0.
-        shape: rows and columns of the matrix.
+        codes: the quantized values as stored in the file.
+        element: the element type of ``codes``.
+        scale: scales that broadcast to the storage shape; ``None`` for 1.
+        zero: zero points that broadcast to the storage shape; ``None`` for 0.
+        shape: the rows and columns of the matrix.
         arithmetic: the type to which differences and products are rounded: f16, bf16 or f32.
     """
 
@@ -35,13 +35,16 @@ class QuantizedWeights:
 
     @property
     def storage_shape(self) -> tuple[int, ...]:
-        """The shape of the quantized values, in which groups may have a separate axis."""
+        """The shape of the quantized values, in which groups may have an axis of their own."""
         return tuple(self.codes.shape)
 
     def groups(self, rows: bool) -> int | None:
-        """Return the number of quantization groups along the columns, or the rows.
+        """Return the number of quantization groups per output.
 
-        ``None`` if scales vary along the other axis in another way.
+        ``None`` if scales or zero points vary within a group, or the storage shape has no group axis of a known form.
+
+        Args:
+            rows: whether the outputs are the rows of the matrix, and the groups divide its columns.
         """
         within, shape = (-1, self.storage_shape) if rows else (-2, self.storage_shape)
         if len(shape) == 2:
@@ -58,7 +61,7 @@ class QuantizedWeights:
         return count
 
     def scales(self, rows: bool) -> tuple[Array, Array | None]:
-        """Return scales and zero points, as f32 ``[outputs, groups]``; outputs are the rows, or the columns."""
+        """Return scales and zero points as f32 ``[outputs, groups]``; for ``rows`` see `groups`."""
         scale = np.ones(1, np.float32) if self.scale is None else self.scale
         zero = None if self.zero is None else self._per_group(self.zero, rows)
         return self._per_group(scale, rows), zero
@@ -70,7 +73,7 @@ class QuantizedWeights:
         return full[:, :, 0] if rows else full[:, 0].T
 
     def blocks(self, rows: bool, step: int) -> Iterator[tuple[int, Array]]:
-        """Yield the quantized values ``[outputs, inputs]`` of ``step`` outputs at a time, to unpack little at once."""
+        """Yield the first output and the unpacked values ``[step, inputs]`` of each block of ``step`` outputs."""
         outputs = self.shape[0 if rows else 1]
         whole = None if rows else self.rows_of(0, self.shape[0]).T
         for first in range(0, outputs, step):
@@ -78,7 +81,7 @@ class QuantizedWeights:
             yield first, self.rows_of(first, last) if whole is None else whole[first:last]
 
     def rows_of(self, first: int, last: int) -> Array:
-        """Return the unpacked quantized values of some rows."""
+        """Return the unpacked quantized values of rows ``first`` to ``last`` (exclusive)."""
         if not isinstance(self.codes, Packed):
             return self.codes.reshape(self.shape)[first:last]
         # Packed values fill whole bytes, or groups of three bytes.

@@ -13,27 +13,27 @@ from .dimension import Dimension, DimensionLike
 __all__ = ["PartialShape", "have_same_lengths", "lengths_of"]
 
 
-# Characters of a shape in a message: any shape of a network has fewer.
+# Longer shapes are abbreviated in messages; those of real networks are shorter.
 _SHOWN = 120
 
 _RANK = DEFAULT.rank
 
 
 def lengths_of(dims: tuple[Dimension, ...]) -> tuple[int, ...] | None:
-    """Return the lengths of dimensions, if every one is known."""
+    """Return the lengths of static dimensions, or ``None`` if any is dynamic."""
     lengths = tuple([d.min for d in dims if d.min == d.max])
     return lengths if len(lengths) == len(dims) else None
 
 
 def _inside(text: str) -> str:
-    """Return what stands between brackets, which may be left out."""
+    """Strip the optional brackets around the text of a shape."""
     if text.startswith("[") != text.endswith("]"):
         raise ValueError(f"{text[:40]!r} lacks a bracket")
     return text.removeprefix("[").removesuffix("]").strip()
 
 
 class PartialShape(Sequence[Dimension]):
-    """A tuple of dimensions, or nothing at all when even the rank is unknown.
+    """A sequence of dimensions, any of which may be dynamic; without dimensions if even the rank is unknown.
 
     >>> PartialShape("?,3,1..4,..8"), PartialShape([1, -1]), PartialShape("...")
     (<PartialShape: [?,3,1..4,..8]>, <PartialShape: [1,?]>, <PartialShape: [...]>)
@@ -47,7 +47,7 @@ class PartialShape(Sequence[Dimension]):
     __slots__ = ("_dims", "_lengths")
     _dims: tuple[Dimension, ...] | None
     _lengths: tuple[int, ...] | None
-    """Those of all dimensions, if they are known, so that most questions need not go through them."""
+    """The lengths of a static shape: a cache, since most shapes are static."""
 
     def __init__(self, dims: Iterable[DimensionLike] | str | None = ()) -> None:
         if isinstance(dims, PartialShape):
@@ -56,37 +56,39 @@ class PartialShape(Sequence[Dimension]):
             text = _inside(dims.strip())
             dims = None if text == "..." else text.split(",") if text else ()
         self._dims = None if dims is None else tuple(map(Dimension.of, dims))
-        if self._dims is not None and len(self._dims) > _RANK:  # layers can add dimensions without end
+        if (
+            self._dims is not None and len(self._dims) > _RANK
+        ):  # a chain of layers can add dimensions without limit
             current().check("rank", len(self._dims))
         self._lengths = None if self._dims is None else lengths_of(self._dims)
 
     @classmethod
     def dynamic(cls, rank: int | Dimension | None = None) -> PartialShape:
-        """Return a shape with unknown dimensions, or of unknown rank."""
+        """Return a shape of ``rank`` unknown dimensions, or of unknown rank by default."""
         return cls(None if rank is None else [-1] * operator.index(rank))
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, or ``None``."""
+        """The number of dimensions, or ``None`` if unknown."""
         return None if self._dims is None else len(self._dims)
 
     @property
     def is_static(self) -> bool:
-        """Whether every dimension is known."""
+        """Whether the rank and every dimension are known."""
         return self._lengths is not None
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether anything is unknown."""
+        """Whether the rank or some dimension is unknown."""
         return not self.is_static
 
     @property
     def static(self) -> tuple[int, ...]:
-        """The lengths; call only if all are known."""
+        """The lengths of a static shape. Raises TypeError if the shape is dynamic."""
         return tuple(map(operator.index, self)) if self._lengths is None else self._lengths
 
     def replace(self, lengths: Mapping[int, DimensionLike]) -> PartialShape:
-        """Return the same shape with some dimensions changed."""
+        """Return the shape with dimensions replaced by axis."""
         return PartialShape([lengths.get(i, d) for i, d in enumerate(self)])
 
     def merge(self, other: PartialShape) -> PartialShape | None:
@@ -101,13 +103,13 @@ class PartialShape(Sequence[Dimension]):
         return None if None in merged else PartialShape([d for d in merged if d is not None])
 
     def join(self, other: PartialShape) -> PartialShape:
-        """Return what either shape allows."""
+        """Return the most specific shape that covers both shapes."""
         if self._dims is None or not self._has_rank_of(other):
             return PartialShape.dynamic()
         return PartialShape([a.join(b) for a, b in zip(self, other, strict=True)])
 
     def compatible(self, other: PartialShape) -> bool:
-        """Return whether some tensor fits both."""
+        """Return whether some tensor shape is possible for both."""
         if self._lengths is not None and other._lengths is not None:
             return self._lengths == other._lengths
         if self._dims is None or other._dims is None:
@@ -116,7 +118,7 @@ class PartialShape(Sequence[Dimension]):
         return len(self._dims) == len(other._dims) and all(a.compatible(b) for a, b in pairs)
 
     def contains(self, shape: Sequence[int]) -> bool:
-        """Return whether a tensor of this shape is possible."""
+        """Return whether the partial shape allows the static ``shape``."""
         if self._dims is None or shape == self._lengths:
             return True
         return len(self._dims) == len(shape) and all(
@@ -124,23 +126,23 @@ class PartialShape(Sequence[Dimension]):
         )
 
     def refines(self, other: PartialShape) -> bool:
-        """Return whether every shape this allows is allowed by ``other``."""
+        """Return whether ``other`` allows every shape that this shape allows."""
         if other._dims is None:
             return True
         return self._has_rank_of(other) and all(a.refines(b) for a, b in zip(self, other, strict=True))
 
     def relaxes(self, other: PartialShape) -> bool:
-        """Return whether every shape that ``other`` allows is allowed by this."""
+        """Return whether this shape allows every shape that ``other`` allows."""
         return other.refines(self)
 
     def same_scheme(self, other: PartialShape) -> bool:
-        """Return whether both have the same static lengths, with unknown lengths in the same places."""
+        """Return whether both have equal static lengths, and dynamic dimensions on the same axes."""
         if self._dims is None or other._dims is None:
             return self._dims is other._dims
         return len(self) == len(other) and all(a.same_scheme(b) for a, b in zip(self, other, strict=True))
 
     def _has_rank_of(self, other: PartialShape) -> bool:
-        """Return whether both have the same known number of dimensions."""
+        """Return whether both have the same known rank."""
         return self._dims is not None and other._dims is not None and len(self._dims) == len(other._dims)
 
     def __len__(self) -> int:
@@ -162,7 +164,7 @@ class PartialShape(Sequence[Dimension]):
         return self._dims
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both allow the same shapes; symbols do not count."""
+        """Return whether both allow the same shapes; symbols are ignored."""
         if isinstance(other, PartialShape):
             if self._lengths is not None or other._lengths is not None:
                 return self._lengths == other._lengths
@@ -187,7 +189,7 @@ class PartialShape(Sequence[Dimension]):
         return "[...]" if self._dims is None else f"[{','.join(map(str, self._dims))}]"
 
     def __format__(self, spec: str) -> str:
-        """As in messages: without the middle of what would fill lines."""
+        """Format for messages: the middle of a very long shape is omitted."""
         return format(one_line(str(self), _SHOWN), spec)
 
     def __repr__(self) -> str:
@@ -195,5 +197,5 @@ class PartialShape(Sequence[Dimension]):
 
 
 def have_same_lengths(one: PartialShape, other: PartialShape) -> bool:
-    """Return whether every dimension of two shapes is known, and the same."""
+    """Return whether two shapes are static and equal."""
     return one._lengths is not None and one._lengths == other._lengths

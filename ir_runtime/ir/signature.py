@@ -1,4 +1,4 @@
-"""The signature of an operation: declared ports, type variables, and binding them to inputs."""
+"""The signature of an operation: declared ports, type variables, and their binding to the types of inputs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _DYNAMIC = ElementType.dynamic
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A type variable of the specification: a name and the element types it may take.
+    """A type variable of the specification: a name and the element types that it may take.
 
-    Ports that share a type variable have the same element type in one layer, unless it is one of
-    those (indices, axes, lengths) of which OpenVINO lets every port have its own.
+    Ports with the same type variable have the same element type in a layer. If ``shared`` is false, as for indices, axes
+    and lengths, each port may have its own, as in OpenVINO.
     """
 
     name: str
@@ -32,18 +32,18 @@ class Element:
 
     @property
     def default(self) -> ElementType:
-        """The type to use where a model fragment does not declare one."""
+        """The type assumed where a model fragment declares none: f32, i64 or boolean if allowed."""
         usual = (ElementType.f32, ElementType.i64, ElementType.boolean)
         return next((e for e in usual if e in self.allowed), self.allowed[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input port. A variadic one takes all inputs from its position on.
+    """An input port. A variadic port takes all inputs from its position on.
 
-    A port is ``mixed`` where the specification gives it the type variable of other ports, but OpenVINO reads any
-    floating-point type of its own there, such as f32 slopes beside f16 data. Such inputs are computed in the widest
-    of their types (`promotions`); the type variable is bound by the other ports.
+    A ``mixed`` port shares a type variable with other ports in the specification, but OpenVINO accepts another
+    floating-point type there, such as f32 slopes for f16 data. Mixed inputs are computed in the widest of their types
+    (`promotions`); the other ports bind the type variable.
     """
 
     element: Element
@@ -53,7 +53,7 @@ class Input:
     name: str = ""
     mixed: bool = False
     unchecked: bool = False
-    """Whether OpenVINO creates nodes that read other types here, though nothing computes them."""
+    """Whether OpenVINO also creates nodes with other types at this port, although it cannot compute them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Output:
 
 
 def port_at(ports: Sequence[Input], index: int) -> Input | None:
-    """Return the input at a position; the variadic one serves all from its place on."""
+    """Return the port of the input at ``index``, the last one repeating if variadic; ``None`` if there is none."""
     if index < len(ports):
         return ports[index]
     return ports[-1] if ports and ports[-1].variadic else None
@@ -77,8 +77,8 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
     """Bind type variables to the element types of the inputs.
 
     Raises:
-        InferenceError: if there are too many or too few inputs, one has a type that is not allowed, or two that
-            share a type variable have different ones.
+        InferenceError: if there are too many or too few inputs, a type is not allowed, or inputs that share a type
+            variable have different types.
     """
     if len(inputs) != len(ports):
         required = sum(not (p.optional or p.variadic) for p in ports)
@@ -123,10 +123,10 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
 
 
 def promotions(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, ElementType]:
-    """Return the floating-point type in which mixed inputs are computed, for each type variable that has several.
+    """Return the floating-point type to compute in, for each type variable whose inputs have different types.
 
-    OpenVINO's CPU plugin computes them in f32, and rounds results to the type that is inferred; its reference refuses
-    most. The widest type gives the plugin's results where none is f64, which it keeps.
+    OpenVINO's CPU plugin computes mixed inputs in f32 and rounds results to the inferred type; its reference refuses
+    most. The widest type gives the same results as the plugin, unless an input is f64, which stays f64 here.
 
     >>> f16, bf16, f32 = ElementType.f16, ElementType.bf16, ElementType.f32
     >>> number = Element("T", FLOATS)
@@ -146,7 +146,7 @@ def promotions(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[st
 def _widest(types: Collection[ElementType]) -> ElementType:
     """Return the narrowest floating-point type that represents all values of the given types."""
     widest = max(types, key=lambda element: element.bits)
-    if widest.bits == 16:  # neither f16 nor bf16 has the numbers of the other
+    if widest.bits == 16:  # neither f16 nor bf16 represents all values of the other
         return ElementType.f32
     return widest
 
@@ -161,10 +161,10 @@ def _arity(ports: Sequence[Input], required: int) -> str:
 
 
 def _clause_name(port: Input) -> str:
-    """Return what clauses call an input."""
+    """Return the name of an input in clauses."""
     return "each input" if port.variadic else f"input {port.name!r}"
 
 
 def _port_name(port: Input, index: int) -> str:
-    """Return what messages call an input: one of many by its place, counted from 0."""
+    """Return the name of an input in messages: the index, from 0, for an input of a variadic port."""
     return f"input {index}" if port.variadic else f"input {port.name!r}"

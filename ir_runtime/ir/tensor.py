@@ -1,4 +1,4 @@
-"""Abstract values of inference: the type of a tensor and, where known, its contents."""
+"""Abstract values for shape inference: the type of a tensor and, where known, its contents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TensorType:
     shape: PartialShape
 
     def join(self, other: TensorType) -> TensorType:
-        """Return the most specific type of tensors of either type (least upper bound)."""
+        """Return the most specific type that covers both types (least upper bound)."""
         same = self.element is other.element
         return TensorType(self.element if same else ElementType.dynamic, self.shape.join(other.shape))
 
@@ -51,7 +51,7 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Elementwise bounds of real numbers, as arrays of their type."""
+    """Elementwise lower and upper bounds of a floating-point tensor, as arrays of its dtype."""
 
     lower: Array
     """Minus infinity where unbounded."""
@@ -59,7 +59,7 @@ class Bounds:
     """Infinity where unbounded."""
 
     def where(self, certain: Array) -> Bounds:
-        """Keep the bounds where ``certain``; drop them elsewhere."""
+        """Return the bounds where ``certain`` is true, and infinite bounds elsewhere."""
         element = self.lower.dtype
         return Bounds(
             np.where(certain, self.lower, -np.inf).astype(element),
@@ -71,16 +71,15 @@ class Bounds:
 class Value:
     """A tensor type and, where known, the contents.
 
-    The contents are numbers, or integers, some with bounds only: then an array of
-    ``dtype=object`` with `int` and `Interval` elements. Real numbers that are not known may have
-    ``bounds``.
+    Known contents are an ordinary array. Integer contents that are partly unknown are an array of ``dtype=object``
+    with `int` and `Interval` elements. Unknown floating-point contents may have ``bounds``.
     """
 
     type: TensorType
     data: Array | None = None
     bounds: Bounds | None = None
     quantized: QuantizedWeights | None = None
-    """Weights that stay quantized; for kernels that take them so."""
+    """The quantized form of weights, for kernels that dequantize them on the fly."""
 
     @classmethod
     def constant(cls, data: ArrayLike, element: ElementType | None = None) -> Value:
@@ -92,12 +91,12 @@ class Value:
 
     @classmethod
     def unknown(cls, element: ElementType, shape: PartialShape) -> Value:
-        """Return a value of an ``element`` type and a ``shape``, without contents."""
+        """Return a value with unknown contents."""
         return cls(TensorType(element, shape))
 
     @classmethod
     def bounded(cls, element: ElementType, numbers: Array) -> Value:
-        """Return integers or intervals as an array; of plain numbers if there is no interval."""
+        """Return a value with integers or intervals as contents; an ordinary array if every element is known."""
         shape = PartialShape(numbers.shape)
         if all(isinstance(n, int | np.integer) or n.is_static for n in numbers.flat):
             numbers = np.array([int(n) for n in numbers.flat], element.dtype).reshape(numbers.shape)
@@ -115,7 +114,7 @@ class Value:
 
     @property
     def count(self) -> Dimension:
-        """The number of elements, which may be dynamic."""
+        """The number of elements of the tensor, which may be dynamic."""
         if self.shape.rank is None:
             return Dimension()
         if self.shape.is_static:
@@ -126,7 +125,7 @@ class Value:
         return Dimension.of(count)
 
     def is_same(self, other: Value) -> bool:
-        """Return whether two values have the same static type, and the same contents are known of them."""
+        """Return whether both have the same static type and the same known contents, or both unknown contents."""
         if self.element is not other.element or not have_same_lengths(self.shape, other.shape):
             return False
         if self.bounds is not None or other.bounds is not None:
@@ -136,39 +135,39 @@ class Value:
         return np.array_equal(self.data, other.data)
 
     def known(self) -> Array | None:
-        """Return the contents, if every number is known."""
+        """Return the contents if every element is known, or else ``None``."""
         bounded = self.data is not None and self.data.dtype == object
         return None if bounded and self.element is not ElementType.string else self.data
 
     @property
     def is_known(self) -> bool:
-        """Whether every number is known."""
+        """Whether every element is known."""
         return self.known() is not None
 
     def ints(self) -> tuple[int, ...] | None:
-        """Return the contents as a flat tuple of integers, if every number is known."""
+        """Return the contents as a flat tuple of integers if every element is known, or else ``None``."""
         known = self.known()
         return None if known is None else tuple(int(n) for n in known.flat)
 
     def numbers(self) -> tuple[int | Interval, ...] | None:
-        """Return the contents as a flat tuple in which some numbers may be intervals."""
+        """Return integer contents as a flat tuple of integers and intervals; ``None`` if nothing is known."""
         if self.data is None or self.data.dtype.kind not in "iuO" or self.element is ElementType.string:
             return None
         return tuple(n if isinstance(n, Interval) and n.is_dynamic else int(n) for n in self.data.flat)
 
     def dims(self) -> tuple[Dimension, ...] | None:
-        """Return the contents as dimensions; negative numbers become dynamic."""
+        """Return integer contents as dimensions, negative ones as dynamic; ``None`` if nothing is known."""
         numbers = self.numbers()
         return None if numbers is None else tuple(map(Dimension.of, numbers))
 
     def symbolic(self) -> Array | None:
-        """Return the contents as an array of ``dtype=object``, for interval arithmetic."""
+        """Return integer contents as an array of ``dtype=object`` for interval arithmetic, or ``None`` if unknown."""
         numbers = self.numbers()
         return None if self.data is None or numbers is None else objects(numbers, self.data.shape)
 
 
 def objects(numbers: Iterable[int | str | Interval], shape: tuple[int, ...]) -> Array:
-    """Return an array of ``dtype=object``; NumPy alone would try to iterate over the elements."""
+    """Return an array of ``dtype=object``, without NumPy's attempt to iterate over the elements."""
     flat = list(numbers)
     array = np.empty(len(flat), object)
     array[:] = flat
@@ -176,22 +175,22 @@ def objects(numbers: Iterable[int | str | Interval], shape: tuple[int, ...]) -> 
 
 
 def elements_of(type: TensorType) -> int:
-    """Return the number of elements that a tensor has at least."""
+    """Return the minimum number of elements of a tensor."""
     if type.shape.is_static:
         return math.prod(type.shape.static)
     return 0 if type.shape.rank is None else math.prod([dim.min for dim in type.shape])
 
 
 def bytes_of(type: TensorType) -> int:
-    """Return the bytes that a tensor takes at least."""
+    """Return the minimum size of a tensor in bytes."""
     return elements_of(type) * max(type.element.dtype.itemsize, 1)
 
 
 def span_of(shape: PartialShape) -> int:
-    """Return the product of the lengths, where 0 counts as 1, and dynamic dims count as their minimum.
+    """Return the product of the lengths, with a length of 0 counted as 1 and dynamic dimensions as their minimum.
 
-    That of a tensor with elements is their number. Kernels may loop over the lengths of one without, or need scratch
-    memory for them, such as an index for each position along an axis; so they are limited alike.
+    For a nonempty tensor this is the number of elements. Empty tensors are limited alike, since kernels may loop over
+    their other lengths, or need scratch memory for them, such as an index for each position along an axis.
 
     >>> span_of(PartialShape([2, 3])), span_of(PartialShape([0, 3])), span_of(PartialShape([-1, 3]))
     (6, 3, 3)
@@ -200,10 +199,10 @@ def span_of(shape: PartialShape) -> int:
 
 
 def check_lengths(type: TensorType, limits: Limits, where: Location | None = None) -> None:
-    """Check the number of elements of a tensor; one without any must not have lengths beyond the limits, either.
+    """Check the size of a tensor against the limits; for an empty tensor, check the product of its other lengths.
 
     Raises:
-        LimitError: if there are too many, for any value of the dynamic dims.
+        LimitError: if the tensor is too large for every value of its dynamic dimensions.
     """
     span = span_of(type.shape)
     limits.check("elements", span, where)
@@ -212,10 +211,10 @@ def check_lengths(type: TensorType, limits: Limits, where: Location | None = Non
 
 
 def empty_results(types: Sequence[TensorType]) -> tuple[Array, ...] | None:
-    """Return arrays of the given types if all are known to have no elements, else ``None``.
+    """Return empty arrays of the given types if all are known to have no elements, or else ``None``.
 
-    No kernel needs to run for them: it could only loop over the other lengths of its inputs. Lengths that NumPy cannot
-    count are left to the limits.
+    No kernel needs to run for such outputs. Returns ``None`` also for lengths that NumPy cannot represent, so that the
+    limits report them.
     """
     if not types or any(elements_of(t) or not t.shape.is_static or t.element is _DYNAMIC for t in types):
         return None

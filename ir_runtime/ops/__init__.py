@@ -1,8 +1,8 @@
-"""The operations, in the groups of the specification.
+"""The operations, one module or package for each group of the specification.
 
-Each group is a module, or a package where it is large, with the group's name. Modules that start with an
-underscore are shared by groups. Modules are imported lazily by `registry`, when a model has one of their operations.
-Other packages add operations with `op`, and announce their module as an entry point of the group ``ir_runtime.ops``.
+Modules that start with an underscore are shared by groups. `registry` imports a module when a model first uses one of
+its operations. Third-party packages define operations with `op`, and announce their module as an entry point of the
+group ``ir_runtime.ops``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = [
 
 @cache
 def load_extensions() -> None:
-    """Import the operations announced by installed packages; called when a type is unknown."""
+    """Import the modules that installed packages announce as entry points; called when a type is unknown."""
     from importlib.metadata import entry_points
 
     for extension in entry_points(group="ir_runtime.ops"):
@@ -65,7 +65,7 @@ def load_extensions() -> None:
 
 
 def find_operation(type: str, opset: int | None = None) -> type[Op] | None:
-    """Return an operation's version in an opset; unknown types are searched in installed packages."""
+    """Return the version of an operation in an opset, the newest by default; search extensions for unknown types."""
     operation = registry.resolve(type, opset)
     if operation is None:
         load_extensions()

@@ -1,4 +1,4 @@
-"""Inference of operations with bodies: inputs and outputs of a body, and the fixed point of a loop."""
+"""Inference of operations with bodies: the inputs and outputs of a body, and the fixed point of a loop."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ T_OUTER = Element("T", EVERY, "any type, on each port", shared=False)
 _Tensor = TypeVar("_Tensor")
 
 Visit: TypeAlias = Callable[[Body, Mapping[int, Any]], Mapping[int, Any]]
-"""A function that infers or runs a body, from the values of Parameters to those of Results."""
+"""A function that infers or runs a body: it maps values of Parameters to values of Results, both by layer id."""
 
-# Types of loop-carried values widen up to a fixed point, which is reached after a few rounds.
+# The types of loop-carried values widen until they reach a fixed point, which takes a few rounds.
 _MAX_ROUNDS = 12
 
 
 def check_one(value: Value, name: str) -> None:
-    """Require a tensor of one element, of any rank."""
+    """Require a tensor of one element and any rank."""
     if not value.count.contains(1):
         raise InferenceError(
             f"{name} must be one number or boolean, not of shape {value.shape}",
@@ -51,7 +51,7 @@ def check_one(value: Value, name: str) -> None:
 
 
 def only(array: Array, name: str) -> float:
-    """Return the element of a tensor of one element."""
+    """Return the only element of ``array``; raise if it has more or none."""
     if array.size != 1:
         shape = PartialShape(array.shape)
         raise ExecutionError(
@@ -63,12 +63,12 @@ def only(array: Array, name: str) -> float:
 
 
 def feeds_of(body: Body, every: Sequence[_Tensor]) -> dict[int, _Tensor]:
-    """Return the values of Parameters that are fed whole, given all inputs of the layer."""
+    """Return the values of the Parameters that take a whole input, by id, given all inputs of the layer."""
     return {i.parameter: every[i.port] for i in body.inputs if i.cut is None and i.port < len(every)}
 
 
 def outputs_of(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_Tensor]:
-    """Return the outputs of the layer, taken from the Results of a body."""
+    """Return the ``count`` outputs of the layer, given the values of the Results of a body by id."""
     by_port = {o.port: o.result for o in body.outputs}
     missing = set(range(count)) - by_port.keys()
     if missing:
@@ -81,11 +81,11 @@ def outputs_of(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_
 
 
 def check_ties(body: Body) -> None:
-    """Require that slices are not empty, and that all used Parameters receive a value.
+    """Require that slices are nonempty and adjacent, and that each Parameter that is read receives a value.
 
-    Slices of an input are adjacent: their length is the stride, the only length that the pages mention.
-    OpenVINO infers other strides, but its plugin refuses to run them. Slices of an output are concatenated
-    regardless of their lengths, according to the pages; the plugin requires the declared ones.
+    The specification only mentions slices whose length is the stride. OpenVINO infers other strides, but its plugin
+    refuses to run them. By the specification, slices of an output are concatenated whatever their lengths; the plugin
+    requires the declared length.
     """
     for port, cut in ((entry.port, entry.cut) for entry in body.inputs if entry.cut):
         if cut.part_size < 1 or cut.stride == 0:
@@ -113,7 +113,7 @@ def check_ties(body: Body) -> None:
 
 
 def out_of_range(port: int, axis: int, length: int, where: slice, iteration: int) -> str:
-    """Return the message about a slice that is out of range of its input."""
+    """Return the error message for a slice that exceeds its input."""
     return (
         f"iteration {iteration} takes elements {where.start} to {where.stop - 1} along axis {axis} of input {port}, "
         f"counted from 0, but that axis has length {length}"
@@ -121,7 +121,7 @@ def out_of_range(port: int, axis: int, length: int, where: slice, iteration: int
 
 
 def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
-    """Return the number of slices of the sliced inputs, possibly unknown; 1 if there are none."""
+    """Return the common number of slices of all sliced inputs, possibly unknown; 1 if no input is sliced."""
     counts_by_port = [(i.port, _parts(i.port, shapes[i.port], i.cut)) for i in body.inputs if i.cut]
     static = [(port, count) for port, count in counts_by_port if count.is_static]
     if len({count for _, count in static}) > 1:
@@ -134,7 +134,7 @@ def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
 
 
 def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
-    """Return the number of slices of an input, which must all be in range."""
+    """Return the number of slices of an input, possibly unknown; raise if a slice exceeds it."""
     if shape.rank is None:
         return Dimension()
     axis = normalize_axis(cut.axis, shape.rank)
@@ -161,13 +161,13 @@ def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
 def infer_iterations(
     body: Body, every: Sequence[Value], visit: Visit, elements: Mapping[int, ElementType]
 ) -> Mapping[int, Value]:
-    """Infer the Results of a body for any iteration.
+    """Infer the Results of a loop body, valid for every iteration.
 
     Args:
-        body: the graph that is repeated.
+        body: the loop body.
         every: all inputs of the layer.
         visit: infers the body.
-        elements: element types of Parameters that convert their input.
+        elements: the element types of Parameters that convert their input, by id.
     """
     feeds = {p: Value(v.type) if _is_loop_carried(body, p) else v for p, v in feeds_of(body, every).items()}
     for entry in body.inputs:
@@ -183,7 +183,7 @@ def infer_iterations(
 def iterated(
     body: Body, results: Mapping[int, Value], trips: Dimension, count: int
 ) -> tuple[TensorType, ...]:
-    """Return the output types after any number of iterations allowed by ``trips``."""
+    """Return the output types of a loop after ``trips`` iterations."""
     cuts = {o.port: o.cut for o in body.outputs}
     last = [value.type for value in outputs_of(body, results, count)]
     return tuple(_output_type(cuts[port], type, trips) for port, type in enumerate(last))
@@ -194,9 +194,9 @@ def _is_loop_carried(body: Body, parameter: int) -> bool:
 
 
 def _infer_fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[int, Value]:
-    """Infer the body until the types of loop-carried values reach a fixed point.
+    """Infer the body repeatedly until the types of loop-carried values reach a fixed point.
 
-    Each enclosing loop multiplies the inferences, so in deeply nested loops shapes start as dynamic.
+    Nesting multiplies the number of inferences, so loop-carried shapes of deeply nested loops start fully dynamic.
     """
     if getattr(visit, "is_deep", False):
         feeds |= {edge.parameter: _of_any_shape(feeds[edge.parameter]) for edge in body.back_edges}
@@ -222,7 +222,7 @@ def _infer_fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Map
 
 
 def _is_convertible(source: ElementType, target: ElementType) -> bool:
-    """Return whether a loop can convert between element types: numbers of whole bytes, and booleans."""
+    """Return whether a loop can convert between element types: both have whole bytes, or one is dynamic."""
     return source is target or ElementType.dynamic in (source, target) or min(source.bits, target.bits) >= 8
 
 

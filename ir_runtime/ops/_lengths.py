@@ -1,4 +1,4 @@
-"""Operands that hold axes or lengths: their ranks, bounds and contents; broadcasting."""
+"""Checks of inputs that hold axes, lengths or indices, and shape inference for broadcasting and reduction."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_vector(value: Value, name: str) -> None:
 
 
 def check_one_number(value: Value, name: str) -> None:
-    """Require a single number, in a tensor of at most one dimension."""
+    """Require a tensor of one element, of rank 0 or 1."""
     if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
         raise InferenceError(
             f"{name} must be one number, not of shape {value.shape}",
@@ -65,13 +65,13 @@ def check_one_number(value: Value, name: str) -> None:
 
 
 def of_rank(value: Value, name: str, layout: str, of_any: str = "") -> PartialShape:
-    """Return the shape of an input that must have the rank of a ``layout`` such as ``[N, C]``.
+    """Return the shape of an input, after checking that it has the rank of a ``layout`` such as ``[N, C]``.
 
     Args:
         value: the input.
-        name: of the input, for the message.
-        layout: of the input.
-        of_any: what the clause calls the inputs, of which this is one.
+        name: the name of the input in the message.
+        layout: the required layout.
+        of_any: the name of the input in the clause, if it differs, as for one of several inputs.
     """
     rank = layout.count(",") + 1
     if value.shape.rank is None:
@@ -84,12 +84,12 @@ def of_rank(value: Value, name: str, layout: str, of_any: str = "") -> PartialSh
     return value.shape
 
 
-# Far above any reasonable list; results of a longer one would not fit into memory.
+# Far above any reasonable number of axes or lengths; results for more would not fit into memory.
 _MOST = 1 << 16
 
 
 def listed(numbers: Iterable[int | Interval]) -> str:
-    """Format numbers, some of which may be unknown, for messages.
+    """Format integers and intervals as a list, for messages.
 
     >>> listed([1, Dimension(2, 8), Interval(-3, 3), Interval(None, -1), Interval()])
     '[1,2..8,-3..3,..-1,?]'
@@ -107,7 +107,7 @@ def _show(number: int | Interval) -> str:
 
 
 def count_of(value: Value, name: str = "an input") -> int | None:
-    """Return the length of a list of axes, lengths or parts, if known."""
+    """Return the number of elements of a list of axes, lengths or parts, or ``None`` if unknown."""
     if value.count.min > _MOST:
         raise InferenceError(
             f"{name} of shape {value.shape} holds {value.count} numbers; at most {_MOST} are allowed where "
@@ -118,7 +118,7 @@ def count_of(value: Value, name: str = "an input") -> int | None:
 
 
 def common_count(**inputs: Value | None) -> int | None:
-    """Return the common length of 1-D inputs, if known."""
+    """Return the common length of 1-D inputs, or ``None`` if unknown; raise if they differ."""
     present = {name: value for name, value in inputs.items() if value is not None}
     for name, value in present.items():
         check_vector(value, name)
@@ -134,7 +134,7 @@ def common_count(**inputs: Value | None) -> int | None:
 
 
 def length_of(value: Value, name: str, least: int = 0) -> Dimension:
-    """Return the dimension held by a scalar or a list of one number."""
+    """Return the length that an input of one element holds; raise if it is less than ``least``."""
     check_one_number(value, name)
     (number,) = value.numbers() or (Interval(),)
     highest = number.max if isinstance(number, Interval) else number
@@ -147,23 +147,23 @@ def length_of(value: Value, name: str, least: int = 0) -> Dimension:
 
 
 def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:
-    """Return the dimensions held by a 1-D input; ``None`` if their number is unknown."""
+    """Return the lengths that a 1-D input holds, as dimensions; ``None`` if their number is unknown."""
     check_vector(value, name)
     numbers = value.numbers()
     if numbers is None:
         count = count_of(value, name)
         return None if count is None else (Dimension(),) * count
-    for place, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         if isinstance(number, int) and number < 0:
             raise InferenceError(
-                f"element {place} of {name} is {number}; a length is at least 0",
+                f"element {index} of {name} is {number}; a length is at least 0",
                 clause=f"each length in {name} is at least 0",
             )
     return tuple(map(Dimension.of, numbers))
 
 
 def multiples(length: Dimension, of: int) -> Dimension | None:
-    """Restrict a length to multiples of a number; ``None`` if there are none.
+    """Restrict a dimension to the multiples of ``of``; return ``None`` if it contains none.
 
     >>> multiples(Dimension(3, 9), 2), multiples(Dimension(1), 4)
     (<Dimension: 4..8>, None)
@@ -174,18 +174,18 @@ def multiples(length: Dimension, of: int) -> Dimension | None:
 
 
 def product(lengths: Iterable[Interval]) -> Dimension:
-    """Return the product of lengths, the number of elements."""
+    """Return the product of the lengths of a shape, its number of elements."""
     return Dimension.of(reduce(mul, lengths, Dimension(1)))
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "", least: int = 0) -> int:
-    """Count an axis from the front; raise if it is out of range.
+    """Return a nonnegative axis; raise if it is out of range.
 
     Args:
         axis: the axis; a negative one counts from the end.
-        rank: the number of axes.
-        name: the source of the axis, for messages.
-        of: the tensor of that rank, if it is not obvious, for messages.
+        rank: the rank of the tensor.
+        name: the name of the axis in messages.
+        of: the name of the tensor in messages, if it is not obvious.
         least: 1 if OpenVINO accepts axes 0 and -1 for a scalar, which the operation then leaves unchanged.
     """
     count = max(rank, least)
@@ -201,7 +201,7 @@ def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "", least
 def normalize_axes(
     axes: Iterable[int], rank: int, name: str = "axis", of: str = "", least: int = 0
 ) -> tuple[int, ...]:
-    """Count axes from the front; raise if one is out of range or repeated; see `normalize_axis`."""
+    """Return nonnegative axes; raise if one is out of range or repeated. See `normalize_axis`."""
     listed = tuple(axes)
     normalized = tuple(normalize_axis(axis, rank, name, of, least) for axis in listed)
     twice = next((axis for axis in normalized if normalized.count(axis) > 1), None)
@@ -214,7 +214,7 @@ def normalize_axes(
 
 
 def axes_of(axes: Array) -> tuple[int, ...]:
-    """Return the axes in a scalar or 1-D array as a tuple."""
+    """Return the axes held by a scalar or 1-D array as a tuple of integers."""
     return tuple(axes.ravel().tolist())
 
 
@@ -227,16 +227,16 @@ def check_list(value: Value, name: str) -> None:
 
 
 def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool, least: int = 0) -> PartialShape:
-    """Return the shape after reducing ``axes``, possibly unknown; ``least`` is as in `normalize_axis`."""
+    """Return the shape after a reduction over ``axes``, which may be unknown; for ``least`` see `normalize_axis`."""
     check_list(axes, "axes")
     values = axes.ints()
     if shape.rank is None:
         return PartialShape.dynamic()
     if values is not None:
-        gone = set(normalize_axes(values, shape.rank, least=least))
+        reduced = set(normalize_axes(values, shape.rank, least=least))
         if shape.rank and keep_dims:
-            return shape.replace(dict.fromkeys(gone, 1))
-        return PartialShape([d for i, d in enumerate(shape) if i not in gone])
+            return shape.replace(dict.fromkeys(reduced, 1))
+        return PartialShape([d for i, d in enumerate(shape) if i not in reduced])
     if axes.count.min > max(shape.rank, least):
         raise InferenceError(
             f"axes has length {axes.count}, but data {shape} has rank {shape.rank}",
@@ -248,14 +248,14 @@ def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool, least: int 
         return PartialShape([d.join(Dimension(1)) for d in shape])
     if not axes.count.is_static:
         return PartialShape.dynamic()
-    return _some_of(shape, shape.rank - axes.count.__index__())
+    return _join_subsequences(shape, shape.rank - axes.count.__index__())
 
 
-def _some_of(shape: PartialShape, left: int) -> PartialShape:
-    """Return ``left`` dimensions of a shape, in order, if it is unknown which ones."""
-    places = [shape[i : len(shape) - left + i + 1] for i in range(left)]
+def _join_subsequences(shape: PartialShape, left: int) -> PartialShape:
+    """Return the most specific shape that covers every choice of ``left`` dimensions of ``shape``, in order."""
+    choices = [shape[i : len(shape) - left + i + 1] for i in range(left)]
     joined = []
-    for candidates in places:
+    for candidates in choices:
         dim = candidates[0]
         for other in candidates[1:]:
             dim = dim.join(other)
@@ -267,13 +267,13 @@ Rule: TypeAlias = Literal["none", "numpy", "pdpd"]
 Names: TypeAlias = tuple[str, str]
 
 NAMES = ("shape", "shape")
-"""The default names of two inputs in messages."""
+"""The default names of the two inputs in messages."""
 
 
 def broadcast_shapes(
     a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
 ) -> PartialShape:
-    """Return the shape of an elementwise operation on two inputs, which are named for messages.
+    """Return the result shape of an elementwise operation on shapes ``a`` and ``b``; ``names`` are for messages.
 
     Raises:
         InferenceError: if the shapes cannot be broadcast.
@@ -286,7 +286,7 @@ def broadcast_shapes(
         return _onto(a, b, names)
     if a.rank is None or b.rank is None:
         return PartialShape.dynamic()
-    if a.is_static and b.is_static:  # of most layers, one input has the shape of the output
+    if a.is_static and b.is_static:  # the common case: one input has the shape of the output
         one, other = a.static, b.static
         if _fits(other, one):
             return a
@@ -307,7 +307,7 @@ def broadcast_shapes(
 
 
 def _fits(lengths: tuple[int, ...], into: tuple[int, ...]) -> bool:
-    """Return whether a tensor is repeated to the lengths of another one."""
+    """Return whether a shape broadcasts to ``into`` without changing it, as in NumPy."""
     if lengths == into:
         return True
     if len(lengths) > len(into):
@@ -342,7 +342,7 @@ def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
 def broadcast_onto(
     a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
 ) -> PartialShape:
-    """Return the shape ``a`` refined by ``b``, which must broadcast to it.
+    """Return ``a`` refined by the known lengths of ``b``, which must broadcast to it.
 
     >>> broadcast_onto(PartialShape("?,?,4"), PartialShape("1,3,1"))
     <PartialShape: [?,3,4]>
@@ -364,9 +364,9 @@ def broadcast_onto(
 
 
 def align(b: Array, rank: int, axis: int = 0) -> Array:
-    """Append axes to ``b`` so that it aligns with a tensor of ``rank`` from ``axis`` on.
+    """Reshape ``b`` so that its first axis aligns with ``axis`` of a tensor of ``rank``.
 
-    Excess trailing axes of length 1 are dropped.
+    Trailing axes of length 1 are appended, or dropped if ``b`` has too many. A negative ``axis`` aligns last axes.
     """
     start = rank - b.ndim if axis < 0 else axis
     return b.reshape((b.shape + (1,) * rank)[: rank - start])
@@ -384,7 +384,7 @@ def _equal(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
 
 
 def _onto(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
-    """Broadcast by PDPD with axis 0, as in files: ``b`` aligns with the first axes of ``a``."""
+    """Return ``a`` refined by ``b`` under PDPD broadcasting, in which ``b`` aligns with the first axes of ``a``."""
     if a.rank is None or b.rank is None:
         return a
     dims = list(b)
@@ -405,11 +405,11 @@ def _stretch(a: Dimension, b: Dimension) -> Dimension | None:
     return a if b.contains(1) else a.merge(b)
 
 
-# Inputs whose known elements must be in a range from 0.
+# Inputs whose known elements must be in a range that starts at 0.
 
 
 def check_below(value: Value, name: str, count: Dimension, things: str) -> None:
-    """Require indices from 0 to below ``count``."""
+    """Require that all known elements are in [0, ``count``); ``things`` names the counted items in messages."""
     if (wrong := _outside(value, None if count.max is None else count.max - 1)) is not None:
         raise InferenceError(
             f"{name} holds {wrong}, but there are {count} {things}, counted from 0",
@@ -418,14 +418,14 @@ def check_below(value: Value, name: str, count: Dimension, things: str) -> None:
 
 
 def check_at_most(value: Value, name: str, most: Dimension, what: str, of_any: str = "") -> None:
-    """Require numbers up to and including ``most``.
+    """Require that all known elements are in [0, ``most``].
 
     Args:
         value: the input.
-        name: of the input.
-        most: the highest number.
-        what: the length that this is, for the message.
-        of_any: the same of any layer, for the clause, where ``what`` names an axis of this one.
+        name: the name of the input.
+        most: the maximum.
+        what: a description of the maximum for the message.
+        of_any: a description for the clause, if it must not depend on the layer.
     """
     if (wrong := _outside(value, most.max)) is not None:
         raise InferenceError(
@@ -442,11 +442,11 @@ def _outside(value: Value, highest: int | None) -> int | None:
     return int(wrong.flat[0]) if wrong.size else None
 
 
-# Inputs with named axes; equal names mean equal lengths.
+# Inputs with named axes: axes of the same name have the same length.
 
 
 def fit_axes(name: str, axes: Sequence[str], shape: PartialShape, lengths: dict[str, Dimension]) -> None:
-    """Require an input to have these axes, and merge their lengths into ``lengths``.
+    """Require that an input has the named ``axes``, and merge their lengths into ``lengths``.
 
     >>> lengths = {"time": Dimension(4)}
     >>> fit_axes("data", ("batch", "time"), PartialShape("2,?"), lengths)

@@ -1,4 +1,4 @@
-"""The arithmetic costs of interpolation."""
+"""Arithmetic costs of interpolation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..ir.operation import Operands
 __all__ = ["BILINEAR", "resampling"]
 
 BILINEAR = 8
-"""FLOPs of a bilinear interpolation: a factor and a sum for each of four neighbours."""
+"""FLOPs of a bilinear interpolation: a multiplication and an addition for each of four neighbours."""
 
 
 def resampling(mode: str, operands: Operands) -> Count:
-    """Return the FLOPs of resizing: two for each neighbour of an element along every resized axis."""
+    """Return the FLOPs of resizing: two for each input element that contributes to an output element."""
     if mode == "area":
         return operands.data
     resized = sum(old != new for old, new in zip(operands.inputs[0], operands.outputs[0], strict=True))

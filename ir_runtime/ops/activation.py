@@ -22,7 +22,7 @@ from .kernels.statistics import compute_dtype
 
 
 class Pointwise(Unary):
-    """Base of activation functions. A subclass defines `apply`.
+    """Base of elementwise activation functions. A subclass defines `apply`.
 
     f16 and bf16 are computed in f32, and the result is rounded once, as in OpenVINO's reference.
     """
@@ -44,14 +44,14 @@ class Pointwise(Unary):
 
 @op("ReLU-1", spec="activation/relu-1")
 class ReLU(Pointwise):
-    """Replace the negative elements of ``data`` by 0."""
+    """The maximum of 0 and each element of ``data``."""
 
     decisions = ("NaN stays NaN, as in OpenVINO's reference; its plugin makes it 0",)
 
     monotonicity = "increasing"
 
     data = Input(T, "tensor of any shape")
-    output = Output(T, "no element below zero")
+    output = Output(T, "max(x, 0) of each element x")
 
     def apply(self, x: Array) -> Array:
         return np.asarray(np.maximum(x, x.dtype.type(0)))
@@ -64,7 +64,7 @@ class ReLU(Pointwise):
 class Clamp(Pointwise):
     """Clip the elements of ``data`` to the range from ``min`` to ``max``.
 
-    On integers, the bounds are the integers next to them from inside.
+    For integers, the bounds are rounded inward: ``min`` up, and ``max`` down.
     """
 
     decisions = ("NaN stays NaN, as in OpenVINO's reference; its plugin makes it 0",)
@@ -72,7 +72,7 @@ class Clamp(Pointwise):
     monotonicity = "increasing"
 
     data = Input(T, "tensor of any shape")
-    output = Output(T, "no element outside the bounds")
+    output = Output(T, "the clipped elements")
 
     min: float = attr(default_with_warning="0", doc="lower bound")
     max: float = attr(default_with_warning="0", doc="upper bound")
@@ -97,7 +97,7 @@ class Clamp(Pointwise):
         return propagate_elements(lambda x: minimum(maximum(x, low), high), data.element, numbers)
 
     def within(self, dtype: DType) -> tuple[int, int]:
-        """Return the bounds on integers of a type."""
+        """Return the bounds, rounded inward and clipped to the range of an integer dtype."""
         limits = np.iinfo(dtype)
         low, high = (min(max(bound, limits.min), limits.max) for bound in (self.min, self.max))
         return math.ceil(low), math.floor(high)
@@ -137,7 +137,7 @@ class HardSigmoid(Op):
     data = Input(T_FLOAT, "tensor of any shape")
     alpha = Input(T_FLOAT, "slope of the line, a scalar")
     beta = Input(T_FLOAT, "height of the line at 0, a scalar")
-    output = Output(T_FLOAT, "no element outside 0 and 1")
+    output = Output(T_FLOAT, "the function of each element, from 0 to 1")
 
     def infer(self, data: Value, alpha: Value, beta: Value) -> PartialShape:
         check_scalar(alpha, "alpha")
@@ -146,7 +146,7 @@ class HardSigmoid(Op):
 
     def evaluate(self, data: Array, alpha: Array, beta: Array) -> Array:
         x, slope, height = (a.astype(compute_dtype(a.dtype), copy=False) for a in (data, alpha, beta))
-        line = np.fmin(x * slope + height, 1)  # of NaN and 1, OpenVINO takes the 1
+        line = np.fmin(x * slope + height, 1)  # `fmin` turns NaN into 1, as OpenVINO does
         return np.asarray(np.fmax(line, 0)).astype(data.dtype, copy=False)
 
 
@@ -162,7 +162,7 @@ class PReLU(Op):
     flops_per_element = 1
 
     data = Input(T, "tensor of any shape")
-    slope = Input(T, "one number per channel, or what broadcasts to data as in NumPy", mixed=True)
+    slope = Input(T, "one number per channel, or a tensor that broadcasts to data as in NumPy", mixed=True)
     output = Output(T, "the function of each element")
 
     def infer(self, data: Value, slope: Value) -> PartialShape:
@@ -187,7 +187,7 @@ class PReLU(Op):
 
 
 def known_slopes(data: Value, slope: Value) -> Array | None:
-    """Return the slopes of a PReLU in a broadcastable shape; ``None`` if unknown before a run."""
+    """Return the constant slopes of a PReLU, reshaped to broadcast to ``data``; ``None`` if unknown before a run."""
     contents, shape = slope.known(), data.shape
     if contents is None or not shape.rank:
         return None
@@ -197,19 +197,19 @@ def known_slopes(data: Value, slope: Value) -> Array | None:
 
 
 def _by_channel(slope: Array, rank: int, channels: int) -> Array:
-    """Reshape slopes to broadcast as in NumPy, one per channel along the second axis."""
+    """Reshape slopes, if there is one per channel, to broadcast along the second axis."""
     is_by_channel = slope.ndim == 1 and rank > 1 and slope.size == channels
     return slope.reshape(-1, *[1] * (rank - 2)) if is_by_channel else slope
 
 
 def _stretches(shape: PartialShape, onto: PartialShape) -> bool:
-    """Return whether a shape broadcasts to another of at least the same rank."""
+    """Return whether a shape broadcasts to ``onto``, whose rank is not lower."""
     pairs = zip(shape, onto[len(onto) - len(shape) :], strict=True)
     return all(d.contains(1) or d.compatible(other) for d, other in pairs)
 
 
 def _channels(shape: PartialShape) -> Dimension:
-    """Return the dimension of the channels: the second, or the only one."""
+    """Return the channel dimension: the second one, or the only one; 1 for a scalar."""
     return shape[min(len(shape), 2) - 1] if len(shape) else Dimension(1)
 
 
@@ -289,7 +289,7 @@ class Gelu(Pointwise):
     approximation_mode: Literal["erf", "tanh"] = attr("erf", doc="exactly, or by a hyperbolic tangent")
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the mode in capital letters."""
+        """Return the mode in upper case."""
         return {"approximation_mode": self.approximation_mode.upper()}
 
     def apply(self, x: Array) -> Array:
@@ -300,7 +300,7 @@ class Gelu(Pointwise):
 
 @op("Gelu-2")
 class Gelu2(Pointwise):
-    """As version 7 in ``erf`` mode."""
+    """The same as version 7 with ``approximation_mode`` ``erf``."""
 
     def apply(self, x: Array) -> Array:
         return Gelu(approximation_mode="erf").apply(x)
@@ -308,7 +308,7 @@ class Gelu2(Pointwise):
 
 @op("Swish-4")
 class Swish(Op):
-    """Each element of ``data`` times the logistic function of ``beta`` times it."""
+    """Each element x of ``data`` times the logistic function of ``beta`` x."""
 
     decisions = ("negative infinity gives NaN, its product with 0, as the formula of the page does",)
 
@@ -340,7 +340,7 @@ class Elu(Pointwise):
 
     decisions = ("alpha may be negative, as in OpenVINO; the page asks for at least 0",)
 
-    alpha: float = attr(default_with_warning="0", doc="how far below zero the function goes")
+    alpha: float = attr(default_with_warning="0", doc="scale of the negative part, whose limit is -alpha")
 
     def apply(self, x: Array) -> Array:
         return _elu(x, self.alpha)
@@ -358,8 +358,8 @@ class Selu(Op):
     flops_per_element = 1
 
     data = Input(T_FLOAT, "tensor of any shape")
-    alpha = Input(T_FLOAT, "how far below zero Elu goes, [1]")
-    lambda_ = Input(T_FLOAT, "the scale of everything, [1]")
+    alpha = Input(T_FLOAT, "scale of the negative part of Elu, [1]")
+    lambda_ = Input(T_FLOAT, "scale of the result, [1]")
     output = Output(T_FLOAT, "the function of each element")
 
     def infer(self, data: Value, alpha: Value, lambda_: Value) -> PartialShape:
@@ -377,13 +377,12 @@ def _elu(x: Array, alpha: Array | float) -> Array:
     return np.asarray(np.where(x > 0, x, alpha * np.expm1(x)))
 
 
-# Softmax and related activations, which normalize along an axis.
-#
-# A scalar passes for a vector of one element, as in OpenVINO.
+# Softmax and related activations, which normalize along an axis. A scalar counts as a vector of one element, as in
+# OpenVINO.
 
 
 class SoftmaxBase(Pointwise):
-    """Base of functions along an axis."""
+    """Base of SoftMax and LogSoftmax."""
 
     decisions: ClassVar[tuple[str, ...]] = (
         "a scalar is taken for a vector of one element, as in OpenVINO; the pages ask for an axis",
@@ -410,7 +409,7 @@ class SoftMax(SoftmaxBase):
 
 @op("SoftMax-1", spec="activation/softmax-1")
 class SoftMax1(SoftMax):
-    """As version 8, with axes from the front only."""
+    """The same as version 8, but ``axis`` must not be negative."""
 
     decisions = ("an axis that is left out is 1, as the page says; OpenVINO takes 0",)
 

@@ -1,4 +1,4 @@
-"""Arithmetic, element by element and along an axis."""
+"""Arithmetic operations: elementwise, cumulative along an axis, and by segments."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from .elementwise import WRAPS, Binary, RealUnary, Unary
 from .kernels.special import erf, erfinv
 from .kernels.statistics import compute_dtype, lowest
 
-# Arithmetic on pairs of numbers.
+# Binary arithmetic.
 
 _BY_ZERO = "b holds a 0, by which integers cannot be divided"
 
 
 class Division(Binary):
-    """Quotients and remainders. Integer division by zero is an error, as in OpenVINO's reference.
+    """Base of quotients and remainders. Integer division by zero is an error, as in OpenVINO's reference.
 
-    Inference accepts it, as the layer may be in an unused branch.
+    Inference accepts it, since the layer may be in a branch that never runs.
     """
 
     a = Input(T, "dividend")
     b = Input(T, "divisor")
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Yield a message about integer division by zero."""
+        """Yield a warning about integer division by zero."""
         a, b = inputs
         divisor = b.known()
         if divisor is not None and divisor.dtype.kind in "iu" and not divisor.all() and a.count != 0:
@@ -80,7 +80,7 @@ class Add(Binary):
 
 @op("Subtract-1")
 class Subtract(Binary):
-    """``a`` less ``b``."""
+    """Difference of ``a`` and ``b``."""
 
     decisions = (WRAPS,)
 
@@ -106,7 +106,7 @@ class Multiply(Binary):
 
 @op("Divide-1")
 class Divide(Division):
-    """``a`` divided by ``b``; integers are rounded down, or towards zero."""
+    """Quotient of ``a`` and ``b``; integer quotients are rounded down, or toward zero (see ``m_pythondiv``)."""
 
     decisions = (
         "a real number divided by 0 is infinite, and 0 divided by 0 is NaN, as in OpenVINO; the page does not say",
@@ -115,19 +115,19 @@ class Divide(Division):
 
     monotonicity = "each input"
 
-    m_pythondiv: bool = attr(True, doc="round quotients of integers down, not towards zero")
+    m_pythondiv: bool = attr(True, doc="whether to round integer quotients down, instead of toward zero")
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind not in "iu":
             return np.asarray(np.divide(a, b))
-        # The CPU plugin rounds towards zero whatever the attribute says; its reference does not.
+        # OpenVINO's CPU plugin always rounds toward zero; its reference respects the attribute.
         return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
 
     def bounds(self, x: Number, y: Number) -> Number:
         return quotient(x, y, self.m_pythondiv)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents; a quotient is unknown if its divisor may be 0."""
+        """Propagate contents; the bounds of a quotient are infinite if its divisor may be 0."""
         contents, divisor = super().propagate(*inputs), inputs[1].bounds
         if divisor is None or not isinstance(contents, tuple):
             return contents
@@ -142,15 +142,15 @@ class Divide(Division):
 
 @op("Mod-1")
 class Mod(Division):
-    """Remainder of the division of ``a`` by ``b``, truncated toward zero; it has the sign of ``a``."""
+    """Remainder of the truncating division of ``a`` by ``b``; it has the sign of ``a``."""
 
     decisions = (
         "the remainder of real numbers is exact, and by infinity it is the dividend, as in OpenVINO's reference; its plugin computes a - trunc(a / b) * b, which is NaN",
         "the remainder by a real 0 is NaN, as in OpenVINO; the page does not say",
     )
 
-    # Exact, as in C. The plugin computes a - trunc(a / b) * b, which is inexact for large quotients and NaN
-    # for infinite divisors.
+    # Exact, as C's fmod. The plugin computes a - trunc(a / b) * b, which is inexact for large quotients, and NaN for
+    # infinite divisors.
 
     ufunc = np.fmod
 
@@ -170,7 +170,7 @@ class FloorMod(Division):
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
             return np.remainder(a, b)
-        # The reference's formula, in f64 as there: an infinite divisor gives NaN.
+        # The formula of OpenVINO's reference, in f64 as there: an infinite divisor gives NaN.
         dividend, divisor = a.astype(np.float64), b.astype(np.float64)
         return np.asarray((dividend - divisor * np.floor(dividend / divisor)).astype(a.dtype))
 
@@ -193,7 +193,7 @@ class Power(Binary):
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind not in "iu":
             return np.asarray(np.power(a, b))
-        # In f64 as in the reference, truncated, with C's overflow.
+        # In f64, rounded to nearest, as in OpenVINO's reference; overflow is as in C.
         return np.asarray(np.rint(np.power(a.astype(np.float64), b.astype(np.float64))).astype(a.dtype))
 
     def bounds(self, x: Number, y: Number) -> Number:
@@ -202,7 +202,7 @@ class Power(Binary):
 
 @op("Maximum-1")
 class Maximum(Binary):
-    """The larger one of ``a`` and ``b``; ``a`` where either is NaN."""
+    """The larger of ``a`` and ``b``; ``a`` where either is NaN."""
 
     decisions = (
         "with a NaN the result is a, as in OpenVINO's reference, in which the comparison fails; its plugin takes b",
@@ -222,7 +222,7 @@ class Maximum(Binary):
 
 @op("Minimum-1")
 class Minimum(Binary):
-    """The smaller one of ``a`` and ``b``; ``a`` where either is NaN, as in Maximum."""
+    """The smaller of ``a`` and ``b``; ``a`` where either is NaN, as in Maximum."""
 
     decisions = (
         "with a NaN the result is a, as in OpenVINO's reference, in which the comparison fails; its plugin takes b",
@@ -242,7 +242,7 @@ class Minimum(Binary):
 
 @op("SquaredDifference-1")
 class SquaredDifference(Binary):
-    """Square of ``a`` less ``b``."""
+    """Square of the difference of ``a`` and ``b``."""
 
     decisions = (WRAPS,)
 
@@ -255,11 +255,11 @@ class SquaredDifference(Binary):
         return power(absolute(x - y), 2)
 
 
-# Arithmetic on single numbers.
+# Unary arithmetic.
 
 
 class Rounding(Unary):
-    """Round to integers; integers are unchanged."""
+    """Base of rounding to integral values; integer types are unchanged."""
 
     monotonicity = "increasing"
 
@@ -267,7 +267,7 @@ class Rounding(Unary):
         return data if data.dtype.kind in "iu" else self.whole(data)
 
     def whole(self, x: Array) -> Array:
-        """Round floating-point numbers."""
+        """Round floating-point elements."""
         return super().evaluate(x)
 
     def bounds(self, x: Number) -> Number:
@@ -330,27 +330,27 @@ class Ceiling(Rounding):
 
 @op("Round-5")
 class Round(Rounding):
-    """The integer nearest to ``data``."""
+    """The integer nearest to each element of ``data``."""
 
     decisions = (
         "half_away_from_zero looks at the fraction itself, as in OpenVINO's reference, so that the largest number below a half becomes 0; its plugin adds a half, and gives 1",
     )
 
     mode: Literal["half_to_even", "half_away_from_zero"] = attr(
-        "half_to_even", doc="which of two numbers to take that are equally near"
+        "half_to_even", doc="how to round a fraction of exactly one half"
     )
 
     def whole(self, x: Array) -> Array:
         if self.mode == "half_to_even":
             return np.asarray(np.rint(x))
         towards_zero = np.trunc(x)
-        # Exact, as in the reference; the plugin adds 0.5, and makes 1 of the largest number below.
+        # Exact, as in OpenVINO's reference. The plugin adds 0.5, which rounds the largest number below 0.5 up to 1.
         return np.where(np.abs(x - towards_zero) >= 0.5, towards_zero + np.sign(x), towards_zero)
 
 
 @op("Sqrt-1")
 class Sqrt(RealUnary):
-    """Square root of ``data``; of integers, the nearest integer."""
+    """Square root of ``data``; for integers, rounded to the nearest integer."""
 
     decisions = ("the root of a negative number is NaN, as in OpenVINO; the page leaves it undefined",)
 
@@ -373,7 +373,7 @@ class Log(RealUnary):
     )
 
     ufunc = np.log
-    rounds = False  # in the reference; the plugin rounds
+    rounds = False  # integers are truncated, as in OpenVINO's reference; its plugin rounds
 
 
 @op("Erf-1")
@@ -386,12 +386,12 @@ class Erf(RealUnary):
 
 @op("ErfInv-17", spec="arithmetic/erfinv-17")
 class ErfInv(Unary):
-    """The number whose error function is ``data``; infinite for -1 and 1, NaN beyond."""
+    """The inverse error function of ``data``; infinite at -1 and 1, NaN beyond."""
 
     data = Input(T_FLOAT, "tensor to map")
     output = Output(T_FLOAT, "the result for each element")
 
-    # Exact to f64, where OpenVINO's approximation is good to f32.
+    # Accurate to f64, where OpenVINO's approximation is accurate to f32.
 
     def evaluate(self, data: Array) -> Array:
         return erfinv(data)
@@ -403,8 +403,8 @@ def _root(n: int) -> int:
 
 # Trigonometric and hyperbolic functions, and their inverses.
 #
-# For integers, OpenVINO's reference rounds the result, except for Sin and Asin, where it truncates; its plugin
-# rounds all.
+# For integers, OpenVINO's reference rounds the result, except of Sin and Asin, which it truncates; its plugin always
+# rounds.
 
 
 @op("Sin-1")
@@ -476,7 +476,7 @@ class Tanh(RealUnary):
     ufunc = np.tanh
 
 
-# The pages name version 3, but opset3 lacks these three; files say opset4.
+# The pages say version 3, but opset3 lacks these three operations; files say opset4.
 
 
 @op("Asinh-4", spec="arithmetic/asinh-3")
@@ -509,12 +509,12 @@ class Atanh(RealUnary):
     def evaluate(self, data: Array) -> Array:
         if data.dtype.kind not in "iu":
             return super().evaluate(data)
-        # As in the reference: integers other than 0 give the ends of their type.
+        # As in OpenVINO's reference: nonzero integers give the limits of their type.
         ends = np.iinfo(data.dtype)
         return np.where(data > 0, ends.max, np.where(data < 0, ends.min, 0)).astype(data.dtype)
 
 
-# Cumulative sums along an axis, and maxima over segments of one.
+# Cumulative sums, and maxima over segments.
 
 T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 
@@ -532,11 +532,11 @@ class CumSum(Op):
     flops_per_element = 1
 
     data = Input(T_PLAIN, "tensor to sum, of rank 1 or more")
-    axis = Input(T_INDEX_64, "axis to sum along, a scalar; 0 when absent", optional=True)
-    output = Output(T_PLAIN, "the sums")
+    axis = Input(T_INDEX_64, "axis to sum along, a scalar; 0 if absent", optional=True)
+    output = Output(T_PLAIN, "the sums, of the shape of data")
 
-    exclusive: bool = attr(False, doc="exclude each element from its own sum")
-    reverse: bool = attr(False, doc="sum from the end")
+    exclusive: bool = attr(False, doc="whether to exclude each element from its own sum")
+    reverse: bool = attr(False, doc="whether to sum from the end")
 
     def infer(self, data: Value, axis: Value | None = None) -> PartialShape:
         if axis is not None and not axis.count.contains(1):
@@ -562,24 +562,24 @@ class CumSum(Op):
 
 @op("SegmentMax-16")
 class SegmentMax(Op):
-    """Maximum of ``data`` over segments: runs of slices with the same number in ``segment_ids``."""
+    """Elementwise maximum of the slices of ``data`` in each segment, along axis 0."""
 
     decisions = ("NaN is passed over, as in OpenVINO's reference; the page does not mention it",)
 
     flops_per_element = 0
     flops_per_input = {"data": 1}
 
-    data = Input(T, "slices, of rank 1 or more")
-    segment_ids = Input(T_INDEX_64, "the segment of each slice, ascending")
-    num_segments = Input(T_COUNT, "how many segments to return; all when absent", optional=True)
-    output = Output(T, "the largest elements in each segment")
+    data = Input(T, "slices along axis 0, of rank 1 or more")
+    segment_ids = Input(T_INDEX_64, "the segment of each slice, 1-D and ascending")
+    num_segments = Input(T_COUNT, "number of segments to return; the last id plus 1 if absent", optional=True)
+    output = Output(T, "the maximum of each segment, [num_segments, ...]")
 
     fill_mode: Literal["ZERO", "LOWEST"] = attr(
-        default_with_warning="ZERO", doc="what empty segments hold: zero, or the lowest number"
+        default_with_warning="ZERO", doc="value of empty segments: zero, or the lowest of the type"
     )
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the mode in small letters."""
+        """Return the mode in lower case."""
         return {"fill_mode": self.fill_mode.lower()}
 
     def infer(self, data: Value, segment_ids: Value, num_segments: Value | None = None) -> PartialShape:
@@ -612,9 +612,8 @@ class SegmentMax(Op):
         count = needed if num_segments is None else int(num_segments)
         valid = segment_ids < count
         output = np.full((count, *data.shape[1:]), lowest(data.dtype), data.dtype)
-        np.fmax.at(
-            output, segment_ids[valid], data[valid]
-        )  # comparisons with NaN are false in the reference, too
+        # `fmax` skips NaN, as OpenVINO's reference does, where comparisons with NaN are false.
+        np.fmax.at(output, segment_ids[valid], data[valid])
         if self.fill_mode == "ZERO":
             output[np.isin(np.arange(count), segment_ids, invert=True)] = 0
         return output

@@ -1,4 +1,4 @@
-"""Logic and shifts on the bits of integers."""
+"""Bitwise logic and shifts of integers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDEST = 64
 
 
 class Bitwise(Binary):
-    """A function of the bits of two integers; booleans have one bit."""
+    """Base of bitwise logic on two operands; a boolean counts as one bit."""
 
     a = Input(T_BITS, "first operand")
     b = Input(T_BITS, "second operand")
@@ -54,26 +54,26 @@ class BitwiseNot(Unary):
     """Invert the bits of ``data``."""
 
     data = Input(T_BITS, "integers, or booleans, which have one bit")
-    output = Output(T_BITS, "the bits that were not set")
+    output = Output(T_BITS, "the inverted elements")
 
     ufunc = np.bitwise_not
 
 
 class Shift(Binary):
-    """Moves bits. Numbers of places that are negative, or not below the width, are undefined."""
+    """Base of bit shifts. The specification leaves negative shifts, and shifts by the width or more, undefined."""
 
     decisions = (
         "by the width or more, or by a negative number, all bits are shifted out: the result is 0, or -1 for a negative number shifted right; the pages leave it undefined",
     )
 
-    a = Input(T_INTEGER, "integers whose bits to move")
-    b = Input(T_INTEGER, "by how many places")
-    output = Output(T_INTEGER, "the integers moved")
+    a = Input(T_INTEGER, "integers to shift")
+    b = Input(T_INTEGER, "number of bits to shift by")
+    output = Output(T_INTEGER, "the shifted integers")
 
 
 @op("BitwiseLeftShift-15")
 class BitwiseLeftShift(Shift):
-    """Shift the bits of ``a`` left by ``b`` places; bits beyond the type are dropped."""
+    """Shift ``a`` left by ``b`` bits; bits beyond the width of the type are dropped."""
 
     ufunc = np.left_shift
 
@@ -84,7 +84,7 @@ class BitwiseLeftShift(Shift):
 
 @op("BitwiseRightShift-15")
 class BitwiseRightShift(Shift):
-    """Shift the bits of ``a`` right by ``b`` places, keeping the sign."""
+    """Shift ``a`` right by ``b`` bits, keeping the sign."""
 
     ufunc = np.right_shift
 
@@ -93,7 +93,7 @@ class BitwiseRightShift(Shift):
         return Interval() if factor is None else quotient(x, factor)
 
 
-def _factor(places: Number) -> int | None:
-    """Return the factor of a shift by a known number of places."""
-    low, high = ends(places)
+def _factor(shift: Number) -> int | None:
+    """Return the power of two that a known shift multiplies or divides by, or ``None``."""
+    low, high = ends(shift)
     return 1 << low if low is not None and low == high and 0 <= low < WIDEST else None

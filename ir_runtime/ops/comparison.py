@@ -1,4 +1,4 @@
-"""Comparisons of pairs of elements, and questions about single ones."""
+"""Elementwise comparisons, and tests for NaN and infinity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .elementwise import Binary, Unary
 
 
 class Comparison(Binary):
-    """A question about pairs of elements. With NaN, only NotEqual holds."""
+    """Base of elementwise comparisons. With NaN, only NotEqual is true."""
 
     decisions = (
         "NaN is unequal to all numbers, itself included: only NotEqual holds, as in OpenVINO; the pages do not say",
@@ -19,12 +19,12 @@ class Comparison(Binary):
 
     a = Input(T_ANY, "left-hand side")
     b = Input(T_ANY, "right-hand side")
-    output = Output(T_BOOLEAN.default, "whether it holds, for each pair of elements")
+    output = Output(T_BOOLEAN.default, "the result for each pair of elements")
 
 
 @op("Equal-1")
 class Equal(Comparison):
-    """Whether ``a`` and ``b`` are equal."""
+    """Whether elements of ``a`` and ``b`` are equal."""
 
     ufunc = np.equal
 
@@ -34,7 +34,7 @@ class Equal(Comparison):
 
 @op("NotEqual-1", spec="comparison/notequal-1")
 class NotEqual(Comparison):
-    """Whether ``a`` and ``b`` differ."""
+    """Whether elements of ``a`` and ``b`` differ."""
 
     ufunc = np.not_equal
 
@@ -44,7 +44,7 @@ class NotEqual(Comparison):
 
 @op("Greater-1")
 class Greater(Comparison):
-    """Whether ``a`` is larger than ``b``."""
+    """Whether elements of ``a`` are greater than those of ``b``."""
 
     ufunc = np.greater
 
@@ -54,7 +54,7 @@ class Greater(Comparison):
 
 @op("GreaterEqual-1")
 class GreaterEqual(Comparison):
-    """Whether ``a`` is at least ``b``."""
+    """Whether elements of ``a`` are greater than or equal to those of ``b``."""
 
     ufunc = np.greater_equal
 
@@ -64,7 +64,7 @@ class GreaterEqual(Comparison):
 
 @op("Less-1")
 class Less(Comparison):
-    """Whether ``a`` is smaller than ``b``."""
+    """Whether elements of ``a`` are less than those of ``b``."""
 
     ufunc = np.less
 
@@ -74,7 +74,7 @@ class Less(Comparison):
 
 @op("LessEqual-1", spec="comparison/lessequal-1")
 class LessEqual(Comparison):
-    """Whether ``a`` is at most ``b``."""
+    """Whether elements of ``a`` are less than or equal to those of ``b``."""
 
     ufunc = np.less_equal
 
@@ -83,22 +83,22 @@ class LessEqual(Comparison):
 
 
 class UnaryPredicate(Unary):
-    """A question about single numbers."""
+    """Base of tests on single elements."""
 
-    data = Input(T_FLOAT, "numbers to look at")
-    output = Output(T_BOOLEAN.default, "whether it holds, for each of them")
+    data = Input(T_FLOAT, "elements to test")
+    output = Output(T_BOOLEAN.default, "the result for each element")
 
 
 @op("IsFinite-10", spec="comparison/isfinite-10")
 class IsFinite(UnaryPredicate):
-    """Whether ``data`` is neither infinite nor NaN."""
+    """Whether elements of ``data`` are finite: neither infinite nor NaN."""
 
     ufunc = np.isfinite
 
 
 @op("IsInf-10", spec="comparison/isinf-10")
 class IsInf(UnaryPredicate):
-    """Whether ``data`` is infinite: positive, negative or either."""
+    """Whether elements of ``data`` are infinite."""
 
     detect_negative: bool = attr(True, doc="whether negative infinity counts")
     detect_positive: bool = attr(True, doc="whether positive infinity counts")
@@ -114,6 +114,6 @@ class IsInf(UnaryPredicate):
 
 @op("IsNaN-10", spec="comparison/isnan-10")
 class IsNaN(UnaryPredicate):
-    """Whether ``data`` is not a number."""
+    """Whether elements of ``data`` are NaN."""
 
     ufunc = np.isnan

@@ -1,4 +1,4 @@
-"""Selection, NonZero, Bucketize and If: operations that depend on conditions or on order."""
+"""Select, NonZero, Bucketize and If: operations that depend on conditions or on order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")
 
 @op("Select-1")
 class Select(Op):
-    """Elements of ``then`` where ``condition`` holds, of ``otherwise`` where it does not."""
+    """Elements of ``then`` where ``condition`` is true, and of ``otherwise`` where it is false."""
 
     decisions = (
         "all three inputs broadcast with numpy, as in OpenVINO; the page has the condition broadcast alone",
@@ -52,15 +52,15 @@ class Select(Op):
     bounded = True
     flops_per_element = 0
 
-    condition = Input(T_BOOLEAN, "which to take; stretched to the shape of the others")
-    then = Input(T_ANY, "elements to take where the condition holds")
-    otherwise = Input(T_ANY, "elements to take where it does not")
-    output = Output(T_ANY, "the elements taken")
+    condition = Input(T_BOOLEAN, "whether to take an element of then; broadcasts to the other inputs")
+    then = Input(T_ANY, "elements to take where the condition is true")
+    otherwise = Input(T_ANY, "elements to take where the condition is false")
+    output = Output(T_ANY, "the selected elements")
 
     auto_broadcast: Rule = attr("numpy", doc=BROADCAST)
 
     def infer(self, condition: Value, then: Value, otherwise: Value) -> PartialShape:
-        # With numpy, the page broadcasts only the condition; OpenVINO broadcasts all three.
+        # With numpy, the page broadcasts only the condition; OpenVINO broadcasts all three inputs.
         rule = self.auto_broadcast
         both = broadcast_shapes(then.shape, otherwise.shape, rule, ("then", "otherwise"))
         return broadcast_shapes(both, condition.shape, rule, ("then with otherwise", "condition"))
@@ -74,7 +74,7 @@ class Select(Op):
         return np.where(condition, then, otherwise)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate the contents selected by the condition; others may be unknown."""
+        """Propagate the contents that the condition selects, even if the other contents are unknown."""
         if all(value.known() is not None for value in inputs):
             return super().propagate(*inputs)
         if self.auto_broadcast == "pdpd":
@@ -89,7 +89,7 @@ class Select(Op):
 
 @op("NonZero-3", spec="condition/nonzero-3")
 class NonZero(Op):
-    """Indices of the nonzero elements of ``data``: one row for each axis, one column for each element."""
+    """Indices of the nonzero elements of ``data``, [rank, count]: a row per axis, a column per element."""
 
     decisions = (
         "NaN is not zero, as in OpenVINO; the page does not say",
@@ -117,26 +117,28 @@ class NonZero(Op):
         return PartialShape([data.shape.rank, Dimension.between(0, data.count.max)])
 
     def refuses_lengths(self) -> bool:
-        return True  # of any length
+        return True  # inference refuses no lengths
 
     def evaluate(self, data: Array) -> Array:
-        if data.ndim == 0:  # a row for a scalar, as in OpenVINO, unless it is zero
+        if data.ndim == 0:  # a nonzero scalar has one row of indices, as in OpenVINO
             return np.zeros((1, 1) if data else (0, 0), self.output_type.dtype)
-        places = np.flatnonzero(data)  # dividing these takes a fraction of the time of `numpy.nonzero`
-        indices = np.empty((data.ndim, places.size), self.output_type.dtype)
+        positions = np.flatnonzero(
+            data
+        )  # dividing flat positions is several times faster than `numpy.nonzero`
+        indices = np.empty((data.ndim, positions.size), self.output_type.dtype)
         for axis in range(data.ndim - 1, 0, -1):
-            outer = places // data.shape[axis]
-            indices[axis] = places - outer * data.shape[axis]
-            places = outer
-        indices[0] = places
+            outer = positions // data.shape[axis]
+            indices[axis] = positions - outer * data.shape[axis]
+            positions = outer
+        indices[0] = positions
         return indices
 
 
 @op("Bucketize-3")
 class Bucketize(Op):
-    """Number of ascending ``buckets`` below each element of ``data``.
+    """The index of the bucket that contains each element of ``data``: the number of bounds in ``buckets`` below it.
 
-    Where they do not ascend, the result is that of a search by halves, as in OpenVINO.
+    If bounds do not ascend, the result is that of a binary search, as in OpenVINO.
     """
 
     decisions = (
@@ -146,12 +148,14 @@ class Bucketize(Op):
 
     bounded = True
 
-    data = Input(T, "numbers to sort into buckets")
+    data = Input(T, "elements to sort into buckets")
     buckets = Input(T_BOUNDARIES, "the bounds between buckets, 1-D and ascending")
-    output = Output("output_type", "the bucket of each number")
+    output = Output("output_type", "the index of the bucket of each element")
 
     output_type: ElementType = attr(ElementType.i64, doc="type of the result: i64 or i32")
-    with_right_bound: bool = attr(True, doc="whether a bound belongs to the bucket below it, not above")
+    with_right_bound: bool = attr(
+        True, doc="whether a bound belongs to the bucket below it, instead of above"
+    )
 
     def verify(self) -> None:
         check_index_types(output_type=self.output_type)
@@ -161,11 +165,11 @@ class Bucketize(Op):
         return data.shape
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Yield a message if bounds do not ascend."""
+        """Yield a warning if bounds do not ascend."""
         bounds = inputs[1].known()
-        if bounds is not None and (falls := np.flatnonzero(bounds[1:] < bounds[:-1])).size:
-            place = int(falls[0])
-            yield f"buckets must be in ascending order, but element {place + 1} is {bounds[place + 1]}, after {bounds[place]}"
+        if bounds is not None and (drops := np.flatnonzero(bounds[1:] < bounds[:-1])).size:
+            i = int(drops[0])
+            yield f"buckets must be in ascending order, but element {i + 1} is {bounds[i + 1]}, after {bounds[i]}"
 
     def evaluate(self, data: Array, buckets: Array) -> Array:
         common = np.result_type(_ordinary(data.dtype), _ordinary(buckets.dtype))
@@ -179,17 +183,17 @@ class Bucketize(Op):
         return np.asarray(positions).astype(self.output_type.dtype)
 
     def flops(self, operands: Operands) -> Count:
-        """Return the comparisons of a binary search for each element."""
+        """Return the number of comparisons of a binary search for each element."""
         return operands.result * log2(size(operands.inputs[1]))
 
 
 def _ascend(bounds: Array) -> bool:
-    """Return whether each bound is at least the one before, and none is NaN."""
+    """Return whether the bounds are in ascending order, without NaN."""
     return bool((bounds[:1] == bounds[:1]).all() and (bounds[:-1] <= bounds[1:]).all())
 
 
 def _search(numbers: Array, bounds: Array, is_right: bool) -> Array:
-    """Search unsorted bounds by bisection; `numpy.searchsorted` would also depend on previous numbers."""
+    """Search unsorted bounds by bisection; results of `numpy.searchsorted` would also depend on previous elements."""
     first, rest = np.zeros(numbers.shape, np.int64), np.full(numbers.shape, bounds.size)
     while rest.any():
         half = rest // 2
@@ -205,7 +209,7 @@ def _ordinary(dtype: DType) -> DType:
 
 
 def _contents_or(number: Number, value: Value) -> Array | None:
-    """Return the contents of a tensor, or a constant fill if only its shape is known."""
+    """Return the contents of an integer tensor, or an array of ``number`` if only its shape is known."""
     if (
         value.data is not None
         or value.shape.is_dynamic
@@ -218,41 +222,41 @@ def _contents_or(number: Number, value: Value) -> Array | None:
 
 @op("If-8")
 class If(Op):
-    """Run ``then_body`` if ``condition`` holds, else ``else_body``."""
+    """Run ``then_body`` if ``condition`` is true, or else ``else_body``."""
 
     condition = Input(T_BOOLEAN, "one boolean")
-    values = Input(T_OUTER, "what the bodies read", variadic=True)
-    results = Output(T_OUTER, "what the body that ran gives", variadic=True)
+    values = Input(T_OUTER, "the inputs of the bodies", variadic=True)
+    results = Output(T_OUTER, "the results of the body that ran", variadic=True)
 
-    pure = False  # depends on its inputs only, but may be far larger
+    pure = False  # it depends on its inputs only, but its outputs may be far larger
 
-    then_body: Body = body_field(doc="the graph that runs if the condition holds")
-    else_body: Body = body_field(doc="the graph that runs if it does not")
+    then_body: Body = body_field(doc="the graph that runs if the condition is true")
+    else_body: Body = body_field(doc="the graph that runs if the condition is false")
 
     def infer(self, condition: Value, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
         check_one(condition, "condition")
         selected = condition.known()
-        bodies = self.bodies() if selected is None else (self._chosen(selected),)
-        # All candidates are visited before one is refused, so that each is known as visited.
-        found = [(body, self._results(body, (condition, *values), visit)) for body in bodies]
-        every = [[v.type for v in outputs_of(body, results, self._count())] for body, results in found]
-        return tuple(reduce(TensorType.join, types) for types in zip(*every, strict=True))
+        bodies = self.bodies() if selected is None else (self._select_body(selected),)
+        # All candidates are visited before an error in one is raised, so that each is recorded as visited.
+        visited = [(body, self._infer_body(body, (condition, *values), visit)) for body in bodies]
+        candidates = [[v.type for v in outputs_of(body, results, self._count())] for body, results in visited]
+        return tuple(reduce(TensorType.join, types) for types in zip(*candidates, strict=True))
 
     def evaluate(self, condition: Array, *values: Array, visit: Visit) -> tuple[Array, ...]:
-        body = self._chosen(condition)
+        body = self._select_body(condition)
         results = visit(body, feeds_of(body, (condition, *values)))
         return tuple(outputs_of(body, results, self._count()))
 
-    def _results(self, body: Body, every: tuple[Value, ...], visit: Visit) -> Mapping[int, Value]:
+    def _infer_body(self, body: Body, every: tuple[Value, ...], visit: Visit) -> Mapping[int, Value]:
         check_ties(body)
         return visit(body, feeds_of(body, every))
 
-    def _chosen(self, condition: Array) -> Body:
+    def _select_body(self, condition: Array) -> Body:
         return self.then_body if only(condition, "condition") else self.else_body
 
     def _count(self) -> int:
         return max((o.port for body in self.bodies() for o in body.outputs), default=-1) + 1
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the larger branch."""
+        """Return the FLOPs of the more expensive branch."""
         return maximum(operands.bodies)

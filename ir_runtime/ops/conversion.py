@@ -10,7 +10,7 @@ from ._define.bounds import Number, equal, fit, truth
 
 __all__ = ["NF4", "convert", "convert_rounded"]
 
-# The values of the 16 codes of nf4.
+# The values of the 16 nf4 codes.
 NF4 = np.array(
     [
         *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635),
@@ -21,8 +21,8 @@ NF4 = np.array(
     np.float32,
 )
 
-# The largest number that becomes each code but the last. They are halfway to the next one, where f32 has that; else
-# OpenVINO's literals round to one side or the other.
+# The largest value that rounds to each code, except the last. It is the midpoint to the next value if f32 represents
+# that; otherwise OpenVINO's literals round to either side.
 _NF4_LIMITS = np.array(
     [
         *(-0.8480964303016663, -0.6106328964233398, -0.4599952697753906, -0.33967941999435425),
@@ -35,25 +35,24 @@ _NF4_LIMITS = np.array(
 
 
 def convert(data: Array, target: ElementType, source: ElementType | None = None) -> Array:
-    """Convert as C++ does on x86: floats to integers toward zero, integers modulo their size.
+    """Convert as C++ does on x86: floats to integers toward zero, and integers modulo the width of the target.
 
-    Behavior that the page leaves undefined: a float too large for a machine integer gives the lowest integer,
-    and so does NaN, then truncated to size: -2147483648 as i32, 0 as i8. OpenVINO's reference agrees except
-    from f32 to u32 out of range, where its result depends on the length of the tensor. The plugin gives its
-    i32 result also for i64 and u64, and converts NaN to false.
+    The specification leaves out-of-range floats undefined. Here NaN and floats too large for a machine integer become
+    the lowest one, which is then truncated to the target's width: -2147483648 as i32, 0 as i8. OpenVINO's reference
+    agrees, except from f32 to u32, where its result depends on the length of the tensor. Its plugin gives the i32
+    result for i64 and u64 too, and converts NaN to false.
 
-    Reals too large for a narrower type become infinite, and so do integers. Only i32 saturates at the largest
-    f16, 65504: the page does not specify it, but OpenVINO's reference does so. Its plugin gives infinity for
-    i32, too. Integers become f64 exactly; the plugin rounds them to f32 first.
+    Values too large for a floating-point target become infinite. Only i32 saturates at the largest f16, 65504, as in
+    OpenVINO's reference; the specification does not say, and the plugin gives infinity. Integers are converted to f64
+    exactly; the plugin rounds them to f32 first.
 
-    bf16 is rounded to nearest, ties to even, as by the plugin; the reference intends this, but rounds an even
-    number down regardless of the following bits. Conversions to f8e4m3 and f8e5m2 round to f16 first, as in
-    both.
+    bf16 is rounded to nearest, ties to even, as in the plugin. The reference intends the same, but rounds even
+    mantissas down whatever the following bits. Conversions to f8e4m3 and f8e5m2 round to f16 first, as in both.
 
     Args:
-        data: numbers, or integers with bounds (``dtype=object``).
-        target: the type to convert to; not string, not dynamic.
-        source: the type of the data if it is ambiguous, as for nf4.
+        data: the elements; with ``dtype=object``, integers and intervals.
+        target: the type to convert to; neither string nor dynamic.
+        source: the type of the data if its dtype is ambiguous, as for nf4.
     """
     if data.dtype == object:
         return _convert_interval_array(data, target, source)
@@ -70,10 +69,10 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
 
 
 def convert_rounded(data: Array, target: ElementType) -> Array:
-    """Convert to the nearest representable number, as OpenVINO's CPU plugin does for a loop's inputs.
+    """Convert to the nearest representable value, as OpenVINO's CPU plugin does for the inputs of a loop.
 
-    Floats are rounded to integers, ties to even, and clamped to the limits; NaN becomes the lowest integer.
-    `convert` truncates and wraps, as the operation Convert does.
+    Floats are rounded to integers, ties to even, and clamped to the range of the target; NaN becomes its lowest
+    integer. Unlike this function, `convert` truncates and wraps.
     """
     if data.dtype == target.dtype:
         return data
@@ -94,7 +93,7 @@ def convert_rounded(data: Array, target: ElementType) -> Array:
 
 def _real(data: Array, target: ElementType) -> Array:
     if data.dtype.itemsize == 1 and data.dtype.kind not in "biu":
-        data = data.astype(np.float32)  # holds all of them, and converts to any type
+        data = data.astype(np.float32)  # represents every 8-bit float, and converts to any type
     if target is ElementType.nf4:
         codes = np.searchsorted(_NF4_LIMITS, data.astype(np.float32))
         return np.where(data != data, 0, codes).astype(np.uint8)
@@ -108,7 +107,7 @@ def _real(data: Array, target: ElementType) -> Array:
             data = data.astype(np.float16)
     if target is ElementType.f4e2m1:
         data = data.astype(np.float64)
-        data = np.where(np.isnan(data), np.copysign(6, data), data)  # it has no NaN
+        data = np.where(np.isnan(data), np.copysign(6, data), data)  # f4e2m1 has no NaN
     with np.errstate(all="ignore"):
         return np.asarray(data.astype(target.dtype))
 
@@ -116,7 +115,7 @@ def _real(data: Array, target: ElementType) -> Array:
 def _powers_of_two(data: Array) -> Array:
     """Convert to f8e8m0: the nearest power of two, ties to the even exponent, at least ``2**-127``.
 
-    Negative numbers, including negative NaN, become the smallest one.
+    Negative values, including negative NaN, become ``2**-127``.
     """
     data = data.astype(np.float64)
     mantissa, exponent = np.frexp(data)  # in [0.5, 1)
@@ -128,7 +127,7 @@ def _powers_of_two(data: Array) -> Array:
 
 
 def _whole(data: Array, target: ElementType) -> Array:
-    """Truncate to a machine integer of at least 32 bits; its lowest if out of range."""
+    """Truncate floats to machine integers of at least 32 bits; values out of range become the lowest one."""
     limit = 2.0**31 if target.bits < 32 or target is ElementType.i32 else 2.0**63
     if data.dtype.kind == "f" and data.size and data.min() >= -limit and data.max() < limit:
         return data.astype(np.int32 if limit == 2.0**31 else np.int64)
@@ -144,7 +143,7 @@ def _whole(data: Array, target: ElementType) -> Array:
 
 
 def _truncate_bits(numbers: Array, target: ElementType) -> Array:
-    """Truncate i64 numbers to the bits of a type."""
+    """Truncate int64 integers to the width of an integer type."""
     if target.bits >= 8:
         return numbers.astype(target.dtype)
     codes = numbers & ((1 << target.bits) - 1)

@@ -24,20 +24,20 @@ from .kernels.convolution import convolve, pad_spatial
 from .kernels.matmul import accumulator_dtype, from_accumulator
 from .window import DilatedWindow, data_dims
 
-# Convolutions, plain and grouped, and the base of all: filters and their channels.
+# The base of all convolutions, and plain and grouped convolutions.
 
 _GROUPS = "filters with a dimension of groups in front are for the operation whose name begins with Group"
 
 
 class ConvolutionBase(DilatedWindow):
-    """A window of filters, one for each pair of channels."""
+    """Base of convolutions, which slide filters over the spatial axes of ``data[N, C, spatial...]``."""
 
     flops_per_element = 0
 
     axis_defaults = {**DilatedWindow.axis_defaults, "strides": "1", "dilations": "1"}
 
     def filter_dims(self, shape: PartialShape, leading: int, layout: str) -> PartialShape:
-        """Return the shape of the filters, with ``leading`` axes before the kernel."""
+        """Return the shape of the filters, after checking that they have ``leading`` axes before the kernel."""
         rank = len(self.strides) + leading
         if shape.rank is None:
             return PartialShape.dynamic(rank)
@@ -50,7 +50,7 @@ class ConvolutionBase(DilatedWindow):
         return shape
 
     def check_channels(self, x: PartialShape, w: PartialShape, expected: Dimension, hint: str = "") -> None:
-        """Require that the channels of the data match those of the filters."""
+        """Require that ``data`` has the number of channels that the filters expect."""
         if not x[1].compatible(expected):
             raise InferenceError(
                 f"data {x} has {x[1]} channels, but filters {w} are made for {expected}",
@@ -59,7 +59,13 @@ class ConvolutionBase(DilatedWindow):
             )
 
     def groups_of(self, x: PartialShape, w: PartialShape, each: Dimension) -> Dimension:
-        """Return the number of groups, from the filters and the channels of the data."""
+        """Return the number of groups, inferred from the filters and the channels of the data.
+
+        Args:
+            x: the shape of the data.
+            w: the shape of the filters.
+            each: the number of input channels of a group.
+        """
         channels, groups = x[1], w[0]
         alone = "the first dimension of filters is the number of groups" if channels == each else ""
         self.check_channels(x, w, Dimension.of(groups * each), alone)
@@ -75,27 +81,27 @@ class ConvolutionBase(DilatedWindow):
             )
         return fitting
 
-    def correlated(self, data: Value, filters: Value) -> PartialShape:
-        """Return the output shape if every filter uses all channels."""
+    def infer_ungrouped(self, data: Value, filters: Value) -> PartialShape:
+        """Return the output shape for filters that read all channels."""
         x = data_dims(data.shape, len(self.strides))
         w = self.filter_dims(filters.shape, 2, "[C_out, C_in, kernel...]")
         self.check_channels(x, w, w[1], _channels_hint(x[1], w[0], w[1]))
         return PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
 
     def macs(self, operands: Operands) -> Count:
-        """Return one MAC for each element of the output and of a filter, including those over padding."""
+        """Return one MAC for each pair of an output element and a filter element, including those over padding."""
         return operands.result * size(self._filter(operands.inputs[1]))
 
     def _filter(self, filters: Lengths) -> Lengths:
-        """Return the axes of one filter: its channels and kernel."""
+        """Return the shape of a single filter: its input channels and its kernel."""
         return filters[-len(self.strides) - 1 :]
 
 
 class Conv2D(ConvolutionBase):
-    """Filters of images."""
+    """Base of convolutions with two spatial axes."""
 
     def verify(self) -> None:
-        """Require two spatial axes."""
+        """Require two spatial axes in the attributes."""
         super().verify()
         if len(self.strides) != 2:
             raise ValidationError(
@@ -105,7 +111,7 @@ class Conv2D(ConvolutionBase):
 
 
 def _channels_hint(channels: Dimension, out: Dimension, each: Dimension) -> str:
-    """Return a hint about the channels of data and filters [C_out, C_in, kernel...]."""
+    """Return a hint for data whose channels do not match filters ``[C_out, C_in, kernel...]``; empty if unknown."""
     if channels == out:
         return "filters are [C_out, C_in, kernel...]; C_out and C_in may have changed places"
     if channels.is_static and each.is_static and each.min and channels.min % each.min == 0:
@@ -114,29 +120,29 @@ def _channels_hint(channels: Dimension, out: Dimension, each: Dimension) -> str:
 
 
 class ForwardConvolution(ConvolutionBase):
-    """Base of plain and grouped convolutions; plain ones are of one group."""
+    """Base of plain and grouped convolutions; plain convolutions have one group."""
 
     decisions = (
         "sums of integers wrap around; OpenVINO has no callable reference for them, and its plugin saturates",
     )
 
     def convolve(self, data: Array, filters: Array) -> Array:
-        """Correlate with filters ``[G, C_out, C_in, kernel...]``."""
+        """Compute the output for filters ``[G, C_out, C_in, kernel...]``."""
         lengths, kernel = data.shape[2:], filters.shape[3:]
-        self.windows(lengths, kernel)  # raises if none fits
+        self.windows(lengths, kernel)  # raises if no window fits
         return convolve(data, filters, self.strides, self.dilations, self.pads(lengths, kernel))
 
 
 @op("Convolution-1")
 class Convolution(ForwardConvolution):
-    """Correlate ``data`` with each of ``filters`` over the spatial axes."""
+    """Cross-correlation of ``data`` with ``filters`` over the spatial axes."""
 
     data = Input(T, "[N, C_in, spatial...]")
     filters = Input(T, "[C_out, C_in, kernel...]")
     output = Output(T, "[N, C_out, spatial...]")
 
     def infer(self, data: Value, filters: Value) -> PartialShape:
-        return self.correlated(data, filters)
+        return self.infer_ungrouped(data, filters)
 
     def evaluate(self, data: Array, filters: Array) -> Array:
         return self.convolve(data, filters[None])
@@ -144,10 +150,10 @@ class Convolution(ForwardConvolution):
 
 @op("GroupConvolution-1")
 class GroupConvolution(ForwardConvolution):
-    """Correlate each group of channels of ``data`` with the ``filters`` of that group."""
+    """Cross-correlation of each group of channels of ``data`` with the ``filters`` of that group."""
 
     data = Input(T, "[N, G * C_in, spatial...]")
-    filters = Input(T, "[G, C_out, C_in, kernel...]; the number of groups G is read from here")
+    filters = Input(T, "[G, C_out, C_in, kernel...], where G is the number of groups")
     output = Output(T, "[N, G * C_out, spatial...]")
 
     def infer(self, data: Value, filters: Value) -> PartialShape:
@@ -164,17 +170,17 @@ class GroupConvolution(ForwardConvolution):
 
 
 class TransposedConvolution(ConvolutionBase):
-    """Base of plain and grouped transposed convolutions; plain ones are of one group.
+    """Base of plain and grouped transposed convolutions; plain ones have one group.
 
-    Padding is cropped from the output. With an ``output_shape``, the crop follows from it, unless auto_pad is
-    explicit or valid: then pads_begin, or nothing, is cropped at the start, and the end follows. Without it,
-    an auto_pad other than explicit crops nothing.
+    Padding is cropped from the output. If ``output_shape`` is given, it determines the crop; with auto_pad explicit or
+    valid, however, pads_begin or nothing is cropped at the start, and ``output_shape`` determines only the end. Without
+    ``output_shape``, an auto_pad other than explicit crops nothing.
     """
 
     output_padding: tuple[int, ...] = attr((), ge=0, doc="elements to add at the end of each spatial axis")
 
     def verify(self) -> None:
-        """Require one number per spatial axis."""
+        """Require one element of ``output_padding`` per spatial axis."""
         super().verify()
         if self.output_padding:
             self._per_axis("output_padding", self.output_padding)
@@ -182,7 +188,7 @@ class TransposedConvolution(ConvolutionBase):
     def spreads(
         self, lengths: Sequence[Dimension], kernel: Sequence[Dimension], wanted: Value | None
     ) -> list[Dimension]:
-        """Return the length of each spatial axis of the output."""
+        """Return the spatial lengths of the output; ``wanted`` is the input ``output_shape``, if present."""
         if 0 in kernel:
             axis = next(axis for axis, length in enumerate(kernel) if length == 0)
             raise InferenceError(
@@ -228,7 +234,7 @@ class TransposedConvolution(ConvolutionBase):
         return Dimension.of(left)
 
     def spread_out(self, data: Array, filters: Array, output_shape: Array | None, grouped: Array) -> Array:
-        """Compute with filters ``[G, C_in, C_out, kernel...]``."""
+        """Compute the output, with the filters also given as ``grouped[G, C_in, C_out, kernel...]``."""
         values = [Value.constant(a) for a in (data, filters, output_shape) if a is not None]
         lengths = self.infer(*values).static[2:]
         begins = self.begins(data.shape[2:], grouped.shape[3:], lengths, output_shape is not None)
@@ -237,26 +243,33 @@ class TransposedConvolution(ConvolutionBase):
     def begins(
         self, lengths: Sequence[int], kernel: Sequence[int], wanted: Sequence[int], sized: bool
     ) -> list[int]:
-        """Return the elements to crop at the start of each axis; ``sized`` if there is an output_shape."""
+        """Return the number of elements to crop at the start of each spatial axis.
+
+        Args:
+            lengths: the spatial lengths of the data.
+            kernel: the spatial lengths of the kernel.
+            wanted: the spatial lengths of the output.
+            sized: whether the layer has an input ``output_shape``.
+        """
         return [
             self._begin(axis, n, k, out, sized)
             for axis, (n, k, out) in enumerate(zip(lengths, kernel, wanted, strict=True))
         ]
 
     def _begin(self, axis: int, length: int, kernel: int, wanted: int, sized: bool) -> int:
-        """Return the elements to crop at the start of an axis."""
+        """Return the number of elements to crop at the start of a spatial axis."""
         if not (sized and self.auto_pad.startswith("same")):
             return self._crop(axis)[0]
         total = self._surplus(axis, length, kernel, wanted)
         return total - total // 2 if self.auto_pad == "same_upper" else total // 2
 
     def _surplus(self, axis: int, length: int, kernel: int, wanted: int) -> int:
-        """Return the elements to crop from an axis in total."""
+        """Return the number of elements to crop from a spatial axis at both ends together."""
         reach = max(length - 1, 0) * self.strides[axis] + self.extent(axis, kernel) + self._extra(axis)
         return max(reach - wanted, 0)
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the padding of each axis, and the output padding."""
+        """Return the output padding, and the paddings unless they are explicit."""
         axes = len(self.strides)
         added: dict[str, object] = {"output_padding": self.output_padding or (0,) * axes}
         if self.auto_pad == "explicit":
@@ -276,17 +289,17 @@ class TransposedConvolution(ConvolutionBase):
         return begin, self._surplus(axis, length.min, kernel.min, wanted.min) - begin
 
     def macs(self, operands: Operands) -> Count:
-        """Return one MAC for each element of the data and of a filter, including cropped ones."""
+        """Return one MAC for each pair of a data element and a filter element, including cropped ones."""
         return operands.data * size(self._filter(operands.inputs[1]))
 
 
 @op("ConvolutionBackpropData-1")
 class ConvolutionBackpropData(TransposedConvolution):
-    """Spread each element of ``data`` over the spatial axes with ``filters``, and add up."""
+    """Transposed convolution of ``data`` with ``filters``: the gradient of Convolution with respect to its data."""
 
     data = Input(T, "[N, C_in, spatial...]")
     filters = Input(T, "[C_in, C_out, kernel...]")
-    output_shape = Input(T_INDEX, "lengths of the spatial axes of the output", optional=True)
+    output_shape = Input(T_INDEX, "spatial lengths of the output", optional=True)
     output = Output(T, "[N, C_out, spatial...]")
 
     def infer(self, data: Value, filters: Value, output_shape: Value | None = None) -> PartialShape:
@@ -302,11 +315,11 @@ class ConvolutionBackpropData(TransposedConvolution):
 
 @op("GroupConvolutionBackpropData-1")
 class GroupConvolutionBackpropData(TransposedConvolution):
-    """Spread each element of ``data`` over the spatial axes with the ``filters`` of its group, and add up."""
+    """Transposed convolution of each group of channels of ``data`` with the ``filters`` of that group."""
 
     data = Input(T, "[N, G * C_in, spatial...]")
-    filters = Input(T, "[G, C_in, C_out, kernel...]; the number of groups G is read from here")
-    output_shape = Input(T_INDEX, "lengths of the spatial axes of the output", optional=True)
+    filters = Input(T, "[G, C_in, C_out, kernel...], where G is the number of groups")
+    output_shape = Input(T_INDEX, "spatial lengths of the output", optional=True)
     output = Output(T, "[N, G * C_out, spatial...]")
 
     def infer(self, data: Value, filters: Value, output_shape: Value | None = None) -> PartialShape:
@@ -319,7 +332,7 @@ class GroupConvolutionBackpropData(TransposedConvolution):
         return self.spread_out(data, filters, output_shape, filters)
 
 
-# Transposed convolution (deconvolution): one GEMM for each kernel element, scattered and added.
+# Transposed convolution: one GEMM for each kernel element, whose results are scattered and added.
 
 
 def deconvolve(
@@ -330,10 +343,10 @@ def deconvolve(
     begins: Sequence[int],
     lengths: Sequence[int],
 ) -> Array:
-    """Spread ``x[N, G*C, ...]`` with ``w[G, C, O, ...]`` over trailing axes of given ``lengths``.
+    """Compute the transposed convolution of ``x[N, G*C, ...]`` with ``w[G, C, O, ...]`` as ``y[N, G*O, *lengths]``.
 
-    Element ``i`` reaches position ``i * stride + k * dilation - begin`` through element ``k`` of the kernel;
-    positions outside are dropped.
+    Kernel element ``k`` adds data element ``i`` to position ``i * stride + k * dilation - begin``; positions outside
+    the output are dropped.
     """
     groups, channels, outputs, *kernel = w.shape
     work = accumulator_dtype(x.dtype)
@@ -346,22 +359,22 @@ def deconvolve(
                 element, dilations, begins, strides, x.shape[2:], lengths, strict=True
             )
         ]
-        sources = wide[_last(source for source, _ in reached)]
+        sources = wide[_index_last(source for source, _ in reached)]
         if not sources.size:
             continue
-        weights = np.swapaxes(w[_last(element)], 1, 2).astype(work, copy=False)
+        weights = np.swapaxes(w[_index_last(element)], 1, 2).astype(work, copy=False)
         sums = weights @ sources.reshape(*sources.shape[:3], -1)
-        y[_last(target for _, target in reached)] += sums.reshape(*sums.shape[:3], *sources.shape[3:])
+        y[_index_last(target for _, target in reached)] += sums.reshape(*sums.shape[:3], *sources.shape[3:])
     return from_accumulator(y.reshape(len(x), groups * outputs, *lengths), x.dtype)
 
 
-def _last(places: Iterable[int | slice]) -> tuple[EllipsisType | int | slice, ...]:
-    """Return an index into the last axes."""
-    return ..., *places
+def _index_last(indices: Iterable[int | slice]) -> tuple[EllipsisType | int | slice, ...]:
+    """Return an index expression for the last axes."""
+    return ..., *indices
 
 
 def _clip_positions(offset: int, stride: int, count: int, length: int) -> tuple[slice, slice]:
-    """Return the positions ``offset + i * stride`` that are inside, as slices of source and target."""
+    """Return slices of source indices ``i < count`` and of targets ``offset + i * stride`` within [0, length)."""
     first = max(-(offset // stride), 0)
     last = min((length - 1 - offset) // stride + 1, count)
     if last <= first:
@@ -370,31 +383,31 @@ def _clip_positions(offset: int, stride: int, count: int, length: int) -> tuple[
     return slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)
 
 
-# Deformable convolutions, whose sampling points are shifted by input offsets.
+# Deformable convolutions, whose sampling points are shifted by offsets.
 
 
 class DeformableConvolutionBase(Conv2D):
-    """Base of both versions. Points in the padding read zero."""
+    """Base of both versions of DeformableConvolution. Samples in the padding are zero."""
 
     data = Input(T, "[N, C_in, Y, X]")
     offsets = Input(
         T,
-        "[N, deformable_group * elements * 2, Y_out, X_out]; for each kernel element, how far down and right it looks",
+        "[N, deformable_group * elements * 2, Y_out, X_out]; the offset of each kernel element along Y and X",
     )
     filters = Input(T, "[C_out, C_in / group, kernel...]")
     output = Output(T, "[N, C_out, Y_out, X_out]")
 
-    group: int = attr(1, ge=1, doc="number of groups of channels that are convolved apart")
+    group: int = attr(1, ge=1, doc="number of groups of channels that are convolved separately")
     deformable_group: int = attr(
-        1, ge=1, doc="number of groups of input channels that have offsets of their own"
+        1, ge=1, doc="number of groups of input channels that have their own offsets"
     )
 
     def kernel_of(self, inputs: Sequence[PartialShape]) -> Sequence[Dimension]:
-        """Return the lengths of the kernel from the input shapes; filters are the third input."""
+        """Return the spatial lengths of the kernel; filters are the third input here."""
         return super().kernel_of(inputs[1:])
 
     def shape(self, data: Value, offsets: Value, filters: Value, mask: Value | None) -> PartialShape:
-        """Return the shape of the output."""
+        """Check the inputs, and return the shape of the output."""
         x, w = (
             data_dims(data.shape, 2),
             self.filter_dims(filters.shape, 2, "[C_out, C_in / group, kernel...]"),
@@ -420,7 +433,7 @@ class DeformableConvolutionBase(Conv2D):
         return times if self.group > 1 else ""
 
     def _fitting(self, result: PartialShape, value: Value, name: str, channels: Dimension) -> PartialShape:
-        """Merge the output shape with that of a tensor with numbers for each output position."""
+        """Return the output shape refined by that of ``offsets`` or ``mask``, after checking its channels."""
         shape = value.shape
         if shape.rank is None:
             return result
@@ -442,7 +455,7 @@ class DeformableConvolutionBase(Conv2D):
         return merged
 
     def deformed(self, data: Array, offsets: Array, filters: Array, mask: Array | None, zeros: bool) -> Array:
-        """Return the output; ``zeros`` tells whether interpolation at the border uses zeros outside."""
+        """Compute the output; ``zeros`` is described at `deformable_convolution`."""
         x, shifts, w = (Value.constant(a) for a in (data, offsets, filters))
         shape = self.shape(x, shifts, w, None if mask is None else Value.constant(mask)).static
         begins = [before for before, _ in self.pads(data.shape[2:], filters.shape[2:])]
@@ -456,18 +469,18 @@ class DeformableConvolutionBase(Conv2D):
         )
 
     def macs(self, operands: Operands) -> Count:
-        """Return one MAC for each element of the output and of a filter."""
+        """Return one MAC for each pair of an output element and a filter element."""
         return operands.result * size(self._filter(operands.inputs[2]))
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the convolution, and of bilinear interpolation at every tap."""
-        places = size([*operands.outputs[0][:1], *operands.outputs[0][2:], *operands.inputs[2][2:]])
-        return 2 * self.macs(operands) + BILINEAR * operands.inputs[0][1] * places
+        """Return the FLOPs of the convolution and of the bilinear interpolation of every sample."""
+        points = size([*operands.outputs[0][:1], *operands.outputs[0][2:], *operands.inputs[2][2:]])
+        return 2 * self.macs(operands) + BILINEAR * operands.inputs[0][1] * points
 
 
 @op("DeformableConvolution-1")
 class DeformableConvolution1(DeformableConvolutionBase):
-    """Correlate ``data`` with each of ``filters``, whose sampling positions are shifted by ``offsets``."""
+    """Cross-correlation of ``data`` with ``filters``, at sampling points that are shifted by ``offsets``."""
 
     def infer(self, data: Value, offsets: Value, filters: Value) -> PartialShape:
         return self.shape(data, offsets, filters, None)
@@ -478,15 +491,19 @@ class DeformableConvolution1(DeformableConvolutionBase):
 
 @op("DeformableConvolution-8")
 class DeformableConvolution8(DeformableConvolutionBase):
-    """As version 1, with samples weighted by ``mask``."""
+    """The same as version 1, with samples weighted by ``mask``."""
 
     mask = Input(
-        T, "[N, deformable_group * elements, Y_out, X_out]; 1 when absent", optional=True, mixed=True
+        T,
+        "[N, deformable_group * elements, Y_out, X_out]; weights of the samples, 1 if absent",
+        optional=True,
+        mixed=True,
     )
 
     bilinear_interpolation_pad: bool = attr(
         False,
-        doc="whether there are zeros right outside of the data; else what looks there sees nothing at all",
+        doc="whether to interpolate with zeros around the data; otherwise, samples before the first pixel are 0, "
+        "and those after the last pixel read it",
     )
 
     def infer(self, data: Value, offsets: Value, filters: Value, mask: Value | None = None) -> PartialShape:
@@ -496,7 +513,7 @@ class DeformableConvolution8(DeformableConvolutionBase):
         return self.deformed(data, offsets, filters, mask, self.bilinear_interpolation_pad)
 
 
-# Deformable convolution by bilinear sampling, one kernel element after another.
+# Deformable convolution: bilinear sampling and one GEMM for each kernel element.
 
 
 def deformable_convolution(
@@ -509,17 +526,18 @@ def deformable_convolution(
     parts: int,
     zeros: bool,
 ) -> Array:
-    """Correlate ``x[N, G*C, Y, X]`` with ``w[G, O, C, kernel...]``, sampling it at offsets.
+    """Correlate samples of ``x[N, G*C, Y, X]`` with ``w[G, O, C, kernel...]``; return ``y[N, G*O, rows, columns]``.
 
     Args:
         x: the images.
         offsets: ``[N, parts * elements * 2, rows, columns]``, added to the positions of kernel elements.
         w: the filters.
-        mask: ``[N, parts * elements, rows, columns]``, weights of the samples.
-        starts: where the windows of each row and column start.
-        dilations: distance between kernel elements.
-        parts: groups of input channels, each of which has its own offsets.
-        zeros: whether samples interpolate with zeros around the images; otherwise, positions before the first pixel are outside, those after the last are clamped to it.
+        mask: ``[N, parts * elements, rows, columns]``, the weights of the samples.
+        starts: the start of the window of each output row, and of each output column.
+        dilations: the distance between kernel elements along Y and X.
+        parts: the number of groups of input channels that have their own offsets.
+        zeros: whether to interpolate with zeros around the images; otherwise, samples before the first pixel are 0, and
+            those after the last pixel read it.
     """
     groups, outputs, channels, *kernel = w.shape
     rows, columns = map(len, starts)
@@ -534,16 +552,16 @@ def deformable_convolution(
         for number, (i, j) in enumerate(itertools.product(*map(range, kernel))):
             down = starts[0][:, None] + i * dilations[0] + shifts[:, number, 0]
             right = starts[1] + j * dilations[1] + shifts[:, number, 1]
-            seen = _sample(planes, down.reshape(parts, -1), right.reshape(parts, -1), zeros)
+            samples = _sample(planes, down.reshape(parts, -1), right.reshape(parts, -1), zeros)
             if mask is not None:
-                each = mask[n].reshape(parts, -1, 1, rows * columns)[:, number]
-                seen = seen * each.astype(work, copy=False)
-            y[n] += weights[..., i, j] @ seen.reshape(groups, channels, rows * columns)
+                factors = mask[n].reshape(parts, -1, 1, rows * columns)[:, number]
+                samples = samples * factors.astype(work, copy=False)
+            y[n] += weights[..., i, j] @ samples.reshape(groups, channels, rows * columns)
     return from_accumulator(y.reshape(len(x), groups * outputs, rows, columns), x.dtype)
 
 
 def _sample(planes: Array, y: Array, x: Array, zeros: bool) -> Array:
-    """Sample ``planes[P, C, Y, X]`` at points ``[P, positions]``: ``[P, C, positions]``."""
+    """Sample ``planes[P, C, Y, X]`` bilinearly at points ``y, x[P, points]``; return ``[P, C, points]``."""
     height, width = planes.shape[2:]
     flat = planes.reshape(*planes.shape[:2], height * width)
     least: np.ufunc = np.greater if zeros else np.greater_equal
@@ -568,29 +586,29 @@ T_BITS = Element("T2", (ElementType.u1,), "u1")
 
 @op("BinaryConvolution-1")
 class BinaryConvolution(Conv2D):
-    """Correlate bits of ``data`` with each of ``filters``, where 0 stands for -1.
+    """Cross-correlation of bits of ``data`` with ``filters``, in which 0 stands for -1.
 
-    A number of the data or of the padding that is neither 0 nor 1 counts as different from both, as in
-    OpenVINO's reference. Its plugin leaves out a padding of 0.
+    An element of the data or the padding that is neither 0 nor 1 differs from both, as in OpenVINO's reference. Its
+    plugin ignores a padding of 0.
     """
 
     data = Input(T, "[N, C_in, Y, X], of zeros and ones")
     filters = Input(T_BITS, "[C_out, C_in, kernel...]", unchecked=True)
-    output = Output(T, "[N, C_out, Y, X]; how many bits are equal, less how many are not")
+    output = Output(T, "[N, C_out, Y, X]; the number of equal bits minus the number of different bits")
 
     mode: Literal["xnor-popcount"] = attr(
         default_with_warning="xnor-popcount", doc="how bits are multiplied and added"
     )
-    pad_value: float = attr(default_with_warning="0", doc="what the padding holds")
+    pad_value: float = attr(default_with_warning="0", doc="value of the padding")
 
     def infer(self, data: Value, filters: Value) -> PartialShape:
-        return self.correlated(data, filters)
+        return self.infer_ungrouped(data, filters)
 
     def evaluate(self, data: Array, filters: Array) -> Array:
         lengths, kernel = data.shape[2:], filters.shape[2:]
-        self.windows(lengths, kernel)  # raises if none fits
+        self.windows(lengths, kernel)  # raises if no window fits
         padded = pad_spatial(data, self.pads(lengths, kernel), self.pad_value)
-        # Ones that match ones, and zeros that match zeros.
+        # Count ones that match ones, and zeros that match zeros.
         equal = np.concatenate([padded == 1, padded == 0], 1).astype(np.float32)
         bits = np.concatenate([filters, 1 - filters], 1).astype(np.float32)
         count = convolve(equal, bits[None], self.strides, self.dilations, ((0, 0), (0, 0)))

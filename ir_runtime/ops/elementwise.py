@@ -1,4 +1,4 @@
-"""Base classes of element-wise operations: shapes, broadcasting, and propagation of bounds."""
+"""Base classes of elementwise operations: shapes, broadcasting, and the propagation of bounds."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ._lengths import Rule, align, broadcast_shapes
 __all__ = ["BROADCAST", "WRAPS", "Binary", "RealUnary", "Unary", "propagate_elements", "contents"]
 
 WRAPS = "integers wrap around, as in OpenVINO's reference; its CPU plugin saturates 8-bit types"
-"""A decision of sums, differences and products."""
-BROADCAST = "how shapes that differ go together: not at all, as in NumPy, or the second onto the first"
+"""The decision shared by sums, differences and products."""
+BROADCAST = "broadcasting rule: none, as in NumPy, or of the second input to the first"
 
 
 class Unary(Op):
-    """Base of element-wise operations of one input. A subclass sets ``ufunc`` or overrides `evaluate`."""
+    """Base of elementwise operations on one input. A subclass sets ``ufunc`` or overrides `evaluate`."""
 
     bounded = True
     flops_per_element = 1
@@ -37,17 +37,17 @@ class Unary(Op):
         return data.shape
 
     def refuses_lengths(self) -> bool:
-        return len(self.inputs) == 1  # of any length
+        return len(self.inputs) == 1  # then inference refuses no lengths
 
     def evaluate(self, data: Array) -> Array:
         return np.asarray(self.ufunc(data))
 
     def bounds(self, x: Number) -> Number:
-        """Return bounds of the result from bounds of an integer."""
+        """Return bounds of the result, given bounds of an integer operand."""
         return Interval()
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents, elementwise if some are only bounded."""
+        """Propagate contents, element by element if some elements are only bounded."""
         (data,) = inputs
         if data.known() is not None or data.bounds is not None:
             return super().propagate(data)
@@ -55,7 +55,7 @@ class Unary(Op):
 
 
 class RealUnary(Unary):
-    """Base of real functions of one input. Integers are computed in f64, then rounded or truncated."""
+    """Base of real functions of one input. Integers are computed in f64, then rounded (``rounds``) or truncated."""
 
     decisions: ClassVar[tuple[str, ...]] = (
         "integers are computed as real numbers, then rounded to the nearest, or truncated by Asin and Log, as in OpenVINO's reference; most pages do not say how",
@@ -70,12 +70,12 @@ class RealUnary(Unary):
         return np.asarray((np.rint(real) if self.rounds else real).astype(data.dtype))
 
     def apply(self, x: Array) -> Array:
-        """Apply the function to floating-point numbers."""
+        """Apply the function to floating-point elements."""
         return np.asarray(self.ufunc(x))
 
 
 class Binary(Op):
-    """Base of element-wise operations of two inputs. A subclass sets ``ufunc`` or overrides `compute`."""
+    """Base of elementwise operations on two inputs. A subclass sets ``ufunc`` or overrides `compute`."""
 
     decisions: ClassVar[tuple[str, ...]] = (
         "auto_broadcast pdpd is read for all, as in OpenVINO, though some pages do not list it",
@@ -98,7 +98,7 @@ class Binary(Op):
         )
 
     def refuses_lengths(self) -> bool:
-        return self.auto_broadcast != "pdpd"  # which NumPy does not know
+        return self.auto_broadcast != "pdpd"  # NumPy has no such rule, so `infer` must check
 
     def evaluate(self, a: Array, b: Array) -> Array:
         if self.auto_broadcast == "pdpd":
@@ -108,15 +108,15 @@ class Binary(Op):
         return np.asarray(self.compute(a, b))
 
     def compute(self, a: Array, b: Array) -> Array:
-        """Compute the result for arrays that broadcast as in NumPy."""
+        """Compute the result for arrays that broadcast by NumPy's rules."""
         return np.asarray(self.ufunc(a, b))
 
     def bounds(self, x: Number, y: Number) -> Number:
-        """Return bounds of the result from bounds of integers."""
+        """Return bounds of the result, given bounds of integer operands."""
         return Interval()
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents, elementwise if some are only bounded."""
+        """Propagate contents, element by element if some elements are only bounded."""
         a, b = inputs
         if a.bounds is not None or b.bounds is not None:
             return super().propagate(a, b)
@@ -131,7 +131,10 @@ class Binary(Op):
 def propagate_elements(
     bounds: Callable[..., Number], element: ElementType, *arrays: Array | None
 ) -> Array | None:
-    """Apply a function of bounds to each element, and wrap the results to the element type."""
+    """Apply ``bounds`` to each element of ``dtype=object`` arrays, and fit the results to the element type.
+
+    Returns ``None`` if an array is ``None``.
+    """
     if any(array is None for array in arrays):
         return None
     result = np.frompyfunc(lambda *numbers: fit(bounds(*numbers), element), len(arrays), 1)(*arrays)

@@ -1,4 +1,4 @@
-"""Generation: ranges, identity matrices, random numbers."""
+"""Generation of ranges, identity matrices and random numbers."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ Number: TypeAlias = int | float | Interval
 class RangeBase(Op):
     """Base of the versions of Range.
 
-    The i-th number is ``start + i * step``, computed in f32, or in f64 for f64 outputs, as in OpenVINO's
-    reference. The page accumulates ``step``, as does the plugin.
+    Element i is ``start + i * step``, computed in f32, or in f64 for f64 outputs, as in OpenVINO's reference. The
+    specification and the plugin accumulate ``step`` instead.
     """
 
     decisions = (
@@ -52,7 +52,7 @@ class RangeBase(Op):
     flops_per_element = 2
 
     def count(self, start: Value, stop: Value, step: Value, element: ElementType) -> PartialShape:
-        """Return the number of elements; unknown inputs give bounds or a dynamic dim."""
+        """Return the shape of the range, whose length is dynamic if an input is unknown."""
         ends = [
             _number(name, value, element)
             for name, value in (("start", start), ("stop", stop), ("step", step))
@@ -60,10 +60,10 @@ class RangeBase(Op):
         first, last, by = ends
         if isinstance(by, Interval) or by is None or first is None or last is None:
             return PartialShape.dynamic(1)
-        return PartialShape([_between(first, last, by)])
+        return PartialShape([_count_steps(first, last, by)])
 
     def numbers(self, start: Array, stop: Array, step: Array, element: ElementType) -> Array:
-        """Return the numbers, of an element type."""
+        """Return the elements of the range."""
         first, last, by = map(Value.constant, (start, stop, step))
         (count,) = self.count(first, last, by, element)
         index = np.arange(count.__index__())
@@ -76,7 +76,7 @@ class RangeBase(Op):
 
 
 def _number(name: str, value: Value, element: ElementType) -> Number | None:
-    """Return a scalar, truncated if the output is integral."""
+    """Return the contents of a scalar input, truncated if the output is integral; ``None`` if unknown."""
     check_scalar(value, name)
     contents = value.known()
     if contents is None:
@@ -89,7 +89,7 @@ def _number(name: str, value: Value, element: ElementType) -> Number | None:
         number = math.trunc(number)
     if name == "step" and number == 0:
         raise InferenceError(
-            f"step is 0{_truncate_bits(contents, element)}; a number above or below is expected",
+            f"step is 0{_explain_truncation(contents, element)}; a number above or below is expected",
             hint="an attribute 'output_type' of floating-point numbers keeps the fraction"
             if contents != 0
             else "",
@@ -98,11 +98,11 @@ def _number(name: str, value: Value, element: ElementType) -> Number | None:
     return number
 
 
-def _truncate_bits(contents: Array, element: ElementType) -> str:
+def _explain_truncation(contents: Array, element: ElementType) -> str:
     return f", as {contents.astype(np.float64).item():g} is cut to {element.label}" if contents != 0 else ""
 
 
-def _between(first: Number, last: Number, by: int | float) -> Dimension:
+def _count_steps(first: Number, last: Number, by: int | float) -> Dimension:
     if by < 0:
         first, last, by = last, first, -by
     if not isinstance(first, Interval) and not isinstance(last, Interval):
@@ -122,11 +122,11 @@ def _ceil_quotient(span: int | float, by: int | float) -> int:
 
 @op("Range-1")
 class Range1(RangeBase):
-    """Numbers from ``start`` up to, but not including, ``stop``, ``step`` apart."""
+    """Evenly spaced numbers from ``start``, inclusive, to ``stop``, exclusive."""
 
     start = Input(T, "first number, a scalar")
-    stop = Input(T, "where to end, a scalar; not reached")
-    step = Input(T, "distance, a scalar other than 0; a negative one counts down")
+    stop = Input(T, "exclusive end, a scalar")
+    step = Input(T, "spacing, a nonzero scalar; negative to count down")
     output = Output(T, "the numbers, 1-D")
 
     def infer(self, start: Value, stop: Value, step: Value) -> PartialShape:
@@ -138,11 +138,13 @@ class Range1(RangeBase):
 
 @op("Range-4")
 class Range4(RangeBase):
-    """As version 1, with inputs of any types; for integers, they are truncated first."""
+    """The same as version 1 with inputs of any numeric types, which are truncated first for integer outputs."""
 
     start = Input(Element("T1", NUMBERS, "any numeric type"), "first number, a scalar")
-    stop = Input(Element("T2", NUMBERS, "any numeric type"), "where to end, a scalar; not reached")
-    step = Input(Element("T3", NUMBERS, "any numeric type"), "distance, a scalar; a negative one counts down")
+    stop = Input(Element("T2", NUMBERS, "any numeric type"), "exclusive end, a scalar")
+    step = Input(
+        Element("T3", NUMBERS, "any numeric type"), "spacing, a nonzero scalar; negative to count down"
+    )
     output = Output("output_type", "the numbers, 1-D")
 
     output_type: ElementType = attr(doc="element type of the output, a numeric one")
@@ -179,12 +181,11 @@ class Eye(Op):
     num_columns = Input(Element("T_COLUMNS", INDEX, "i64 or i32"), "number of columns, one number")
     diagonal_index = Input(
         Element("T_DIAGONAL", INDEX, "i64 or i32"),
-        "column of the one in the first row, one number; below 0, it is the row of the one in the first column, "
-        "negated",
+        "the diagonal, one number: 0 for the main diagonal, positive for those above it, negative for those below",
     )
     batch_shape = Input(
         Element("T_BATCH", INDEX, "i64 or i32"),
-        "axes before the matrices, 1-D; none when absent",
+        "lengths of the batch axes, 1-D; no batch axes if absent",
         optional=True,
     )
     output = Output("output_type", "the batch axes, then rows and columns")
@@ -214,42 +215,42 @@ class Eye(Op):
     ) -> Array:
         sides = (num_rows.item(), num_columns.item())
         batch = () if batch_shape is None else tuple(batch_shape.tolist())
-        # A diagonal far outside is empty; NumPy would index with it.
+        # A diagonal outside the matrix is empty; NumPy would index with it.
         diagonal = int(np.clip(diagonal_index.item(), -sides[0], sides[1]))
         matrix = np.eye(*sides, diagonal, dtype=self.output_type.dtype)
         return np.array(np.broadcast_to(matrix, (*batch, *sides))) if batch else matrix
 
 
-# Random numbers of every element type from random integers of 32 bits.
+# Random numbers of every element type, from random 32-bit integers.
 
-# Seeds have 64 bits. OpenVINO writes and reads those from 2 ** 63 on as negative numbers.
+# Seeds have 64 bits. OpenVINO writes and reads seeds of at least 2 ** 63 as negative integers.
 LOWEST, HIGHEST = -(2**63), 2**64 - 1
 FRACTION_BITS = {E.f64: 52, E.f32: 23, E.f16: 10, E.bf16: 7}
 
-# The number of blocks of Philox that OpenVINO's plugin skips for each number that a run draws, as TensorFlow does.
+# The number of Philox blocks that OpenVINO's plugin skips per drawn number, as TensorFlow does.
 SKIPPED = 256
 
 Advance: TypeAlias = Callable[[int], int]
-"""Advances the sequence of an operation by a number of blocks, and returns its former position."""
+"""Advances the random sequence of an operation by a number of blocks, and returns its previous position."""
 
 Spread: TypeAlias = tuple[Array, Array]
-"""The lowest number, and the one above the highest, as scalars."""
+"""The inclusive minimum and the exclusive maximum, as scalars."""
 
 
 class RandomOp(Op):
-    """Base of random operations: reproducible by two seeds, and different in each run if both are 0."""
+    """Base of random operations. Two seeds make results reproducible; if both are 0, each run differs."""
 
     flops_per_element = 2
 
     global_seed: int = attr(
-        0, ge=LOWEST, le=HIGHEST, doc="first seed; if both are 0, the numbers are others each time"
+        0, ge=LOWEST, le=HIGHEST, doc="first seed; if both seeds are 0, each run draws different numbers"
     )
     op_seed: int = attr(0, ge=LOWEST, le=HIGHEST, doc="second seed")
 
     pure = False
 
     def seed(self) -> int:
-        """Return the first seed, or any number if there is none."""
+        """Return the first seed, or a random one if both seeds are 0."""
         return (
             self.global_seed % 2**64
             if self.global_seed or self.op_seed
@@ -257,47 +258,47 @@ class RandomOp(Op):
         )
 
     def origin(self, shape: tuple[int, ...], advance: Advance | None = None) -> tuple[int, int, int]:
-        """Return the key, stream and first block of Philox for a shape; ``advance`` continues the sequence."""
+        """Return the key, stream and first block of Philox to draw a tensor; ``advance`` continues the sequence."""
         start = 0 if advance is None else advance(math.prod(shape) * SKIPPED)
         return self.seed(), self.op_seed % 2**64, start
 
     def as_tensorflow(
         self, element: E, shape: tuple[int, ...], spread: Spread, advance: Advance | None = None
     ) -> Array:
-        """Draw uniform numbers like TensorFlow, by Philox; ``advance`` continues the sequence."""
+        """Draw uniform numbers as TensorFlow does, with Philox; ``advance`` continues the sequence."""
         key, stream, start = self.origin(shape, advance)
         words = philox(key, stream, _words(element, shape), start)
         if element.integral:
             whole = words if element is E.i32 else _pairs(words, low_first=True)
             return _integers(whole, spread).reshape(shape)
-        # In the type itself, rounding each step. OpenVINO's reference rounds bf16 differently.
+        # Computed in the type itself, so each step rounds. OpenVINO's reference rounds bf16 differently.
         fractions = _fractions(words, element, FRACTION_BITS[element]).astype(element.dtype, copy=False)
         return _stretch(fractions, spread).reshape(shape)
 
     def as_plugin(self, shape: tuple[int, ...]) -> Array:
-        """Draw numbers from 0 to 1 like OpenVINO's CPU plugin in Multinomial: by MT19937 in f32."""
+        """Draw f32 numbers in [0, 1] as OpenVINO's CPU plugin does for Multinomial, with MT19937."""
         words = mersenne_twister_of_sequence((self.seed(), self.op_seed % 2**64), math.prod(shape))
         return (words.astype(np.float32) / np.float32(2**32 - 1)).reshape(shape)
 
     def as_pytorch(self, element: E, shape: tuple[int, ...], spread: Spread) -> Array:
-        """Draw uniform numbers like PyTorch: by MT19937, from the first seed alone."""
+        """Draw uniform numbers as PyTorch does, with MT19937 seeded with the first seed alone."""
         short = element is E.i64 and max(map(int, spread)) < 2**32
         words = mersenne_twister(self.seed(), math.prod(shape) if short else _words(element, shape))
         if element.integral:
             whole = words if short or element is E.i32 else _pairs(words)
             return _integers(whole, spread).reshape(shape)
         fractions = _fractions(words, element, FRACTION_BITS[element] + 1)
-        # f16 and bf16 are computed in f32 and rounded once, here, but not above.
+        # Unlike in `as_tensorflow`, f16 and bf16 are computed in f32 and rounded once.
         return _stretch(fractions, spread).astype(element.dtype).reshape(shape)
 
 
 def _words(element: E, shape: tuple[int, ...]) -> int:
-    """Return the number of random 32-bit integers needed for a tensor."""
+    """Return the number of random 32-bit integers that a tensor takes."""
     return math.prod(shape) * (2 if element.bits == 64 else 1)
 
 
 def _pairs(words: Array, low_first: bool = False) -> Array:
-    """Combine pairs of 32-bit integers to 64-bit ones."""
+    """Combine pairs of 32-bit integers into 64-bit integers."""
     first, second = words.reshape(-1, 2).T.astype(np.uint64)
     low, high = (first, second) if low_first else (second, first)
     return high << np.uint64(32) | low
@@ -307,7 +308,7 @@ def _fractions(words: Array, element: E, bits: int) -> Array:
     """Return numbers in [0, 1) from the lowest ``bits`` random bits, in f64 for f64 and otherwise in f32."""
     whole, real = (_pairs(words), np.float64) if element is E.f64 else (words, np.float32)
     low = whole & whole.dtype.type(2**bits - 1)
-    fractions: Array = low.view(f"i{low.itemsize}").astype(real)  # signed ones are converted faster
+    fractions: Array = low.view(f"i{low.itemsize}").astype(real)  # signed integers convert faster
     fractions *= real(2.0**-bits)
     return fractions
 
@@ -318,7 +319,7 @@ def _stretch(fractions: Array, spread: Spread) -> Array:
 
 
 def _integers(whole: Array, spread: Spread) -> Array:
-    """Return remainders of integers, which slightly favours small ones."""
+    """Map random integers to the range by their remainder, which slightly favours small results."""
     low, high = map(int, spread)
     modulus, unsigned = 2 ** (8 * spread[0].itemsize), np.dtype(f"u{spread[0].itemsize}")
     rest = whole.astype(unsigned) % unsigned.type(high - low)
@@ -333,21 +334,21 @@ T_LIMIT = Element("T", TYPES, "the output_type")
 
 @op("RandomUniform-8")
 class RandomUniform(RandomOp):
-    """Random numbers from ``minval``, below ``maxval``.
+    """Uniformly distributed random numbers from ``minval``, inclusive, to ``maxval``, exclusive.
 
     With seeds, every compilation of a model draws the same sequence. Aligned to TensorFlow, each run continues it;
     aligned to PyTorch, each run starts again, as in OpenVINO.
     """
 
     shape = Input(T_INDEX_64, "lengths of the axes, 1-D")
-    minval = Input(T_LIMIT, "the lowest number, a scalar or alone in a list")
-    maxval = Input(T_LIMIT, "above all numbers, a scalar or alone in a list; rounding may reach it")
-    output = Output("output_type", "numbers of a shape as asked for")
+    minval = Input(T_LIMIT, "inclusive minimum, a scalar or [1]")
+    maxval = Input(T_LIMIT, "exclusive maximum, a scalar or [1]; rounding may reach it")
+    output = Output("output_type", "random numbers of the given shape")
 
     output_type: E = attr(doc="element type of the output: f64, f32, f16, bf16, i64 or i32")
     alignment: Literal["tensorflow", "pytorch"] = attr(
         "tensorflow",
-        doc="whose numbers to draw: by Philox, or by a Mersenne twister that is seeded with global_seed alone",
+        doc="the framework to match: Philox for tensorflow, a Mersenne Twister seeded with global_seed for pytorch",
     )
 
     def verify(self) -> None:
@@ -372,7 +373,7 @@ class RandomUniform(RandomOp):
                 f"minval is {low.item()}; a number below maxval, {high.item()}, is expected",
                 clause="minval is less than maxval",
             )
-        # For a list of at most n lengths, OpenVINO infers exactly n, although there may be fewer.
+        # For at most n lengths, OpenVINO infers exactly n axes, although there may be fewer.
         return PartialShape(lengths_of(shape, "shape"))
 
     def evaluate(
@@ -390,24 +391,24 @@ class RandomUniform(RandomOp):
 
 @op("Multinomial-13")
 class Multinomial(RandomOp):
-    """Indices of classes, drawn at random by their probabilities ``probs``; the same for the same seeds.
+    """Random indices of classes with the probabilities ``probs``, reproducible by seeds.
 
-    As in OpenVINO's CPU plugin, all is computed in f32, and the numbers are drawn by MT19937 from both seeds. With
-    seeds, every run starts again.
+    As in OpenVINO's CPU plugin, probabilities are computed in f32, and MT19937 is seeded with both seeds. With seeds,
+    every run draws the same indices.
     """
 
     flops_per_input = {"probs": 1}
 
-    probs = Input(T_FLOAT, "[batch, classes], not negative; they need not add up to 1")
-    num_samples = Input(T_INDEX_64, "how many to draw for each batch entry, one number")
+    probs = Input(T_FLOAT, "[batch, classes], nonnegative; the sum need not be 1")
+    num_samples = Input(T_INDEX_64, "number of samples of each batch entry, one number")
     output = Output("convert_type", "[batch, num_samples]")
 
     convert_type: E = attr(doc="element type of the output, i64 or i32")
-    with_replacement: bool = attr(doc="whether a class may be drawn again")
+    with_replacement: bool = attr(doc="whether a class may be drawn more than once")
     log_probs: bool = attr(doc="whether probs are logarithms of probabilities")
 
     def verify(self) -> None:
-        """Require an index type."""
+        """Require that the output is i64 or i32."""
         check_index_types(convert_type=self.convert_type)
 
     def infer(self, probs: Value, num_samples: Value) -> PartialShape:
@@ -436,19 +437,19 @@ class Multinomial(RandomOp):
         reached = np.add.accumulate(chances, 1)
         reached = reached / reached[:, -1:]
         drawn = self.as_plugin(shape)
-        pick = _again if self.with_replacement else _once
+        pick = _sample_with_replacement if self.with_replacement else _sample_without_replacement
         return pick(reached, drawn).astype(self.convert_type.dtype)
 
 
-def _again(reached: Array, drawn: Array) -> Array:
-    """Sample with replacement: return the first class whose cumulative probability reaches a number."""
+def _sample_with_replacement(reached: Array, drawn: Array) -> Array:
+    """Return the first class whose cumulative probability reaches each drawn number."""
     rows = zip(reached.astype(np.float64), drawn.astype(np.float64), strict=True)
     classes = np.stack([np.searchsorted(chances, numbers) for chances, numbers in rows])
     return np.where(classes < reached.shape[1], classes, 0)
 
 
-def _once(reached: Array, drawn: Array) -> Array:
-    """Sample without replacement: like `_again`, but drawn classes are removed."""
+def _sample_without_replacement(reached: Array, drawn: Array) -> Array:
+    """Return classes as `_sample_with_replacement` does, but remove each class once it is drawn."""
     classes = np.zeros(drawn.shape, np.int64)
     before = np.zeros_like(reached[:, :1])
     entries, places = np.arange(len(reached)), np.arange(reached.shape[1])

@@ -1,4 +1,4 @@
-"""Attributes of operations: types, defaults, bounds, and parsing from XML."""
+"""Attributes of operations: types, defaults, bounds, and parsing from the text of XML files."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = [
     "read_schema",
 ]
 
-# Strings up to this length are cached, unless they are integers: offsets of constants are all different. Longer ones
-# would let a file fill memory.
+# Parsed strings up to this length are cached, except integers, as the offsets of constants are all distinct. Caching
+# longer strings would let a file fill memory.
 _MAX_CACHED = 64
 
 
@@ -38,12 +38,12 @@ class _Missing:
 
 
 MISSING = _Missing()
-"""The default of an attribute that has none."""
+"""Stands for the default of a required attribute."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
-    """An attribute: its type, the fields that `attr` declares, and two computed ones."""
+    """The declaration of an attribute: its name, type, default and allowed values; see `attr`."""
 
     name: str
     type: object
@@ -55,11 +55,11 @@ class Attribute:
     xml: str = ""
     external: bool = False
     default_with_warning: str | None = None
-    """The default that OpenVINO uses where a file omits it though the specification requires it."""
+    """The default that OpenVINO uses where a file omits an attribute that the specification requires."""
     choices: tuple[object, ...] = field(init=False, default=(), repr=False)
-    """The values that an enumeration, or each item of a list of them, may have."""
+    """The members of an enumeration, or of the item type of a list; empty for other types."""
     bounded: bool = field(init=False, default=False, repr=False)
-    """Whether numbers must be greater or smaller than others."""
+    """Whether ``gt``, ``ge`` or ``le`` is set."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "choices", _choices(self.type))
@@ -67,16 +67,16 @@ class Attribute:
 
     @property
     def required(self) -> bool:
-        """True if layers must have it."""
+        """Whether the specification requires the attribute on every layer."""
         return self.default is MISSING and not self.external
 
     @property
     def clause(self) -> str:
-        """The clause that its values fulfil."""
+        """The clause that states the allowed values."""
         return f"attribute {self.xml!r} is {self.allows().removeprefix('must be ')}"
 
     def parse(self, text: str) -> object:
-        """Parse a string from a file; `ValueError` lists the allowed values."""
+        """Parse the text of an attribute; raise a `ValueError` that lists the allowed values if it is invalid."""
         try:
             is_cached = self.type is not int and len(text) <= _MAX_CACHED
             value = _parse_cached(self, text) if is_cached else _parse(self.type, text)
@@ -85,7 +85,7 @@ class Attribute:
         return self.check(value, text)
 
     def check(self, value: object, text: str | None = None) -> object:
-        """Return the value, or raise `ValueError` if it is not allowed; ``text`` is its form in the file."""
+        """Return ``value``, or raise `ValueError` if it is not allowed; ``text`` is its spelling in the file."""
         if value is MISSING:
             raise ValueError(f"is missing; it {self.allows()}")
         if value is self.default or self.external or not (self.choices or self.bounded):
@@ -107,7 +107,7 @@ class Attribute:
         )
 
     def allows(self) -> str:
-        """Return the allowed values as text.
+        """Describe the allowed values, for messages.
 
         >>> Attribute("strides", tuple[int, ...], gt=0).allows()
         'must be a list of integers greater than 0'
@@ -130,32 +130,32 @@ def attr(
     xml: str = "",
     default_with_warning: str | None = None,
 ) -> Any:
-    """Declare an attribute that needs more than an annotation.
+    """Declare an attribute with a default, bounds, documentation or another name in files.
 
     Args:
         default: the default value; without it, the attribute is required.
-        gt: each number must be greater than this.
-        ge: each number must be at least this.
-        le: each number must be at most this.
-        doc: its description, for the page of the operation.
-        xml: its name in files, if that is not a Python name (``exclude-pad``).
-        default_with_warning: OpenVINO's default, in file format, for an attribute that is required by the specification but missing.
+        gt: an exclusive lower bound of each number.
+        ge: an inclusive lower bound of each number.
+        le: an inclusive upper bound of each number.
+        doc: a description, for the page of the operation.
+        xml: the name in files, if it is not a Python identifier (``exclude-pad``).
+        default_with_warning: the text that OpenVINO assumes for a required attribute that a file omits.
     """
     return Attribute("", None, default, gt, ge, le, doc, xml, default_with_warning=default_with_warning)
 
 
 def blob_field(*, doc: str = "") -> Any:
-    """Declare data of a layer stored in the ``.bin``."""
+    """Declare a field that holds data of a layer from the ``.bin`` file."""
     return Attribute("", None, doc=doc, external=True)
 
 
 def body_field(*, doc: str = "") -> Any:
-    """Declare a graph inside a layer."""
+    """Declare a field that holds a body of a layer."""
     return Attribute("", None, doc=doc, external=True)
 
 
 def raise_invalid(problems: Collection[str], clauses: Iterable[str] = ()) -> None:
-    """Raise one `ValidationError` for all problems, if there are any; ``clauses`` are those that they violate."""
+    """Raise one `ValidationError` for all problems, if there are any; ``clauses`` are the violated ones, in order."""
     if not problems:
         return
     cited = iter(clauses)
@@ -167,7 +167,7 @@ def raise_invalid(problems: Collection[str], clauses: Iterable[str] = ()) -> Non
 
 
 def read_schema(cls: type) -> Mapping[str, Attribute]:
-    """Return the annotated attributes of a class, those of its bases first."""
+    """Return the attributes that a class and its bases declare by annotations, those of bases first."""
     schema = {}
     for name, kind in _collect_annotations(cls).items():
         default = getattr(cls, name, MISSING)
@@ -179,7 +179,7 @@ def read_schema(cls: type) -> Mapping[str, Attribute]:
 
 
 def _collect_annotations(cls: type) -> dict[str, object]:
-    """Return names and types, those of bases first; shared bases are read once."""
+    """Return the annotations of a class and its bases by name, those of bases first."""
     annotations: dict[str, object] = {}
     for base in reversed(cls.__mro__):
         annotations |= _own_annotations(base)
@@ -203,12 +203,12 @@ def _choices(kind: object) -> tuple[object, ...]:
 
 @lru_cache(4096)
 def _parse_cached(attribute: Attribute, text: str) -> object:
-    """Parse a string with caching, as attribute values repeat."""
+    """Parse an attribute value, with a cache, as the same values repeat."""
     return _parse(attribute.type, text)
 
 
 def _parse(kind: object, text: str) -> object:
-    """Parse a value; names are case-sensitive as in OpenVINO, blanks around numbers are ignored."""
+    """Parse the text of an attribute of type ``kind``; whitespace around integers and list items is ignored."""
     if kind is int:
         return _integer(text.strip())
     origin, args = get_origin(kind), get_args(kind)
@@ -255,7 +255,7 @@ def _quote(value: object, text: str | None) -> str:
 
 
 def attribute_text(value: object) -> str:
-    """Format a value as in files.
+    """Format an attribute value as in files.
 
     >>> attribute_text((1, 2)), attribute_text(True), attribute_text(PartialShape("?,1..8"))
     ('1,2', 'true', '?,1..8')

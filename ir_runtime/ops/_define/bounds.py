@@ -1,6 +1,6 @@
 """Interval arithmetic beyond the operators of `Interval`: division by intervals, remainders, comparisons.
 
-Every function also accepts plain integers; the returned bounds contain all possible results.
+Every function also accepts integers. A result contains every value that the operation can have on its operands.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ UNDECIDED = Dimension(0, 1)
 """A boolean that is not known yet."""
 
 LARGEST_EXPONENT, LARGEST_POWER = 64, 2**31 - 1
-# The most pairs to enumerate.
+# The maximum number of pairs of operands to enumerate.
 MAX_PAIRS = 64
-# Unbounded numbers of types at least this wide are lengths, too small to wrap around.
+# Unbounded integers of at least this many bits are taken for lengths, which are too small to wrap around.
 WIDE = 32
 
 
 def ends(number: Number) -> Ends:
-    """Return the lower and the upper bound."""
+    """Return the lower and the upper bound of an integer or interval."""
     return (number.min, number.max) if isinstance(number, Interval) else (int(number), int(number))
 
 
 def same(x: Number, y: Number) -> bool:
-    """Return whether both are the same unknown number."""
+    """Return whether both carry the same symbol, and so are equal at run time."""
     return (
         isinstance(x, Interval) and isinstance(y, Interval) and x.symbol is not None and x.symbol is y.symbol
     )
 
 
 def fit(number: Number, element: ElementType) -> Number:
-    """Fit a number to an element type: known ones wrap around, bounds out of range are dropped.
+    """Fit an integer or interval to an element type: integers wrap around, bounds out of range are dropped.
 
     >>> fit(300, ElementType.u8), fit(Interval(-3, 3), ElementType.u8), fit(Dimension(1, 8), ElementType.i64)
     (44, <Dimension: ..255>, <Dimension: 1..8>)
@@ -76,7 +76,7 @@ def fit(number: Number, element: ElementType) -> Number:
 
 
 def maximum(x: Number, y: Number) -> Number:
-    """Return the larger one.
+    """Return the maximum of two integers or intervals.
 
     >>> maximum(Dimension(2, 8), 1), maximum(Dimension(2, 8), 4), maximum(Interval(None, 3), 0)
     (<Dimension: 2..8>, <Dimension: 4..8>, <Dimension: ..3>)
@@ -91,7 +91,7 @@ def maximum(x: Number, y: Number) -> Number:
 
 
 def minimum(x: Number, y: Number) -> Number:
-    """Return the smaller one.
+    """Return the minimum of two integers or intervals.
 
     >>> minimum(Dimension(2, 8), 8), minimum(Dimension(2, 8), 4), minimum(Dimension(), 5)
     (<Dimension: 2..8>, <Dimension: 2..4>, <Dimension: ..5>)
@@ -106,7 +106,7 @@ def minimum(x: Number, y: Number) -> Number:
 
 
 def absolute(x: Number) -> Number:
-    """Return the absolute value."""
+    """Return the absolute value of an integer or interval."""
     low, high = ends(x)
     if low is not None and low >= 0:
         return x
@@ -116,7 +116,7 @@ def absolute(x: Number) -> Number:
 
 
 def quotient(x: Number, y: Number, floor: bool = True) -> Number:
-    """Divide, rounding down or toward zero. Unknown if the divisor may be zero.
+    """Return ``x / y``, rounded down or (without ``floor``) toward zero; unbounded if ``y`` may be zero.
 
     >>> quotient(Dimension(7, 20), 4), quotient(Dimension(7, 20), Dimension(2, 4)), quotient(Interval(-7, 5), 4, False)
     (<Dimension: 1..5>, <Dimension: 1..10>, Interval(-1, 1))
@@ -135,7 +135,7 @@ def quotient(x: Number, y: Number, floor: bool = True) -> Number:
 
 
 def remainder(x: Number, y: Number, floor: bool = True) -> Number:
-    """Return the remainder, with the sign of the divisor if rounding down, or else of the dividend.
+    """Return the remainder of ``x / y``; it has the sign of ``y``, or without ``floor`` that of ``x``.
 
     >>> remainder(Dimension(5, 7), 8), remainder(Dimension(5, 9), 8), remainder(Interval(-2, 2), 8, False)
     (<Dimension: 5..7>, <Dimension: ..7>, Interval(-2, 2))
@@ -154,7 +154,9 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
         return x - start * c
     if a is not None and b is not None and a >= 0 and b < c:
         return x
-    if (enumerated := _of_all(x, y, lambda m, n: m % n if floor else m - _truncate(m, n) * n)) is not None:
+    if (
+        enumerated := _enumerate_pairs(x, y, lambda m, n: m % n if floor else m - _truncate(m, n) * n)
+    ) is not None:
         return enumerated
     most = None if d is None else d - 1
     if floor or (a is not None and a >= 0):
@@ -164,7 +166,7 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
 
 
 def power(x: Number, y: Number) -> Number:
-    """Return a power if there are few candidates, or for a non-negative base and a known exponent.
+    """Return ``x ** y``; unbounded unless there are few pairs, or ``x`` is nonnegative and ``y`` known.
 
     >>> power(Dimension(2, 8), 2), power(3, Dimension(0, 4)), power(Dimension(), Dimension(0, 4))
     (<Dimension: 4..64>, <Dimension: 1..81>, Interval(None, None))
@@ -178,7 +180,7 @@ def power(x: Number, y: Number) -> Number:
         return Interval()  # 0 to a negative power is infinite
     if c == d == 1:
         return x
-    if (enumerated := _of_all(x, y, _rounded_power)) is not None:
+    if (enumerated := _enumerate_pairs(x, y, _rounded_power)) is not None:
         low, high = ends(enumerated)
     elif c == d and c >= 0 and a is not None and a >= 0:
         low, high = a**c, None if b is None and c else (b or 0) ** c
@@ -193,7 +195,7 @@ def _rounded_power(base: int, exponent: int) -> int:
 
 
 def equal(x: Number, y: Number) -> bool | None:
-    """Return whether both are equal, or ``None`` if undecided.
+    """Return whether ``x == y``, or ``None`` if undecided.
 
     >>> equal(Dimension(), -1), equal(Dimension(), 5), equal(Dimension(5), 5)
     (False, None, True)
@@ -205,7 +207,7 @@ def equal(x: Number, y: Number) -> bool | None:
 
 
 def less(x: Number, y: Number) -> bool | None:
-    """Return whether the first is smaller, or ``None`` if undecided."""
+    """Return whether ``x < y``, or ``None`` if undecided."""
     (a, b), (c, d) = ends(x), ends(y)
     if same(x, y) or _reaches(a, d):
         return False
@@ -213,12 +215,12 @@ def less(x: Number, y: Number) -> bool | None:
 
 
 def truth(answer: bool | None) -> Number:
-    """Return a boolean as a number."""
+    """Convert a comparison result to 0, 1 or (for ``None``) the interval of both."""
     return UNDECIDED if answer is None else int(answer)
 
 
 def choose(condition: Number, x: Number, y: Number) -> Number:
-    """Select by a condition; return the hull of both if it is unknown."""
+    """Return ``x`` if the condition is true, ``y`` if it is false, or the hull of both if it is unknown."""
     if not isinstance(condition, Interval) or condition.is_static:
         return x if condition else y
     (a, b), (c, d) = ends(x), ends(y)
@@ -236,8 +238,8 @@ def _exceeds(low: int | None, high: int | None) -> bool:
     return low is not None and high is not None and low > high
 
 
-def _of_all(x: Number, y: Number, exact: Callable[[int, int], int]) -> Number | None:
-    """Apply a function to all pairs of two intervals; ``None`` if there are too many."""
+def _enumerate_pairs(x: Number, y: Number, exact: Callable[[int, int], int]) -> Number | None:
+    """Apply a function to all pairs of values of two intervals; return ``None`` if there are too many."""
     (a, b), (c, d) = ends(x), ends(y)
     if a is None or b is None or c is None or d is None or (b - a + 1) * (d - c + 1) > MAX_PAIRS:
         return None
@@ -250,7 +252,7 @@ def _least(*bounds: int | None) -> int | None:
 
 
 def _extreme(n: int | None, divisor: Ends, divide: Callable[[int, int], int], upper: bool) -> int | None:
-    """Return the smallest or largest quotient of a dividend by a range of positive divisors."""
+    """Return the largest (``upper``) or smallest quotient of ``n`` by a range of positive divisors."""
     if n is None:
         return None
     small, large = divisor

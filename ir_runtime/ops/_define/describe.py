@@ -1,4 +1,4 @@
-"""The declaration of an operation as plain data, its examples, and its reference page."""
+"""Descriptions of operations: the declaration as plain data, recorded examples, and the reference page."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ __all__ = [
 ]
 
 
-# Test records of operations: an executed example, and the references of its samples.
+# Test records of operations: an executed example, and the references that its samples were compared with.
 #
-# ``make index`` writes `_examples.json` from the test samples; a test compares them.
+# ``make index`` writes `_examples.json` from the test samples; a test checks that it is up to date.
 
 Described: TypeAlias = dict[str, Any]
-"""An operation, or a part of it, as data for JSON."""
+"""An operation, or a part of one, as JSON data."""
 
 
 class Tensor(NamedTuple):
@@ -54,7 +54,7 @@ class Tensor(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """The numbers of samples compared with OpenVINO's reference, its CPU plugin, and manual results."""
+    """The test samples of an operation, counted by what they are compared with, and the ranks and types that they cover."""
 
     reference: int
     plugin: int
@@ -64,7 +64,7 @@ class Samples(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """An executed example and samples of an operation; None for operations that are tested in whole models."""
+    """An executed example and the samples of an operation; ``samples`` is ``None`` if it is tested in whole models."""
 
     xml: str
     inputs: Sequence[Tensor]
@@ -72,12 +72,12 @@ class Recorded(NamedTuple):
     samples: Samples | None
     flops: str
     macs: str
-    """Arithmetic of the example: a number, or a formula of dynamic lengths; empty if unknown."""
+    """FLOPs and multiply-accumulates of the example: a number, or a formula of dynamic lengths; empty if unknown."""
 
 
 def recorded(name: str) -> Recorded | None:
     """Return the test record of an operation such as ``ReduceL2-4``; ``None`` for extensions."""
-    entry = _every().get(name)
+    entry = _load_examples().get(name)
     if entry is None:
         return None
     inputs, outputs = ([Tensor(*tensor) for tensor in entry[side]] for side in ("inputs", "outputs"))
@@ -86,7 +86,7 @@ def recorded(name: str) -> Recorded | None:
 
 
 @cache
-def _every() -> Mapping[str, Described]:
+def _load_examples() -> Mapping[str, Described]:
     text = files("ir_runtime.ops").joinpath("_examples.json").read_text(encoding="utf-8")
     entries: Mapping[str, Described] = json.loads(text)
     return entries
@@ -95,7 +95,7 @@ def _every() -> Mapping[str, Described]:
 # The declaration of an operation as plain data.
 
 
-# The OpenVINO version that tests compare operations with; tests/ops/test_table.py checks it.
+# The OpenVINO version that the tests compare operations with; tests/ops/test_table.py checks it.
 TESTED_AGAINST = "OpenVINO 2026.4.1"
 SPECIFICATION = (
     "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs"
@@ -104,25 +104,25 @@ _GROUPS = __package__.rpartition(".")[0]
 
 
 def group(cls: type) -> str:
-    """Return the specification's group, the module name; empty for third-party operations."""
+    """Return the group of the specification, which is the module's name; empty for third-party operations."""
     package, _, path = cls.__module__.partition(f"{_GROUPS}.")
     return "" if package else path.partition(".")[0]
 
 
 def summary(cls: type[Op]) -> str:
-    """Return a summary in one line."""
+    """Return the first line of the operation's description."""
     return _doc(cls).partition("\n")[0]
 
 
 def link(cls: type[Op]) -> str | None:
-    """Return the URL of its specification; ``None`` for third-party operations."""
+    """Return the URL of the operation's specification; ``None`` for third-party operations."""
     if cls.spec:
         return f"{SPECIFICATION}/{cls.spec}.html"
     return f"{SPECIFICATION}/{group(cls)}/{_kebab(cls.name)}-{cls.since}.html" if group(cls) else None
 
 
 def source(cls: type[Op]) -> str:
-    """Return the file and line of its declaration."""
+    """Return the file and line where the operation is declared, as ``path:line``."""
     path = Path(inspect.getsourcefile(cls) or "?")
     package = Path(__file__).parents[3]
     shown = path.relative_to(package).as_posix() if path.is_relative_to(package) else str(path)
@@ -130,14 +130,14 @@ def source(cls: type[Op]) -> str:
 
 
 def _line(cls: type[Op], path: Path) -> int:
-    """Return the line of the decorator, faster than `inspect`, which parses the whole file."""
+    """Return the line of the decorator; this is faster than `inspect`, which parses the whole file."""
     declared = f'@op("{cls.versioned_name()}"'
     lines = (number for number, line in enumerate(getlines(str(path)), 1) if line.startswith(declared))
     return next(lines, 0) or inspect.getsourcelines(cls)[1]
 
 
 def record(cls: type[Op]) -> Described:
-    """Return the page as plain data, for JSON."""
+    """Return the description of an operation as JSON data, of which `page` is the rendering."""
     return {
         "operation": cls.versioned_name(),
         "name": cls.name,
@@ -163,22 +163,22 @@ def record(cls: type[Op]) -> Described:
 
 
 def _engines(cls: type[Op]) -> Described | None:
-    """Return what runtimes do at the decisions, in their order."""
-    found = engines(cls.versioned_name())
-    outcomes = [list(found.outcomes.get(decision, ())) for decision in cls.decided()]
-    return (
-        {"day": found.day, "runtimes": list(found.runtimes), "outcomes": outcomes} if any(outcomes) else None
-    )
+    """Return the outcomes of other runtimes at each decision, or ``None`` if none is recorded."""
+    recording = engines(cls.versioned_name())
+    outcomes = [list(recording.outcomes.get(decision, ())) for decision in cls.decided()]
+    if not any(outcomes):
+        return None
+    return {"day": recording.day, "runtimes": list(recording.runtimes), "outcomes": outcomes}
 
 
 def _flops_per_element(cls: type[Op]) -> int | None:
-    """Return the FLOPs per element of the first output; ``None`` if counted differently."""
+    """Return the FLOPs per element of the first output; ``None`` if the operation counts them otherwise."""
     counted = cls.flops is Op.flops and cls.macs is Op.macs and not cls.flops_per_input
     return cls.flops_per_element if counted else None
 
 
 def _tests(cls: type[Op]) -> Described | None:
-    """Return an executed example, and the references that samples were compared with."""
+    """Return the recorded example and sample counts, or ``None`` if there is no record."""
     recording = recorded(cls.versioned_name()) if group(cls) else None
     if recording is None:
         return None
@@ -226,7 +226,7 @@ def _attributes(cls: type[Op]) -> list[Attribute]:
 
 
 def _elements(cls: type[Op]) -> list[Element]:
-    """Return the type variables of the ports without duplicates."""
+    """Return the distinct type variables of the ports."""
     ports: tuple[Input | Output, ...] = (*cls.inputs, *cls.outputs)
     return list(dict.fromkeys(p.element for p in ports if isinstance(p.element, Element)))
 
@@ -279,13 +279,13 @@ def _kebab(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
-# The reference page of an operation in Markdown, as printed by ``ir-runtime ops NAME``.
+# The reference page of an operation in Markdown, which ``ir-runtime ops NAME`` prints.
 
 _WIDTH = 100
 
 
 def page(cls: type[Op]) -> str:
-    """Return the page of an operation version."""
+    """Return the reference page of an operation version in Markdown."""
     return "\n".join(_page(record(cls))) + "\n"
 
 
@@ -367,7 +367,7 @@ def _numbered(letter: str, sentences: Sequence[str]) -> Iterator[str]:
 
 
 def _engine_table(engines: Described | None) -> Iterator[str]:
-    """Yield a table of what runtimes do at each decision."""
+    """Yield a Markdown table of the outcomes of other runtimes at each decision."""
     if engines is None:
         return
     yield "\n## Engines at decisions\n"

@@ -1,6 +1,6 @@
-"""What runtimes do at the decisions of operations, from the last run of the conformance suite.
+"""Outcomes of other runtimes at the decisions of operations, recorded by the conformance suite.
 
-``make engines`` writes `_engines.json`.
+``make engines`` runs the suite and writes `_engines.json`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ __all__ = ["Engines", "engines"]
 
 
 class Engines(NamedTuple):
-    """The outcomes of runtimes at the decisions of an operation.
+    """The outcomes of other runtimes at the decisions of an operation.
 
     Args:
-        day: when they were asked.
-        runtimes: their names and versions.
-        outcomes: for each decision, the outcome of each runtime; none for decisions that no case shows.
+        day: the date of the run.
+        runtimes: the names and versions of the runtimes.
+        outcomes: the outcome of each runtime, by decision; a decision without a test case is absent.
     """
 
     day: str
@@ -29,13 +29,13 @@ class Engines(NamedTuple):
 
 
 def engines(operation: str) -> Engines:
-    """Return what runtimes do at the decisions of an operation such as ``ReduceMax-1``."""
-    record = _record()
+    """Return the recorded outcomes at the decisions of an operation such as ``ReduceMax-1``."""
+    record = _load_record()
     return Engines(record["day"], record["runtimes"], record["decisions"].get(operation, {}))
 
 
 @cache
-def _record() -> Mapping[str, Any]:
+def _load_record() -> Mapping[str, Any]:
     text = files("ir_runtime.ops").joinpath("_engines.json").read_text(encoding="utf-8")
     record: Mapping[str, Any] = json.loads(text)
     return record

@@ -1,4 +1,4 @@
-"""The base class of operations with its type variables, propagation of contents, and the registry."""
+"""The base class of operations, common type variables, the propagation of contents, and the registry."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ __all__ = [
 
 E: TypeAlias = ElementType
 Types: TypeAlias = Sequence[E]
-"""The element type of each input, passed by `Op.evaluator` if requested."""
+"""The element type of each input, as `Op.evaluator` passes them to operations that take ``types``."""
 
 SIGNED = (E.i64, E.i32, E.i16, E.i8)
 UNSIGNED = (E.u64, E.u32, E.u16, E.u8)
@@ -78,13 +78,13 @@ T_SHAPE = Element("T_SHAPE", INTEGERS, "any integer type", shared=False)
 
 
 def elements(arrays: Sequence[Array], types: Types) -> tuple[E, ...]:
-    """Return the element type of each array: the given one, or else that of its dtype."""
+    """Return the element type of each array: from ``types`` if known there, or else derived from the dtype."""
     pairs = zip_longest(arrays, types, fillvalue=E.dynamic)
     return tuple(E.from_dtype(a.dtype) if e is E.dynamic else e for a, e in pairs)
 
 
 def check_index_types(**attributes: E) -> None:
-    """Require that index type attributes are i64 or i32; for `Op.verify`."""
+    """Require that the given attributes are i64 or i32; called by `Op.verify` of operations that return indices."""
     for name, element in attributes.items():
         if element not in (E.i64, E.i32):
             raise ValidationError(
@@ -97,55 +97,54 @@ def check_index_types(**attributes: E) -> None:
     kw_only_default=True, frozen_default=True, field_specifiers=(attr, blob_field, body_field)
 )
 class Op:
-    """One version of one operation. An instance holds the attributes of one layer.
+    """Base class of operation versions. An instance holds the attributes of one layer.
 
     A subclass declares ports (`Input`, `Output`) and attributes (annotations), and defines
-    `infer` and `evaluate`, both of which take the inputs by position, in declared order.
+    `infer` and `evaluate`. Both take the inputs by position, in declared order.
     """
 
     name: ClassVar[str] = ""
     since: ClassVar[int] = 0
     until: ClassVar[int | None] = None
-    """The last opset that has it, if later ones do not."""
+    """The last opset that contains the operation, if it was removed later."""
     spec: ClassVar[str] = ""
     inputs: ClassVar[tuple[Input, ...]] = ()
     outputs: ClassVar[tuple[Output, ...]] = ()
     pure: ClassVar[bool] = True
-    """Whether equal inputs give equal outputs; False for random and stateful operations."""
+    """Whether equal inputs give equal outputs; false for random and stateful operations."""
     symbolic: ClassVar[bool] = False
-    """Whether `evaluate` also works on arrays of `Interval`, and so propagates shapes."""
+    """Whether `evaluate` also accepts arrays of `Interval`, so that shape arithmetic propagates through it."""
     bounded: ClassVar[bool] = False
-    """Whether no output has more elements than the product, or the sum, of the sizes of its non-empty inputs.
-    Other operations have dynamic output sizes checked before each run."""
+    """Whether no output has more elements than the product, or the sum, of the sizes of the nonempty inputs.
+    The dynamic output sizes of other operations are checked before each run."""
     monotonicity: ClassVar[str] = ""
-    """How real outputs depend on real inputs: ``increasing`` in all of them (the default if `symbolic`),
-    monotonic in ``each input``, so that extremes are at the corners of the box, or ``unknown``."""
+    """How floating-point outputs depend on floating-point inputs: ``increasing`` in all inputs (the default if
+    `symbolic`), monotonic in ``each input``, so that extremes are at the corners of the box, or ``unknown``."""
     has_side_effects: ClassVar[bool] = False
+    """Whether the operation must run even if its outputs are unused, as Assign does."""
     keeps_types: ClassVar[bool] = False
-    """Whether it requires the declared element types, as its code may not support others."""
-    """Whether it must run even if its outputs are unused, as Assign does."""
+    """Whether the operation runs only in its declared element types, as its code may not support others."""
     decisions: ClassVar[tuple[str, ...]] = ()
-    """What a class does where its page leaves a choice, or where OpenVINO differs from it, and why; see `Op.decided`."""
+    """The behavior chosen where the specification is silent or OpenVINO deviates from it; see `Op.decided`."""
     flops_per_element: ClassVar[int] = 1
-    """Arithmetic operations for each element of the first output, in addition to `macs`; 0 for data movement.
-    """
+    """Arithmetic operations per element of the first output, in addition to `macs`; 0 for data movement."""
     flops_per_input: ClassVar[Mapping[str, int]] = {}
-    """Arithmetic operations for each element of inputs, by their names."""
+    """Arithmetic operations per element of an input, by the name of the input."""
     has_mixed_inputs: ClassVar[bool] = False
     """Whether some port is `Input.mixed`."""
     _needs: ClassVar[frozenset[str]] = frozenset()
     _schema: ClassVar[Mapping[str, Attribute]] = {}
     _declared: ClassVar[Mapping[str, Input | Output]] = {}
-    """The ports that this class declares itself."""
+    """The ports that the class declares itself, without those of its bases."""
 
     def __init_subclass__(cls) -> None:
         cls._declared = {
             n: dataclasses.replace(p, name=n) for n, p in vars(cls).items() if isinstance(p, (Input, Output))
         }
-        found: dict[str, Input | Output] = {}
+        declared: dict[str, Input | Output] = {}
         for base in reversed(cls.__mro__):
-            found |= vars(base).get("_declared", {})
-        ports = [port for name, port in found.items() if getattr(cls, name) is not None]
+            declared |= vars(base).get("_declared", {})
+        ports = [port for name, port in declared.items() if getattr(cls, name) is not None]
         cls.inputs = tuple(p for p in ports if isinstance(p, Input))
         cls.outputs = tuple(p for p in ports if isinstance(p, Output))
         cls.has_mixed_inputs = any(port.mixed for port in cls.inputs)
@@ -167,7 +166,7 @@ class Op:
         self._verify()
 
     def _set(self, fields: Mapping[str, object]) -> Self:
-        """Set individually valid attributes, and verify them together."""
+        """Set attributes that are valid individually, then verify them together."""
         vars(self).update(fields)
         self._verify()
         return self
@@ -181,33 +180,37 @@ class Op:
 
     @classmethod
     def versioned_name(cls) -> str:
-        """Return the name used by the specification, such as ``ReduceL2-4``."""
+        """Return the name with the version, as in the specification: ``ReduceL2-4``."""
         return f"{cls.name}-{cls.since}"
 
     @classmethod
     def cite(cls, clause: str) -> str:
-        """Return a clause with its number, as messages cite it: ``ReduceL2-4 C5: axes is a scalar or 1-D``."""
+        """Return a clause with its number, as cited in messages: ``ReduceL2-4 C5: axes is a scalar or 1-D``."""
         return cite(cls.versioned_name(), clause)
 
     @classmethod
     def decided(cls) -> tuple[str, ...]:
-        """Return the decisions of the class, after those of its bases; they are numbered in this order: ``ReduceMax-1 D4``."""
+        """Return all decisions, those of base classes first; this order numbers them (``ReduceMax-1 D4``)."""
         listed = (decision for base in reversed(cls.__mro__) for decision in vars(base).get("decisions", ()))
         return tuple(dict.fromkeys(listed))
 
     @classmethod
     def schema(cls) -> Mapping[str, Attribute]:
-        """Return the attributes in declaration order; read from the annotations on first use."""
+        """Return the declared attributes by name, in the order of declaration."""
         if "_schema" not in vars(cls):
             cls._schema = read_schema(cls)
         return cls._schema
 
     @classmethod
     def parse(cls, data: Mapping[str, str], /, **payloads: object) -> Self:
-        """Build from the strings of a ``<data>`` element; unknown names are ignored.
+        """Create an operation from the attributes of a ``<data>`` element; unknown names are ignored.
+
+        Args:
+            data: the text of each attribute.
+            payloads: blobs and bodies.
 
         Raises:
-            ValidationError: if attributes are missing or not allowed; the error names all of them.
+            ValidationError: if attributes are missing or invalid; the error lists all of them.
         """
         fields: dict[str, object] = {}
         missing: list[str] = []
@@ -234,22 +237,22 @@ class Op:
 
     @classmethod
     def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:
-        """Return OpenVINO's defaults for required attributes that a file omits."""
+        """Return the texts that OpenVINO assumes for the required attributes that ``data`` omits."""
         return {xml: text for xml, text in _find_omitted_defaults(cls) if xml not in data}
 
     def replace(self, **changes: object) -> Self:
-        """Return the operation with some attributes or payloads changed."""
+        """Return a copy of the operation with some attributes, blobs or bodies replaced."""
         return type(self).__new__(type(self))._set({**vars(self), **changes})
 
     def attributes(self) -> dict[str, Any]:
-        """Return the attributes of this layer by name, without payloads."""
+        """Return the attributes by name, without blobs and bodies."""
         return {n: vars(self)[n] for n, a in self.schema().items() if not a.external}
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return attributes that OpenVINO's API shows in another form than files, by name.
+        """Return the attributes that OpenVINO's API presents differently than files do, by name.
 
-        OpenVINO computes some during shape inference and spells others differently. Operations may override
-        it.
+        OpenVINO computes some during shape inference, and spells others differently. Operations may override this
+        method.
 
         Args:
             inputs: the input shapes.
@@ -258,76 +261,76 @@ class Op:
         return {}
 
     def verify(self) -> None:
-        """Raise `ValueError` if attributes contradict each other. Operations may override it."""
+        """Raise `ValueError` if attributes contradict each other. Operations may override this method."""
 
     def infer(self, *inputs: Any, **context: Any) -> Any:
         """Return the shape of each output, given a `Value` for each input.
 
-        Element types follow from the declaration; otherwise, return a `TensorType`. Raise `InferenceError` if
-        the inputs contradict each other.
+        For an output whose element type does not follow from its declaration, return a `TensorType` instead. Raise
+        `InferenceError` if the inputs contradict each other.
         """
         raise NotImplementedError
 
     def macs(self, operands: Operands) -> Count:
-        """Return the number of multiply-accumulates. Operations may override it."""
+        """Return the number of multiply-accumulates. Operations may override this method."""
         return 0
 
     def flops(self, operands: Operands) -> Count:
         """Return the number of arithmetic operations; a multiply-accumulate counts as two.
 
-        By default, the declared number for each element of the first output and of inputs. An elementary
-        function such as a logarithm counts as one. Operations may override it.
+        By default, computed from `macs`, `flops_per_element` and `flops_per_input`. An elementary function such as a
+        logarithm counts as one. Operations may override this method.
         """
         counted = zip(self.inputs, operands.inputs, strict=False)
         read = (self.flops_per_input.get(port.name, 0) * size(lengths) for port, lengths in counted)
         return total([2 * self.macs(operands), self.flops_per_element * operands.result, *read])
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Yield a message for each suspicious value that inference accepts. Operations may override it.
+        """Yield a warning for each suspicious use that inference accepts. Operations may override this method.
 
-        It is called after `infer`, with the same inputs.
+        Called after `infer`, with the same inputs.
         """
         yield from ()
 
     def evaluate(self, *inputs: Any, **context: Any) -> Any:
         """Compute the outputs with NumPy: the reference semantics.
 
-        The dtype of an array does not identify element types stored as codes. An operation that must
-        distinguish them has a keyword ``types``: the element type of each input.
+        Element types that are stored as codes share the dtype uint8. An operation that must distinguish them takes a
+        keyword-only argument ``types``, the element type of each input.
         """
         raise NotImplementedError
 
     def refuses_lengths(self) -> bool:
-        """Return whether `evaluate` refuses all lengths that `infer` refuses, given ranks as inferred.
+        """Return whether `evaluate` itself refuses every length that `infer` refuses, given the inferred ranks.
 
-        NumPy broadcasts where many operations require equal lengths, so such operations with dynamic lengths
-        are inferred before they run. This skips the inference where it is redundant.
+        NumPy broadcasts where many operations require equal lengths, so operations with dynamic lengths are inferred
+        again before each run. This check is skipped where it is redundant.
         """
         return False
 
     @classmethod
     def needs(cls, name: str) -> bool:
-        """Return whether `evaluate` has a keyword: ``types``, ``visit``, ``variables``, ``advance``."""
+        """Return whether `evaluate` takes a keyword-only argument: ``types``, ``visit``, ``variables`` or ``advance``."""
         return name in cls._needs
 
     def bodies(self) -> tuple[Body, ...]:
-        """Return the graphs inside a layer."""
+        """Return the bodies of the layer."""
         return bodies_of(self)
 
     @classmethod
     def is_mixed(cls, types: Sequence[ElementType]) -> bool:
-        """Return whether inputs have, or may have, several floating-point types instead of one.
+        """Return whether inputs that share a type variable have, or may have, different floating-point types.
 
-        `evaluate` does not accept this; `evaluator` does.
+        `evaluate` does not accept such inputs; `evaluator` does.
         """
         if not cls.has_mixed_inputs:
             return False
         return ElementType.dynamic in types or bool(promotions(cls.inputs, types))
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
-        """Return `evaluate`, bound to the element types of the inputs if it needs them.
+        """Return `evaluate`, bound to the element types of the inputs if it takes them.
 
-        Mixed inputs are converted to the widest of their types, and results rounded to the inferred type.
+        Mixed inputs are converted to the widest of their types, and results are rounded to the inferred type.
         """
         if self.is_mixed(types):
             return partial(self._evaluate_mixed, tuple(types))
@@ -342,25 +345,25 @@ class Op:
             a if a.dtype == object else a.astype(e.dtype, copy=False)
             for a, e in zip(arrays, computed, strict=True)
         ]
-        found = type(self).evaluator(self, computed)(*converted, **context)
+        output = type(self).evaluator(self, computed)(*converted, **context)
         bound = bind(self.inputs, types)
-        results = found if isinstance(found, tuple) else (found,)
+        results = output if isinstance(output, tuple) else (output,)
         rounded = tuple(
             a.astype(self._element(port, bound).dtype, copy=False) if _variable(port) in wider else a
             for a, port in zip(results, self._output_ports(len(results)), strict=False)
         )
-        return rounded if isinstance(found, tuple) else rounded[0]
+        return rounded if isinstance(output, tuple) else rounded[0]
 
     @classmethod
     def _promote(cls, index: int, element: ElementType, wider: Mapping[str, ElementType]) -> ElementType:
-        """Return the type in which an input is computed."""
+        """Return the element type to which input ``index`` is converted before it is computed with."""
         port = cls.port_of(index)
         return element if port is None or element not in FLOATS else wider.get(port.element.name, element)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents: return arrays of numbers or intervals, or ``None`` if unknown.
+        """Return the contents of the outputs as far as they follow from those of the inputs; ``None`` if unknown.
 
-        By default, run `evaluate` on the known contents of inputs.
+        By default, run `evaluate` on the known contents of the inputs. Operations may override this method.
         """
         return propagate_contents(self, inputs)
 
@@ -377,12 +380,12 @@ class Op:
 
     @classmethod
     def _output_ports(cls, count: int) -> tuple[Output, ...]:
-        """Return the declared ports of at least ``count`` outputs; a variadic port repeats."""
+        """Return the port of each of ``count`` outputs; a variadic port repeats. Includes unused declared ports."""
         declared = cls.outputs
         return declared if count <= len(declared) else declared + declared[-1:] * (count - len(declared))
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
-        """Infer types as `infer_types` does, and propagate the contents of small outputs."""
+        """Infer the type of each output, and propagate the contents of small outputs."""
         types = self.infer_types(*inputs, **context)
         if any(map(is_large, types)):
             return tuple([Value(type) for type in types])
@@ -396,7 +399,7 @@ class Op:
 
     @classmethod
     def port_of(cls, index: int) -> Input | None:
-        """Return the declared input at a position; a variadic port repeats."""
+        """Return the port of the input at ``index``; a variadic port repeats."""
         return port_at(cls.inputs, index)
 
     def _element(self, port: Output, bound: Mapping[str, ElementType]) -> ElementType:
@@ -418,7 +421,7 @@ class Op:
 
 
 def _variable(port: Output) -> str | None:
-    """Return the name of the type variable of an output."""
+    """Return the name of the type variable of an output, or ``None`` if it has none."""
     return port.element.name if isinstance(port.element, Element) else None
 
 
@@ -438,7 +441,7 @@ def keywords_of(function: Callable[..., object]) -> frozenset[str]:
 
 
 def to_value(type: TensorType, contents: Array | Bounds | None) -> Value:
-    """Return a value of inferred type with propagated contents."""
+    """Return a value with an inferred type and propagated contents."""
     if contents is None:
         return Value(type)
     if isinstance(contents, Bounds):
@@ -451,17 +454,17 @@ def to_value(type: TensorType, contents: Array | Bounds | None) -> Value:
 
 
 def _wrap(numbers: Array, element: ElementType) -> Array:
-    """Wrap integers to their element type, or drop bounds out of its range."""
+    """Wrap integers to the range of their element type, and drop bounds out of that range."""
     return objects((fit(n, element) for n in numbers.flat), numbers.shape) if element.integral else numbers
 
 
-# Contents are propagated through shape arithmetic only: larger tensors are data.
+# Only contents of small tensors are propagated, as in shape arithmetic; larger tensors are data.
 MAX_PROPAGATED = 4096
 
 Contents: TypeAlias = "Array | Bounds | None"
-"""Elements that are numbers or intervals, or bounds of real numbers; ``None`` if unknown."""
+"""An array of numbers or intervals, or bounds of a floating-point tensor; ``None`` if unknown."""
 Propagated: TypeAlias = "Contents | tuple[Contents, ...]"
-"""The contents of the outputs; for a single output, without a tuple."""
+"""The contents of each output; a single output needs no tuple."""
 
 
 class _Evaluated(Protocol):
@@ -472,33 +475,33 @@ class _Evaluated(Protocol):
     monotonicity: ClassVar[str]
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
-        """Return the function that computes outputs."""
+        """Return the function that computes the outputs."""
         ...
 
 
 def is_large(type: TensorType) -> bool:
-    """Return whether a tensor is too large for propagation, or of unknown rank.
+    """Return whether a tensor is too large to propagate its contents, or of unknown rank.
 
-    An empty tensor is large if its other lengths are.
+    An empty tensor is large if the product of its other lengths is.
     """
     if type.shape.is_static:
         return (math.prod(type.shape.static) or span_of(type.shape)) > MAX_PROPAGATED
     return type.shape.rank is None or Value(type).count.min > MAX_PROPAGATED
 
 
-def _is_much(array: Array) -> bool:
-    """Return whether an array is too large to compute with; an empty one, if its other lengths are."""
+def _is_large_array(array: Array) -> bool:
+    """Return whether an array is too large to propagate; see `is_large`."""
     return (array.size or math.prod([n or 1 for n in array.shape])) > MAX_PROPAGATED
 
 
 def propagate_contents(op: _Evaluated, inputs: Sequence[Value]) -> Propagated:
-    """Return the contents of the outputs by evaluating the operation on known contents.
+    """Evaluate an operation on the known contents of its inputs; return ``None`` if the results are unknown.
 
-    ``TypeError`` means that the arithmetic is undefined on intervals, so the contents are unknown.
+    A ``TypeError`` on intervals means that their arithmetic is undefined, so the contents are unknown.
     """
     if any(v.bounds is not None for v in inputs):
         return _propagate_bounds(op, inputs) if op.pure else None
-    if not op.pure or not inputs or any(v.data is None or _is_much(v.data) for v in inputs):
+    if not op.pure or not inputs or any(v.data is None or _is_large_array(v.data) for v in inputs):
         return None
     intervals = any(v.known() is None for v in inputs)
     if intervals and not op.symbolic:
@@ -513,21 +516,21 @@ def propagate_contents(op: _Evaluated, inputs: Sequence[Value]) -> Propagated:
 
 
 def _propagate_bounds(op: _Evaluated, inputs: Sequence[Value]) -> tuple[Bounds | None, ...] | None:
-    """Return bounds of a monotonic operation's outputs from bounds of its inputs."""
+    """Return bounds of the outputs of a monotonic operation, given bounds of its inputs."""
     how = op.monotonicity or ("increasing" if op.symbolic else "unknown")
     choices = [_ends(value) for value in inputs]
     if how == "unknown" or any(not choice for choice in choices):
         return None
     evaluate = op.evaluator([value.element for value in inputs])
-    picked = zip(*choices, strict=True) if how == "increasing" else product(*choices)
+    corners = zip(*choices, strict=True) if how == "increasing" else product(*choices)
     results = [
-        result if isinstance(result, tuple) else (result,) for result in (evaluate(*p) for p in picked)
+        result if isinstance(result, tuple) else (result,) for result in (evaluate(*c) for c in corners)
     ]
     return tuple(map(_hull, zip(*results, strict=True)))
 
 
 def _ends(value: Value) -> tuple[Array, ...]:
-    """Return arrays of lower and upper bounds, equal if known; nothing if unbounded."""
+    """Return the lower and the upper bounds of a value, equal if it is known; empty if nothing is known."""
     if value.bounds is not None:
         return value.bounds.lower, value.bounds.upper
     contents = value.known()
@@ -535,7 +538,7 @@ def _ends(value: Value) -> tuple[Array, ...]:
 
 
 def _hull(arrays: Iterable[Array]) -> Bounds | None:
-    """Return the hull of arrays; unbounded if one contains NaN, as ``0 * inf``."""
+    """Return elementwise bounds of several arrays, infinite where one has NaN, as from ``0 * inf``."""
     stack = np.stack(list(arrays))
     if not ElementType.from_dtype(stack.dtype).real:
         return None
@@ -544,7 +547,7 @@ def _hull(arrays: Iterable[Array]) -> Bounds | None:
 
 
 class Version(Protocol):
-    """A version of an operation, as required by the registry."""
+    """The part of an operation version that the registry uses."""
 
     name: ClassVar[str]
     since: ClassVar[int]
@@ -552,7 +555,7 @@ class Version(Protocol):
 
     @classmethod
     def versioned_name(cls) -> str:
-        """Return the name used by the specification."""
+        """Return the name with the version, as in the specification."""
         ...
 
 
@@ -560,11 +563,11 @@ _VersionT = TypeVar("_VersionT", bound=type[Version])
 
 
 class Registry(Generic[_VersionT]):
-    """Operations by type, then by the opset that introduced the version.
+    """Operation versions by type and opset, imported on demand.
 
     Args:
         package: the package of the modules that define operations.
-        modules: the modules of each type in lower case, relative to the package, separated by spaces.
+        modules: for each type in lower case, the modules that define it, separated by spaces.
     """
 
     def __init__(self, package: str = "", modules: Mapping[str, str] | None = None) -> None:
@@ -577,13 +580,13 @@ class Registry(Generic[_VersionT]):
         self._resolved: dict[tuple[str, int | None], _VersionT] = {}
 
     def _import(self, type: str) -> None:
-        """Import every version of an operation."""
+        """Import all versions of an operation."""
         key = type.lower()
         if key in self._imported or key not in self._modules:
             return
         for module in self._modules[key].split():
             import_module(f"{self._package}.{module}")
-        self._imported.add(key)  # only now: other threads must wait for the import
+        self._imported.add(key)  # only after the import, for which other threads must wait
 
     def _import_all(self) -> None:
         if not self._complete:
@@ -592,10 +595,10 @@ class Registry(Generic[_VersionT]):
             self._complete = True
 
     def add(self, cls: _VersionT, aliases: tuple[str, ...] = ()) -> None:
-        """Register one version of an operation.
+        """Register a version of an operation.
 
         Raises:
-            ValueError: if the version is registered already.
+            ValueError: if the version is already registered.
         """
         if not self.is_own(cls):
             self._import(cls.name)
@@ -616,31 +619,31 @@ class Registry(Generic[_VersionT]):
             self._names = {k: v for k, v in self._names.items() if v != cls.name}
 
     def name(self, type: str) -> str | None:
-        """Return the canonical name of an operation for any spelling of its type."""
+        """Return the canonical name of an operation type spelled in any case, or ``None`` if it is unknown."""
         self._import(type)
         return self._names.get(type.lower())
 
     def versions(self, type: str) -> list[_VersionT]:
-        """Return every version of an operation, oldest first."""
+        """Return all versions of an operation, oldest first."""
         versions_by_opset = self._versions.get(self.name(type) or "", {})
         return [cls for _, cls in sorted(versions_by_opset.items())]
 
     def resolve(self, type: str, opset: int | None = None) -> _VersionT | None:
-        """Return the newest version up to ``opset``, as OpenVINO resolves files; ``None`` if it was removed."""
+        """Return the newest version up to ``opset``, as OpenVINO does; ``None`` if unknown or removed by then."""
         if (resolved := self._resolved.get((type, opset))) is not None:
             return resolved
         candidates = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
         newest = candidates[-1] if candidates else None
         if newest is None or (opset is not None and opset > (newest.until or opset)):
-            return None  # which is not kept, as files have any number of unknown types
+            return None  # not cached, as a file may have any number of unknown types
         self._resolved[type, opset] = newest
         return newest
 
     def require(self, type: str, opset: int = 1) -> _VersionT:
-        """Return an operation's version in an opset.
+        """Return the version of an operation in an opset.
 
         Raises:
-            LookupError: if the opset does not have the operation.
+            LookupError: if the opset does not contain the operation.
         """
         operation = self.resolve(type, opset)
         if operation is None:
@@ -648,11 +651,11 @@ class Registry(Generic[_VersionT]):
         return operation
 
     def is_own(self, cls: _VersionT) -> bool:
-        """Return whether an operation belongs to OpenVINO's opsets rather than to another package."""
+        """Return whether an operation belongs to this package, rather than to a third-party one."""
         return cls.__module__.startswith(f"{self._package}.")
 
     def near(self, type: str) -> str | None:
-        """Return the operation name most similar to a misspelled ``type``."""
+        """Return the operation name most similar to a misspelled ``type``, or ``None`` if none is similar."""
         self._import_all()
         similar = nearest(type.lower(), self._names)
         return None if similar is None else self._names[similar]
@@ -675,13 +678,13 @@ _OpT = TypeVar("_OpT", bound=type[Op])
 def op(
     versioned_name: str, *, spec: str = "", aliases: tuple[str, ...] = (), until: int | None = None
 ) -> Callable[[_OpT], _OpT]:
-    """Register a class under its name and first opset, e.g. ``"ReduceL2-4"``.
+    """Register the decorated class as an operation version.
 
     Args:
-        versioned_name: the operation's type and the first opset with this version.
+        versioned_name: the type, and the first opset that contains this version: ``"ReduceL2-4"``.
         spec: the specification page, if it does not follow from the name.
         aliases: other spellings of the type in files.
-        until: the last opset that has it, if later ones do not.
+        until: the last opset that contains the operation, if it was removed later.
     """
     name, _, since = versioned_name.rpartition("-")
 
@@ -693,19 +696,18 @@ def op(
     return register
 
 
-# The clauses of operations: what their pages demand of a layer, each stated by the check that holds it.
-#
-# An error that a check raises has its clause (``clause=...``). ``make index`` writes `_clauses.json`: the clauses that
-# refused layers of the tests violate, in the order of the declaration; their numbers are their places in it.
+# The clauses of operations: the requirements of their specification on a layer, each stated by the check that enforces
+# it (``clause=...`` of the error). ``make index`` writes `_clauses.json` with the clauses that invalid layers of the
+# tests violate, in the order of declaration, which numbers them.
 
 
 def clauses(operation: str) -> Sequence[str]:
-    """Return the clauses of an operation such as ``ReduceL2-4``, in the order of their numbers; extensions have none."""
-    return _every().get(operation, ())
+    """Return the clauses of an operation such as ``ReduceL2-4``, in the order of their numbers; empty for extensions."""
+    return _load_clauses().get(operation, ())
 
 
 def cite(operation: str, clause: str) -> str:
-    """Return a clause with its number, counted from 1; without number if it has none.
+    """Return a clause prefixed with the operation and its number from 1, or alone if it is not numbered.
 
     >>> cite("ReduceL2-4", "no axis is named twice").partition(":")[2]
     ' no axis is named twice'
@@ -717,7 +719,7 @@ def cite(operation: str, clause: str) -> str:
 
 
 @cache
-def _every() -> Mapping[str, Sequence[str]]:
+def _load_clauses() -> Mapping[str, Sequence[str]]:
     text = files("ir_runtime.ops").joinpath("_clauses.json").read_text(encoding="utf-8")
-    every: Mapping[str, Sequence[str]] = json.loads(text)
-    return every
+    clauses_by_operation: Mapping[str, Sequence[str]] = json.loads(text)
+    return clauses_by_operation

@@ -1,1 +1,1 @@
-"""Object detection: prior boxes, features of regions, and the final detections."""
+"""Object detection: prior boxes, pooling of regions, proposals, and final detections."""

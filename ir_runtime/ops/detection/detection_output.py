@@ -1,4 +1,4 @@
-"""The detection output of SSD: decode deltas to prior boxes, then non-maximum suppression per class."""
+"""The detection output of SSD: box decoding, then non-maximum suppression per class."""
 
 from __future__ import annotations
 
@@ -17,60 +17,65 @@ from .._lengths import of_rank
 from ..kernels.boxes import as_float, descending, greedy_nms
 
 Kept = list[tuple[int, Array]]
-"""The boxes left of each class, best first."""
+"""The labels of classes, each with the indices of its remaining boxes, best first."""
 
 
 class DetectionOutputBase(Op):
-    """Base of both versions, with the 15 attributes of the specification. Computed in at least f32.
+    """Base of both versions of DetectionOutput, computed in at least f32.
 
-    Unnormalized priors are ignored from the first image id of -1 on, as in the plugin.
+    Unnormalized priors end at the first image id of -1, as in OpenVINO's plugin.
     """
 
     flops_per_element = 0
     flops_per_input = {"box_logits": 2, "class_preds": 1}
 
-    box_logits = Input(T_FLOAT, "[N, priors * classes or 1 * 4]: deltas to the priors")
+    box_logits = Input(
+        T_FLOAT, "[N, priors * classes * 4], or [N, priors * 4] with share_location: box deltas"
+    )
     class_preds = Input(T_FLOAT, "[N, priors * classes]: scores")
     proposals = Input(
         T_FLOAT,
-        "[N or 1, 2 or 1, priors * 4 or 5]: priors, with an image id first if not normalized; and variances, "
-        "unless they are encoded in the target",
+        "[N or 1, 2 or 1, priors * 4 or 5]: priors, each preceded by an image id if not normalized; variances in the "
+        "second row, unless they are encoded in the target",
         mixed=True,
     )
     aux_class_preds = Input(
-        T_FLOAT, "[N, priors * 2]: whether there is anything, in second place", optional=True
+        T_FLOAT, "[N, priors * 2]: the second score of each prior is its objectness", optional=True
     )
-    aux_box_preds = Input(T_FLOAT, "as box_logits: deltas to make better priors first", optional=True)
+    aux_box_preds = Input(
+        T_FLOAT, "the shape of box_logits: deltas that refine the priors first", optional=True
+    )
     detections = Output(
         T_FLOAT,
-        "[1, 1, detections, 7]: batch entry, class, score, x1, y1, x2, y2; batch entry -1 comes after the last",
+        "[1, 1, detections, 7]: batch entry, class, score, x1, y1, x2, y2; a batch entry of -1 marks the end",
     )
 
-    background_label_id: int = attr(0, doc="the class that is not looked for; -1 if there is none")
-    top_k: int = attr(-1, doc="how many boxes of a class are compared at most; -1 means all")
-    variance_encoded_in_target: bool = attr(False, doc="whether deltas are not multiplied by variances")
-    keep_top_k: tuple[int, ...] = attr(doc="how many boxes of a batch entry are left at most; -1 means all")
+    background_label_id: int = attr(0, doc="the class that is not detected; -1 if there is none")
+    top_k: int = attr(-1, doc="maximum number of boxes of a class before suppression; -1 means all")
+    variance_encoded_in_target: bool = attr(
+        False, doc="whether deltas include the variances, so that they are not multiplied by them"
+    )
+    keep_top_k: tuple[int, ...] = attr(doc="maximum number of boxes of a batch entry; -1 means all")
     code_type: Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"] = attr(
         "caffe.PriorBoxParameter.CORNER",
-        doc="whether deltas are of corners, or of the centre and of logarithms of sides",
+        doc="whether deltas apply to corners, or to the centre and the logarithms of the sides",
     )
-    share_location: bool = attr(True, doc="whether classes share boxes")
-    nms_threshold: float = attr(
-        default_with_warning="0", doc="the overlap that is still allowed within a class"
-    )
-    confidence_threshold: float = attr(0.0, doc="what scores must be above")
-    clip_after_nms: bool = attr(False, doc="whether boxes that are left are clipped to [0, 1]")
-    clip_before_nms: bool = attr(False, doc="whether boxes are clipped to [0, 1] before they are compared")
+    share_location: bool = attr(True, doc="whether all classes share boxes")
+    nms_threshold: float = attr(default_with_warning="0", doc="maximum overlap of boxes of a class")
+    confidence_threshold: float = attr(0.0, doc="exclusive minimum of scores")
+    clip_after_nms: bool = attr(False, doc="whether to clip the remaining boxes to [0, 1]")
+    clip_before_nms: bool = attr(False, doc="whether to clip boxes to [0, 1] before suppression")
     decrease_label_id: bool = attr(
-        False, doc="whether each prior is of its best class only, and classes are numbered without the first"
+        False,
+        doc="whether to use each prior for its best class only, and to number classes without the first",
     )
-    normalized: bool = attr(False, doc="whether priors are in parts of the image")
+    normalized: bool = attr(False, doc="whether priors are fractions of the image")
     input_height: int = attr(1, gt=0, doc="height of the image, if not normalized")
     input_width: int = attr(1, gt=0, doc="width of the image, if not normalized")
-    objectness_score: float = attr(0.0, doc="what aux_class_preds must reach for a prior to count")
+    objectness_score: float = attr(0.0, doc="minimum objectness of a prior, of aux_class_preds")
 
     def verify(self) -> None:
-        """Require a limit."""
+        """Require a value of ``keep_top_k``."""
         if not self.keep_top_k:
             raise ValidationError(
                 "attribute 'keep_top_k' must be one number, but is empty",
@@ -78,7 +83,7 @@ class DetectionOutputBase(Op):
             )
 
     def known_classes(self) -> int | None:
-        """Return the number of classes, if an attribute gives it."""
+        """Return the number of classes that an attribute declares, or ``None``."""
         return None
 
     def infer(
@@ -151,7 +156,7 @@ class DetectionOutputBase(Op):
         )
 
     def _per_prior(self, logits: PartialShape, predictions: PartialShape) -> list[tuple[Dimension, int, str]]:
-        """Return lengths that are multiples of the number of priors, with their factors."""
+        """Return lengths that are multiples of the number of priors: (length, factor, name of the input)."""
         lengths = [(logits[1], 4, "box_logits")] if self.share_location else []
         if (classes := self.known_classes()) is not None:
             lengths.append((predictions[1], classes, "class_preds"))
@@ -206,10 +211,10 @@ class DetectionOutputBase(Op):
                 self._rows(image, label, places, scores[image], of_classes)
                 for label, places in self._left(of_classes, scores[image, :valid].T)
             ]
-        found = np.concatenate([np.zeros((0, 7), scores.dtype), *rows])[: shape[2]]
+        detections = np.concatenate([np.zeros((0, 7), scores.dtype), *rows])[: shape[2]]
         result = np.zeros(shape, scores.dtype)
-        result[0, 0, : len(found)] = found
-        result[0, 0, len(found) : len(found) + 1, 0] = -1
+        result[0, 0, : len(detections)] = detections
+        result[0, 0, len(detections) : len(detections) + 1, 0] = -1
         return result.astype(box_logits.dtype, copy=False)
 
     def _rows(self, image: int, label: int, places: Array, scores: Array, boxes: Array) -> Array:
@@ -227,7 +232,7 @@ class DetectionOutputBase(Op):
         return int(ends[0]) if ends.size else len(priors) // 5
 
     def _priors(self, proposals: Array) -> tuple[Array, Array | None]:
-        """Return the prior boxes [N or 1, priors, 4], and their variances."""
+        """Return the prior boxes ``[N or 1, priors, 4]``, and their variances unless encoded in the target."""
         entries, _, length = proposals.shape
         count = length // self._prior_size()
         priors = proposals[:, 0].reshape(entries, count, -1 if count else 1)[..., -4:]
@@ -251,7 +256,7 @@ class DetectionOutputBase(Op):
         return np.clip(boxes, 0, 1) if self.clip_before_nms else boxes
 
     def _left(self, boxes: Array, scores: Array) -> Kept:
-        """Return the boxes kept in a batch entry, by class."""
+        """Return the boxes of a batch entry that remain after suppression and ``keep_top_k``."""
         selected = (
             self._of_best_classes(boxes, scores) if self.decrease_label_id else self._of_all(boxes, scores)
         )
@@ -296,7 +301,7 @@ class DetectionOutputBase(Op):
 
 @op("DetectionOutput-1", spec="detection/detectionoutput-1")
 class DetectionOutput1(DetectionOutputBase):
-    """Decode ``box_logits`` relative to ``proposals``, and select the best boxes of each class by ``class_preds``."""
+    """Decode ``box_logits`` relative to the priors ``proposals``, and select the best boxes of each class."""
 
     num_classes: int = attr(gt=0, doc="number of classes")
 
@@ -306,10 +311,10 @@ class DetectionOutput1(DetectionOutputBase):
 
 @op("DetectionOutput-8", spec="detection/detectionoutput-8")
 class DetectionOutput8(DetectionOutputBase):
-    """As version 1; the number of classes follows from the inputs."""
+    """The same as version 1, but the number of classes follows from the inputs."""
 
 
-# Numbers of priors and classes, from the lengths of inputs.
+# The numbers of priors and classes, inferred from the lengths of inputs.
 
 _HINTS = {
     "proposals": "a prior takes 4 numbers with attribute 'normalized' true, 5 with false",
@@ -320,7 +325,12 @@ _HINTS = {
 
 
 def common_quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dimension:
-    """Return the common quotient of lengths and their divisors."""
+    """Return the common quotient of known lengths by their divisors; raise if there is none.
+
+    Args:
+        lengths: (length, divisor, name of the input) of each input.
+        what: the counted items, for messages.
+    """
     quotient = Dimension()
     for length, each, name in lengths:
         if not length.is_static:

@@ -1,4 +1,4 @@
-"""Prior boxes (anchors) at every point of a grid."""
+"""Prior boxes (anchors) at every cell of a grid."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ...ir.tensor import Array, Value
 from .._define.operation import T_INDEX, Input, Op, Output, attr, op
 from .._lengths import lengths_of
 
-# The shape depends on the grid alone; more boxes are a mistake, and would not fit into memory.
+# The output depends on the size of the grid only. More boxes are a mistake, and would not fit into memory.
 MOST_BOXES = 1 << 28
-# In pixels, or as a ratio.
+# The largest side in pixels, and the largest aspect ratio.
 MOST_SIDE = 1e9
 
 
 class Prior(NamedTuple):
-    """A box: its offset from the centre of its cell, half its sides, and whether it is clipped."""
+    """A box: the offset of its centre from that of the cell, half its sides, and whether it is always clipped."""
 
     x: Float | int
     y: Float | int
@@ -32,7 +32,7 @@ class Prior(NamedTuple):
 
 
 class PriorBoxes(Op):
-    """Base of these operations, with two rows: boxes, and their variances."""
+    """Base of PriorBox and PriorBoxClustered. The output has two rows: boxes, and their variances."""
 
     flops_per_element = 2
 
@@ -40,16 +40,18 @@ class PriorBoxes(Op):
     image_size = Input(T_INDEX, "[2]: height and width of the image")
     boxes = Output(
         ElementType.f32,
-        "[2, height * width * boxes a place * 4]: x1, y1, x2, y2 in parts of the image; variances",
+        "[2, height * width * boxes per cell * 4]: x1, y1, x2, y2 as fractions of the image; their variances",
     )
 
-    offset: float = attr(default_with_warning="0", doc="where in a place, counted in places, the centre is")
+    offset: float = attr(
+        default_with_warning="0", doc="position of the centre in a cell, as a fraction of it"
+    )
     variance: tuple[float, ...] = attr(
-        (), doc="the second row: one number, or one for each coordinate; 0.1 if none"
+        (), doc="the variances: one number, or one for each coordinate; 0.1 if empty"
     )
 
     def verify(self) -> None:
-        """Require a valid number of variances."""
+        """Require 0, 1 or 4 variances."""
         if len(self.variance) not in (0, 1, 4):
             raise ValidationError(
                 f"attribute 'variance' must be none, 1 or 4 numbers, not {len(self.variance)}",
@@ -78,7 +80,9 @@ class PriorBoxes(Op):
     def evaluate(self, output_size: Array, image_size: Array) -> Array:
         height, width = (int(n) for n in output_size.ravel())
         image = image_size.ravel().astype(np.float32)
-        self.infer(Value.constant(output_size), Value.constant(image_size))  # raises if there are too many
+        self.infer(
+            Value.constant(output_size), Value.constant(image_size)
+        )  # raises if there are too many boxes
         if not height * width * self.count():
             return np.empty((2, 0), np.float32)  # one side of the grid may be of any length
         y, x = self.centres(height, width, image)
@@ -102,11 +106,11 @@ class PriorBoxes(Op):
         raise NotImplementedError
 
     def priors(self, image: Array) -> list[Prior]:
-        """Return the boxes of a cell."""
+        """Return the boxes of each cell, in pixels."""
         raise NotImplementedError
 
     def centres(self, height: int, width: int, image: Array) -> tuple[Array, Array]:
-        """Return the centres of cells in pixels: y and x."""
+        """Return the centres of rows and of columns of cells, in pixels."""
         raise NotImplementedError
 
     def clips(self) -> bool:
@@ -115,36 +119,39 @@ class PriorBoxes(Op):
 
 
 class PriorBoxBase(PriorBoxes):
-    """Base of the versions of PriorBox, with the 10 attributes of the specification.
+    """Base of the versions of PriorBox.
 
-    OpenVINO counts boxes by one rule and creates them by another; attributes for which these differ are
-    refused, as the reference would write out of bounds.
+    OpenVINO counts boxes by one rule and creates them by another. Attributes for which the counts differ are
+    refused, since its reference would write out of bounds.
     """
 
     min_size: tuple[float, ...] = attr((), gt=0, le=MOST_SIDE, doc="sides of square boxes, in pixels")
     max_size: tuple[float, ...] = attr(
-        (), gt=0, le=MOST_SIDE, doc="each makes one square box, of a side between it and a min_size"
+        (), gt=0, le=MOST_SIDE, doc="each adds a square box whose side is the geometric mean with a min_size"
     )
     aspect_ratio: tuple[float, ...] = attr(
-        (), gt=0, le=MOST_SIDE, doc="each makes one box of the area of each square; doubles count once"
+        (), gt=0, le=MOST_SIDE, doc="each adds a box with the area of each square; duplicates count once"
     )
-    flip: bool = attr(False, doc="whether to have the inverse of each aspect_ratio, too")
-    clip: bool = attr(False, doc="whether boxes stay in the image")
-    step: float = attr(0.0, doc="distance of places in pixels; 0 means image by grid")
+    flip: bool = attr(False, doc="whether to add the inverse of each aspect_ratio")
+    clip: bool = attr(False, doc="whether to clip boxes to the image")
+    step: float = attr(
+        0.0, doc="distance of cells in pixels; 0 means the image size divided by the grid size"
+    )
     scale_all_sizes: bool = attr(
         True,
-        doc="whether every min_size has boxes of every aspect_ratio; if not, the first, and sizes are in image heights",
+        doc="whether every min_size gets boxes of every aspect_ratio; otherwise only the first does, and sizes are "
+        "fractions of the image height",
     )
     fixed_ratio: tuple[float, ...] = attr(
         (), gt=0, le=MOST_SIDE, doc="aspect ratios of fixed_size, instead of aspect_ratio"
     )
     fixed_size: tuple[float, ...] = attr(
-        (), gt=0, le=MOST_SIDE, doc="sides of boxes that come several times, in pixels"
+        (), gt=0, le=MOST_SIDE, doc="sides of boxes that are repeated within a cell, in pixels"
     )
-    density: tuple[float, ...] = attr((), ge=0, doc="how often along each axis, for each fixed_size")
+    density: tuple[float, ...] = attr((), ge=0, doc="repetitions along each axis, for each fixed_size")
 
     def verify(self) -> None:
-        """Require attributes for which both counts agree."""
+        """Require attributes for which the number of created boxes is `count`."""
         super().verify()
         if any(d > 1024 for d in self.density):
             raise ValidationError(
@@ -187,11 +194,11 @@ class PriorBoxBase(PriorBoxes):
         step = of(self.step)
         if not self.scale_all_sizes:
             step = image[0] / of(height) if step == -1 else step * image[0]
-        places = np.arange(height, dtype=of), np.arange(width, dtype=of)
+        cells = np.arange(height, dtype=of), np.arange(width, dtype=of)
         if step == 0:
-            y, x = ((at + of(0.5)) * (n / of(len(at))) for at, n in zip(places, image, strict=True))
+            y, x = ((at + of(0.5)) * (n / of(len(at))) for at, n in zip(cells, image, strict=True))
         else:
-            y, x = ((at + of(self.offset)) * step for at in places)
+            y, x = ((at + of(self.offset)) * step for at in cells)
         return y, x
 
     def priors(self, image: Array) -> list[Prior]:
@@ -219,7 +226,7 @@ class PriorBoxBase(PriorBoxes):
         return boxes
 
     def largest_first(self) -> bool:
-        """Return whether boxes of max_size precede those of aspect ratios."""
+        """Return whether the boxes of ``max_size`` precede those of ``aspect_ratio``."""
         return True
 
     def _ratios(self) -> list[float]:
@@ -232,7 +239,14 @@ class PriorBoxBase(PriorBoxes):
 
 
 def _spread(size: Float, density: int, side: Float, root: Float) -> list[Prior]:
-    """Return boxes of one side and ratio, tiled in a square of a size; ``root`` is that of the ratio."""
+    """Return ``density ** 2`` equal boxes, tiled over a square of side ``size``.
+
+    Args:
+        size: the side of the square.
+        density: the number of boxes along each axis.
+        side: the side of a square box of the same area.
+        root: the square root of the aspect ratio.
+    """
     shift = np.float32(int(size / density)) if density else np.float32(0)
     first = shift / 2 - int(size) // 2
     offsets = [np.float32(first + i * shift) for i in range(density)]
@@ -241,15 +255,15 @@ def _spread(size: Float, density: int, side: Float, root: Float) -> list[Prior]:
 
 @op("PriorBox-1")
 class PriorBox1(PriorBoxBase):
-    """Boxes of given sizes and aspect ratios at every place of a grid laid over an image."""
+    """Boxes of given sizes and aspect ratios, centred in every cell of a grid over an image."""
 
 
 @op("PriorBox-8")
 class PriorBox8(PriorBoxBase):
-    """As version 1, with a choice of the order of boxes."""
+    """The same as version 1, with a choice of the order of boxes."""
 
     min_max_aspect_ratios_order: bool = attr(
-        True, doc="whether boxes from max_size come before those from aspect_ratio"
+        True, doc="whether the boxes of max_size precede those of aspect_ratio"
     )
 
     def largest_first(self) -> bool:
@@ -258,14 +272,16 @@ class PriorBox8(PriorBoxBase):
 
 @op("PriorBoxClustered-1")
 class PriorBoxClustered(PriorBoxes):
-    """Boxes of given widths and heights at every place of a grid laid over an image."""
+    """Boxes of given widths and heights, centred in every cell of a grid over an image."""
 
-    width: tuple[float, ...] = attr((1.0,), doc="widths of boxes in pixels")
-    height: tuple[float, ...] = attr((1.0,), doc="heights of the same boxes")
-    clip: bool = attr(True, doc="whether boxes stay in the image")
-    step: float = attr(0.0, doc="distance of places in pixels, where step_w or step_h is 0")
-    step_w: float = attr(0.0, doc="distance of places along x; if it and step_h are 0, image by grid")
-    step_h: float = attr(0.0, doc="distance of places along y")
+    width: tuple[float, ...] = attr((1.0,), doc="widths of the boxes in pixels")
+    height: tuple[float, ...] = attr((1.0,), doc="heights of the boxes in pixels")
+    clip: bool = attr(True, doc="whether to clip boxes to the image")
+    step: float = attr(0.0, doc="distance of cells in pixels, where step_w or step_h is 0")
+    step_w: float = attr(
+        0.0, doc="distance of cells along x; if all steps are 0, the image size divided by the grid size"
+    )
+    step_h: float = attr(0.0, doc="distance of cells along y; see step_w")
 
     def verify(self) -> None:
         """Require a height for each width."""

@@ -1,4 +1,4 @@
-"""Region proposals of Faster R-CNN and Detectron, and the detections made of them."""
+"""Region proposals of Faster R-CNN and Detectron, and Detectron's detection output."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from .regions import bilinear, channels, inside, region_count, sample_offsets, s
 
 
 class ProposalBase(Op):
-    """Base of the versions of Proposal, with the 14 attributes of the specification.
+    """Base of the versions of Proposal.
 
-    Boxes below min_size keep a score of 0, and come last, as in OpenVINO. For the framework tensorflow
-    OpenVINO's plugin also swaps the height and width of the image; the reference, and this implementation, do
-    not.
+    Boxes smaller than min_size get a score of 0, and so come last, as in OpenVINO. For the framework tensorflow,
+    OpenVINO's plugin also swaps the height and width of the image; its reference and this implementation do not.
     """
 
     flops_per_element = 0
@@ -38,36 +37,39 @@ class ProposalBase(Op):
 
     class_probs = Input(T_FLOAT, "[N, 2 * anchors, H, W]: scores of background, then of foreground")
     bbox_deltas = Input(
-        T_FLOAT, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides", mixed=True
+        T_FLOAT, "[N, 4 * anchors, H, W]: shifts of the centre, logarithms of the scales of sides", mixed=True
     )
     image_shape = Input(
-        T_FLOAT, "[3 or 4]: height and width of the image, one scale for both or two", mixed=True
+        T_FLOAT,
+        "[3 or 4]: height and width of the image, and a scale for both sides or one for each",
+        mixed=True,
     )
     rois = Output(
-        T_FLOAT, "[N * post_nms_topn, 5]: batch entry, x1, y1, x2, y2; batch entry -1 comes after the last"
+        T_FLOAT, "[N * post_nms_topn, 5]: batch entry, x1, y1, x2, y2; a batch entry of -1 marks the end"
     )
 
     base_size: int = attr(gt=0, doc="side of the square that ratio and scale are applied to")
-    pre_nms_topn: int = attr(gt=0, doc="how many boxes are compared at most")
-    post_nms_topn: int = attr(gt=0, doc="how many boxes are left at most")
-    nms_thresh: float = attr(default_with_warning="0", doc="the overlap that is still allowed")
-    feat_stride: int = attr(default_with_warning="1", gt=0, doc="distance of places in pixels")
+    pre_nms_topn: int = attr(gt=0, doc="maximum number of boxes before suppression")
+    post_nms_topn: int = attr(gt=0, doc="maximum number of boxes after suppression")
+    nms_thresh: float = attr(default_with_warning="0", doc="maximum overlap of boxes")
+    feat_stride: int = attr(default_with_warning="1", gt=0, doc="distance of cells in pixels")
     min_size: int = attr(
-        default_with_warning="1", ge=0, doc="sides below this, times the scale, make a score 0"
+        default_with_warning="1", ge=0, doc="boxes with a side below this, times the scale, get a score of 0"
     )
-    ratio: tuple[float, ...] = attr(gt=0, doc="heights by widths of anchors")
-    scale: tuple[float, ...] = attr(doc="sizes of anchors by base_size")
-    clip_before_nms: bool = attr(True, doc="whether boxes are clipped to the image before they are compared")
-    clip_after_nms: bool = attr(False, doc="whether boxes that are left are clipped to the image")
-    normalize: bool = attr(False, doc="whether boxes are given in parts of the image")
-    box_size_scale: float = attr(1.0, doc="what logarithms are divided by")
-    box_coordinate_scale: float = attr(1.0, doc="what steps are divided by")
+    ratio: tuple[float, ...] = attr(gt=0, doc="aspect ratios of anchors, height / width")
+    scale: tuple[float, ...] = attr(doc="sizes of anchors, as multiples of base_size")
+    clip_before_nms: bool = attr(True, doc="whether to clip boxes to the image before suppression")
+    clip_after_nms: bool = attr(False, doc="whether to clip the remaining boxes to the image")
+    normalize: bool = attr(False, doc="whether to return boxes as fractions of the image")
+    box_size_scale: float = attr(1.0, doc="divisor of the logarithms in bbox_deltas")
+    box_coordinate_scale: float = attr(1.0, doc="divisor of the shifts in bbox_deltas")
     framework: str = attr(
-        "", doc="tensorflow: y comes before x, anchors are around 0, and coordinates are not of pixels"
+        "",
+        doc="tensorflow: y comes before x, anchors are centred at 0, and a side is the difference of its coordinates",
     )
 
     def shape(self, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> Dimension:
-        """Return the number of rows."""
+        """Check the inputs, and return the number of output rows."""
         probs = of_rank(class_probs, "class_probs", "[N, 2 * anchors, H, W]")
         deltas = of_rank(bbox_deltas, "bbox_deltas", "[N, 4 * anchors, H, W]")
         if not of_rank(image_shape, "image_shape", "[3 or 4]")[0].compatible(Dimension(3, 4)):
@@ -104,7 +106,7 @@ class ProposalBase(Op):
         return Dimension.of(images * self.post_nms_topn)
 
     def propose(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
-        """Return the boxes with their batch entries, and their scores."""
+        """Return the boxes ``[N * post_nms_topn, 5]``, each after its batch entry, and their scores."""
         deltas, scores = as_float(bbox_deltas), as_float(class_probs)
         images, channels, height, width = scores.shape
         image = as_float(image_shape).ravel()
@@ -142,12 +144,12 @@ class ProposalBase(Op):
         return 0 if self.framework else 1
 
     def _anchors(self, height: int, width: int, size: Array) -> Array:
-        """Return the anchors of every cell: [H, W, anchors, 4]."""
+        """Return the anchors of every cell, ``[H, W, anchors, 4]``."""
         of, extra = np.float32, np.float32(self._extra())
         ratios, scales = np.array(self.ratio, of)[:, None], np.array(self.scale, of)
         widths = np.sqrt(of(self.base_size) ** 2 / ratios)
         if not self.framework:
-            widths = np.floor(widths + of(0.5))  # to the nearest, halves up
+            widths = np.floor(widths + of(0.5))  # round to nearest, halves up
         heights = widths * ratios
         if not self.framework:
             heights = np.floor(heights + of(0.5))
@@ -163,7 +165,7 @@ class ProposalBase(Op):
 
 @op("Proposal-1")
 class Proposal1(ProposalBase):
-    """Apply ``bbox_deltas`` to anchors at every position, and select the best boxes that do not overlap."""
+    """Apply ``bbox_deltas`` to anchors in every cell, and select the best boxes that do not overlap."""
 
     def infer(self, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> PartialShape:
         return PartialShape([self.shape(class_probs, bbox_deltas, image_shape), 5])
@@ -174,9 +176,9 @@ class Proposal1(ProposalBase):
 
 @op("Proposal-4")
 class Proposal4(ProposalBase):
-    """As version 1; also returns the scores of the boxes."""
+    """The same as version 1; also returns the scores of the boxes."""
 
-    probs = Output(T_FLOAT, "[N * post_nms_topn]: scores, 0 after the last")
+    probs = Output(T_FLOAT, "[N * post_nms_topn]: scores, padded with 0")
 
     def infer(
         self, class_probs: Value, bbox_deltas: Value, image_shape: Value
@@ -191,23 +193,23 @@ class Proposal4(ProposalBase):
 # Region proposals of Detectron, from anchors that are inputs.
 
 
-# Limit of the logarithms of scale factors, so that a wrong delta does not give endless boxes.
+# The maximum of logarithms of scales, so that a wrong delta does not give an infinite box.
 LARGEST_LOG = math.log(1000 / 16)
 
 
 class GenerateProposalsBase(Op):
-    """Base of the operations that take anchors."""
+    """Base of the operations that take anchors as an input."""
 
     flops_per_element = 0
     flops_per_input = {"deltas": 2, "scores": 1}
 
-    min_size: float = attr(default_with_warning="0", doc="what sides are at least")
-    nms_threshold: float = attr(default_with_warning="0", doc="the overlap that is still allowed")
-    pre_nms_count: int = attr(ge=0, doc="how many boxes are compared at most")
-    post_nms_count: int = attr(ge=0, doc="how many boxes are left at most")
+    min_size: float = attr(default_with_warning="0", doc="minimum side of boxes")
+    nms_threshold: float = attr(default_with_warning="0", doc="maximum overlap of boxes")
+    pre_nms_count: int = attr(ge=0, doc="maximum number of boxes before suppression")
+    post_nms_count: int = attr(ge=0, doc="maximum number of boxes after suppression")
 
     keeps_small: ClassVar[bool] = False
-    """Whether boxes below min_size are kept, with a score of 0."""
+    """Whether boxes smaller than ``min_size`` are kept, with a score of 0."""
 
     def select(
         self,
@@ -218,9 +220,15 @@ class GenerateProposalsBase(Op):
         smallest: Array,
         extra: tuple[float, float],
     ) -> tuple[Array, Array]:
-        """Return the selected boxes of an image, from anchors and deltas [n, 4] and scores [n].
+        """Return the selected boxes of an image, and their scores.
 
-        ``extra`` is added to sides computed from coordinates: of boxes, and in comparisons.
+        Args:
+            image: the height and width of the image.
+            anchors: the anchors, ``[n, 4]``.
+            deltas: the deltas to the anchors, ``[n, 4]``.
+            scores: the scores, ``[n]``.
+            smallest: the minimum sides of boxes.
+            extra: what to add to the difference of coordinates for the side of a box: when decoding, and in suppression.
         """
         of = scores.dtype.type
         boxes = decode_deltas(anchors, deltas, extra[0], LARGEST_LOG)
@@ -240,22 +248,24 @@ class GenerateProposalsBase(Op):
 class GenerateProposals(GenerateProposalsBase):
     """Apply ``deltas`` to ``anchors``, and select the best boxes of each image that do not overlap."""
 
-    im_info = Input(T_FLOAT, "[N, 3 or 4]: height and width of the image, one scale of min_size or two")
+    im_info = Input(
+        T_FLOAT, "[N, 3 or 4]: height and width of each image, and a scale of min_size for both sides or each"
+    )
     anchors = Input(T_FLOAT, "[H, W, anchors, 4]: x1, y1, x2, y2", mixed=True)
     deltas = Input(
-        T_FLOAT, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides", mixed=True
+        T_FLOAT, "[N, 4 * anchors, H, W]: shifts of the centre, logarithms of the scales of sides", mixed=True
     )
     scores = Input(T_FLOAT, "[N, anchors, H, W]", mixed=True)
     rois = Output(T_FLOAT, "[n, 4]: the boxes of all images")
     roi_scores = Output(T_FLOAT, "[n]: their scores")
-    rois_num = Output("roi_num_type", "[N]: how many are of each image")
+    rois_num = Output("roi_num_type", "[N]: the number of boxes of each image")
 
-    normalized: bool = attr(True, doc="whether sides are differences of coordinates; if not, 1 more")
-    nms_eta: float = attr(1.0, doc="for a threshold that adapts itself; like OpenVINO's, this one does not")
+    normalized: bool = attr(True, doc="whether a side is the difference of its coordinates; otherwise 1 more")
+    nms_eta: float = attr(1.0, doc="decay of an adaptive threshold; ignored, as in OpenVINO")
     roi_num_type: ElementType = attr(ElementType.i64, doc="element type of the counts, i64 or i32")
 
     def verify(self) -> None:
-        """Require an index type."""
+        """Require that the counts are i64 or i32."""
         check_index_types(roi_num_type=self.roi_num_type)
 
     def infer(self, im_info: Value, anchors: Value, deltas: Value, scores: Value) -> tuple[PartialShape, ...]:
@@ -290,7 +300,7 @@ class GenerateProposals(GenerateProposalsBase):
         height, width = scores.shape[2:]
         results = [(np.zeros((0, 4), boxes.dtype), np.zeros(0, boxes.dtype))]
         for info, delta, score in zip(as_float(im_info), as_float(deltas), as_float(scores), strict=True):
-            factors = info[[-1, 2]]  # of width, of height
+            factors = info[[-1, 2]]  # the scales of width and height
             moved = delta.reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
             extra = 0.0 if self.normalized else 1.0
             smallest = np.asarray(factors * info.dtype.type(self.min_size))
@@ -311,12 +321,12 @@ class GenerateProposalsSingleImage(GenerateProposalsBase):
 
     keeps_small = True
 
-    im_info = Input(T_FLOAT, "[3]: height and width of the image, and a scale that does not matter")
+    im_info = Input(T_FLOAT, "[3]: height and width of the image, and a scale, which is ignored")
     anchors = Input(T_FLOAT, "[H * W * anchors, 4]: x1, y1, x2, y2")
-    deltas = Input(T_FLOAT, "[4 * anchors, H, W]: steps of the centre, logarithms of factors of sides")
+    deltas = Input(T_FLOAT, "[4 * anchors, H, W]: shifts of the centre, logarithms of the scales of sides")
     scores = Input(T_FLOAT, "[anchors, H, W]")
-    rois = Output(T_FLOAT, "[post_nms_count, 4]: the boxes, then zeros")
-    roi_scores = Output(T_FLOAT, "[post_nms_count]: their scores, then zeros")
+    rois = Output(T_FLOAT, "[post_nms_count, 4]: the boxes, padded with zeros")
+    roi_scores = Output(T_FLOAT, "[post_nms_count]: their scores, padded with zeros")
 
     def infer(
         self, im_info: Value, anchors: Value, deltas: Value, scores: Value
@@ -358,43 +368,43 @@ def _merge(value: Value, expected: PartialShape, name: str, others: str = "") ->
     return merged
 
 
-# Operations of Detectron: prior grids, ROI features, and detection output.
+# Further operations of Detectron: detection output, prior grids and ROI features.
 
 
 @op("ExperimentalDetectronDetectionOutput-6")
 class DetectionOutput(Op):
     """Apply ``deltas`` to ``rois``, and select the best boxes of each class by ``scores``.
 
-    Classes other than the first, which is the background. Boxes are not clipped to the image but at 0,
-    and regions without an area count as boxes [0, 0, 0, 0] with a score of 0: so in OpenVINO.
+    The first class is the background, which has no boxes. As in OpenVINO, coordinates are only clipped to at least 0,
+    and a region without an area counts as the box [0, 0, 0, 0] with a score of 0.
     """
 
     flops_per_element = 0
     flops_per_input = {"deltas": 2, "scores": 1}
 
     rois = Input(T_FLOAT, "[regions, 4]: x1, y1, x2, y2")
-    deltas = Input(T_FLOAT, "[regions, num_classes * 4]: steps of the centre, logarithms of factors of sides")
+    deltas = Input(
+        T_FLOAT, "[regions, num_classes * 4]: shifts of the centre, logarithms of the scales of sides"
+    )
     scores = Input(T_FLOAT, "[regions, num_classes]")
-    im_info = Input(T_FLOAT, "[1, 3]: height and width of the image, and a scale; does not matter")
-    boxes = Output(T_FLOAT, "[max_detections_per_image, 4]: the boxes, then zeros")
+    im_info = Input(T_FLOAT, "[1, 3]: height and width of the image, and a scale; ignored")
+    boxes = Output(T_FLOAT, "[max_detections_per_image, 4]: the boxes, padded with zeros")
     classes = Output(ElementType.i32, "[max_detections_per_image]: their classes")
     box_scores = Output(T_FLOAT, "[max_detections_per_image]: their scores")
 
-    score_threshold: float = attr(default_with_warning="0", doc="what scores must be above")
-    nms_threshold: float = attr(
-        default_with_warning="0", doc="the overlap that is still allowed within a class"
-    )
-    num_classes: int = attr(gt=0, doc="number of classes, with the background")
+    score_threshold: float = attr(default_with_warning="0", doc="exclusive minimum of scores")
+    nms_threshold: float = attr(default_with_warning="0", doc="maximum overlap of boxes of a class")
+    num_classes: int = attr(gt=0, doc="number of classes, including the background")
     post_nms_count: int = attr(
-        default_with_warning="0", ge=-1, doc="how many boxes of a class are left at most; -1 means all"
+        default_with_warning="0", ge=-1, doc="maximum number of boxes of a class; -1 means all"
     )
-    max_detections_per_image: int = attr(gt=0, doc="how many boxes are left at most")
-    class_agnostic_box_regression: bool = attr(False, doc="does not matter")
-    max_delta_log_wh: float = attr(default_with_warning="0", doc="what logarithms are at most")
-    deltas_weights: tuple[float, ...] = attr(doc="what deltas are divided by, four numbers")
+    max_detections_per_image: int = attr(gt=0, doc="maximum number of boxes of all classes")
+    class_agnostic_box_regression: bool = attr(False, doc="ignored")
+    max_delta_log_wh: float = attr(default_with_warning="0", doc="maximum of the logarithms in deltas")
+    deltas_weights: tuple[float, ...] = attr(doc="divisors of deltas, four numbers")
 
     def verify(self) -> None:
-        """Require a weight for each delta."""
+        """Require four weights."""
         if len(self.deltas_weights) != 4:
             raise ValidationError(
                 f"attribute 'deltas_weights' must be 4 numbers, not {len(self.deltas_weights)}: "
@@ -452,20 +462,24 @@ class DetectionOutput(Op):
 
 @op("ExperimentalDetectronPriorGridGenerator-6")
 class PriorGridGenerator(Op):
-    """The ``priors`` at every place of a grid laid over an image."""
+    """The boxes ``priors``, moved to the centre of every cell of a grid over an image."""
 
     flops_per_element = 1
 
-    priors = Input(T_FLOAT, "[priors, 4]: x1, y1, x2, y2 around a place")
-    feature_map = Input(T_FLOAT, "[1, C, H, W]: only its size matters")
-    im_data = Input(T_FLOAT, "[1, C, height, width] of the image: only its size matters")
+    priors = Input(T_FLOAT, "[priors, 4]: x1, y1, x2, y2 relative to the centre of a cell")
+    feature_map = Input(T_FLOAT, "[1, C, H, W]: only its shape is read")
+    im_data = Input(T_FLOAT, "[1, C, height, width] of the image: only its shape is read")
     boxes = Output(T_FLOAT, "[H * W * priors, 4], or [H, W, priors, 4] if not flattened")
 
-    flatten: bool = attr(True, doc="whether the boxes of all places are in one list")
+    flatten: bool = attr(True, doc="whether to return the boxes of all cells along one axis")
     h: int = attr(0, ge=0, doc="height of the grid; 0 means that of feature_map")
     w: int = attr(0, ge=0, doc="width of the grid; 0 means that of feature_map")
-    stride_x: float = attr(0.0, doc="distance of places along x; 0 means image by grid")
-    stride_y: float = attr(0.0, doc="distance of places along y; 0 means image by grid")
+    stride_x: float = attr(
+        0.0, doc="distance of cells along x; 0 means the image width divided by the grid's"
+    )
+    stride_y: float = attr(
+        0.0, doc="distance of cells along y; 0 means the image height divided by the grid's"
+    )
 
     def infer(self, priors: Value, feature_map: Value, im_data: Value) -> PartialShape:
         count = region_count(priors, 4, "priors", "priors")
@@ -501,21 +515,23 @@ class PriorGridGenerator(Op):
 
 @op("ExperimentalDetectronROIFeatureExtractor-6")
 class ROIFeatureExtractor(Op):
-    """ROIAlign features of ``rois``, each from the pyramid level that matches its size."""
+    """Features of ``rois`` by ROIAlign, each from the pyramid level that matches the size of the region."""
 
     rois = Input(T_FLOAT, "[regions, 4]: x1, y1, x2, y2")
     pyramid = Input(T_FLOAT, "[1, C, H, W] of each level, the finest first", variadic=True)
     features = Output(T_FLOAT, "[regions, C, output_size, output_size]; zeros for regions without an area")
-    same_rois = Output(T_FLOAT, "rois")
+    same_rois = Output(T_FLOAT, "a copy of rois")
 
     output_size: int = attr(gt=0, doc="height and width of the result")
     sampling_ratio: int = attr(
         default_with_warning="0",
         ge=0,
-        doc="points along each axis of a bin; 0 means as many as there are elements",
+        doc="samples along each axis of a bin; 0 means one for each element of the feature map",
     )
-    pyramid_scales: tuple[int, ...] = attr(gt=0, doc="what coordinates are divided by, for each level")
-    aligned: bool = attr(False, doc="whether coordinates are those of elements' centres")
+    pyramid_scales: tuple[int, ...] = attr(gt=0, doc="divisor of coordinates, for each level")
+    aligned: bool = attr(
+        False, doc="whether integer coordinates are the edges of elements, not their centres"
+    )
 
     def infer(self, rois: Value, *pyramid: Value) -> tuple[PartialShape, PartialShape]:
         if not pyramid:
@@ -557,7 +573,7 @@ class ROIFeatureExtractor(Op):
         return features, rois.copy()
 
     def _levels(self, regions: Array, count: int) -> Array:
-        """Return the pyramid level of each region; ``count`` for one without an area."""
+        """Return the pyramid level of each region, or ``count`` for a region without an area."""
         sides = regions[:, 2:] - regions[:, :2]
         area = sides[:, 0] * sides[:, 1]
         of = regions.dtype.type
@@ -578,5 +594,5 @@ class ROIFeatureExtractor(Op):
         return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the bilinear samples of each bin; one sample if their number is adaptive."""
+        """Return the FLOPs of all bilinear samples; an adaptive number of samples counts as one per bin."""
         return BILINEAR * max(self.sampling_ratio, 1) ** 2 * operands.result

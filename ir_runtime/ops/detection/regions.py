@@ -1,4 +1,4 @@
-"""Features of regions of interest (ROI): ROIAlign, ROIPooling, PSROIPooling, DeformablePSROIPooling."""
+"""Pooling of regions of interest: ROIAlign, ROIPooling, PSROIPooling and DeformablePSROIPooling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..kernels.boxes import as_float
 
 
 def sample_offsets(bins: int, samples: int, size: Array | Float) -> Array:
-    """Return the positions of samples in equal bins of a length: [bins, samples]."""
+    """Return positions ``[bins, samples]`` of equidistant samples in ``bins`` equal parts of ``size``."""
     step = size / bins
     spacing = step / max(samples, 1)
     return np.asarray(np.arange(bins, dtype=step.dtype)[:, None] * step) + spacing * (
@@ -35,50 +35,50 @@ def sample_offsets(bins: int, samples: int, size: Array | Float) -> Array:
 
 
 def inside(y: Array, x: Array, height: int, width: int) -> Array:
-    """Return a mask of the points at most 1 outside of a map."""
+    """Return a mask of the points inside a map, or at most 1 element outside."""
     return np.asarray((y >= -1) & (y <= height) & (x >= -1) & (x <= width))
 
 
 def bilinear(maps: Array, y: Array, x: Array, *, each: bool = False) -> Array:
-    """Interpolate bilinearly between elements of maps, clamping to the edge.
+    """Interpolate feature maps bilinearly; points outside are clamped to the edge.
 
     Args:
-        maps: [C, H, W]
-        y: rows, which broadcast against ``x``.
-        x: columns.
-        each: whether each map has its own point.
+        maps: feature maps ``[C, H, W]``.
+        y: row coordinates, which broadcast against ``x``.
+        x: column coordinates.
+        each: whether point ``i`` samples map ``i`` only.
 
     Returns:
-        [C, ...] with the shape of the points, or one number for each map.
+        ``[C, ...]`` with the shape of the points, or ``[C]`` with ``each``.
     """
     height, width = maps.shape[1:]
-    (top, bottom, low), (left, right, near) = _around(y, height), _around(x, width)
+    (top, bottom, low), (left, right, near) = _find_neighbours(y, height), _find_neighbours(x, width)
     of = np.arange(len(maps)) if each else slice(None)
     upper = maps[of, top, left] * (1 - near) + maps[of, top, right] * near
     lower = maps[of, bottom, left] * (1 - near) + maps[of, bottom, right] * near
     return np.asarray(upper * (1 - low) + lower * low)
 
 
-def _around(places: Array, length: int) -> tuple[Array, Array, Array]:
-    """Return the two elements around each position, and the fraction between them."""
-    places = np.clip(places, 0, max(length - 1, 0))
-    first = np.nan_to_num(np.floor(places)).astype(np.int64)
-    return first, np.minimum(first + 1, length - 1), places - first.astype(places.dtype)
+def _find_neighbours(positions: Array, length: int) -> tuple[Array, Array, Array]:
+    """Return the indices of the two elements around each position, and its distance from the first."""
+    positions = np.clip(positions, 0, max(length - 1, 0))
+    first = np.nan_to_num(np.floor(positions)).astype(np.int64)
+    return first, np.minimum(first + 1, length - 1), positions - first.astype(positions.dtype)
 
 
-# ROI align: features of regions by bilinear sampling of feature maps.
+# ROIAlign: features of regions by bilinear sampling.
 
 
-# Per region; more is a mistake, and would not fit into memory.
+# The maximum number of samples of a region; more are a mistake, and would not fit into memory.
 MOST_POINTS = 1 << 24
 
 
 class ROIAlignBase(Op):
-    """Base of alignments. Small floating-point types are computed in f32, as in the plugin."""
+    """Base of ROIAlign and ROIAlignRotated. f16 and bf16 are computed in f32, as in OpenVINO's plugin."""
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
     rois = Input(T_FLOAT, "[regions, 4]: x1, y1, x2, y2 before spatial_scale")
-    batch_indices = Input(T_INDEX, "[regions]: the batch entry of each; none from the first -1 on")
+    batch_indices = Input(T_INDEX, "[regions]: the batch entry of each region; the first -1 ends the list")
     pooled = Output(T_FLOAT, "[regions, C, pooled_h, pooled_w]")
 
     pooled_h: int = attr(gt=0, doc="height of the result")
@@ -86,9 +86,9 @@ class ROIAlignBase(Op):
     sampling_ratio: int = attr(
         default_with_warning="0",
         ge=0,
-        doc="points along each axis of a bin; 0 means as many as there are elements",
+        doc="samples along each axis of a bin; 0 means one for each element of the feature map",
     )
-    spatial_scale: float = attr(default_with_warning="0", doc="what coordinates of regions are multiplied by")
+    spatial_scale: float = attr(default_with_warning="0", doc="factor of the coordinates of regions")
 
     numbers = 4
 
@@ -116,7 +116,7 @@ class ROIAlignBase(Op):
         return pooled.astype(data.dtype, copy=False)
 
     def pool(self, maps: Array, region: Array) -> Array:
-        """Return the result for one region of maps [C, H, W]."""
+        """Return the features ``[C, pooled_h, pooled_w]`` of a region of ``maps[C, H, W]``."""
         y, x = self.points(region)
         height, width = maps.shape[1:]
         if not (y.size and x.size and maps.size):
@@ -130,11 +130,11 @@ class ROIAlignBase(Op):
         return self.combine(np.where(within, bilinear(maps, y, x), maps.dtype.type(0)))
 
     def combine(self, values: Array) -> Array:
-        """Return the value of each bin, from samples [C, bins, samples, bins, samples]."""
+        """Reduce samples ``[C, bins, samples, bins, samples]`` to one value per bin."""
         return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
 
     def grid(self, height: Float, width: Float) -> tuple[Array, Array]:
-        """Return sampling positions relative to a region's corner: [bins, samples, 1, 1] and [bins, samples]."""
+        """Return offsets of samples from the region's corner: rows [bins, samples, 1, 1], columns [bins, samples]."""
         down, across = samples_of(height, width, self.pooled_h, self.pooled_w, self.sampling_ratio)
         return (
             sample_offsets(self.pooled_h, down, height)[:, :, None, None],
@@ -142,25 +142,25 @@ class ROIAlignBase(Op):
         )
 
     def points(self, region: Array) -> tuple[Array, Array]:
-        """Rows and columns of the samples of a region; together [bins, samples, bins, samples]."""
+        """Return row and column coordinates of a region's samples, which broadcast to [bins, samples, bins, samples]."""
         raise NotImplementedError
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the bilinear samples of each bin; one sample if their number is adaptive."""
+        """Return the FLOPs of all bilinear samples; an adaptive number of samples counts as one per bin."""
         return BILINEAR * max(self.sampling_ratio, 1) ** 2 * operands.result
 
 
 class AxisAlignedROIAlign(ROIAlignBase):
-    """Regions with sides along the axes."""
+    """Base of the versions of ROIAlign, whose regions have sides along the axes."""
 
     decisions = ("the maximum of a bin is at least 0, where OpenVINO's begins; the pages do not say",)
 
     mode: Literal["avg", "max"] = attr(
-        default_with_warning="avg", doc="what becomes of the samples of a bin; max is 0 at least"
+        default_with_warning="avg", doc="reduction of the samples of a bin; the maximum is at least 0"
     )
 
     def shifts(self) -> tuple[float, float]:
-        """Return the shifts of coordinates before and after scaling."""
+        """Return the terms added to coordinates before and after scaling."""
         return 0, 0
 
     def points(self, region: Array) -> tuple[Array, Array]:
@@ -174,7 +174,7 @@ class AxisAlignedROIAlign(ROIAlignBase):
         return scaled[1] + y, scaled[0] + x
 
     def combine(self, values: Array) -> Array:
-        # OpenVINO's maximum starts at 0.
+        # OpenVINO starts the maximum at 0.
         return np.maximum(values.max(axis=(2, 4)), 0) if self.mode == "max" else super().combine(values)
 
 
@@ -185,12 +185,12 @@ class ROIAlign3(AxisAlignedROIAlign):
 
 @op("ROIAlign-9")
 class ROIAlign9(AxisAlignedROIAlign):
-    """As version 3, with modes for half-pixel coordinates."""
+    """The same as version 3, with a choice of the coordinate transformation."""
 
     aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = attr(
         "asymmetric",
-        doc="asymmetric: scaled only, and regions are 1 by 1 at least; half_pixel_for_nn: less 0.5 after; "
-        "half_pixel: also plus 0.5 before",
+        doc="asymmetric: coordinates are only scaled, and regions are at least 1 by 1; half_pixel_for_nn: 0.5 is "
+        "subtracted after scaling; half_pixel: 0.5 is also added before",
     )
 
     def shifts(self) -> tuple[float, float]:
@@ -205,7 +205,7 @@ class ROIAlignRotated(ROIAlignBase):
 
     rois = Input(T_FLOAT, "[regions, 5]: x and y of the centre, width, height, angle in radians")
 
-    clockwise_mode: bool = attr(False, doc="whether angles turn clockwise")
+    clockwise_mode: bool = attr(False, doc="whether angles are clockwise")
 
     numbers = 5
 
@@ -221,7 +221,15 @@ class ROIAlignRotated(ROIAlignBase):
 
 
 def samples_of(height: Float, width: Float, down: int, across: int, ratio: int) -> tuple[int, int]:
-    """Return the number of sampling points along each axis of a bin."""
+    """Return the number of samples of a bin along height and width.
+
+    Args:
+        height: the height of the region.
+        width: the width of the region.
+        down: the number of bins along the height.
+        across: the number of bins along the width.
+        ratio: the attribute ``sampling_ratio``.
+    """
     if not (math.isfinite(height) and math.isfinite(width)):
         raise InferenceError(
             f"rois hold a region of {height:g} by {width:g}; a finite size is expected",
@@ -239,7 +247,7 @@ def samples_of(height: Float, width: Float, down: int, across: int, ratio: int) 
 
 
 def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "regions") -> Dimension:
-    """Return the number of regions or indices, each a row of ``numbers`` elements."""
+    """Return the number of rows of ``rois``, after checking that each has ``numbers`` elements."""
     if rois.shape.rank is None:
         return Dimension()
     if rois.shape.rank != 2 or not rois.shape[1].contains(numbers):
@@ -251,12 +259,12 @@ def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "reg
 
 
 def channels(data: Value, name: str = "data", of_any: str = "") -> Dimension:
-    """Return the number of channels of feature maps; see `of_rank`."""
+    """Return the number of channels of feature maps, after checking their rank; see `of_rank`."""
     return of_rank(data, name, "[N, C, H, W]", of_any)[1]
 
 
 def check_entries(batch_indices: Value, data: Value) -> None:
-    """Require valid batch indices up to the first -1."""
+    """Require that known batch indices are valid up to the first -1."""
     if data.shape.rank is None or data.shape[0].max is None:
         return
     for index in takewhile(lambda n: n != -1, batch_indices.ints() or ()):
@@ -264,7 +272,7 @@ def check_entries(batch_indices: Value, data: Value) -> None:
 
 
 def check_entry(index: int, count: int) -> None:
-    """Require a valid batch entry."""
+    """Require that ``index`` is one of ``count`` batch entries."""
     if not 0 <= index < count:
         raise InferenceError(
             f"a region is of batch entry {index}, but data has {count} of them, counted from 0",
@@ -273,21 +281,24 @@ def check_entry(index: int, count: int) -> None:
 
 
 def batch_entry(maps: Array, index: int) -> Array:
-    """Return a batch entry, or raise if it does not exist."""
+    """Return the maps of a batch entry; raise if it does not exist."""
     check_entry(index, len(maps))
     return np.asarray(maps[index])
 
 
-# The bins of ROI pooling: their elements, and sampling points.
+# The bins of ROI pooling: their elements and sampling points.
 
 
 def round_half_away(numbers: Array) -> Array:
-    """Round to the nearest integers, halves away from 0."""
+    """Round to the nearest integers, halves away from zero."""
     return np.asarray(np.trunc(numbers + np.copysign(numbers.dtype.type(0.5), numbers)))
 
 
 def bins(first: Float, last: Float, count: int, length: int) -> list[tuple[int, int]]:
-    """Return the start and end of each of equal bins, in elements from ``first`` to ``last``."""
+    """Split the elements from ``first`` to ``last`` (inclusive) into ``count`` bins; return their starts and ends.
+
+    Bins may overlap. They are clipped to an axis of the given length.
+    """
     size = np.maximum(last - first + 1, 1) / count
     steps = np.arange(count + 1, dtype=first.dtype) * size
     begins = np.clip(np.floor(steps[:-1]) + first, 0, length).astype(int)
@@ -296,7 +307,7 @@ def bins(first: Float, last: Float, count: int, length: int) -> list[tuple[int, 
 
 
 def covers(first: Float, last: Float, count: int, length: int) -> list[tuple[int, int]]:
-    """Return the elements touched by each of equal bins between two positions."""
+    """Split the range from ``first`` to ``last`` into ``count`` bins; return starts and ends of the elements they touch."""
     size = (last - first) / count
     steps = first + np.arange(count + 1, dtype=first.dtype) * size
     begins = np.clip(np.floor(steps[:-1]), 0, max(length - 1, 0)).astype(int)
@@ -305,39 +316,50 @@ def covers(first: Float, last: Float, count: int, length: int) -> list[tuple[int
 
 
 def points(first: Float, last: Float, count: int, length: int, *, exact: bool = True) -> Array:
-    """Return sampling positions from ``first`` to ``last`` as fractions of a length; a single one is centred."""
+    """Return ``count`` equidistant positions between two fractions of an axis; a single one is in the middle.
+
+    Args:
+        first: the first position, as a fraction of the axis.
+        last: the last position, as a fraction of the axis.
+        count: the number of positions.
+        length: the length of the axis.
+        exact: whether the last position is computed from ``last``, without accumulated rounding.
+    """
     of = first.dtype.type
     far = of(length - 1)
     if count == 1:
         return np.array([of(0.5) * (first + last) * far])
-    places = np.arange(count, dtype=first.dtype) * ((last - first) * far / of(count - 1)) + first * far
+    positions = np.arange(count, dtype=first.dtype) * ((last - first) * far / of(count - 1)) + first * far
     if exact:
-        places[-1] = last * far
-    return np.asarray(places)
+        positions[-1] = last * far
+    return np.asarray(positions)
 
 
-# ROI pooling: features of regions by pooling feature maps, also position-sensitive (PSROI).
+# ROI pooling, including position-sensitive pooling (PSROI).
 
 REGIONS = "[regions, 5]: batch entry, x1, y1, x2, y2"
 
 
 class ROIPoolingBase(Op):
-    """Base of ROI poolings. Computed in at least f32."""
+    """Base of ROI pooling operations, computed in at least f32."""
 
     flops_per_element = 1
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
     rois = Input(T_FLOAT, REGIONS)
 
-    spatial_scale: float = attr(gt=0, doc="what coordinates of regions are multiplied by")
+    spatial_scale: float = attr(gt=0, doc="factor of the coordinates of regions")
 
     ends: ClassVar[bool] = False
-    """Whether regions end at the first of batch entry -1."""
+    """Whether the list of regions ends at the first batch entry of -1."""
     skips: ClassVar[bool] = False
     """Whether regions of negative batch entries give zeros."""
 
     def pool_all(self, data: Array, rois: Array, depth: int, height: int, width: int, *more: Array) -> Array:
-        """Return the results for all regions and their extra data; zeros if maps are empty."""
+        """Return the features ``[regions, depth, height, width]`` of all regions; zeros if the maps are empty.
+
+        ``more`` are further inputs with an entry for each region.
+        """
         maps, regions = as_float(data), as_float(rois)
         pooled = np.zeros((len(rois), depth, height, width), maps.dtype)
         for index, entry in self.entries(regions, len(maps)):
@@ -346,7 +368,7 @@ class ROIPoolingBase(Op):
         return pooled.astype(data.dtype, copy=False)
 
     def entries(self, regions: Array, count: int) -> Iterator[tuple[int, int]]:
-        """Yield the regions to pool with their batch entries; ``count`` is the number of batch entries."""
+        """Yield the index and the batch entry, of ``count``, of each region to pool."""
         for index, region in enumerate(regions):
             if not np.isfinite(region).all():
                 raise InferenceError(
@@ -360,23 +382,23 @@ class ROIPoolingBase(Op):
                 check_entry(entry, count)
                 yield index, entry
 
-    def checked_region_count(self, data: Value, rois: Value) -> Dimension:
-        """Return the number of regions, checking the batch entries of known ones."""
+    def count_regions(self, data: Value, rois: Value) -> Dimension:
+        """Return the number of regions, after checking known batch entries."""
         number, contents = region_count(rois, 5), rois.known()
         if contents is not None and data.shape.rank is not None and data.shape[0].max is not None:
             deque(self.entries(as_float(contents), data.shape[0].max), maxlen=0)
         return number
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:
-        """Return the result for one region of maps [C, H, W]."""
+        """Return the features of a region of ``maps[C, H, W]``; ``more`` are its entries of further inputs."""
         raise NotImplementedError
 
 
 @op("ROIPooling-1")
 class ROIPooling(ROIPoolingBase):
-    """Maximum of each bin of each region of ``data``, or an interpolated sample.
+    """The maximum of each bin of each region of ``data``, or an interpolated sample.
 
-    Regions end at the first of batch entry -1, as in the plugin; the others give zeros.
+    The first batch entry of -1 ends the list of regions, as in OpenVINO's plugin; the remaining rows are zero.
     """
 
     decisions = (
@@ -389,11 +411,11 @@ class ROIPooling(ROIPoolingBase):
     pooled_w: int = attr(gt=0, doc="width of the result")
     method: Literal["max", "bilinear"] = attr(
         "max",
-        doc="bilinear: points between elements; then coordinates are in parts of the image, and not scaled",
+        doc="bilinear: sample between elements; coordinates are then fractions of the image, and not scaled",
     )
 
-    output_size: tuple[int, ...] = attr((), doc="pooled_h and pooled_w again, as OpenVINO writes them")
-    output_roi: tuple[int, ...] = attr((), doc="pooled_h and pooled_w again, as OpenVINO writes them")
+    output_size: tuple[int, ...] = attr((), doc="pooled_h and pooled_w, repeated as OpenVINO writes them")
+    output_roi: tuple[int, ...] = attr((), doc="pooled_h and pooled_w, repeated as OpenVINO writes them")
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
         """Return the size under both names."""
@@ -402,7 +424,7 @@ class ROIPooling(ROIPoolingBase):
     ends = True
 
     def verify(self) -> None:
-        """Require a consistent size."""
+        """Require that all attributes give the same size."""
         for name, size in (("output_size", self.output_size), ("output_roi", self.output_roi)):
             if size not in ((), (self.pooled_h, self.pooled_w)):
                 raise ValidationError(
@@ -411,9 +433,7 @@ class ROIPooling(ROIPoolingBase):
                 )
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
-        return PartialShape(
-            [self.checked_region_count(data, rois), channels(data), self.pooled_h, self.pooled_w]
-        )
+        return PartialShape([self.count_regions(data, rois), channels(data), self.pooled_h, self.pooled_w])
 
     def evaluate(self, data: Array, rois: Array) -> Array:
         return self.pool_all(data, rois, data.shape[1], self.pooled_h, self.pooled_w)
@@ -443,13 +463,13 @@ class ROIPooling(ROIPoolingBase):
         return np.where(within, bilinear(maps, y, x), maps.dtype.type(0))
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of a bilinear sample, or of one comparison, per bin, as bin sizes are unknown."""
+        """Return the FLOPs of one bilinear sample per bin; in mode max, one per bin, as bin sizes are unknown."""
         return (BILINEAR if self.method == "bilinear" else 1) * operands.result
 
 
 @op("PSROIPooling-1")
 class PSROIPooling(ROIPoolingBase):
-    """Mean of each bin of each region of ``data``, every bin from its own channels."""
+    """The mean of each bin of each region of ``data``, where every bin reads its own channels."""
 
     rois = Input(T_FLOAT, REGIONS, mixed=True)
     pooled = Output(T_FLOAT, "[regions, output_dim, group_size, group_size]")
@@ -458,13 +478,13 @@ class PSROIPooling(ROIPoolingBase):
     group_size: int = attr(gt=0, doc="height and width of the result")
     mode: Literal["average", "bilinear"] = attr(
         "average",
-        doc="bilinear: the mean of points between elements in parts of the region, each from its own channels",
+        doc="bilinear: the mean of interpolated samples of the parts of a region, each from its own channels",
     )
-    spatial_bins_x: int = attr(1, ge=0, le=1024, doc="parts along x, in mode bilinear")
-    spatial_bins_y: int = attr(1, ge=0, le=1024, doc="parts along y, in mode bilinear")
+    spatial_bins_x: int = attr(1, ge=0, le=1024, doc="parts of a region along x, in mode bilinear")
+    spatial_bins_y: int = attr(1, ge=0, le=1024, doc="parts of a region along y, in mode bilinear")
 
     def verify(self) -> None:
-        """Require the spatial bins if they are used."""
+        """Require positive numbers of spatial bins in mode bilinear."""
         for name in ("spatial_bins_x", "spatial_bins_y"):
             if self.mode == "bilinear" and not vars(self)[name]:
                 raise ValidationError(
@@ -484,7 +504,7 @@ class PSROIPooling(ROIPoolingBase):
                 clause="data has output_dim channels for each part",
             )
         return PartialShape(
-            [self.checked_region_count(data, rois), self.output_dim, self.group_size, self.group_size]
+            [self.count_regions(data, rois), self.output_dim, self.group_size, self.group_size]
         )
 
     def evaluate(self, data: Array, rois: Array) -> Array:
@@ -525,20 +545,20 @@ class PSROIPooling(ROIPoolingBase):
         return np.asarray(total / maps.dtype.type(down * across))
 
     def flops(self, operands: Operands) -> Count:
-        """Return the FLOPs of the bilinear samples of each bin, or one, as bin sizes are unknown."""
+        """Return the FLOPs of all bilinear samples; in mode average, one per bin, as bin sizes are unknown."""
         samples = BILINEAR * self.spatial_bins_x * self.spatial_bins_y
         return (samples if self.mode == "bilinear" else 1) * operands.result
 
 
 @op("DeformablePSROIPooling-1")
 class DeformablePSROIPooling(ROIPoolingBase):
-    """Mean of the samples in each shifted bin of each region of ``data``, every bin from its own channels."""
+    """The mean of the samples in each shifted bin of each region of ``data``, where every bin reads its own channels."""
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps", unchecked=True)
     rois = Input(T_FLOAT, REGIONS, mixed=True, unchecked=True)
     offsets = Input(
         T_FLOAT,
-        "[regions, 2 * classes, part_size, part_size]: how far bins are moved, x then y",
+        "[regions, 2 * classes, part_size, part_size]: shifts of bins along x, then y",
         optional=True,
         mixed=True,
         unchecked=True,
@@ -547,16 +567,16 @@ class DeformablePSROIPooling(ROIPoolingBase):
 
     output_dim: int = attr(gt=0, doc="channels of the result")
     group_size: int = attr(1, gt=0, doc="height and width of the result")
-    mode: Literal["bilinear_deformable"] = attr("bilinear_deformable", doc="the only one there is")
-    spatial_bins_x: int = attr(1, gt=0, le=1024, doc="points along x of a bin")
-    spatial_bins_y: int = attr(1, gt=0, le=1024, doc="points along y of a bin")
-    trans_std: float = attr(1.0, doc="what offsets are multiplied by, beside the sides of the region")
+    mode: Literal["bilinear_deformable"] = attr("bilinear_deformable", doc="the only mode")
+    spatial_bins_x: int = attr(1, gt=0, le=1024, doc="samples of a bin along x")
+    spatial_bins_y: int = attr(1, gt=0, le=1024, doc="samples of a bin along y")
+    trans_std: float = attr(1.0, doc="factor of offsets, in addition to the sides of the region")
     part_size: int = attr(1, gt=0, doc="height and width of offsets")
 
     skips = True
 
     def infer(self, data: Value, rois: Value, offsets: Value | None = None) -> PartialShape:
-        depth, regions = channels(data), self.checked_region_count(data, rois)
+        depth, regions = channels(data), self.count_regions(data, rois)
         least = self.output_dim * self.group_size**2
         if depth.max is not None and depth.max < least:
             raise InferenceError(
@@ -579,7 +599,7 @@ class DeformablePSROIPooling(ROIPoolingBase):
         if offsets is None:
             moves = np.zeros((len(rois), depth, 2, size, size), as_float(data).dtype)
         else:
-            # Offsets are shared by several channels of a class, and by several bins of a part.
+            # The channels of a class share offsets, and so do the bins of a part.
             kinds = offsets.shape[1] // 2
             part = np.arange(size) * self.part_size // size
             of_bins = as_float(offsets).reshape(len(rois), kinds, 2, self.part_size, self.part_size)
@@ -622,5 +642,5 @@ class DeformablePSROIPooling(ROIPoolingBase):
         return (total / np.maximum(count, 1)).reshape(self.output_dim, size, size)
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the bilinear samples of each bin."""
+        """Return the FLOPs of the bilinear samples of each bin."""
         return BILINEAR * self.spatial_bins_x * self.spatial_bins_y * operands.result

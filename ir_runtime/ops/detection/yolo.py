@@ -1,4 +1,4 @@
-"""Layers of YOLO networks."""
+"""Operations of YOLO networks: RegionYolo and ReorgYolo."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ from ..kernels.boxes import as_float
 
 @op("RegionYolo-1")
 class RegionYolo(Op):
-    """Sigmoids of box coordinates and objectness; class scores as a softmax or as sigmoids.
+    """Sigmoids of box centres and objectness, and a softmax or sigmoids of class scores.
 
-    Without do_softmax, the regions are as many as mask has numbers. Left out, do_softmax is false in
-    OpenVINO, but true on the page, and so here. The output is of the type of the data.
+    Without do_softmax, the number of regions is the length of mask. The default of do_softmax is true, as in the
+    specification; in OpenVINO it is false. The output has the type of the data.
     """
 
     flops_per_element = 1
 
     data = Input(T_FLOAT, "[N, regions * (coords + 1 + classes), H, W]")
-    regions = Output(T_FLOAT, "axes from axis to end_axis in one with do_softmax, else shaped as data")
+    regions = Output(
+        T_FLOAT, "the shape of data, with the axes from axis to end_axis flattened if do_softmax is true"
+    )
 
     axis: int = attr(
-        default_with_warning="0", doc="first of the axes that become one; a negative one counts from the end"
+        default_with_warning="0", doc="first of the axes to flatten; a negative one counts from the end"
     )
-    end_axis: int = attr(default_with_warning="0", doc="last of the axes that become one")
-    coords: int = attr(ge=2, doc="numbers that say where a box is")
+    end_axis: int = attr(default_with_warning="0", doc="last of the axes to flatten")
+    coords: int = attr(ge=2, doc="number of coordinates of a box")
     classes: int = attr(default_with_warning="0", ge=0, doc="number of classes")
     num: int = attr(gt=0, doc="number of regions with do_softmax")
-    do_softmax: bool = attr(True, doc="whether classes exclude each other")
-    mask: tuple[int, ...] = attr((), doc="as many numbers as there are regions without do_softmax")
-    anchors: tuple[float, ...] = attr((), doc="sizes of boxes, for those that read the output")
+    do_softmax: bool = attr(True, doc="whether class scores are a softmax, instead of sigmoids")
+    mask: tuple[int, ...] = attr((), doc="indices of anchors, one for each region without do_softmax")
+    anchors: tuple[float, ...] = attr((), doc="sizes of boxes; ignored here, for consumers of the output")
 
     def infer(self, data: Value) -> PartialShape:
         x = data.shape
@@ -95,8 +97,8 @@ class RegionYolo(Op):
 class ReorgYolo(Op):
     """Move spatial elements that are ``stride`` apart into separate channels.
 
-    As in the network it was made for, and in OpenVINO, data are read as if they had ``stride ** 2``
-    times fewer channels, and ``stride`` times longer sides.
+    As in the original network and in OpenVINO, ``data`` is read as if it had ``stride ** 2`` times fewer channels,
+    and ``stride`` times longer sides.
     """
 
     decisions = (
@@ -108,10 +110,12 @@ class ReorgYolo(Op):
     data = Input(T_PLAIN, "[N, C, H, W]; C at least stride ** 2")
     output = Output(T_PLAIN, "[N, C * stride ** 2, H / stride, W / stride]")
 
-    stride: int = attr(gt=0, doc="distance of elements that go together, and what sides are divided by")
+    stride: int = attr(
+        gt=0, doc="distance of elements that stay together; height and width are divided by it"
+    )
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the stride as a list, like OpenVINO."""
+        """Return the stride as a list, as OpenVINO does."""
         return {"stride": [self.stride]}
 
     def infer(self, data: Value) -> PartialShape:
@@ -139,7 +143,7 @@ class ReorgYolo(Op):
         channels = depth // stride**2
         if depth % stride**2 == 0:
             return self.parts(data).reshape(shape)
-        # If C is not a multiple of stride ** 2, positions extend into the next channel, as in the reference.
+        # If C is not a multiple of stride ** 2, positions extend into the next channel, as in OpenVINO's reference.
         channel = np.arange(depth)
         offset, source = channel // channels, channel % channels
         y = np.arange(height) * stride + (offset // stride)[:, None]
@@ -149,7 +153,7 @@ class ReorgYolo(Op):
         return np.asarray(data.ravel()[places]).reshape(shape)
 
     def parts(self, data: Array) -> Array:
-        """Return a view of contiguous data with the positions inside blocks before the channels."""
+        """Return a view ``[N, stride, stride, C / stride ** 2, H, W]`` of contiguous data that is a multiple in C."""
         entries, depth, height, width = data.shape
         stride = self.stride
         split = data.reshape(entries, depth // stride**2, height, stride, width, stride)
