@@ -39,9 +39,9 @@ from .sdpa import (
     MAX_DECODE_ROWS,
     SCALE,
     attention,
+    choose_attention,
     decode,
     decode_task,
-    followed,
     grouped_attention,
     shared_contents,
 )
@@ -355,7 +355,7 @@ def packed_attention(
 
 def cached_attention(context: MatchContext, layer: Layer) -> CachedAttention | None:
     """Match attention with keys and values that may be packed."""
-    attend, _ = followed()
+    attend, _ = choose_attention()
     match = match_cached_attention(
         context, layer, attention, attend, partial(packed_attention, attend=attend)
     )

@@ -1,9 +1,9 @@
 """Matrix products with quantized weights, dequantized in registers or in the cache.
 
-Activations that are quantized dynamically, to 8 bits, are multiplied by integer weights.
-Sums are i32 within a group and f32 across groups. In `dot`, weights are the unsigned operand and activations
-the signed one. The sum of a group starts with minus the product of its zero point and the sum of its
-activations, so it is exact.
+With dynamic quantization, activations are quantized to 8 bits and multiplied by integer weights. Sums are i32
+within a group and f32 across groups. In `dot`, weights are the unsigned operand and activations the signed
+one. The sum of a group starts with minus the product of its zero point and the sum of its activations, so it
+is exact.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ __all__: list[str] = []
 UNIT = 32
 """The multiple that activation groups are padded to."""
 
-# In 16 bits, activations are stored as the pairs that one instruction multiplies: those of even and of odd bytes.
+# 16-bit activations are stored in the pairs that one instruction multiplies: those of even bytes, then those of odd bytes.
 _ORDER = [lane - lane % 4 + (0, 2, 1, 3)[lane % 4] if GROUP == 2 else lane for lane in range(LANES)]
-_NUMBERS = ir.VectorType(ir.IntType(8 * LEVEL_SIZE), LANES)
+_ELEMENTS = ir.VectorType(ir.IntType(8 * LEVEL_SIZE), LANES)
 _NONE = ir.Constant(INTS, None)
 
 
@@ -79,10 +79,10 @@ def quantize_group(
         emit: the code emitter.
         x: the activations.
         count: the number of activations.
-        units: the stored size in multiples of `UNIT`; the rest is filled with zeros.
-        out: the address of the quantized numbers.
+        units: the stored size in multiples of `UNIT`, padded with zeros.
+        out: the address of the quantized activations.
         scale: the address of the scale.
-        total: the address of the sum of the quantized numbers.
+        total: the address of the sum of the quantized activations.
         factor: multiplies that sum.
     """
     builder = emit.builder
@@ -96,20 +96,20 @@ def quantize_group(
     peak = builder.bitcast(emit.reduce(top, lambda a, b: _larger(emit, a, b)), F32)
     factors = _store_scale(emit, peak, scale)
     with emit.loop(whole, [x, out, _NONE]) as (_, (at, place, sums), following):
-        numbers = _quantized(emit, emit.load(at, INTS), factors)
-        _store_numbers(emit, numbers, place)
-        following += [emit.at(at, 4 * LANES), emit.at(place, LEVEL_SIZE * LANES), builder.add(sums, numbers)]
+        integers = _quantize(emit, emit.load(at, INTS), factors)
+        _store_elements(emit, integers, place)
+        following += [emit.at(at, 4 * LANES), emit.at(place, LEVEL_SIZE * LANES), builder.add(sums, integers)]
     left = builder.sub(builder.mul(units, emit.i64(UNIT // LANES)), whole)
-    state = [_quantized(emit, last, factors), *following[1:]]
-    with emit.loop(left, state) as (_, (numbers, place, sums), following):
-        _store_numbers(emit, numbers, place)
-        following += [_NONE, emit.at(place, LEVEL_SIZE * LANES), builder.add(sums, numbers)]
-    found = emit.reduce(following[2], builder.add)
-    emit.store(builder.mul(found, builder.trunc(factor, I32)), total)
+    state = [_quantize(emit, last, factors), *following[1:]]
+    with emit.loop(left, state) as (_, (integers, place, sums), following):
+        _store_elements(emit, integers, place)
+        following += [_NONE, emit.at(place, LEVEL_SIZE * LANES), builder.add(sums, integers)]
+    sum = emit.reduce(following[2], builder.add)
+    emit.store(builder.mul(sum, builder.trunc(factor, I32)), total)
 
 
 def _magnitude(emit: Emit, bits: Register) -> Register:
-    """Return magnitudes as bits; compared as integers they are ordered, with infinity and NaN last."""
+    """Clear the sign bits; compared as integers, magnitudes are ordered, with infinity and NaN last."""
     return emit.builder.and_(bits, splat_bits(0x7FFFFFFF))
 
 
@@ -118,7 +118,7 @@ def _larger(emit: Emit, a: Register, b: Register) -> Register:
 
 
 def _store_scale(emit: Emit, peak: Register, scale: Register) -> tuple[Register, Register]:
-    """Store the scale; return the factor of activations, and a mask that is 0 if they count as zeros."""
+    """Store the scale of a group; return its reciprocal, and a mask that is 0 if all activations become 0."""
     builder, zero, full = emit.builder, ir.Constant(F32, 0.0), ir.Constant(F32, 127.0)
     is_finite = builder.fcmp_ordered("<", peak, ir.Constant(F32, float("inf")))
     usable = builder.and_(is_finite, builder.fcmp_ordered(">=", peak, ir.Constant(F32, MIN_PEAK)))
@@ -128,18 +128,19 @@ def _store_scale(emit: Emit, peak: Register, scale: Register) -> tuple[Register,
     return emit.splat(inverse), emit.splat(builder.sext(usable, I32))
 
 
-def _quantized(emit: Emit, bits: Register, factors: tuple[Register, Register]) -> Register:
-    """Quantize numbers to i32."""
+def _quantize(emit: Emit, bits: Register, factors: tuple[Register, Register]) -> Register:
+    """Quantize a vector of f32, passed as bits, to i32."""
     builder, (inverse, mask) = emit.builder, factors
     values = builder.bitcast(builder.and_(bits, mask), VECTOR)
     return builder.fptosi(emit.round(emit.multiply(values, inverse)), INTS)
 
 
-def _store_numbers(emit: Emit, numbers: Register, place: Register) -> None:
+def _store_elements(emit: Emit, integers: Register, place: Register) -> None:
     builder = emit.builder
     if GROUP == 2:
-        numbers = builder.shuffle_vector(numbers, ir.Constant(INTS, ir.UNDEFINED), ir.Constant(INTS, _ORDER))
-    emit.store(builder.trunc(numbers, _NUMBERS), place)
+        undefined = ir.Constant(INTS, ir.UNDEFINED)
+        integers = builder.shuffle_vector(integers, undefined, ir.Constant(INTS, _ORDER))
+    emit.store(builder.trunc(integers, _ELEMENTS), place)
 
 
 # Columns that are packed at a time.
@@ -149,10 +150,10 @@ _BLOCK_COLUMNS = 8 * PANEL_COLUMNS
 class DynamicJob(Descriptor):
     """The job of `dynamic_matmul`.
 
-    A weight group has ``length`` rows in ``parts`` groups of ``part_length`` activations, each stored as
-    ``units`` times `UNIT` numbers. Scales and zero points are ``[panels, groups, columns]``; the address of
-    zero points is 0 if all are equal. The sum of an activation group is multiplied by ``sum_factor``. The
-    epilogue is 0 for none.
+    A weight group has ``length`` rows in ``parts`` activation groups of ``part_length`` rows, each stored as
+    ``units`` times `UNIT` elements. Scales and zero points are ``[panels, groups, columns]``; ``zeros`` is 0 if
+    all zero points are equal. The sum of an activation group is multiplied by ``sum_factor``. ``epilogue`` is 0
+    if there is none.
     """
 
     bits: i64
@@ -175,13 +176,13 @@ class DynamicJob(Descriptor):
 
 @dataclass(frozen=True)
 class DynamicMatrix:
-    """An integer matrix in the kernels' layout.
+    """An integer matrix in the layout of the kernels.
 
     Args:
         record: the fields of `DynamicJob` that describe the matrix.
         columns: the number of columns of the product.
         depth: the number of rows of the matrix.
-        stored: the number of stored rows.
+        stored: the number of stored rows, including padding.
         groups: the number of activation groups in a row.
         kept: the arrays that ``record`` points to.
     """
@@ -200,7 +201,7 @@ class DynamicMatrix:
 
 
 def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
-    """Pack a matrix with outputs as rows or as columns. The file's data is not needed afterwards."""
+    """Pack a matrix whose outputs are its rows, or else its columns, and release the data of the file."""
     weights, groups = matrix.weights, matrix.groups
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     units = -(-groups.size // UNIT)
@@ -214,8 +215,8 @@ def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
         full = np.zeros((panel_count(len(words)) * PANEL_COLUMNS, words.shape[1]), np.uint32)
         full[: len(words)] = words
         place = first // PANEL_COLUMNS
-        some = full.reshape(-1, PANEL_COLUMNS, words.shape[1]).transpose(0, 2, 1)
-        packed[place : place + len(some)].reshape(some.shape)[...] = some
+        block = full.reshape(-1, PANEL_COLUMNS, words.shape[1]).transpose(0, 2, 1)
+        packed[place : place + len(block)].reshape(block.shape)[...] = block
     let_go(weights.codes.raw if isinstance(weights.codes, Packed) else weights.codes)
     scales, zeros = _panels(matrix.scale), _panels(matrix.zero)
     zero = int(matrix.zero[0, 0])
@@ -231,7 +232,7 @@ def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
 
 
 def _words(codes: Array, matrix: IntegerMatrix, units: int, bits: int) -> Array:
-    """Return columns ``[columns, words]`` with four rows per word; two words of 4-bit weights share one."""
+    """Pack columns into ``[columns, words]``, with four rows per word, or eight of 4-bit weights."""
     groups = matrix.groups
     wide = np.zeros((len(codes), groups.groups, groups.parts, units * UNIT), np.uint8)
     for part in range(groups.parts):
@@ -253,13 +254,13 @@ def _panels(rows: Array) -> Array:
 
 # Rows of a tile.
 _ROWS = 4
-# Sums of one row that do not wait for each other, which hides the latency of an instruction.
+# Independent sums of a single row, which hide the latency of an instruction.
 _CHAINS = 2
 
 
 @dataclass(frozen=True)
 class _Tile:
-    """Emits a tile: several rows of activations by one panel.
+    """Emitter of a tile: the product of several activation rows and one panel.
 
     Args:
         emit: the code emitter.
@@ -267,7 +268,7 @@ class _Tile:
         several: whether a weight group spans several activation groups.
         job: the `DynamicJob`.
         lines: the addresses of the activation rows.
-        sides: the addresses of the rows' scales.
+        sides: the addresses of the scales of each row.
         apart: the bytes from a scale to the sum of the same group.
     """
 
@@ -280,7 +281,7 @@ class _Tile:
     apart: Register
 
     def totals(self, panel: Register) -> list[Register]:
-        """Return the products: for each row, one vector per vector of the panel."""
+        """Emit the product; return its rows, each as the vectors of the panel."""
         emit, builder = self.emit, self.emit.builder
         groups, parts, units = (
             load_word(emit, self.job, i) for i in (DynamicJob.groups, DynamicJob.parts, DynamicJob.units)
@@ -294,38 +295,40 @@ class _Tile:
         state = [scales, zeros, weights, emit.i64(0), emit.i64(0), *start]
         with emit.loop(groups, state) as (_, (scales, zeros, *state), following):
             factors = [emit.load(emit.at(scales, 4 * LANES * j)) for j in range(PANEL_VECTORS)]
-            after = (self._several if self.several else self._one)(state, zeros, factors)
+            after = (self._add_split_group if self.several else self._add_group)(state, zeros, factors)
             following += [emit.at(scales, 4 * PANEL_COLUMNS), emit.at(zeros, PANEL_COLUMNS), *after]
         return following[5:]
 
-    def _one(self, state: Sequence[Register], zeros: Register, factors: Sequence[Register]) -> list[Register]:
-        """Add the products of a weight group that is one activation group; ``state`` holds addresses and totals."""
-        emit, (weights, along, aside, *totals) = self.emit, state
-        weights, along, sums = self._sums(weights, along, self._first_sums(zeros, aside))
-        found = []
-        for n, scale in enumerate(self._scales(aside)):
-            factor = emit.multiply(scale, factors[n % PANEL_VECTORS])
-            found.append(emit.fma(emit.builder.sitofp(sums[n], VECTOR), factor, totals[n]))
-        return [weights, along, emit.at(aside, 4), *found]
-
-    def _several(
+    def _add_group(
         self, state: Sequence[Register], zeros: Register, factors: Sequence[Register]
     ) -> list[Register]:
-        """Add the products of a weight group that spans several activation groups, scaling them once."""
+        """Add the products of a weight group that is one activation group; ``state`` holds addresses and totals."""
+        emit, (weights, along, aside, *totals) = self.emit, state
+        weights, along, sums = self._add_products(weights, along, self._first_sums(zeros, aside))
+        after = []
+        for n, scale in enumerate(self._scales(aside)):
+            factor = emit.multiply(scale, factors[n % PANEL_VECTORS])
+            after.append(emit.fma(emit.builder.sitofp(sums[n], VECTOR), factor, totals[n]))
+        return [weights, along, emit.at(aside, 4), *after]
+
+    def _add_split_group(
+        self, state: Sequence[Register], zeros: Register, factors: Sequence[Register]
+    ) -> list[Register]:
+        """Add the products of a weight group that spans several activation groups; its scale is applied once."""
         emit, (*places, totals) = self.emit, (*state[:3], state[3:])
         parts = load_word(emit, self.job, DynamicJob.parts)
         start = [emit.constant(0)] * len(totals)
         with emit.loop(parts, [*places, *start]) as (_, (weights, along, aside, *within), following):
-            weights, along, sums = self._sums(weights, along, self._first_sums(zeros, aside))
+            weights, along, sums = self._add_products(weights, along, self._first_sums(zeros, aside))
             following += [weights, along, emit.at(aside, 4)]
-            for number, scale, total in zip(sums, self._scales(aside), within, strict=True):
-                following.append(emit.fma(emit.builder.sitofp(number, VECTOR), scale, total))
+            for sum, scale, total in zip(sums, self._scales(aside), within, strict=True):
+                following.append(emit.fma(emit.builder.sitofp(sum, VECTOR), scale, total))
         *places, within = (*following[:3], following[3:])
-        found = [emit.fma(x, factors[n % PANEL_VECTORS], totals[n]) for n, x in enumerate(within)]
-        return [*places, *found]
+        after = [emit.fma(x, factors[n % PANEL_VECTORS], totals[n]) for n, x in enumerate(within)]
+        return [*places, *after]
 
     def _scales(self, aside: Register) -> list[Register]:
-        """Return the scale of an activation group for each sum."""
+        """Load the scales of an activation group, one for each sum."""
         emit = self.emit
         scales = [emit.splat(emit.load(emit.at(side, aside), F32)) for side in self.sides]
         return [scale for scale in scales for _ in range(PANEL_VECTORS)]
@@ -335,70 +338,68 @@ class _Tile:
         return emit.at(load_word(emit, self.job, field), emit.builder.mul(count, emit.i64(size)))
 
     def _first_sums(self, zeros: Register, aside: Register) -> list[Register]:
-        """Return the initial sums of a group: the sum of its activations times the zero points."""
+        """Return the initial sums of a group: its zero points times the negated sum of its activations."""
         emit, builder = self.emit, self.emit.builder
         places = [emit.at(emit.at(side, aside), self.apart) for side in self.sides]
-        found = [emit.splat(emit.load(place, I32)) for place in places]
+        negated = [emit.splat(emit.load(place, I32)) for place in places]
 
-        def by_column() -> list[Register]:
+        def multiply_zeros() -> list[Register]:
             kind = ir.VectorType(ir.I8, LANES)
             points = [
                 builder.zext(emit.load(emit.at(zeros, LANES * j), kind), INTS) for j in range(PANEL_VECTORS)
             ]
-            return [builder.mul(one, point) for one in found for point in points]
+            return [builder.mul(sum, point) for sum in negated for point in points]
 
         is_uniform = builder.icmp_signed("==", load_word(emit, self.job, DynamicJob.zeros), emit.i64(0))
         return emit.if_else(
-            is_uniform, lambda: [one for one in found for _ in range(PANEL_VECTORS)], by_column
+            is_uniform, lambda: [sum for sum in negated for _ in range(PANEL_VECTORS)], multiply_zeros
         )
 
-    def _sums(
+    def _add_products(
         self, weights: Register, along: Register, sums: list[Register]
     ) -> tuple[Register, Register, list[Register]]:
-        """Add the products of a group; also return the advanced addresses."""
+        """Add the products of an activation group; return the advanced addresses and the sums."""
         emit = self.emit
         units = load_word(emit, self.job, DynamicJob.units)
         chains = _CHAINS if len(self.lines) == 1 else 1
         more = [ir.Constant(INTS, None)] * (len(sums) * (chains - 1))
-        with emit.loop(units, [weights, along, *sums, *more]) as (_, (weights, along, *found), following):
+        with emit.loop(units, [weights, along, *sums, *more]) as (_, (weights, along, *partial), following):
             following += [
                 emit.at(weights, UNIT * self.bits // 8 * PANEL_COLUMNS),
                 emit.at(along, UNIT * LEVEL_SIZE),
-                *self._multiplied(weights, [emit.at(line, along) for line in self.lines], found),
+                *self._add_unit(weights, [emit.at(line, along) for line in self.lines], partial),
             ]
-        weights, along, *found = following
-        for first in range(len(sums), len(found), len(sums)):
-            found[: len(sums)] = map(emit.builder.add, found, found[first : first + len(sums)])
-        return weights, along, found[: len(sums)]
+        weights, along, *partial = following
+        for first in range(len(sums), len(partial), len(sums)):
+            partial[: len(sums)] = map(emit.builder.add, partial, partial[first : first + len(sums)])
+        return weights, along, partial[: len(sums)]
 
-    def _multiplied(
-        self, weights: Register, lines: Sequence[Register], sums: list[Register]
-    ) -> list[Register]:
-        """Add the products of one unit of activations and weights to the sums, in several independent chains."""
+    def _add_unit(self, weights: Register, lines: Sequence[Register], sums: list[Register]) -> list[Register]:
+        """Add the products of a unit of activations and weights to the sums, in turn to each independent sum."""
         emit, builder, size = self.emit, self.emit.builder, len(lines) * PANEL_VECTORS
         shifts, mask = _pieces(self.bits)
         for word in range(UNIT * self.bits // 32):
             place = emit.at(weights, 4 * PANEL_COLUMNS * word)
-            stored = [emit.load(emit.at(place, 4 * LANES * j), INTS) for j in range(PANEL_VECTORS)]
+            words = [emit.load(emit.at(place, 4 * LANES * j), INTS) for j in range(PANEL_VECTORS)]
             for piece, shift in enumerate(shifts):
                 step = word * len(shifts) + piece
-                columns = [builder.lshr(each, splat_bits(shift)) if shift else each for each in stored]
-                columns = [builder.and_(each, splat_bits(mask)) for each in columns]
-                numbers = [emit.splat(emit.load(emit.at(line, 4 * step), I32)) for line in lines]
-                pairs = [(number, column) for number in numbers for column in columns]
-                for n, (number, column) in enumerate(pairs, step * size % len(sums)):
-                    sums[n] = dot(emit, sums[n], column, number)
+                columns = [builder.lshr(bits, splat_bits(shift)) if shift else bits for bits in words]
+                columns = [builder.and_(bits, splat_bits(mask)) for bits in columns]
+                activations = [emit.splat(emit.load(emit.at(line, 4 * step), I32)) for line in lines]
+                pairs = [(activation, column) for activation in activations for column in columns]
+                for n, (activation, column) in enumerate(pairs, step * size % len(sums)):
+                    sums[n] = dot(emit, sums[n], column, activation)
         return sums
 
 
 def _pieces(bits: int) -> tuple[list[int], int]:
-    """Return the shift of a word of weights for each word of activations, and the mask of the used bits."""
+    """Return the shift of a word of weights for each word of activations, and the mask of the bits that count."""
     mask = sum((2**bits - 1) << (32 // GROUP * place) for place in range(GROUP))
     return [nibble + byte for nibble in range(0, 8, bits) for byte in range(0, 32 // GROUP, 8)], mask
 
 
 def _panel_instruction(bits: int, several: bool) -> Instruction:
-    """Return the instruction that multiplies all rows by one panel; see `dynamic_panel`."""
+    """Return the instruction of `dynamic_panel` for weights of this size; ``several`` is as in `_Tile`."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, job: Register, rows: Register, x: Register, side: Register, apart: Register, panel: Register, out: Register, stride: Register
@@ -447,7 +448,7 @@ def dynamic_panel(
     Args:
         job: the `DynamicJob`.
         rows: the number of rows.
-        x: the 8-bit activations.
+        x: the quantized activations.
         side: the scales of the activation groups.
         apart: the bytes from a scale to the sum of the same group.
         panel: the panel's index.
@@ -466,7 +467,7 @@ def dynamic_panel(
         _panel_8(job, rows, x, side, apart, panel, out, stride)
 
 
-# Groups of activations of a unit.
+# Activation groups that a unit quantizes.
 GROUPS_PER_UNIT = 32
 
 
@@ -474,7 +475,7 @@ GROUPS_PER_UNIT = 32
 def dynamic_matmul(
     call: int, job: DynamicJob, out: int, x: int, first_extra: int, second_extra: int, numbers: int
 ) -> None:
-    """Quantize all rows, then multiply them; a unit is several activation groups, then a panel."""
+    """Quantize all rows, then multiply them; first units are blocks of activation groups, then panels."""
     counter = shared_counters(call)
     rows, panels = job.rows, job.panels
     parts, units = job.parts, job.units
@@ -513,7 +514,7 @@ def dynamic_matmul(
 
 
 def dynamic_product(weights: QuantizedWeights, rows: bool) -> KernelFactory | None:
-    """Return the factory of the kernel that quantizes activations; ``None`` if that is not wanted or weights are not integers.
+    """Return a factory of kernels that quantize activations; ``None`` if this is not enabled or weights are not integers.
 
     Args:
         weights: the matrix.
@@ -549,18 +550,19 @@ class _DynamicMatmul(QuantizedProduct):
 
 # Rows of a panel that are dequantized at a time: they stay in the L2 cache.
 DEPTH_BLOCK = 256
-# From this many rows on, widening weights of 16 bits in every run takes less than a tenth of a product. With fewer, products
-# take up to 2.5 times as long as those with weights of f32; but a single row, which waits for weights to be read from
-# memory, half as long.
+# Rows from which on widening 16-bit weights in every run takes less than a tenth of a product. With fewer rows, a product
+# takes up to 2.5 times as long as with f32 weights; but with a single row, which is limited by reading weights from memory,
+# half as long.
 MIN_STORED_ROWS = 256
-# Numbers for the offset of a tap, in a separate cache line.
+# Elements reserved for the offset of a tap, on a cache line of its own.
 OFFSET = 16
 
 
 class QuantizedJob(MatrixRecord):
-    """The job of `SINGLE_ROW` and `MANY_ROWS`; the epilogue is 0 for none.
+    """The job of `SINGLE_ROW` and `MANY_ROWS`.
 
-    ``zeros`` is the address of a panel of zeros; each thread has ``scratch`` bytes of scratch memory.
+    ``epilogue`` is 0 if there is none, ``zeros`` the address of a panel of zeros, and ``scratch`` the scratch
+    memory of a thread in bytes.
     """
 
     panels: i64
@@ -578,7 +580,7 @@ def _single_row(call: int, job: QuantizedJob, out: int, row: int, first: int, se
     bias, columns = job.bias, job.columns
     x, size = 0, permuted_size(kind, job)
     for panel in each_unit(call, panels):
-        if x == 0:  # threads that find no panel left need no row
+        if x == 0:  # only threads with a panel permute the row
             x = row
             if size != 0:
                 x = scratch_memory(size)
@@ -617,7 +619,7 @@ def _many_rows(call: int, job: QuantizedJob, out: int, x: int, first: int, secon
 def _multiply_panel(
     job: QuantizedJob, panel: int, places: int, scratch: int, bias: int, out: int, stride: int
 ) -> None:  # fmt: skip
-    """Multiply rows, given by address, by a panel, and store the result in rows that are ``stride`` bytes apart."""
+    """Multiply the rows at addresses ``places`` by a panel, and store the result in rows ``stride`` bytes apart."""
     kind, rows = job.storage, job.rows
     size = job.group_size
     depth, none = job.groups * size, job.zeros
@@ -645,7 +647,7 @@ SINGLE_ROW, MANY_ROWS = Task(_single_row), Task(_many_rows)
 
 @backend.quantized(MatMul)
 def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Support f32 rows, of any batch, multiplied by one quantized matrix on the right."""
+    """Return a kernel for f32 rows, of any batch, multiplied by one quantized matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
     rows = math.prod(a.shape.static[:-1]) if a.shape.is_static else None
@@ -657,51 +659,51 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
 
 
 def _exact_product(weights: QuantizedWeights, by_rows: bool, rows: int | None) -> KernelFactory | None:
-    """Return the factory of a kernel for the exact weights; ``None`` if there is none.
+    """Return a factory of kernels that compute with exact weights; ``None`` if no kernel supports them.
 
     Args:
         weights: the matrix.
-        by_rows: whether the product's columns are the matrix's rows.
+        by_rows: whether outputs are the rows of the matrix.
         rows: the number of rows to multiply, if known.
     """
     is_widened = _is_worth_widening(weights, rows) and reserve(4 * math.prod(weights.shape))
     if is_widened and rows is not None:
-        return partial(_widened_product, weights, by_rows)
+        return partial(_f32_product, weights, by_rows)
     matrix = pack(weights, by_rows)
     if matrix is None:
         return None
 
-    def stored(epilogue: Epilogue) -> Kernel:
+    def stored_product(epilogue: Epilogue) -> Kernel:
         return _QuantizedMatmul(matrix, epilogue).kernel
 
     return (
-        partial(_either_product, stored, partial(_widened_product, weights, by_rows))
+        partial(_either_product, stored_product, partial(_f32_product, weights, by_rows))
         if is_widened
-        else stored
+        else stored_product
     )
 
 
 def _is_worth_widening(weights: QuantizedWeights, rows: int | None) -> bool:
-    """Return whether an f32 copy of the weights is faster, at twice the memory: for 16-bit weights and few rows."""
+    """Return whether an f32 copy, at twice the memory, pays off: for 16-bit weights and several, but not many, rows."""
     is_half = weights.element.bits == 16 and weights.scale is None and weights.zero is None
     return is_half and (rows is None or 1 < rows < MIN_STORED_ROWS)
 
 
-def _widened_product(weights: QuantizedWeights, by_rows: bool, epilogue: Epilogue) -> Kernel:
-    """Return the kernel with an f32 copy of the weights."""
-    numbers = weights.rows_of(0, weights.shape[0]).astype(np.float32)
+def _f32_product(weights: QuantizedWeights, by_rows: bool, epilogue: Epilogue) -> Kernel:
+    """Return a kernel with an f32 copy of the weights."""
+    matrix = weights.rows_of(0, weights.shape[0]).astype(np.float32)
     if isinstance(weights.codes, np.ndarray):
         let_go(weights.codes)
-    return constant_product(numbers.T if by_rows else numbers, False, epilogue, F32_PRODUCTS)
+    return constant_product(matrix.T if by_rows else matrix, False, epilogue, F32_PRODUCTS)
 
 
 def _either_product(stored: KernelFactory, widened: KernelFactory, epilogue: Epilogue) -> Kernel:
-    """Return the kernel for an unknown number of rows; a single row is multiplied by the stored weights."""
-    of_row, of_rows = stored(epilogue).run, widened(epilogue).run
+    """Return a kernel for an unknown number of rows: it multiplies a single row by the stored weights."""
+    run_single, run_several = stored(epilogue).run, widened(epilogue).run
 
     def kernel(x: Array, *others: Array) -> Array:
-        chosen = of_rows if math.prod(x.shape[:-1]) > 1 else of_row
-        return np.asarray(chosen(x, *others))
+        run = run_several if math.prod(x.shape[:-1]) > 1 else run_single
+        return np.asarray(run(x, *others))
 
     return Kernel(kernel, replay=replayed())
 

@@ -1,20 +1,18 @@
 """Quantized networks in integer arithmetic: products of 8-bit levels and weights, and all layers between them.
 
 Each quantized subgraph from `find_subgraph` becomes one kernel, which quantizes its inputs, passes levels
-from layer to layer, and dequantizes its result. Data with NaN, which has no level, is computed by the
-operations themselves. Sums are exact; levels differ from the reference's only for numbers halfway between two
-levels, up to rounding.
+from layer to layer, and dequantizes its result. NaN has no level: inputs with NaN run layer by layer instead.
+Sums are exact; a level differs from the reference only if rounding decides between two levels.
 
-The first and the last task convert numbers to levels and back; both use the reference's operations in the reference's
-order, so these results are bit-identical. Between them, each node has a task, with packed weights.
+The first and the last task convert f32 to levels and back with the operations of the reference in the same
+order, so their results are bit-identical. Each node between them has a task with packed weights.
 
-Winograd convolution of levels, F(4x4, 3x3), exact in integers (Lavin and Gray 2016, arXiv:1509.09308).
-
-A tile takes 36 16-bit products instead of 144 8-bit products; each thread takes blocks of tiles through all
-phases, in its own cache. Filters are transformed without the denominators of the transform, so transformed
-levels and weights are 16-bit integers, and results are 24 * 24 times as large. Sums may wrap around: they are
-exact modulo 2^32, and results divided by 9 and by 64 are exact modulo 2^26, which is enough for all sums of
-the layer.
+Some convolutions use Winograd's F(4x4, 3x3), exact in integers (Lavin and Gray 2016, arXiv:1509.09308). A tile
+takes 36 16-bit products instead of 144 8-bit products; each thread takes blocks of tiles through all phases,
+in its own cache. Filters are transformed without the denominators of the transform, so transformed levels and
+weights are 16-bit integers, and results are 24 * 24 times as large. Sums may wrap around: they are exact
+modulo 2^32, and results divided by 9 and by 64 are exact modulo 2^26, which is enough for all sums of the
+layer.
 """
 
 from __future__ import annotations
@@ -119,7 +117,7 @@ IntegerSubgraph: TypeAlias = Subgraph[IntegerWeights]
 
 
 class IntegerKernels:
-    """The integer kernels; see `Kernels` of `backends.patterns.quantized_graph`."""
+    """The layers that integer kernels support; implements `Kernels` of `backends.patterns.quantized_graph`."""
 
     def weights(self, context: MatchContext, filters: Port, op: ForwardConvolution) -> IntegerWeights | None:
         """Return integer weights, or ``None`` if no kernel supports them."""
@@ -127,7 +125,7 @@ class IntegerKernels:
         return weights if weights is not None and _fits(op, weights) else None
 
     def compute_pooling(self, op: MaxPool, data: IntegerNode) -> bool:
-        """Return whether windows are dense, and the level of zero in the border is never the maximum."""
+        """Return whether windows have no dilation, and padding with the level of zero is never the maximum."""
         if any(n != 1 for n in op.spread()):
             return False
         return not (data.quantizer.zero and any(map(any, op.pads(data.shape[2:], op.kernel))))
@@ -144,14 +142,14 @@ def _fits(op: ForwardConvolution, weights: IntegerWeights) -> bool:
     if isinstance(op, Convolution):
         return bool(weights.numbers[0].size * MAX_LEVEL * 128 < 1 << 31)
     _, outputs, channels, tall, wide = weights.numbers.shape
-    known = (wide, op.strides[1]) in FORMS and all(n == 1 for n in op.dilations)
-    return outputs == channels == 1 and known and tall * wide * MAX_LEVEL * 128 < 1 << 24
+    has_form = (wide, op.strides[1]) in FORMS and all(n == 1 for n in op.dilations)
+    return outputs == channels == 1 and has_form and tall * wide * MAX_LEVEL * 128 < 1 << 24
 
 
 class _ConversionJob(Descriptor):
-    """The job of both tasks; strides and offsets are in bytes: ``x`` for numbers, ``y`` for levels.
+    """The job of `_quantize_map` and `_dequantize_map`; strides and offsets are in bytes, ``x`` of f32, ``y`` of levels.
 
-    ``refused`` counts lines with NaN; ``borders`` is the address of the levels' `BorderRecord`.
+    ``refused`` counts lines with NaN; ``borders`` is the address of the `BorderRecord` of the levels.
     """
 
     lines: i64
@@ -173,12 +171,12 @@ class _ConversionJob(Descriptor):
 
 
 def _scalars(emit: Emit, parameters: Value, count: int) -> list[Value]:
-    """Load numbers, each broadcast to all lanes."""
+    """Load f32 parameters, each broadcast to all lanes."""
     return [emit.splat(emit.load(emit.at(parameters, 4 * i), F32)) for i in range(count)]
 
 
 def _level(emit: Emit, x: Value, p: list[Value]) -> tuple[Value, Value]:
-    """Return levels in f32, with 0 for NaN, and an i32 mask of the NaN lanes."""
+    """Return levels in f32, with 0 for NaN, and an i32 mask of the lanes with NaN."""
     bottom, top, low, width, steps = p
     share = emit.divide(emit.subtract(emit.minimum(emit.maximum(x, bottom), top), low), width)
     nan = emit.builder.fcmp_unordered("uno", x, x)
@@ -186,13 +184,13 @@ def _level(emit: Emit, x: Value, p: list[Value]) -> tuple[Value, Value]:
     return level, emit.builder.sext(nan, INTS)
 
 
-def _note(emit: Emit, seen: Value, nan: Value) -> None:
-    """Merge NaN lanes into those seen before."""
+def _note_nan(emit: Emit, seen: Value, nan: Value) -> None:
+    """Add lanes with NaN to the mask ``seen``."""
     emit.store(emit.builder.or_(emit.load(seen, INTS), nan), seen)
 
 
-def _any(emit: Emit, seen: Value) -> Value:
-    """Return whether any lane was NaN, as i64."""
+def _any_nan(emit: Emit, seen: Value) -> Value:
+    """Return an i64 that is nonzero if the mask ``seen`` has a lane."""
     return emit.builder.sext(emit.reduce(emit.load(seen, INTS), emit.builder.or_), ir.I64)
 
 
@@ -200,37 +198,37 @@ def _any(emit: Emit, seen: Value) -> Value:
 def _quantize_planes(
     emit: Emit, x: Value, plane: Value, channels: Value, width: Value, parameters: Value, out: Value
 ) -> Value:  # fmt: skip
-    """Quantize a line with channels ``plane`` bytes apart to one word per pixel; return whether any number is NaN."""
+    """Quantize a line with channels ``plane`` bytes apart to one word per pixel; return whether it has NaN."""
     p, builder, seen = _scalars(emit, parameters, 5), emit.builder, emit.stack_words(LANES // 2)
 
     for offset, load, store in emit.vectors(width):
         first, none = emit.at(x, offset), ir.Constant(INTS, None)
         with emit.loop(channels, [first, none, none]) as (_, (place, shift, word), following):
             level, nan = _level(emit, load(place), p)
-            _note(emit, seen, nan)
+            _note_nan(emit, seen, nan)
             bits = builder.shl(builder.fptosi(level, INTS), shift)
             more = builder.add(shift, splat_bits(8 * LEVEL_SIZE))
             following += [emit.at(place, plane), more, builder.or_(word, bits)]
         store(builder.bitcast(following[2], VECTOR), emit.at(out, offset))
-    return _any(emit, seen)
+    return _any_nan(emit, seen)
 
 
 @instruction(*[types.int64] * 4, returns=types.int64)
 def _quantize_pixel(emit: Emit, x: Value, channels: Value, parameters: Value, out: Value) -> Value:
-    """Quantize a pixel's contiguous channels; return whether any number is NaN."""
+    """Quantize the contiguous channels of a pixel; return whether they have NaN."""
     p, builder, seen = _scalars(emit, parameters, 5), emit.builder, emit.stack_words(LANES // 2)
 
     for offset, load, _ in emit.vectors(channels):
         level, nan = _level(emit, load(emit.at(x, offset)), p)
-        _note(emit, seen, nan)
+        _note_nan(emit, seen, nan)
         along = builder.sdiv(builder.mul(offset, emit.i64(LEVEL_SIZE)), emit.i64(4))
         store_levels(emit, level, emit.at(out, along))  # maps have whole vectors
-    return _any(emit, seen)
+    return _any_nan(emit, seen)
 
 
 @instruction(*[types.int64] * 4)
 def _dequantize_pixel(emit: Emit, out: Value, channels: Value, parameters: Value, x: Value) -> None:
-    """Dequantize a pixel's levels."""
+    """Dequantize the levels of a pixel."""
     builder = emit.builder
     steps, span, first = _scalars(emit, parameters, 3)
 
@@ -243,38 +241,38 @@ def _dequantize_pixel(emit: Emit, out: Value, channels: Value, parameters: Value
 
 @device
 def _quantize_picture(job: _ConversionJob, x: int, out: int) -> int:
-    """Quantize a line of a map with few words per pixel; return whether any number is NaN."""
+    """Quantize a line of an image with few channels; return whether it has NaN."""
     width, channels = job.width, job.channels
     plane, parameters = job.x_channel, job.parameters
     words = job.y_pixel // 4
     line = out if words == 1 else scratch_memory(4 * width)
-    found: int = 0
+    has_nan: int = 0
     for word in range(words):
         first = word * GROUP
         count = max(min(channels - first, GROUP), 0)
-        found |= _quantize_planes(x + first * plane, plane, count, width, parameters, line)
+        has_nan |= _quantize_planes(x + first * plane, plane, count, width, parameters, line)
         if words > 1:
             for i in range(width):
                 store_f32(out, i * words + word, load_f32(line, i))
-    return found
+    return has_nan
 
 
 @device
 def _quantize_line(job: _ConversionJob, x: int, out: int) -> int:
-    """Quantize a line; return whether any number is NaN."""
+    """Quantize a line; return whether it has NaN."""
     if job.in_planes != 0:
         return _quantize_picture(job, x, out)
-    found, channels = 0, job.channels
+    has_nan, channels = 0, job.channels
     for i in range(job.width):
         pixel, target = x + i * job.x_pixel, out + i * job.y_pixel
-        found |= _quantize_pixel(pixel, channels, job.parameters, target)
-    return found
+        has_nan |= _quantize_pixel(pixel, channels, job.parameters, target)
+    return has_nan
 
 
 @device
-def _number_line(job: _ConversionJob, numbers: int, unit: int) -> int:
-    """Return the address of a line of numbers."""
-    return line_address(numbers, unit, job.height, job.x_image, job.x_line)
+def _f32_line(job: _ConversionJob, values: int, unit: int) -> int:
+    """Return the address of a line of f32."""
+    return line_address(values, unit, job.height, job.x_image, job.x_line)
 
 
 @device
@@ -284,30 +282,30 @@ def _level_line(job: _ConversionJob, levels: int, unit: int) -> int:
 
 
 @Task
-def _to_levels(call: int, job: _ConversionJob, out: int, x: int) -> None:
-    """Quantize f32 to levels; a unit is a line. Lines with NaN are counted in the job."""
+def _quantize_map(call: int, job: _ConversionJob, out: int, x: int) -> None:
+    """Quantize f32 to levels, and count lines with NaN in the job; a unit is a line."""
     lines = job.lines
     for unit in each_unit(call, lines):
         fill_borders(job.borders, out, unit, 1)
-        if _quantize_line(job, _number_line(job, x, unit), _level_line(job, out, unit)) != 0:
+        if _quantize_line(job, _f32_line(job, x, unit), _level_line(job, out, unit)) != 0:
             fetch_add(job + 8 * _ConversionJob.refused)
 
 
 @Task
-def _from_levels(call: int, job: _ConversionJob, out: int, x: int) -> None:
+def _dequantize_map(call: int, job: _ConversionJob, out: int, x: int) -> None:
     """Dequantize levels to f32; a unit is a line."""
     lines = job.lines
     for unit in each_unit(call, lines):
-        target, source = _number_line(job, out, unit), _level_line(job, x, unit)
+        target, source = _f32_line(job, out, unit), _level_line(job, x, unit)
         for i in range(job.width):
             _dequantize_pixel(
                 target + i * job.x_pixel, job.channels, job.parameters, source + i * job.y_pixel
             )
 
 
-def _job(levels: LevelMap, numbers: Array, parameters: Array, in_planes: bool = False) -> Array:
-    """Return the job for numbers ``[images, height, width, channels]``."""
-    image, line, pixel, channel = numbers.strides
+def _job(levels: LevelMap, values: Array, parameters: Array, in_planes: bool = False) -> Array:
+    """Return the job for a map of levels and f32 ``values[images, height, width, channels]``."""
+    image, line, pixel, channel = values.strides
     return _ConversionJob.fill(
         lines=levels.images * levels.height, height=levels.height, width=levels.width, channels=levels.channels,
         in_planes=in_planes, x_image=image, x_line=line, x_pixel=pixel, x_channel=channel, y_image=levels.image,
@@ -321,94 +319,94 @@ def _parameters(quantizer: Quantizer, first: P, last: P) -> Array:
 
 
 class Quantizing:
-    """Quantizes a source of a quantized subgraph."""
+    """A function that quantizes a source of a quantized subgraph."""
 
     def __init__(self, levels: LevelMap, quantizer: Quantizer) -> None:
         self._map, self._parameters = levels, _parameters(quantizer, P.BOTTOM, P.STEPS)
-        _to_levels.prepare()
+        _quantize_map.prepare()
 
     def __call__(self, x: Array) -> Array | None:
-        """Return the map of levels for f32 numbers ``[images, channels, height, width]``; ``None`` if any is NaN."""
+        """Return the map of levels of f32 ``x[images, channels, height, width]``, or ``None`` if ``x`` has NaN."""
         out, in_planes = self._map.empty(), self._map.stored % LANES != 0
-        x = _in_planes(x) if in_planes else _by_pixels(x)
+        x = _make_rows_contiguous(x) if in_planes else _make_pixels_contiguous(x)
         if not x.size:
             return out
         job = _job(self._map, channels_last(x), self._parameters, in_planes)
         count = threads_for(moved=8 * x.size)
-        parallel_for(_to_levels.address, job, out, x, UNUSED, UNUSED, count)
+        parallel_for(_quantize_map.address, job, out, x, UNUSED, UNUSED, count)
         return None if was_refused(job, _ConversionJob.refused) else out
 
 
-def _in_planes(x: Array) -> Array:
-    """Return a tensor with contiguous rows, copying if needed."""
+def _make_rows_contiguous(x: Array) -> Array:
+    """Return the tensor with contiguous rows, copied if needed."""
     return x if x.strides[3] == x.itemsize else contiguous(x)
 
 
-def _by_pixels(x: Array) -> Array:
-    """Return a tensor with contiguous channels, copying if needed."""
+def _make_pixels_contiguous(x: Array) -> Array:
+    """Return the tensor with contiguous channels, copied if needed."""
     return x if x.strides[1] == x.itemsize else channels_first(contiguous(channels_last(x)))
 
 
 class Dequantizing:
-    """Dequantizes the result of a quantized subgraph."""
+    """A function that dequantizes the result of a quantized subgraph."""
 
     def __init__(self, levels: LevelMap, quantizer: Quantizer) -> None:
         self._map, self._parameters = levels, _parameters(quantizer, P.STEPS, P.FIRST)
-        _from_levels.prepare()
+        _dequantize_map.prepare()
 
     def __call__(self, levels: Array) -> Array:
-        """Return f32 numbers ``[images, channels, height, width]``, channels-last in memory."""
+        """Return the levels as f32 ``[images, channels, height, width]``, channels-last in memory."""
         shape = self._map.images, self._map.height, self._map.width, self._map.channels
         out = empty(shape, np.float32)
         if out.size:
             job = _job(self._map, out, self._parameters)
             count = threads_for(moved=8 * out.size)
-            parallel_for(_from_levels.address, job, out, levels, UNUSED, UNUSED, count)
+            parallel_for(_dequantize_map.address, job, out, levels, UNUSED, UNUSED, count)
         return channels_first(out)
 
 
 COLUMNS = LANES * WIDE
 """The output channels of a panel."""
 SUM_BITS = 26
-"""The bits of a layer's sums, with sign."""
+"""The maximum number of bits of the sums of a Winograd convolution, including the sign."""
 
 _LINE = 64  # bytes of a cache line
 _LEVELS = ir.VectorType(ir.IntType(8 * LEVEL_SIZE), 2 * LANES)
 _SHORTS = ir.VectorType(ir.I16, 2 * LANES)
-# What elements of a filter are multiplied by beyond their denominators, so that the output transform adds rather than multiplies.
+# Extra factors of the rows of transformed filters, besides their denominators, that save the output transform multiplications.
 FILTER_FACTORS = 6, 4, 4, 1, 1, 12
 # The inverse of 9 modulo 2^32.
 _NINTH = pow(9, -1, 1 << 32)
 
 
-def _shifted(emit: Emit, x: Value, bits: int) -> Value:
+def _shift_left(emit: Emit, x: Value, bits: int) -> Value:
     return emit.builder.shl(x, ir.Constant(x.type, [bits] * x.type.count))
 
 
 def _input_transform(emit: Emit, d: Sequence[Value]) -> list[Value]:
     add, sub = emit.builder.add, emit.builder.sub
-    even, odd = sub(d[4], _shifted(emit, d[2], 2)), sub(d[3], _shifted(emit, d[1], 2))
-    wide, narrow = sub(d[4], d[2]), _shifted(emit, sub(d[3], d[1]), 1)
+    even, odd = sub(d[4], _shift_left(emit, d[2], 2)), sub(d[3], _shift_left(emit, d[1], 2))
+    wide, narrow = sub(d[4], d[2]), _shift_left(emit, sub(d[3], d[1]), 1)
     return [
-        add(_shifted(emit, sub(d[0], d[2]), 2), wide),
+        add(_shift_left(emit, sub(d[0], d[2]), 2), wide),
         add(even, odd),
         sub(even, odd),
         add(wide, narrow),
         sub(wide, narrow),
-        sub(sub(d[5], d[3]), _shifted(emit, narrow, 1)),
+        sub(sub(d[5], d[3]), _shift_left(emit, narrow, 1)),
     ]
 
 
 def _output_transform(emit: Emit, m: Sequence[Value]) -> list[Value]:
-    """Return 24 times the results; the sums include `FILTER_FACTORS`."""
+    """Return 24 times the results, from sums that include `FILTER_FACTORS`."""
     add, sub = emit.builder.add, emit.builder.sub
     near, far, across = add(m[1], m[2]), add(m[3], m[4]), sub(m[1], m[2])
-    along = _shifted(emit, sub(m[3], m[4]), 1)
+    along = _shift_left(emit, sub(m[3], m[4]), 1)
     return [
         add(add(m[0], near), far),
         add(across, along),
-        add(near, _shifted(emit, far, 2)),
-        add(across, _shifted(emit, add(m[5], _shifted(emit, along, 1)), 1)),
+        add(near, _shift_left(emit, far, 2)),
+        add(across, _shift_left(emit, add(m[5], _shift_left(emit, along, 1)), 1)),
     ]
 
 
@@ -420,9 +418,9 @@ def transform_levels(
 
     Args:
         emit: the code emitter.
-        x: the tile's first pixel.
-        line: the bytes between its rows.
-        pixel: the bytes between its columns.
+        x: the address of the first pixel.
+        line: the bytes between rows of pixels.
+        pixel: the bytes between columns.
         pairs: the number of pairs of channel vectors.
         out: the address of the first transformed element, i16.
         apart: the bytes between transformed elements.
@@ -436,7 +434,7 @@ def transform_levels(
         for column in columns:
             places = [emit.at(emit.at(row, column), offset) for row in rows]
             levels = [emit.load(place, _LEVELS) for place in places]
-            done.append(_input_transform(emit, [builder.zext(each, _SHORTS) for each in levels]))
+            done.append(_input_transform(emit, [builder.zext(level, _SHORTS) for level in levels]))
         target = emit.at(out, builder.mul(i, emit.i64(4 * LANES)))
         for a in range(6):
             for b, value in enumerate(_input_transform(emit, [column[a] for column in done])):
@@ -447,7 +445,7 @@ def transform_levels(
 def multiply_tiles(
     emit: Emit, count: Value, x: Value, step: Value, depth: Value, panel: Value, out: Value
 ) -> None:  # fmt: skip
-    """Multiply one element of several tiles by a panel, prefetching the next.
+    """Multiply one transformed element of several tiles by a panel, prefetching the next panel.
 
     Args:
         emit: the code emitter.
@@ -456,7 +454,7 @@ def multiply_tiles(
         step: the bytes between tiles.
         depth: the number of channel pairs.
         panel: the packed weights, `COLUMNS` pairs for each pair of channels.
-        out: the address of the first tile's sums: `COLUMNS` i32 for each element of each tile.
+        out: the address of the sums of the first tile: `COLUMNS` i32 for each element of each tile.
     """
     builder = emit.builder
 
@@ -492,38 +490,41 @@ def transform_sums(  # noqa: PLR0913 (values in registers)
 
     Args:
         emit: the code emitter.
-        x: the address of the tile's first element.
-        out: the first pixel of the result.
+        x: the address of the first element of the tile.
+        out: the address of the first pixel of the result.
         line: the bytes between result rows.
         pixel: the bytes between result columns.
-        other: the first pixel of the residual, or 0.
+        other: the address of the first pixel of the residual, or 0.
         other_line: the bytes between residual rows.
         other_pixel: the bytes between residual columns.
         scale: a factor for each column.
         bias: a summand for each column.
         bounds: `LevelBounds`.
     """
-    builder, held = emit.builder, load_bounds(emit, bounds)
+    builder, fields = emit.builder, load_bounds(emit, bounds)
     with builder.if_else(builder.icmp_signed("!=", other, emit.i64(0))) as branches:
         for branch, (low, high), has_other in zip(
-            branches, (held[5:7], held[:2]), (True, False), strict=True
+            branches, (fields[5:7], fields[:2]), (True, False), strict=True
         ):
             with branch, emit.loop(emit.i64(WIDE)) as (j, _, _following):
                 offset, at = (builder.mul(j, emit.i64(size * LANES)) for size in (4, LEVEL_SIZE))
                 factors = [emit.load(emit.at(place, offset)) for place in (scale, bias)]
                 for a, totals in enumerate(_results(emit, emit.at(x, offset))):
                     values = [
-                        emit.fma(builder.sitofp(_divided(emit, each), VECTOR), *factors) for each in totals
+                        emit.fma(builder.sitofp(_divide(emit, total), VECTOR), *factors) for total in totals
                     ]
                     if has_other:
                         others = _row_pixels(emit, emit.at(other, at), other_line, other_pixel, a)
-                        values = [_added(emit, *each, held) for each in zip(values, others, strict=True)]
+                        values = [
+                            _add_residual(emit, value, place, fields)
+                            for value, place in zip(values, others, strict=True)
+                        ]
                     places = _row_pixels(emit, emit.at(out, at), line, pixel, a)
                     store_rows(emit, values, places, low, high)
 
 
 def _results(emit: Emit, x: Value) -> list[list[Value]]:
-    """Return the result rows of a tile, for one vector of columns."""
+    """Return the result rows of a tile for one vector of output channels, 24 * 24 times as large."""
     elements = [emit.load(emit.at(x, 4 * COLUMNS * n), INTS) for n in range(TILE_ELEMENTS)]
     columns = [_output_transform(emit, elements[b::6]) for b in range(6)]
     return [_output_transform(emit, [column[a] for column in columns]) for a in range(4)]
@@ -535,30 +536,30 @@ def _row_pixels(emit: Emit, start: Value, line: Value, pixel: Value, row: int) -
     return [emit.at(first, emit.builder.mul(pixel, emit.i64(b))) for b in range(4)]
 
 
-def _added(emit: Emit, value: Value, place: Value, bounds: Sequence[Value]) -> Value:
-    """Add the residual's levels at an address to a result, before rounding."""
+def _add_residual(emit: Emit, value: Value, place: Value, bounds: Sequence[Value]) -> Value:
+    """Add the residual levels at ``place`` to a result, before it is rounded."""
     residual = emit.fma(load_levels(emit, place), bounds[3], bounds[4])
     return emit.fma(to_levels(emit, value, bounds[0], bounds[1]), bounds[2], residual)
 
 
-def _divided(emit: Emit, total: Value) -> Value:
+def _divide(emit: Emit, total: Value) -> Value:
     """Divide by 24 * 24: by 9 with its modular inverse, then by 64."""
     ninth = emit.builder.mul(total, ir.Constant(INTS, [_NINTH] * LANES))
     return emit.builder.ashr(ninth, ir.Constant(INTS, [32 - SUM_BITS] * LANES))
 
 
-# Fewer channels take less time than their transforms.
+# Minimum number of channels: with fewer, the transforms take longer than the products.
 MIN_CHANNELS = 64
-# Transformed weights are eight times as large: fewer tiles of a thread do not make up for reading them.
+# Minimum tiles per thread: fewer do not make up for reading transformed weights, which are eight times as large.
 MIN_TILES = 16
 # Bytes of the transformed levels and sums of a block, which stay in the L2 cache.
 BLOCK_BYTES = 1 << 19
 
 
 class LevelsWinogradJob(MapJob):
-    """The job of `levels_winograd`: map strides are those of pixels; a thread takes ``chunk`` tiles at a time.
+    """The job of `levels_winograd`; strides of maps are those of pixels, and a thread takes ``chunk`` tiles at a time.
 
-    ``pairs`` counts pairs of input channel vectors, ``panels`` those of `COLUMNS` output channels.
+    ``pairs`` is the number of pairs of input channel vectors, ``panels`` of panels of `COLUMNS` output channels.
     """
 
     lines: i64
@@ -577,7 +578,7 @@ def count_tiles(out: LevelMap) -> int:
 
 
 def is_winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, shares: int) -> bool:
-    """Return whether Winograd supports a convolution and is faster."""
+    """Return whether Winograd convolution supports a node and is faster than a direct one."""
     op, numbers = node.op, node.weights.numbers
     if not isinstance(op, Convolution) or numbers.shape[2:] != (3, 3):
         return False
@@ -590,24 +591,24 @@ def is_winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, shares: int
 
 
 def _largest_sum(numbers: Array) -> int:
-    """Return an upper bound of the sums of products."""
+    """Return an upper bound of the absolute sums of products of levels and weights."""
     rows = np.abs(numbers.reshape(len(numbers), -1), dtype=np.int16)
     return 255 * int(rows.sum(axis=1, dtype=np.int64).max())
 
 
-# The transform of filters, each row without its denominator, 4, 6, 6, 24, 24 and 1, and without its sign.
+# The rows of the filter transform, without their denominators (4, 6, 6, 24, 24 and 1), and their signs.
 _ROWS = np.array([[1, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 1]], np.float32)
 _SIGNS = np.array([1, -1, -1, 1, 1, 1], np.float32)
 
 
 def transform_weights(numbers: Array, channels: int, outputs: int) -> Array:
-    """Return weights ``[outputs, channels, 3, 3]`` transformed and packed as ``[panel, element, pair, column, 2]`` of i16."""
+    """Transform weights ``[outputs, channels, 3, 3]``, and pack them as ``[panel, element, pair, column, 2]`` of i16."""
     full = np.zeros((9, channels // 2, 2, outputs), np.float32)
     filled = full.reshape(9, channels, outputs)
     filled[:, : numbers.shape[1], : len(numbers)] = numbers.reshape(*numbers.shape[:2], 9).transpose(2, 1, 0)
     rows = _ROWS * (_SIGNS * FILTER_FACTORS)[:, None]
-    found = aligned_empty(TILE_ELEMENTS * channels * outputs // 2).view(np.int16)
-    packed = found.reshape(outputs // COLUMNS, TILE_ELEMENTS, channels // 2, COLUMNS, 2)
+    memory = aligned_empty(TILE_ELEMENTS * channels * outputs // 2).view(np.int16)
+    packed = memory.reshape(outputs // COLUMNS, TILE_ELEMENTS, channels // 2, COLUMNS, 2)
     for panel, target in enumerate(packed):
         part = full[..., COLUMNS * panel : COLUMNS * (panel + 1)].transpose(0, 1, 3, 2)
         # Sums of f32 are exact: they are integers below 2^15.
@@ -616,14 +617,14 @@ def transform_weights(numbers: Array, channels: int, outputs: int) -> Array:
 
 
 def block_tiles(share: int, channels: int) -> int:
-    """Return the number of tiles in a block of a share, for that many input channels."""
+    """Return the number of tiles in a block, so that equal blocks of a share take at most `BLOCK_BYTES` each."""
     most = max(BLOCK_BYTES // (TILE_ELEMENTS * (2 * channels + 4 * COLUMNS)), 1)
     return math.ceil(share / math.ceil(share / most))
 
 
 @device
 def _transform(job: LevelsWinogradJob, x: int, first: int, count: int, out: int) -> None:
-    """Transform input tiles."""
+    """Transform ``count`` input tiles from tile ``first`` on."""
     wide = job.width // 4
     plane, pairs = job.plane // 16, job.pairs
     line, pixel = job.x_line, job.x_pixel
@@ -641,7 +642,7 @@ def _transform(job: LevelsWinogradJob, x: int, first: int, count: int, out: int)
 def _store(
     job: LevelsWinogradJob, sums: int, out: int, other: int, first: int, count: int, panel: int
 ) -> None:
-    """Store a panel of the results of tiles."""
+    """Transform and store a panel of the results of ``count`` tiles from tile ``first`` on."""
     wide, plane = job.width // 4, job.plane // 16
     line, pixel = job.y_line, job.y_pixel
     other_line = job.other_line
@@ -673,7 +674,7 @@ def levels_winograd(call: int, job: LevelsWinogradJob, out: int, x: int, other: 
     chunk, depth = job.chunk, LANES * pairs
     levels = scratch_memory(
         4 * TILE_ELEMENTS * chunk * (depth + COLUMNS)
-    )  # a tile has all its elements side by side
+    )  # the elements of a tile are next to each other
     sums, bytes_of_panel = levels + 4 * TILE_ELEMENTS * chunk * depth, 4 * COLUMNS * depth
     share, empty = first_share(call, shares), 0
     while True:
@@ -694,23 +695,23 @@ def levels_winograd(call: int, job: LevelsWinogradJob, out: int, x: int, other: 
             _store(job, sums, out, other, first, count, panel)
 
 
-# How many times as long those of windows take, as those of products.
+# Time of a multiplication in a window, relative to one in a matrix product.
 WINDOW_WORK = 8
-# Rows of the data and the result that stay in the L1 and L2 caches while all panels are used have this many bytes; there are
-# at most this many times the rows of all tiles.
+# Size of the rows of data and result that stay in the L1 and L2 caches while all panels are used, in bytes; and the maximum
+# number of rows, in multiples of `ROW_MULTIPLE`.
 CACHED_BYTES, MOST_TILES = 1 << 17, 4
-# Units per share, so that other threads can take over from one that is interrupted.
+# Units per share: several, so that others can take over from a thread that is interrupted.
 UNITS = 4
-# Maps of fewer lines a share, whose lines cannot be shared equally, are shared by channel, if that is as equal.
+# Maps with fewer lines per share are shared by channel if lines do not divide equally and channels do as well.
 MIN_LINES = 8
 
 
 class Bound(NamedTuple):
-    """A call of a task.
+    """A task bound to a job.
 
     Args:
-        address: the address of the task's machine code.
-        job: its job.
+        address: the address of the machine code of the task.
+        job: the job.
         large: whether to share the call among threads.
         weights: an `AheadRecord` for each share with the weights it reads first, if any.
     """
@@ -722,7 +723,7 @@ class Bound(NamedTuple):
 
 
 def bind(node: IntegerProduct | IntegerPooled, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
-    """Return the task call of a node for maps of the given geometry."""
+    """Return the task and job of a node, for maps of this geometry."""
     if isinstance(node, Pooled):
         return _maximum(node, data, out)
     if is_winograd(node, data, out, _shares()):
@@ -731,8 +732,8 @@ def bind(node: IntegerProduct | IntegerPooled, data: LevelMap, out: LevelMap, ot
 
 
 def prefetch_weights(bound: Sequence[Bound]) -> None:
-    """Make each task with weights prefetch those of the next one."""
-    for task, following in pairwise(each for each in bound if each.weights is not None):
+    """Make each task with weights prefetch the weights of the next such task."""
+    for task, following in pairwise(task for task in bound if task.weights is not None):
         assert following.weights is not None
         task.job.view(np.int64)[LevelsGemmJob.ahead] = following.weights.ctypes.data
 
@@ -740,7 +741,7 @@ def prefetch_weights(bound: Sequence[Bound]) -> None:
 def requantization(node: IntegerProduct, stored: int) -> tuple[Array, Array, Array]:
     """Return the scale and bias that convert sums to levels for each stored channel, and the `LevelBounds`.
 
-    Everything is computed in f64 and rounded once.
+    All are computed in f64 and rounded once.
     """
     first, data, numbers = node.first, node.data.quantizer, node.weights.numbers
     rows = numbers.reshape(len(node.weights.scale), -1)
@@ -751,14 +752,14 @@ def requantization(node: IntegerProduct, stored: int) -> tuple[Array, Array, Arr
     low, high = (first.level_of(bound) for bound in node.bounds)
     more = dict.fromkeys(("factor", "other_factor", "shift", "sum_low", "sum_high"), 0.0)
     if node.other is not None and node.last is not None:
-        more = _sum(first, node.other.quantizer, node.last, node.sum_bounds)
+        more = _sum_fields(first, node.other.quantizer, node.last, node.sum_bounds)
     return columns[0], columns[1], LevelBounds.fill(low=low, high=high, unused=0, **more)
 
 
-def _sum(
+def _sum_fields(
     first: Quantizer, other: Quantizer, last: Quantizer, bounds: tuple[float, float]
 ) -> dict[str, float]:
-    """Return the factors of both levels, and the shift and bounds of their sum."""
+    """Return the `LevelBounds` fields for adding a residual: factors of both operands, and shift and bounds of the sum."""
     shift = -(first.scale * first.zero + other.scale * other.zero + last.low) / last.step
     low, high = (last.level_of(bound) for bound in bounds)
     return {
@@ -789,8 +790,8 @@ def _largest(units: int) -> float:
 def _chunk_rows(rows: int, row_bytes: int) -> int:
     """Return the number of rows that a thread takes at a time from a share."""
     most = min(max(CACHED_BYTES // row_bytes, 1), MOST_TILES * ROW_MULTIPLE)
-    wanted = max(math.ceil(rows / most), min(UNITS, rows // ROW_MULTIPLE), 1)
-    chunk = math.ceil(rows / wanted)
+    chunks = max(math.ceil(rows / most), min(UNITS, rows // ROW_MULTIPLE), 1)
+    chunk = math.ceil(rows / chunks)
     multiple = ROW_MULTIPLE if chunk > 2 * ROW_MULTIPLE else TARGET.vectors.wide[0]
     return math.ceil(chunk / multiple) * multiple
 
@@ -912,7 +913,13 @@ def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal |
 
 @dataclass(frozen=True)
 class QuantizedNetwork(KernelTemplate):
-    """The kernel of a quantized subgraph, and its definition; ``places`` are the indices of its sources among the inputs."""
+    """The kernel of a quantized subgraph.
+
+    Args:
+        part: the subgraph.
+        definition: computes it layer by layer.
+        places: the input index of each source.
+    """
 
     part: IntegerSubgraph
     definition: Callable[..., Array]
@@ -920,7 +927,7 @@ class QuantizedNetwork(KernelTemplate):
     _prepared: list[Kernel] = field(default_factory=list, compare=False)
 
     def prepare(self) -> Kernel:
-        """Return the kernel, with packed weights."""
+        """Pack the weights and return the kernel."""
         if not self._prepared:
             run = _Network(self.part, self.definition, self.places)
             self._prepared.append(Kernel(run, replay=replayed()))
@@ -928,7 +935,7 @@ class QuantizedNetwork(KernelTemplate):
 
 
 class _Step(NamedTuple):
-    """A step: its task, the indices of the maps that it reads and writes, and of those not read afterwards."""
+    """A bound task, the indices of the maps that it writes and reads, and of those that no later step reads."""
 
     bound: Bound
     out: int
@@ -938,14 +945,14 @@ class _Step(NamedTuple):
 
 
 class _Network:
-    """Runs the nodes of a quantized subgraph in order; each map is released after its last reader."""
+    """A function that runs the nodes of a quantized subgraph in order, and releases each map after its last reader."""
 
     def __init__(
         self, part: IntegerSubgraph, definition: Callable[..., Array], places: Sequence[int]
     ) -> None:
         self._definition = definition
         number = {id(node): index for index, node in enumerate(part.nodes)}
-        by_vectors = {id(read) for node in part.nodes for read in _read_by_vectors(node)}
+        by_vectors = {id(read) for node in part.nodes for read in _vector_reads(node)}
         self._maps = [_map(node, id(node) in by_vectors) for node in part.nodes]
         for node in part.nodes:
             for data, border in _borders(node):
@@ -957,10 +964,10 @@ class _Network:
         ]
         self._result = number[id(part.result)]
         self._dequantize = Dequantizing(self._maps[self._result], part.result.quantizer)
-        self._steps = list(self._bound(part, number))
+        self._steps = list(self._bind_steps(part, number))
         prefetch_weights([step.bound for step in self._steps])
 
-    def _bound(self, part: IntegerSubgraph, number: dict[int, int]) -> list[_Step]:
+    def _bind_steps(self, part: IntegerSubgraph, number: dict[int, int]) -> list[_Step]:
         last = {number[id(read)]: index for index, node in enumerate(part.nodes) for read in node.reads}
         steps = []
         for index, node in enumerate(part.nodes):
@@ -975,10 +982,10 @@ class _Network:
     def __call__(self, *arrays: Array) -> Array:
         levels = [UNUSED] * len(self._maps)
         for index, place, quantize in self._sources:
-            found = quantize(arrays[place])
-            if found is None:
+            quantized = quantize(arrays[place])
+            if quantized is None:
                 return self._definition(*arrays)
-            levels[index] = found
+            levels[index] = quantized
         count = threads()
         for (address, job, large, *_), out, data, other, done in self._steps:
             levels[out] = self._maps[out].empty()
@@ -990,7 +997,7 @@ class _Network:
         return self._dequantize(levels[self._result])
 
 
-def _read_by_vectors(node: IntegerNode) -> tuple[IntegerNode, ...]:
+def _vector_reads(node: IntegerNode) -> tuple[IntegerNode, ...]:
     """Return the producers whose pixels a node reads in channel vectors; dense products read them word by word."""
     dense = isinstance(node, Product) and isinstance(node.op, Convolution)
     return node.reads[1:] if dense else node.reads
@@ -1004,7 +1011,7 @@ def _map(node: IntegerNode, by_vectors: bool) -> LevelMap:
 
 
 def _borders(node: IntegerNode) -> list[tuple[IntegerNode, tuple[int, int, int, int]]]:
-    """Return a node's data, and the border that its windows reach into."""
+    """Return the node whose map a node reads by windows, and the width of the border that they reach on each side."""
     if isinstance(node, Source):
         return []
     kernel = node.op.kernel if isinstance(node, Pooled) else node.weights.numbers.shape[-2:]

@@ -1,4 +1,4 @@
-"""Uniform f32 random numbers by Philox, with its blocks in vector lanes; bit-identical to the reference."""
+"""Uniform f32 random numbers from Philox, one block per vector lane; bit-identical to the reference."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ..threading.task import UNUSED, Task, each_chunk
 
 __all__: list[str] = []
 
-# Numbers of a block of Philox, and of blocks that fill a vector each; how many such groups a unit has.
+# Random numbers of a Philox block, and of a group of `LANES` blocks; groups per unit.
 BLOCK = 4
 GROUP = BLOCK * LANES
 GROUPS_PER_UNIT = 32
-# Bits of an integer that become the fraction of a number.
+# Bits of a random integer that become the fraction of an f32.
 FRACTION_BITS = 23
 
 
@@ -52,29 +52,29 @@ def _draw(emit: Emit, job: ir.Value, group: ir.Value, out: ir.Value) -> None:
     )
     begin = emit.splat(builder.add(first, builder.mul(group, emit.i64(LANES))))
     blocks = builder.add(begin, ir.Constant(I64S, list(range(LANES))))
-    words = [half for each in (blocks, emit.splat(stream)) for half in _halves(emit, each)]
-    encrypted = _encrypted(emit, words, _halves(emit, emit.splat(key)))
+    words = [half for word in (blocks, emit.splat(stream)) for half in _halves(emit, word)]
+    encrypted = _encrypt(emit, words, _halves(emit, emit.splat(key)))
     spread, low = (
         emit.splat(emit.load(emit.at(job, 4 * int(index)), F32))
         for index in (UniformJob.spread, UniformJob.low)
     )
     numbers = []
-    for each in encrypted:
-        low_bits = builder.and_(each, ir.Constant(INTS, [2**FRACTION_BITS - 1] * LANES))
+    for integers in encrypted:
+        low_bits = builder.and_(integers, ir.Constant(INTS, [2**FRACTION_BITS - 1] * LANES))
         fraction = builder.fmul(builder.sitofp(low_bits, VECTOR), emit.constant(2.0**-FRACTION_BITS))
         numbers.append(builder.fadd(emit.fence(builder.fmul(fraction, spread)), low))
-    for place, vector in enumerate(_interleaved(emit, numbers)):
+    for place, vector in enumerate(_interleave(emit, numbers)):
         emit.store(vector, emit.at(out, 4 * LANES * place))
 
 
 def _halves(emit: Emit, words: ir.Value) -> list[ir.Value]:
-    """Return the low and the high 32 bits."""
+    """Return the low and the high 32 bits of a vector of i64."""
     high = emit.builder.lshr(words, ir.Constant(I64S, [32] * LANES))
-    return [emit.builder.trunc(each, INTS) for each in (words, high)]
+    return [emit.builder.trunc(bits, INTS) for bits in (words, high)]
 
 
-def _encrypted(emit: Emit, words: list[ir.Value], keys: list[ir.Value]) -> list[ir.Value]:
-    """Return the four integers of each block, like `kernels.random`."""
+def _encrypt(emit: Emit, words: list[ir.Value], keys: list[ir.Value]) -> list[ir.Value]:
+    """Return the four random integers of each block, as in `ops.kernels.random`."""
     builder, (a, b, c, d) = emit.builder, words
     for _ in range(ROUNDS):
         (low_a, high_a), (low_c, high_c) = (
@@ -90,17 +90,17 @@ def _encrypted(emit: Emit, words: list[ir.Value], keys: list[ir.Value]) -> list[
     return [a, b, c, d]
 
 
-def _interleaved(emit: Emit, vectors: list[ir.Value]) -> list[ir.Value]:
-    """Interleave the lanes of four vectors, as four vectors."""
-    first, second = (_shuffled(emit, vectors[at], vectors[at + 1], list(range(2 * LANES))) for at in (0, 2))
-    found = []
+def _interleave(emit: Emit, vectors: list[ir.Value]) -> list[ir.Value]:
+    """Interleave the lanes of four vectors, and return them as four vectors."""
+    first, second = (_shuffle(emit, vectors[at], vectors[at + 1], list(range(2 * LANES))) for at in (0, 2))
+    interleaved = []
     for part in range(BLOCK):
-        numbers = range(part * LANES, (part + 1) * LANES)
-        found.append(_shuffled(emit, first, second, [n % BLOCK * LANES + n // BLOCK for n in numbers]))
-    return found
+        lanes = range(part * LANES, (part + 1) * LANES)
+        interleaved.append(_shuffle(emit, first, second, [n % BLOCK * LANES + n // BLOCK for n in lanes]))
+    return interleaved
 
 
-def _shuffled(emit: Emit, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value:
+def _shuffle(emit: Emit, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value:
     return emit.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
 
 
@@ -115,7 +115,7 @@ def _uniform(call: int, job: UniformJob, out: int) -> None:
 
 @backend.accelerates(RandomUniform)
 def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Kernel | None:
-    """Support f32 with TensorFlow's alignment."""
+    """Return a kernel for f32 with the alignment of TensorFlow."""
     if op.output_type is not ElementType.f32 or op.alignment != "tensorflow":
         return None
     _uniform.prepare()
@@ -135,7 +135,7 @@ def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Ke
         low, high = minval.reshape(()), maxval.reshape(())
         out = empty(groups * GROUP, np.float32)
         job = UniformJob.fill(
-            groups=groups, key=_signed(key), stream=_signed(stream + streams_before), first=_signed(first),
+            groups=groups, key=_to_signed(key), stream=_to_signed(stream + streams_before), first=_to_signed(first),
             spread=float(high - low), low=float(low),
         )  # fmt: skip
         count = threads_for(steps=size // 2)
@@ -145,6 +145,6 @@ def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Ke
     return Kernel(kernel)
 
 
-def _signed(word: int) -> int:
+def _to_signed(word: int) -> int:
     """Return the low 64 bits of an integer as i64."""
     return (word + 2**63) % 2**64 - 2**63

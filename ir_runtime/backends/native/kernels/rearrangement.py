@@ -1,4 +1,4 @@
-"""Reshape, Roll, ShuffleChannels and operations between batch, depth and space, as replayable copies."""
+"""Reshape, Roll, ReorgYolo and moves between batch, depth and space, as copies that recorded runs can replay."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from .padding import pad_images
 
 __all__: list[str] = []
 
-# Axes from which on data may be transposed, so that a reshape copies, and elements from which a copy is worth a task: reshapes
-# of fewer are views, which all shapes share.
+# Minimum rank of data that may be transposed, so that its reshape copies; and minimum elements for a copy by a task. Smaller
+# reshapes use the kernel of views, which all shapes share.
 MIN_RANK, MIN_COPY = 2, 48
 MAP_RANK = 4
 
@@ -44,12 +44,12 @@ _Shape: TypeAlias = tuple[int, ...]
 _Region: TypeAlias = tuple[slice, ...]
 
 
-# Elements of the map of a unit.
+# Pixels of a unit.
 ROWS_PER_UNIT = 64
 
 
 class ShuffleJob(Descriptor):
-    """The job of `_shuffle`."""
+    """The job of `_shuffle`: pixels (``rows``), and channels of a group."""
 
     rows: i64
     half_channels: i64
@@ -74,7 +74,7 @@ def _shuffle_row(x: int, y: int, half: int) -> None:
 
 @Task
 def _shuffle(call: int, job: ShuffleJob, y: int, x: int) -> None:
-    """Shuffle the channels of map elements."""
+    """Interleave the two channel groups of each pixel; a unit is `ROWS_PER_UNIT` pixels."""
     count, half = job.rows, job.half_channels
     for start, end in each_chunk(call, count, ROWS_PER_UNIT):
         for index in range(start, end):
@@ -84,7 +84,7 @@ def _shuffle(call: int, job: ShuffleJob, y: int, x: int) -> None:
 
 @backend.accelerates(Reshape)
 def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
-    """Support f32 ``[N, C/2, 2, H, W]`` in NHWC layout with two channel groups, which are interleaved."""
+    """Return a kernel for f32 ``[N, C/2, 2, H, W]``, stored as ``[N, H, W, 2, C/2]``: it interleaves the channel groups."""
     target = shape.known()
     dims = data.shape
     if data.element is not ElementType.f32 or target is None or target.size != 4 or dims.rank != 5:
@@ -112,35 +112,38 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
 
 @backend.accelerates(Reshape)
 def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
-    """Support static shapes of several axes: transposed data is copied, channels-last maps stay channels-last, others are views."""
-    wanted, rank = shape.known(), data.shape.rank or 0
+    """Return a kernel for static shapes of several axes.
+
+    The result is a view if possible, else a copy; channels-last maps stay channels-last.
+    """
+    constant, rank = shape.known(), data.shape.rank or 0
     if data.element.dtype.itemsize not in SIZES or data.element.dtype.hasobject:
         return None
-    if wanted is None or rank < MIN_RANK or not data.shape.is_static:
+    if constant is None or rank < MIN_RANK or not data.shape.is_static:
         return None
-    given = data.shape.static
-    if np.prod(given) < MIN_COPY:
+    lengths = data.shape.static
+    if np.prod(lengths) < MIN_COPY:
         return None
-    is_large = is_f32(data) and np.prod(given) >= MIN_SIZE  # NumPy copies others as fast
+    is_large = is_f32(data) and np.prod(lengths) >= MIN_SIZE  # else NumPy copies as fast
     try:
         target = op.infer(data, shape).static
     except IRError:
         return None  # the operation raises it when it runs
 
     def kernel(x: Array, _: Array) -> Array:
-        if x.shape != given:
-            return op.evaluate(x, wanted)
+        if x.shape != lengths:
+            return op.evaluate(x, constant)
         if x.flags.c_contiguous or not (is_large or is_recording()) or is_view(x, target):
             return x.reshape(target)
-        found = _channels_last_copy(x, target) if is_f32(data) else None
-        return contiguous(x).reshape(target) if found is None else found
+        result = _channels_last_copy(x, target) if is_f32(data) else None
+        return contiguous(x).reshape(target) if result is None else result
 
     COPY.prepare()
     return Kernel(kernel, replay=replayed(alone=False))
 
 
 def _channels_last_copy(x: Array, target: _Shape) -> Array | None:
-    """Return data as a map, channels-last in memory; ``None`` if it was not channels-last."""
+    """Reshape data to a map, copied to channels-last memory; return ``None`` if channels are not last in the data."""
     order = _channels_last_order(x.shape, x.strides, target)
     if order is None:
         return None
@@ -153,23 +156,23 @@ def _channels_last_copy(x: Array, target: _Shape) -> Array | None:
 
 @lru_cache(maxsize=256)
 def _channels_last_order(shape: _Shape, strides: _Shape, target: _Shape) -> _Shape | None:
-    """Return the axis order that stores the data as a channels-last map; ``None`` if channels are few or were not last.
+    """Return the axis order of a copy to a channels-last map; ``None`` if channels are few or not last in the data.
 
-    They were last if the first axis merged into channels has a smaller stride than the first axis of every
-    other group.
+    Channels are last if the first axis merged into them has a smaller stride than the first axis merged into
+    each spatial axis.
     """
-    groups = _joined_axes(shape, target)
+    groups = _group_axes(shape, target)
     if groups is None or len(target) < MAP_RANK or target[1] < LANES:
         return None
     _, channels, *spatial = [[strides[axis] for axis in group if shape[axis] != 1] for group in groups]
-    steps = [found[0] for found in spatial if found]
+    steps = [group[0] for group in spatial if group]
     if not channels or not steps or channels[0] >= min(steps):
         return None
     return tuple(axis for group in (groups[0], *groups[2:], groups[1]) for axis in group)
 
 
-def _joined_axes(shape: _Shape, target: _Shape) -> list[list[int]] | None:
-    """Return the source axes that each target axis merges; ``None`` if an axis is split."""
+def _group_axes(shape: _Shape, target: _Shape) -> list[list[int]] | None:
+    """Return the source axes that each target axis merges; ``None`` if the reshape splits an axis."""
     groups, axis = list[list[int]](), 0
     for length in target:
         group, size = list[int](), 1
@@ -186,7 +189,7 @@ def _joined_axes(shape: _Shape, target: _Shape) -> list[list[int]] | None:
 
 @backend.accelerates(Roll)
 def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
-    """Support f32 with constant shifts, by one copy per contiguous piece."""
+    """Return a kernel for f32 of static shape with constant shifts, which copies each contiguous piece."""
     shifts, along = shift.known(), axes.known()
     if not is_f32(data) or shifts is None or along is None or not data.shape.is_static:
         return None
@@ -202,7 +205,7 @@ def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
         x, y = contiguous(x), empty(shape, np.float32)
         if all(copy(x[source], y[place], np.inf) for source, place in pieces):
             return y
-        return op.evaluate(x, shift, axes)  # of too many axes
+        return op.evaluate(x, shift, axes)  # too many axes for a copy
 
     return Kernel(kernel, replay=replayed(alone=False))
 
@@ -210,54 +213,54 @@ def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
 def _pieces(shape: _Shape, shifts: Array, axes: Array) -> Iterator[tuple[_Region, _Region]]:
     """Yield the source and destination of each piece of rolled data."""
     total = [0] * len(shape)
-    for number, axis in zip(shifts.tolist(), axes.tolist(), strict=True):
-        total[axis] += number
-    ways: list[Sequence[tuple[slice, slice]]] = []
-    for length, number in zip(shape, total, strict=True):
-        by = number % length
+    for shift, axis in zip(shifts.tolist(), axes.tolist(), strict=True):
+        total[axis] += shift
+    ranges: list[Sequence[tuple[slice, slice]]] = []
+    for length, shift in zip(shape, total, strict=True):
+        by = shift % length
         halves = (slice(0, length - by), slice(by, length)), (slice(length - by, length), slice(0, by))
-        ways.append(halves if by else halves[:1])
-    for pairs in product(*ways):
+        ranges.append(halves if by else halves[:1])
+    for pairs in product(*ranges):
         sources, places = zip(*pairs, strict=True)
         yield sources, places
 
 
 @backend.accelerates(DepthToSpace)
 def depth_to_space(op: DepthToSpace, data: Value) -> Kernel | None:
-    """Support f32 of static shape."""
-    return _moved(op, data, op.parts)
+    """Return a kernel for f32 of static shape."""
+    return _copy_kernel(op, data, op.parts)
 
 
 @backend.accelerates(SpaceToDepth)
 def space_to_depth(op: SpaceToDepth, data: Value) -> Kernel | None:
-    """Support f32 of static shape."""
-    shape = _result(op, data)
-    return _moved(op, data, lambda x: (op.parts(x), shape)) if shape else None
+    """Return a kernel for f32 of static shape."""
+    shape = _static_result(op, data)
+    return _copy_kernel(op, data, lambda x: (op.parts(x), shape)) if shape else None
 
 
 @backend.accelerates(ReorgYolo)
 def reorg(op: ReorgYolo, data: Value) -> Kernel | None:
-    """Support f32 of static shape; places that reach into the next channel are left to the reference."""
-    shape = _result(op, data)
+    """Return a kernel for f32 of static shape, if the number of channels is a multiple of the squared stride."""
+    shape = _static_result(op, data)
     if not shape or data.shape.static[1] % op.stride**2:
         return None
-    return _moved(op, data, lambda x: (op.parts(contiguous(x)), shape))
+    return _copy_kernel(op, data, lambda x: (op.parts(contiguous(x)), shape))
 
 
 @backend.accelerates(BatchToSpace)
 def batch_to_space(op: BatchToSpace, data: Value, block_shape: Value, *crops: Value) -> Kernel | None:
-    """Support f32 of static shape with constant blocks; cropped elements are copied, too."""
-    blocks, begins, shape = block_shape.ints(), crops[0].ints(), _result(op, data, block_shape, *crops)
+    """Return a kernel for f32 of static shape with constant blocks and crops; cropped elements are copied, too."""
+    blocks, begins, shape = block_shape.ints(), crops[0].ints(), _static_result(op, data, block_shape, *crops)
     if blocks is None or begins is None or crops[1].ints() is None or not shape:
         return None
     inside = tuple(slice(begin, begin + length) for begin, length in zip(begins, shape, strict=True))
-    return _moved(op, data, lambda x: op.parts(x, blocks[1:]), lambda y: y[inside])
+    return _copy_kernel(op, data, lambda x: op.parts(x, blocks[1:]), lambda y: y[inside])
 
 
 @backend.accelerates(SpaceToBatch)
 def space_to_batch(op: SpaceToBatch, data: Value, block_shape: Value, *pads: Value) -> Kernel | None:
-    """Support f32 of static shape with constant blocks, and pads on the last two of four axes."""
-    shape, blocks = _result(op, data, block_shape, *pads), block_shape.ints()
+    """Return a kernel for f32 of static shape with constant blocks; only the last two of four axes may be padded."""
+    shape, blocks = _static_result(op, data, block_shape, *pads), block_shape.ints()
     begins, ends = (value.ints() for value in pads)
     if blocks is None or begins is None or ends is None or not shape:
         return None
@@ -269,11 +272,11 @@ def space_to_batch(op: SpaceToBatch, data: Value, block_shape: Value, *pads: Val
     def parts(x: Array) -> tuple[Array, _Shape]:
         return op.parts(pad_images(x, around[2:]) if is_padded else x, blocks[1:]), shape
 
-    return _moved(op, data, parts)
+    return _copy_kernel(op, data, parts)
 
 
-def _result(op: Op, *inputs: Value) -> _Shape:
-    """Return the result's shape, or ``None`` if it is unknown or the inputs are invalid."""
+def _static_result(op: Op, *inputs: Value) -> _Shape:
+    """Return the shape of the result; empty if it is not static or the inputs are invalid."""
     try:
         shape: PartialShape = op.infer(*inputs)
     except IRError:
@@ -281,32 +284,32 @@ def _result(op: Op, *inputs: Value) -> _Shape:
     return shape.static if shape.is_static else ()
 
 
-def _moved(
+def _copy_kernel(
     op: Op,
     data: Value,
     parts: Callable[[Array], tuple[Array, _Shape]],
     view: Callable[[Array], Array] = lambda y: y,
 ) -> Kernel | None:
-    """Return the kernel that copies a view of f32 data of static shape; ``None`` for others.
+    """Return a kernel that copies a view of f32 data of static shape; ``None`` for other data.
 
     Args:
         op: the operation.
         data: its first input.
-        parts: returns the view in result order, and the shape of the copy.
-        view: returns the result, a view of the copy.
+        parts: returns a view of the input with its axes in the order of the result, and the shape of the copy.
+        view: takes the copy, and returns the result, a view of it.
     """
     if not is_f32(data) or not data.shape.is_static or not np.prod(data.shape.static):
         return None
     COPY.prepare()
-    given = data.shape.static
+    lengths = data.shape.static
     evaluate: Callable[..., Array] = op.evaluate
 
     def kernel(x: Array, *others: Array) -> Array:
-        if x.shape != given:
+        if x.shape != lengths:
             return evaluate(x, *others)
         source, shape = parts(x)
-        if (found := _channels_last_copy(source, shape)) is not None:
-            return view(found)
+        if (result := _channels_last_copy(source, shape)) is not None:
+            return view(result)
         y = empty(shape, np.float32)
         copied = copy(source, y.reshape(source.shape), np.inf)
         return view(y) if copied else evaluate(x, *others)

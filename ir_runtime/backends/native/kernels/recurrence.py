@@ -51,18 +51,18 @@ from ._panels import PackedPanels, Panel
 __all__ = ["StepsJob", "run_cell", "run_steps"]
 
 
-def _row_instruction(count: int, how: Callable[..., Register]) -> Instruction:
-    """Return an instruction ``(out, *rows, length, low, high)`` that combines ``count`` rows element-wise."""
+def _row_instruction(count: int, function: Callable[..., Register]) -> Instruction:
+    """Return an instruction ``(out, *rows, length, low, high)`` that applies a function to ``count`` rows element-wise."""
 
-    def write(emit: Emit, out: Register, *given: Register) -> None:
-        rows, (length, low, high) = given[:count], given[count:]
+    def write(emit: Emit, out: Register, *arguments: Register) -> None:
+        rows, (length, low, high) = arguments[:count], arguments[count:]
         bounds = emit.splat(low), emit.splat(high)
 
         for offset, load, store in emit.vectors(length):
-            found = how(emit, *(load(emit.at(row, offset)) for row in rows), *bounds)
-            store(found, emit.at(out, offset))
+            value = function(emit, *(load(emit.at(row, offset)) for row in rows), *bounds)
+            store(value, emit.at(out, offset))
 
-    write.__name__ = how.__name__
+    write.__name__ = function.__name__
     return instruction(*[types.int64] * (count + 2), types.float32, types.float32)(write)
 
 
@@ -114,7 +114,7 @@ _INFINITY = np.float32(np.inf)
 
 
 class StepsJob(Descriptor):
-    """The job of `run_steps`."""
+    """The job of `run_steps` and `run_cell`."""
 
     kind: i64
     steps: i64
@@ -152,7 +152,7 @@ class StepsJob(Descriptor):
 
 
 class CellKind(IntEnum):
-    """The kind of cell; a GRU applies its reset gate before or after the product with its weights."""
+    """The kind of cell; `GRU_AFTER` applies the reset gate after the product of the state, `GRU` before it."""
 
     RNN = 0
     GRU = 1
@@ -162,25 +162,25 @@ class CellKind(IntEnum):
 
 @device
 def _activate(address: int, count: int, kind: int) -> None:
-    """Apply an activation; ReLU is a clamp."""
+    """Apply an activation in place; ReLU is a clamp to [0, inf]."""
     apply_activation(address, 0, 1, count, kind, np.float32(0), _INFINITY)
 
 
 @device
-def rnn_row(job: StepsJob, gates: int, span: int, given: int, size: int, count: int, y: int) -> None:
-    """Compute an RNN's state."""
-    add_rows(y, gates, given, count, job.low, job.high)
+def rnn_row(job: StepsJob, gates: int, span: int, inputs: int, size: int, count: int, y: int) -> None:
+    """Compute the state of an RNN; ``gates`` and ``inputs`` are the products of the previous state and of the inputs."""
+    add_rows(y, gates, inputs, count, job.low, job.high)
     _activate(y, count, job.activation_f)
 
 
 @device
 def lstm_row(  # noqa: PLR0913 (values in registers)
-    job: StepsJob, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int, before: int
+    job: StepsJob, gates: int, span: int, inputs: int, size: int, count: int, y: int, cell: int, before: int
 ) -> None:  # fmt: skip
-    """Compute an LSTM's state, and its cell state from the previous one."""
+    """Compute the hidden state of an LSTM, and its cell state from the previous one, ``before``."""
     low, high = job.low, job.high
     for gate in range(4):
-        add_rows(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
+        add_rows(gates + gate * span, gates + gate * span, inputs + gate * size, count, low, high)
     for gate in range(3):
         _activate(gates + gate * span, count, job.activation_f)
     forget, input_gate, output_gate, candidate = gates, gates + span, gates + 2 * span, gates + 3 * span
@@ -192,26 +192,26 @@ def lstm_row(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def gru_gates_row(job: StepsJob, gates: int, span: int, given: int, size: int, count: int) -> None:
-    """Compute the update and reset gates in place of the products with the inputs."""
+def gru_gates_row(job: StepsJob, gates: int, span: int, inputs: int, size: int, count: int) -> None:
+    """Compute the update and reset gates, which overwrite the products of the inputs."""
     for gate in range(2):
-        target = given + gate * size
+        target = inputs + gate * size
         add_rows(target, gates + gate * span, target, count, job.low, job.high)
         _activate(target, count, job.activation_f)
 
 
 @device
-def gru_state_row(job: StepsJob, new: int, given: int, size: int, count: int, y: int, old: int) -> None:
-    """Compute a GRU's state from its update gate and the sums of its new state."""
+def gru_state_row(job: StepsJob, new: int, update: int, size: int, count: int, y: int, old: int) -> None:
+    """Compute the state of a GRU from its update gate, the sums of its candidate state, and its previous state."""
     _activate(new, count, job.activation_g)
-    interpolate_rows(y, given, new, old, count, _INFINITY, _INFINITY)
+    interpolate_rows(y, update, new, old, count, _INFINITY, _INFINITY)
 
 
 @device
 def _state_addresses(
     job: StepsJob, y: int, step: int, phase: int, direction: int, first: int, rows: int, table: int
 ) -> None:
-    """Write the addresses of the states to multiply: previous, initial, or reset states."""
+    """Store the addresses of the states to multiply: previous, initial, or reset states."""
     directions, hidden, time = job.directions, job.hidden, job.time
     size, backwards = 4 * hidden, load_i64(job.backwards, direction)
     for r in range(rows):
@@ -228,7 +228,7 @@ def _state_addresses(
 
 @device
 def _round_states(job: StepsJob, rows: int, table: int, rounded: int) -> int:
-    """Round states to bf16, stored after a table of their addresses; return the table."""
+    """Round states to bf16, and store them after a table of their addresses; return the address of the table."""
     depth, hidden = job.depth, job.hidden
     for r in range(rows):
         at = rounded + 8 * job.chunk + 4 * depth * r
@@ -238,16 +238,16 @@ def _round_states(job: StepsJob, rows: int, table: int, rounded: int) -> int:
 
 
 @device
-def _multiply_states(job: StepsJob, phase: int, known: Panel, rows: int, table: int, gates: int) -> None:
-    """Multiply states by the gate weights of a phase; ``known`` is the first gate's `Panel`."""
-    total, parts, vectors, last = job.gates, job.panels, known.vectors, known.last_columns
+def _multiply_states(job: StepsJob, phase: int, first: Panel, rows: int, table: int, gates: int) -> None:
+    """Multiply states by the weights of the gates of a phase; ``first`` is the `Panel` of the first gate."""
+    total, parts, vectors, last = job.gates, job.panels, first.vectors, first.last_columns
     span = 4 * LANES * vectors
     stride = total * span
     at_once = 4 if rows == 8 else rows  # two tiles of 4 rows instead of 6 and 2
     lowest = 2 * phase
     highest = 2 if job.kind == 1 and phase == 0 else total
     for gate in range(lowest, highest):
-        entry = Panel.at(known + 8 * Panel.words * gate * parts)
+        entry = Panel.at(first + 8 * Panel.words * gate * parts)
         panel, bias, out = job.weights + entry.start, job.bias + entry.bias, gates + gate * span
         for begin in range(0, rows, at_once):
             some, places, target = min(at_once, rows - begin), table + 8 * begin, out + begin * stride
@@ -273,7 +273,7 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
     job: StepsJob, y: int, x: int, step: int, phase: int, direction: int, entry: int, gates: int, span: int, count: int,
     column: int, old: int,
 ) -> None:  # fmt: skip
-    """Compute an entry's state after a step from its gate products and the state ``old``."""
+    """Compute the state of a batch entry after a phase of a step from its gate products and the state ``old``."""
     kind, directions, hidden = job.kind, job.directions, job.hidden
     time, total, length = job.time, job.gates, load_i64(job.lengths, entry)
     backwards, size = load_i64(job.backwards, direction), 4 * hidden
@@ -304,21 +304,21 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
 
 @device
 def _compute_unit(job: StepsJob, y: int, x: int, step: int, phase: int, unit: int, table: int) -> None:
-    """Compute columns of the state after a step; or the reset state, in the first phase of a GRU that resets before."""
+    """Compute the columns of a unit: of the state after a step, or in the first phase of `CellKind.GRU`, of the reset state."""
     parts, total, chunk, chunks = job.panels, job.gates, job.chunk, job.chunks
     place, some = unit // chunks, unit % chunks
     direction, part = place // parts, place % parts
     first = some * chunk
     rows = min(chunk, job.batch - first)
-    known = Panel.at(job.table, (direction * total * parts + part))
-    span, count = 4 * LANES * known.vectors, (known.vectors - 1) * LANES + known.last_columns
-    column = 4 * (known.column - direction * total * job.hidden)
+    panel = Panel.at(job.table, (direction * total * parts + part))
+    span, count = 4 * LANES * panel.vectors, (panel.vectors - 1) * LANES + panel.last_columns
+    column = 4 * (panel.column - direction * total * job.hidden)
     gates = table + 8 * chunk
     _state_addresses(job, y, step, phase, direction, first, rows, table)
     places = table
     if job.in_bf16 != 0:
         places = _round_states(job, rows, table, gates + chunk * total * 4 * LANES * WIDE)
-    _multiply_states(job, phase, known, rows, places, gates)
+    _multiply_states(job, phase, panel, rows, places, gates)
     for r in range(rows):
         if step < load_i64(job.lengths, first + r):
             _finish_row(
@@ -329,7 +329,7 @@ def _compute_unit(job: StepsJob, y: int, x: int, step: int, phase: int, unit: in
 
 @Task
 def run_steps(call: int, job: StepsJob, y: int, x: int) -> None:
-    """Run all steps.
+    """Run all steps of all sequences.
 
     A is the product of inputs and gate weights, ``[batch, time, directions, gate, hidden]``, which may be
     overwritten; the result is ``[batch, directions, time, hidden]``.
@@ -357,9 +357,9 @@ def run_steps(call: int, job: StepsJob, y: int, x: int) -> None:
 
 @Task
 def run_cell(call: int, job: StepsJob, y: int, x: int, hidden: int, cells: int, reset: int) -> None:
-    """Run one step from input states: B are hidden states, C cell states, D memory for reset states.
+    """Run one step from hidden states B and cell states C; D is memory for reset states.
 
-    The result is the new hidden states, followed by the cell states of an LSTM.
+    A is as in `run_steps`; the result is the new hidden states, followed by the cell states of an LSTM.
     """
     counter = shared_counters(call)
     own = StepsJob.at(scratch_memory(8 * StepsJob.words + job.scratch_bytes))
@@ -389,7 +389,7 @@ _ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID,
 def sequence(
     op: RNNSequence | GRUSequence | LSTMSequence, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Support f32 with constant weights."""
+    """Return a kernel for f32 sequences with constant weights."""
     *varying, _, w, r, b = inputs
     if not is_f32(*varying) or (runner := _runner(op, op.passes(), varying[0], w, r, b)) is None:
         return None
@@ -406,7 +406,7 @@ def sequence(
 
 
 def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, place: int) -> Kernel:
-    """Return a kernel for sequences of one step, as in decoders; the input ``place`` holds their lengths."""
+    """Return a kernel for sequences of one step, as in decoders; input ``place`` holds the sequence lengths."""
     for task in (run_cell, COPY):
         task.prepare()
 
@@ -414,8 +414,8 @@ def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, p
         x, *states, lengths, _, _, _ = arrays
         if not (runner.takes(x, lengths, *states) and x.shape[1] == 1 and lengths.all()):
             return op.evaluate(*arrays)
-        found = runner.step(x[:, 0], *[state[:, 0] for state in states])
-        hidden, *cells = found if isinstance(found, tuple) else (found,)
+        after = runner.step(x[:, 0], *[state[:, 0] for state in states])
+        hidden, *cells = after if isinstance(after, tuple) else (after,)
         y = empty(hidden.shape, np.float32)
         if not recorded_copy(hidden, y):
             y[...] = hidden
@@ -428,13 +428,13 @@ def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, p
 def step(
     op: RNNCell | GRUCell | LSTMCell4 | LSTMCell1, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return a kernel for a cell, as a sequence of one step: f32 with constant weights and biases."""
+    """Return a kernel for an f32 cell with constant weights and biases."""
     states = 2 if isinstance(op, LSTM) else 1
     if len(inputs) != 4 + states or not is_f32(*inputs[: 1 + states]):
         return None
     if isinstance(op, LSTMCell1) and (op.input_forget or op.weights_format != "fico"):
         return None
-    w, r, b = (_with_direction(value) for value in inputs[1 + states :])
+    w, r, b = (_add_direction(value) for value in inputs[1 + states :])
     if (runner := _runner(op, (False,), inputs[0], w, r, b)) is None:
         return None
 
@@ -447,10 +447,10 @@ def step(
     return Kernel(kernel, name=runner.products.name, replay=replayed())
 
 
-def _with_direction(value: Value) -> Value:
-    """Add an axis for one direction."""
-    known = value.known()
-    return value if known is None else Value.constant(known[None])
+def _add_direction(value: Value) -> Value:
+    """Insert a leading axis for the direction of a constant."""
+    constant = value.known()
+    return value if constant is None else Value.constant(constant[None])
 
 
 def _runner(op: Recurrent, passes: Sequence[bool], x: Value, w: Value, r: Value, b: Value) -> Runner | None:
@@ -495,26 +495,26 @@ class Runner:
         hidden, kind = r.shape[-1], _kind(op)
         gates = rows // hidden
         later = np.zeros((directions, gates, hidden), np.float32)
-        if kind is CellKind.GRU_AFTER:  # the bias of a product that is reset
+        if kind is CellKind.GRU_AFTER:  # the bias of the product that the reset gate multiplies
             later[:, 2] = b[:, 3 * hidden :]
-        given = _reorder_gates(w, kind, hidden).reshape(1, directions * rows, 1, inputs)
+        input_weights = _reorder_gates(w, kind, hidden).reshape(1, directions * rows, 1, inputs)
         bias = _reorder_gates(b[:, :rows], kind, hidden).reshape(-1)
-        again = _reorder_gates(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
-        first, products = _products_of(x, w, r)
+        state_weights = _reorder_gates(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
+        first, products = _choose_products(x, w, r)
         dense = Gemm(
-            first.pack(given, None, bias), Epilogue(), directions * rows, 1, first.words(inputs), UNUSED,
+            first.pack(input_weights, None, bias), Epilogue(), directions * rows, 1, first.words(inputs), UNUSED,
             first.task,
         )  # fmt: skip
-        # There may be more: the second direction has the functions of the first.
+        # Further names are those of the second direction, which has the activations of the first.
         functions = tuple(_ACTIVATIONS[name] for name in op.activations[:3])
         return cls(
             kind, np.array(passes, np.int64), dense, first.rows_of(inputs),
-            products.pack(again, None, later.reshape(-1)), products, inputs, gates, hidden, functions,
+            products.pack(state_weights, None, later.reshape(-1)), products, inputs, gates, hidden, functions,
             op.clip if op.clip > 0 else math.inf,
         )  # fmt: skip
 
     def takes(self, x: Array, lengths: Array, *states: Array) -> bool:
-        """Return whether inputs are valid and nonempty; the reference handles others."""
+        """Return whether inputs are valid and nonempty; others are left to the reference."""
         expected = len(x), len(self.backwards), self.hidden
         if not x.size or x.shape[2] != self.width or lengths.shape != x.shape[:1]:
             return False
@@ -523,23 +523,26 @@ class Runner:
         return bool((lengths >= 0).all() and (lengths <= x.shape[1]).all())
 
     def run(self, x: Array, lengths: Array, hidden: Array, cell: Array | None = None) -> tuple[Array, ...]:
-        """Run over ``x[batch, time, input]`` from states ``[batch, directions, hidden]``."""
+        """Run all steps of ``x[batch, time, input]`` from states ``[batch, directions, hidden]``.
+
+        Returns the hidden states of all steps, and the states after the last step.
+        """
         batch, time, _ = x.shape
         directions, rows = len(self.backwards), batch * time
         lengths = np.ascontiguousarray(lengths, np.int64)
         whole = bool((lengths == time).all())
-        given = empty(rows * directions * self.gates * self.hidden, np.float32)
-        self.inputs.multiply(self.rows_of_inputs(contiguous(x)), given)
+        products = empty(rows * directions * self.gates * self.hidden, np.float32)
+        self.inputs.multiply(self.rows_of_inputs(contiguous(x)), products)
         shape = batch, directions, time, self.hidden
         y = empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
         hidden = np.ascontiguousarray(hidden)
         states = () if cell is None else (np.array(cell, order="C"),)
-        self._advance(y, given, hidden, states, lengths)
-        found = (self._last(y, lengths), *states)
+        self._advance(y, products, hidden, states, lengths)
+        final = (self._last(y, lengths), *states)
         if not whole:
-            for state in found:
+            for state in final:
                 state[lengths == 0] = 0
-        return y, *found
+        return y, *final
 
     def _last(self, y: Array, lengths: Array) -> Array:
         """Return the hidden states after the last steps, ``[batch, directions, hidden]``."""
@@ -547,11 +550,11 @@ class Runner:
         return np.asarray(y[np.arange(len(y))[:, None], np.arange(len(self.backwards)), ends])
 
     def _advance(
-        self, y: Array, given: Array, hidden: Array, states: Sequence[Array], lengths: Array
+        self, y: Array, products: Array, hidden: Array, states: Sequence[Array], lengths: Array
     ) -> None:
         batch, _, time, _ = y.shape
         steps = int(lengths.max(initial=0))
-        count, units = self._sharing(batch)
+        count, units = self._threads_and_units(batch)
         counters = np.zeros(steps * self._phases * (units + 1) if count > 1 else 1, np.int64)
         other = empty(hidden.size if self._phases == 2 else 1, np.float32)
         cell = (states[0] if states else other).ctypes.data
@@ -559,7 +562,7 @@ class Runner:
         job["steps"], job["time"], job["lengths"] = steps, time, lengths.ctypes.data
         job["hidden_states"], job["counters"] = hidden.ctypes.data, counters.ctypes.data
         job["cell_states"], job["cell_states_before"], job["reset_states"] = cell, cell, other.ctypes.data
-        parallel_for(run_steps.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
+        parallel_for(run_steps.address, job, y.reshape(-1), products, UNUSED, UNUSED, count)
 
     def takes_step(self, x: Array, *states: Array) -> bool:
         """Return whether the inputs of one step, ``[batch, ...]``, are valid and nonempty."""
@@ -567,15 +570,15 @@ class Runner:
         return bool(x.size) and x.shape[1:] == (self.width,) and all(s.shape == expected for s in states)
 
     def step(self, x: Array, hidden: Array, cell: Array | None = None) -> Array | tuple[Array, ...]:
-        """Run one step of ``x[batch, input]`` from states ``[batch, hidden]``; return the new ones."""
-        batch, (count, units) = len(x), self._sharing(len(x))
-        given = workspace(batch * self.gates * self.hidden)
-        self.inputs.multiply(self.rows_of_inputs(contiguous(x)), given)
+        """Run one step of ``x[batch, input]`` from states ``[batch, hidden]``; return the new states."""
+        batch, (count, units) = len(x), self._threads_and_units(len(x))
+        products = workspace(batch * self.gates * self.hidden)
+        self.inputs.multiply(self.rows_of_inputs(contiguous(x)), products)
         y = empty((1 if cell is None else 2, batch, self.hidden), np.float32)
         before = UNUSED if cell is None else contiguous(cell)
         reset = workspace(y.size) if self._phases == 2 else UNUSED
         job = self._job(batch, count, units)
-        parallel_for(run_cell.address, job, y, given, contiguous(hidden), before, count, reset)
+        parallel_for(run_cell.address, job, y, products, contiguous(hidden), before, count, reset)
         return y[0] if cell is None else (y[0], y[1])
 
     @property
@@ -583,7 +586,7 @@ class Runner:
         """The number of dependent state products in a step."""
         return 2 if self.kind is CellKind.GRU else 1
 
-    def _sharing(self, batch: int) -> tuple[int, int]:
+    def _threads_and_units(self, batch: int) -> tuple[int, int]:
         """Return the number of threads and of units of a step."""
         directions = len(self.backwards)
         units = len(self.recurrent) // self.gates * -(-batch // ROW_MULTIPLE)
@@ -591,7 +594,7 @@ class Runner:
         return min(threads_for(computed=work), units), units
 
     def _job(self, batch: int, threads: int, units: int) -> Array:
-        """Return the job of `run_cell`, which takes states as inputs of the call."""
+        """Return the job of `run_cell`; a copy with the fields of states and sequences is that of `run_steps`."""
         if (job := self._jobs.get((batch, threads))) is not None:
             return job
         if len(self._jobs) >= 64:
@@ -613,8 +616,8 @@ class Runner:
         return job
 
 
-def _products_of(x: Value, w: Array, r: Array) -> tuple[Products, Products]:
-    """Return the precision of the products of all inputs, and of each step's states."""
+def _choose_products(x: Value, w: Array, r: Array) -> tuple[Products, Products]:
+    """Choose the precision of the products of all inputs, and of those of the states of a step."""
     asked, shape = asked_products(), x.shape
     batch = int(shape[0]) if shape.rank and shape[0].is_static else None
     steps = math.prod(shape.static[1:-1]) if shape.is_static else None
@@ -626,5 +629,5 @@ def _products_of(x: Value, w: Array, r: Array) -> tuple[Products, Products]:
 
 
 def _reorder_gates(array: Array, kind: CellKind, hidden: int) -> Array:
-    """Reorder ``[directions, gates * hidden, ...]`` to the kernel's gate order."""
+    """Reorder ``[directions, gates * hidden, ...]`` to the gate order of the kernel."""
     return sigmoid_gates_first(array, hidden, axis=1) if kind is CellKind.LSTM else array

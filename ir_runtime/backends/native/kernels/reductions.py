@@ -29,7 +29,7 @@ from ._reductions import Reduction as Code
 
 __all__: list[str] = []
 
-# Layouts whose plans are cached.
+# Number of layouts whose plans are cached.
 MAX_PLANS = 16
 
 _CODES = {
@@ -45,7 +45,7 @@ _CODES = {
 
 @backend.accelerates(*_CODES)
 def reduction(op: Reduction, data: Value, axes: Value) -> Kernel | None:
-    """Support f32 along at least one constant axis."""
+    """Return a kernel for f32 along at least one constant axis."""
     if (along := known_axes(data, axes)) is None:
         return None
     code, constant, is_mean = _CODES[type(op)], np.array(sorted(along)), isinstance(op, ReduceMean)

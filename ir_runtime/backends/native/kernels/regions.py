@@ -1,7 +1,7 @@
 """Region pooling: ROIAlign, ROIPooling and PSROIPooling.
 
-ROIAlign averages bilinear samples in the bins of regions; the samples along each axis are elements with
-weights. The others take the maximum, one bilinear sample, or the mean of a bin.
+ROIAlign averages bilinear samples in the bins of regions; the samples along each axis are indices with
+weights. ROIPooling takes the maximum or one bilinear sample of a bin, PSROIPooling the mean.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ._windows import F32_SIZE
 
 __all__: list[str] = []
 
-# Samples along an axis, of all regions, that take too much memory.
+# Maximum number of samples along an axis of all regions; more would take too much memory.
 MAX_SAMPLES = 1 << 22
 
 
@@ -40,9 +40,9 @@ def _blend(  # noqa: PLR0913 (values in registers)
     emit: Emit, out: ir.Value, lines: ir.Value, weights: ir.Value, tall: ir.Value, columns: ir.Value, factors: ir.Value,
     wide: ir.Value, count: ir.Value,
 ) -> None:  # fmt: skip
-    """Compute the channels of one element: a weighted sum of ``tall`` rows of ``wide`` columns.
+    """Compute the channels of one bin: a weighted sum of ``tall`` rows of ``wide`` columns.
 
-    ``lines`` are row addresses with ``weights``; ``columns`` are byte offsets with ``factors``.
+    ``lines`` are the addresses of the rows, with ``weights``; ``columns`` are byte offsets, with ``factors``.
     """
     none = emit.constant(0)
 
@@ -53,14 +53,14 @@ def _blend(  # noqa: PLR0913 (values in registers)
         with emit.loop(tall, [none]) as (i, (total,), below):
             row = emit.at(at(lines, i, I64, 8), offset)
             with emit.loop(wide, [none]) as (j, (part,), following):
-                found = load(emit.at(row, at(columns, j, I64, 8)))
-                following.append(emit.fma(emit.splat(at(factors, j, F32, 4)), found, part))
+                pixel = load(emit.at(row, at(columns, j, I64, 8)))
+                following.append(emit.fma(emit.splat(at(factors, j, F32, 4)), pixel, part))
             below.append(emit.fma(emit.splat(at(weights, i, F32, 4)), following[0], total))
         store(below[0], emit.at(out, offset))
 
 
 class RoiAlignJob(Descriptor):
-    """The job of `_align`: sizes; the image address of each region, and the addresses of row and column samples."""
+    """The job of `_align`: sizes, and the addresses of the image index of each region and of the samples of both axes."""
 
     rows: i64
     image_bytes: i64
@@ -79,7 +79,7 @@ class RoiAlignJob(Descriptor):
 
 @Task
 def _align(call: int, job: RoiAlignJob, out: int, x: int) -> None:
-    """Compute rows of bins of all regions."""
+    """Compute the bins of regions of A; a unit is a row of bins."""
     count, image, channels = job.rows, job.image_bytes, job.channels
     lines, columns = job.bin_rows, job.bin_columns
     entries, row_starts, rows, row_weights = job.images, job.row_starts, job.row_offsets, job.row_weights
@@ -111,9 +111,9 @@ class BinSamples:
     """The samples of each bin along an axis, for all regions.
 
     Args:
-        starts: the start of each bin's samples, followed by the end of the last.
-        index: the element indices.
-        weight: the elements' weights, whose sum is 1 if all samples are inside.
+        starts: the position of the first sample of each bin, followed by the number of samples.
+        index: the indices of the elements.
+        weight: the weights of the elements; those of a bin add up to 1 if all its samples are inside.
     """
 
     starts: Array
@@ -135,53 +135,53 @@ class BinSamples:
         shape = len(first), bins, most
         index, weight = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
         used = np.zeros(shape, np.bool_)
-        for each in np.unique(samples[samples > 0]).tolist():
-            some = samples == each
-            step = size[some] / bins
+        for count in np.unique(samples[samples > 0]).tolist():
+            regions = samples == count
+            step = size[regions] / bins
             offsets = np.arange(bins, dtype=np.float32) * step[:, None]
-            parts = (step / each)[:, None] * (np.arange(each, dtype=np.float32) + np.float32(0.5))
-            at = first[some, None, None] + (offsets[:, :, None] + parts[:, None])
+            parts = (step / count)[:, None] * (np.arange(count, dtype=np.float32) + np.float32(0.5))
+            at = first[regions, None, None] + (offsets[:, :, None] + parts[:, None])
             within = (at >= -1) & (at <= length)
             at = np.clip(at, 0, length - 1)
             low = np.floor(at)
             part = at - low
             low = low.astype(np.int64)
             pairs = np.stack([low, np.minimum(low + 1, length - 1)], axis=-1)
-            shares = np.stack([1 - part, part], axis=-1) / np.float32(each)
-            index[some, :, : 2 * each] = pairs.reshape(-1, bins, 2 * each)
-            weight[some, :, : 2 * each] = shares.reshape(-1, bins, 2 * each)
-            used[some, :, : 2 * each] = np.repeat(within, 2, axis=2)
-        return cls.where(used, index, weight)
+            shares = np.stack([1 - part, part], axis=-1) / np.float32(count)
+            index[regions, :, : 2 * count] = pairs.reshape(-1, bins, 2 * count)
+            weight[regions, :, : 2 * count] = shares.reshape(-1, bins, 2 * count)
+            used[regions, :, : 2 * count] = np.repeat(within, 2, axis=2)
+        return cls.select(used, index, weight)
 
     @classmethod
-    def where(cls, used: Array, index: Array, weight: Array) -> BinSamples:
-        """Return the samples selected by a mask ``[regions, bins, samples]``."""
+    def select(cls, used: Array, index: Array, weight: Array) -> BinSamples:
+        """Return the samples that the mask ``used[regions, bins, samples]`` selects."""
         counts = used.sum(axis=2)
         return cls(np.concatenate([[0], counts.reshape(-1).cumsum()]), index[used], weight[used])
 
     @classmethod
-    def around(cls, places: Array, length: int) -> BinSamples:
-        """Return the two elements around each place ``[regions, bins]`` of an axis, if they are inside it."""
+    def interpolate(cls, places: Array, length: int) -> BinSamples:
+        """Return one sample for each of ``places[regions, bins]`` on an axis: its two neighbours, if it is inside."""
         within = (places >= 0) & (places <= length - 1)
         inside = np.where(within, places, np.float32(0))
         low = np.floor(inside)
         part, first = inside - low, low.astype(np.int64)
         index = np.stack([first, np.minimum(first + 1, length - 1)], axis=-1)
         weight = np.stack([1 - part, part], axis=-1)
-        return cls.where(np.repeat(within[..., None], 2, axis=2), index, weight)
+        return cls.select(np.repeat(within[..., None], 2, axis=2), index, weight)
 
 
 @backend.accelerates(ROIAlign3, ROIAlign9)
 def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Value) -> Kernel | None:
-    """Support f32 means of samples."""
+    """Return a kernel for f32 means of samples."""
     if op.mode != "avg" or not is_f32(data, rois):
         return None
     _align.prepare()
-    return Kernel(partial(_aligned, op))
+    return Kernel(partial(_run_align, op))
 
 
-def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -> Array:
-    """Compute the result; invalid and very large regions are left to the reference."""
+def _run_align(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -> Array:
+    """Compute ROIAlign; invalid and very large regions are left to the reference."""
     images, channels, height, width = x.shape
     if not x.size or not len(rois) or rois.shape != (len(entries), 4):
         return op.evaluate(x, rois, entries)
@@ -207,7 +207,7 @@ def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -
 
 
 def align_bins(x: Array, images: Array, rows: BinSamples, columns: BinSamples, y: Array) -> None:
-    """Compute bins ``y[regions, rows, columns, channels]`` of maps ``[N, C, height, width]`` from samples along both axes."""
+    """Compute bins ``y[regions, rows, columns, channels]`` of maps ``x[N, C, height, width]`` from samples along both axes."""
     _, channels, height, width = x.shape
     row_offsets, column_offsets = rows.index * (4 * channels * width), columns.index * (4 * channels)
     most = int(np.diff(rows.starts).max(initial=0))
@@ -223,14 +223,14 @@ def align_bins(x: Array, images: Array, rows: BinSamples, columns: BinSamples, y
 
 
 def _samples(op: ROIAlign3 | ROIAlign9, size: Array, bins: int) -> Array:
-    """Return the number of samples of a bin along an axis as floats, since it may be very large."""
+    """Return the number of samples of a bin along an axis for each region, in f64, as it may be very large."""
     if op.sampling_ratio:
         return np.full(len(size), op.sampling_ratio, np.float64)
     return np.maximum(np.ceil((size / bins).astype(np.float64)), 0)
 
 
 _LOWEST = float(np.finfo(np.float32).min)
-# Vectors of channels that are compared at a time, to hide the latency of a comparison.
+# Maximum number of channel vectors that are compared at a time, to hide the latency of a comparison.
 AT_ONCE = 4
 
 
@@ -238,7 +238,7 @@ class BinsJob(Descriptor):
     """The job of `_largest_of_bins` and `_means_of_bins`.
 
     Sizes: regions; rows and columns of bins; result channels; rows, columns and channels of the maps.
-    Addresses: each region's image; the start and end of each row and column of bins.
+    Addresses: image index of each region; start and end of each row and column of bins.
     """
 
     regions: i64
@@ -258,7 +258,7 @@ def _largest(
     emit: Emit, out: Register, x: Register, down: Register, rows: Register, across: Register, columns:
     Register, count: Register,
 ) -> None:  # fmt: skip
-    """Store the maximum over ``rows`` and ``columns`` of elements for each channel, ignoring NaN."""
+    """Store the maximum over ``rows`` x ``columns`` pixels for each channel, ignoring NaN."""
     builder = emit.builder
 
     for start, access in emit.strips(count, AT_ONCE):
@@ -267,9 +267,9 @@ def _largest(
             with emit.loop(columns, [line, *best]) as (_, (place, *now), beside):
                 beside.append(emit.at(place, across))
                 for j, (load, _) in enumerate(access):
-                    found = load(emit.at(place, 4 * LANES * j))
-                    is_larger = builder.fcmp_ordered(">", found, now[j])
-                    beside.append(builder.select(is_larger, found, now[j]))
+                    pixel = load(emit.at(place, 4 * LANES * j))
+                    is_larger = builder.fcmp_ordered(">", pixel, now[j])
+                    beside.append(builder.select(is_larger, pixel, now[j]))
             below += [emit.at(line, down), *beside[1:]]
         for j, (_, store) in enumerate(access):
             store(below[1 + j], emit.at(out, emit.at(start, 4 * LANES * j)))
@@ -277,7 +277,7 @@ def _largest(
 
 @Task
 def _largest_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
-    """Compute bins ``[regions, rows, columns, channels]`` of channels-last maps; a unit is a row of bins of a region."""
+    """Store the maxima of bins, ``[regions, rows, columns, channels]``, of channels-last maps A; a unit is a row of bins."""
     lines, columns = job.bin_rows, job.bin_columns
     channels, units = job.channels, job.regions * lines
     step = F32_SIZE * channels
@@ -297,7 +297,7 @@ def _largest_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
 
 @instruction(*[types.int64] * 5)
 def _mean(emit: Emit, out: Register, x: Register, down: Register, rows: Register, columns: Register) -> None:
-    """Store the mean over ``rows`` and ``columns`` of numbers, from lane sums; 0 if there are none."""
+    """Store the mean of ``rows`` x ``columns`` elements, summed lane by lane; 0 if there are none."""
     builder = emit.builder
     whole = builder.sdiv(columns, emit.i64(LANES))
     rest = builder.sub(columns, builder.mul(whole, emit.i64(LANES)))
@@ -319,9 +319,9 @@ def _scalar(x: float) -> Register:
 
 @Task
 def _means_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
-    """Compute bins ``[regions, depth, rows, columns]`` of planes; a unit is a result channel of a region.
+    """Store the means of bins, ``[regions, depth, rows, columns]``; a unit is a result channel of a region.
 
-    The planes are ``[images, depth, rows, columns, height, width]``, one for each bin.
+    A is ``[images, depth, rows, columns, height, width]``, with a plane for each bin.
     """
     lines, columns, depth = job.bin_rows, job.bin_columns, job.depth
     units, line = job.regions * depth, F32_SIZE * job.width
@@ -344,16 +344,16 @@ def _means_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
 
 @backend.accelerates(ROIPooling)
 def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """Support f32."""
+    """Return a kernel for f32."""
     if not is_f32(data, rois):
         return None
     (_align if op.method == "bilinear" else _largest_of_bins).prepare()
-    return Kernel(partial(_sampled if op.method == "bilinear" else _choose_largest, op))
+    return Kernel(partial(_sample if op.method == "bilinear" else _choose_largest, op))
 
 
 @backend.accelerates(PSROIPooling)
 def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """Support f32 means of elements."""
+    """Return a kernel for f32 means."""
     if op.mode != "average" or not is_f32(data, rois):
         return None
     _means_of_bins.prepare()
@@ -367,8 +367,8 @@ def _choose_largest(op: ROIPooling, x: Array, rois: Array) -> Array:
     y = empty(shape, np.float32)
     y[len(bins.images) :] = 0
     _run(_largest_of_bins.address, contiguous(channels_last(x)), y, bins, x.shape, x.shape[1])
-    if (nothing := bins.empty).any():
-        y[: len(bins.images)][nothing] = 0
+    if (is_empty := bins.empty).any():
+        y[: len(bins.images)][is_empty] = 0
     return channels_first(y)
 
 
@@ -382,7 +382,7 @@ def _means(op: PSROIPooling, x: Array, rois: Array) -> Array:
 
 
 def _run(task: int, maps: Array, y: Array, bins: Bins, shape: tuple[int, ...], depth: int) -> None:
-    """Compute the bins of regions of images ``[N, C, height, width]`` in any memory layout."""
+    """Run a task on the bins of regions; ``shape`` is that of the images, ``[N, C, height, width]``."""
     images, rows, columns = bins
     job = BinsJob.fill(
         regions=len(images), bin_rows=rows.shape[1], bin_columns=columns.shape[1], depth=depth, height=shape[2],
@@ -393,14 +393,14 @@ def _run(task: int, maps: Array, y: Array, bins: Bins, shape: tuple[int, ...], d
     parallel_for(task, job, y.reshape(-1), maps, UNUSED, UNUSED, shared)
 
 
-def _sampled(op: ROIPooling, x: Array, rois: Array) -> Array:
+def _sample(op: ROIPooling, x: Array, rois: Array) -> Array:
     """Compute one bilinear sample per bin; corners are fractions of the image."""
-    if (found := regions_of(op, x, rois)) is None:
+    if (regions := regions_of(op, x, rois)) is None:
         return op.evaluate(x, rois)
-    images, corners = found
+    images, corners = regions
     x1, y1, x2, y2 = corners.T
-    rows = BinSamples.around(_points(y1, y2, op.pooled_h, x.shape[2]), x.shape[2])
-    columns = BinSamples.around(_points(x1, x2, op.pooled_w, x.shape[3]), x.shape[3])
+    rows = BinSamples.interpolate(_points(y1, y2, op.pooled_h, x.shape[2]), x.shape[2])
+    columns = BinSamples.interpolate(_points(x1, x2, op.pooled_w, x.shape[3]), x.shape[3])
     y = empty((len(rois), op.pooled_h, op.pooled_w, x.shape[1]), np.float32)
     y[len(images) :] = 0
     align_bins(x, images, rows, columns, y[: len(images)])
@@ -408,7 +408,7 @@ def _sampled(op: ROIPooling, x: Array, rois: Array) -> Array:
 
 
 def _points(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return each region's samples ``[regions, count]``, like `ops.detection.regions.points`."""
+    """Return the positions ``[regions, count]`` of samples along an axis, as `ops.detection.regions.points` does."""
     far = np.float32(length - 1)
     if count == 1:
         return np.asarray(np.float32(0.5) * (first + last) * far)[:, None]

@@ -1,4 +1,4 @@
-"""Rotary position embedding: a pattern of layers whose rows are read once, in vectors, by several threads."""
+"""Rotary position embedding: a pattern of layers, computed in one vectorized and multithreaded pass over the rows."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def match_rotary(context: MatchContext, layer: Layer) -> Rotary | Refusal | None
         for joined, sin in _both_orders(context.sources(crossed)):
             concat = context.producer(joined, "Concat")
             if concat is not None and len(context.sources(concat)) == 2:
-                found = _by_concat(context, layer, straight, crossed, concat, sin)
-                if found is not None:
-                    return found
+                match = _match_concat(context, layer, straight, crossed, concat, sin)
+                if match is not None:
+                    return match
     return None
 
 
-def _by_concat(
+def _match_concat(
     context: MatchContext, layer: Layer, straight: Layer, crossed: Layer, concat: Layer, sin: Port
 ) -> Rotary | Refusal | None:
     first, second = context.sources(concat)
-    negated = _negated(context, first)
+    negated = _match_negation(context, first)
     if negated is None:
         return None
     inside = context.graph[negated[1].layer], context.graph[second.layer]
@@ -101,8 +101,8 @@ def _both_orders(ports: tuple[Port, ...]) -> tuple[tuple[Port, Port], tuple[Port
     return (first, second), (second, first)
 
 
-def _negated(context: MatchContext, port: Port) -> tuple[Layer, Port] | None:
-    """Return the negating layer and its input."""
+def _match_negation(context: MatchContext, port: Port) -> tuple[Layer, Port] | None:
+    """Return the layer that computes a port by negating its input, and that input; ``None`` if there is none."""
     if (layer := context.producer(port, "Negative")) is not None:
         return layer, context.sources(layer)[0]
     layer = context.producer(port, "Multiply")
@@ -116,27 +116,28 @@ def _negated(context: MatchContext, port: Port) -> tuple[Layer, Port] | None:
 
 
 def _part(context: MatchContext, port: Port, rank: int, width: int) -> range | None:
-    """Return the constant range of row elements taken by a Slice or a Split of the last axis; ``None`` for other layers."""
+    """Return the constant range of row elements that a Slice or Split of the last axis selects; ``None`` for other layers."""
     layer = context.graph[port.layer]
     _, *others = context.sources(layer)
-    known = [context.value(other).ints() for other in others]
-    if isinstance(layer.op, Slice) and len(known) == 4 and known[3] in ((-1,), (rank - 1,)):
-        return (
-            None if None in known[:3] else range(width)[slice(*(bounds[0] for bounds in known[:3] if bounds))]
-        )
-    if not isinstance(layer.op, Split | VariadicSplit) or known[0] not in ((-1,), (rank - 1,)):
+    settings = [context.value(other).ints() for other in others]
+    if isinstance(layer.op, Slice) and len(settings) == 4 and settings[3] in ((-1,), (rank - 1,)):
+        bounds = settings[:3]
+        return None if None in bounds else range(width)[slice(*(bound[0] for bound in bounds if bound))]
+    if not isinstance(layer.op, Split | VariadicSplit) or settings[0] not in ((-1,), (rank - 1,)):
         return None
     if isinstance(layer.op, Split):
         lengths = [width // layer.op.num_splits] * layer.op.num_splits
     else:
-        lengths = [width - sum(n for n in known[1] or () if n >= 0) if n < 0 else n for n in known[1] or ()]
+        lengths = [
+            width - sum(n for n in settings[1] or () if n >= 0) if n < 0 else n for n in settings[1] or ()
+        ]
     parts = [range(a, b) for a, b in pairwise(accumulate(lengths, initial=0))]
     return parts[port.number] if port.number < len(parts) else None
 
 
 # Rows of a block.
 ROWS_PER_UNIT = 32
-# Jobs that a kernel keeps, for shapes and strides.
+# Jobs that a kernel caches, one for each combination of shapes and strides.
 MAX_JOBS = 64
 
 _WORD = 4
@@ -144,7 +145,7 @@ _Lengths: TypeAlias = tuple[int, ...]
 
 
 class RotaryJob(NestJob):
-    """The job of `ROTARY`: the length of half a row, which is a column."""
+    """The job of `ROTARY`; a row is one column of the nest, and ``half`` is half its length."""
 
     half: i64
 
@@ -182,12 +183,12 @@ ROTARY = nest_task("_rotary", _turn_rows)
 
 @backend.pattern(Add, after="Multiply")
 def rotary(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match f32 ``x * cos + turned(x) * sin``, bit-identical to the reference."""
-    found = match_rotary(context, layer)
-    if not isinstance(found, Rotary):
-        return found
+    """Match f32 ``x * cos + rotate_half(x) * sin``; the kernel is bit-identical to the reference."""
+    match = match_rotary(context, layer)
+    if not isinstance(match, Rotary):
+        return match
     ROTARY.prepare()
-    return Fusion(found.layers, found.reads, _kernel(found.width))
+    return Fusion(match.layers, match.reads, _kernel(match.width))
 
 
 def _kernel(width: int) -> Kernel:
@@ -196,12 +197,12 @@ def _kernel(width: int) -> Kernel:
     def kernel(x: Array, cos: Array, sin: Array, *_: object) -> Array:
         job = jobs(x.shape, x.strides, cos.shape, cos.strides, sin.shape, sin.strides)
         if job is None:
-            return _by_numpy(x, cos, sin)
+            return run_in_numpy(x, cos, sin)
         out = empty(x.shape, np.float32)
         parallel_for(ROTARY.address, job, out, x, cos, sin, threads_for(moved=4 * x.nbytes))
         return out
 
-    def _by_numpy(x: Array, cos: Array, sin: Array) -> Array:  # which refuses what does not fit
+    def run_in_numpy(x: Array, cos: Array, sin: Array) -> Array:  # raises for shapes that do not broadcast
         first, second = x[..., : width // 2], x[..., width // 2 :]
         return np.asarray(x * cos + np.concatenate([-second, first], -1) * sin)
 
@@ -211,22 +212,22 @@ def _kernel(width: int) -> Kernel:
 def _job(
     width: int, shape: _Lengths, x: _Lengths, turns: _Lengths, cos: _Lengths, others: _Lengths, sin: _Lengths
 ) -> Array | None:
-    """Return the job for the shapes and strides of tensor, cosines and sines; ``None`` if unsupported."""
+    """Return the job for the shapes and strides of tensor, cosines and sines; ``None`` if the task cannot read them."""
     if not math.prod(shape) or any(lengths[-1:] != (width,) for lengths in (shape, turns, others)):
         return None
-    strides = [_row_strides(*each, shape) for each in ((shape, x), (turns, cos), (others, sin))]
-    if any(each is None for each in strides):
+    strides = [_row_strides(*layout, shape) for layout in ((shape, x), (turns, cos), (others, sin))]
+    if any(steps is None for steps in strides):
         return None
     whole = contiguous_strides(shape)[-2::-1]
-    rows = list(zip(shape[-2::-1], whole, *(each for each in strides if each is not None), strict=True))
+    rows = list(zip(shape[-2::-1], whole, *(steps for steps in strides if steps is not None), strict=True))
     fields = nest_fields([(1, 0, 0, 0, 0), *rows], block=ROWS_PER_UNIT)
     return None if fields is None else RotaryJob.fill(**fields, room=0, half=width // 2)
 
 
 def _row_strides(lengths: _Lengths, strides: _Lengths, shape: _Lengths) -> _Lengths | None:
-    """Return the strides along row axes, innermost first; ``None`` if the task cannot read an array.
+    """Return the strides along the axes before the last, innermost first.
 
-    It cannot if the array does not broadcast to the shape by rows, or if its rows are not contiguous.
+    Returns ``None`` if the array does not broadcast to the shape, or if its rows are not contiguous.
     """
     aligned = aligned_strides(lengths, strides, shape, tuple(range(len(shape))))
     return None if aligned is None or strides[-1] != _WORD else aligned[-2::-1]

@@ -1,7 +1,8 @@
 """Scatter along an axis and at index tuples, and GatherND.
 
-Along an axis, elements are added, as for messages in graph networks, or replaced, in order. Index tuples are
-first converted to positions; constant tuples form a grid of the data if programs assign to part of a tensor.
+Along an axis, updates are added, as for messages in graph networks, or replace elements in order. Index tuples
+are first converted to flat positions. Constant tuples that form a grid, as from an assignment to part of a
+tensor, become copies.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ COLUMNS_PER_UNIT = 64
 class ScatterJob(Descriptor):
     """The job of `_scatter`: data ``[blocks, length, columns]``, and ``count`` indices along ``length``.
 
-    Index strides are in elements; ``refused`` counts indices out of range.
+    Strides are those of the indices, in elements. Updates are added unless the job ``replaces`` elements.
+    ``refused`` counts indices out of range.
     """
 
     blocks: i64
@@ -65,8 +67,8 @@ class ScatterJob(Descriptor):
 
 
 @device
-def _place(indices: int, at: int, length: int) -> int:
-    """Return a nonnegative index, or -1 if it is out of range."""
+def _load_place(indices: int, at: int, length: int) -> int:
+    """Load an index, counted from the start of the axis; return -1 if it is out of range."""
     index = load_i64(indices, at)
     if index < 0:
         index += length
@@ -75,13 +77,13 @@ def _place(indices: int, at: int, length: int) -> int:
 
 @device
 def _scatter_columns(job: ScatterJob, out: int, indices: int, updates: int, first: int, count: int) -> None:
-    """Write or add the updates of several columns of a block; addresses are those of the block."""
+    """Write or add the updates of ``count`` columns of a block; addresses are those of the block."""
     length, columns = job.length, job.columns
     along, across = job.row_stride, job.column_stride
     replaces = job.replaces
     for row in range(job.count):
         if across == 0:
-            place = _place(indices, row * along, length)
+            place = _load_place(indices, row * along, length)
             if place < 0:
                 fetch_add(job + 8 * ScatterJob.refused)
             elif replaces != 0:
@@ -90,7 +92,7 @@ def _scatter_columns(job: ScatterJob, out: int, indices: int, updates: int, firs
                 add_rows(out + 4 * (place * columns + first), updates + 4 * (row * columns + first), count)
             continue
         for column in range(first, first + count):
-            place = _place(indices, row * along + column * across, length)
+            place = _load_place(indices, row * along + column * across, length)
             if place < 0:
                 fetch_add(job + 8 * ScatterJob.refused)
             else:
@@ -133,16 +135,16 @@ def scatter(
 
 
 def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel:
-    """Return the kernel; the reference reports indices out of range."""
+    """Return a kernel that adds or replaces; the reference reports indices out of range."""
     _scatter.prepare()
-    COPY.prepare()  # which a recording calls
+    COPY.prepare()  # called in recorded runs
 
     def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         lead, tail = data.shape[:along], data.shape[along + 1 :]
         count, columns = indices.shape[along], math.prod(tail)
         if not indices.shape == updates.shape == (*lead, count, *tail):
             return op.evaluate(data, indices, updates, axis)
-        if (out := copied(data)) is None:
+        if (out := copy_data(data)) is None:
             return op.evaluate(data, indices, updates, axis)
         is_repeated = _is_repeated(indices, along)
         places = indices.reshape(*lead, count, -1)[..., 0] if is_repeated else indices
@@ -160,8 +162,8 @@ def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel
     return Kernel(kernel, accepts=scattered_lengths(along), replay=replayed())
 
 
-def copied(data: Array) -> Array | None:
-    """Return a copy in C order; ``None`` in a recorded run if no task can make it."""
+def copy_data(data: Array) -> Array | None:
+    """Return a copy in C order; ``None`` in a recorded run if no task can copy the data."""
     if not is_recording():
         return np.array(data, order="C")
     out = empty(data.shape, data.dtype)
@@ -169,26 +171,29 @@ def copied(data: Array) -> Array | None:
 
 
 def _is_repeated(indices: Array, axis: int) -> bool:
-    """Return whether indices are broadcast along all axes after one."""
-    behind = zip(indices.shape[axis + 1 :], indices.strides[axis + 1 :], strict=True)
+    """Return whether indices are broadcast along all axes after ``axis``."""
+    after = zip(indices.shape[axis + 1 :], indices.strides[axis + 1 :], strict=True)
     several = indices.ndim > axis + 1 and indices.size > 0
-    return several and all(length == 1 or not stride for length, stride in behind)
+    return several and all(length == 1 or not stride for length, stride in after)
 
 
-# Most axes of the part that is replaced.
+# Maximum number of axes of a grid of constant indices.
 MAX_AXES = 6
 
 
 @backend.accelerates(ScatterNDUpdate4, ScatterNDUpdate15)
 def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Value) -> Kernel | None:
-    """Support all types except strings, in data of static shape, at constant places that form a grid without duplicates."""
-    known, dtype = indices.known(), data.element.dtype
+    """Return a kernel for all element types but strings, static shapes, and constant indices that form a grid.
+
+    Indices must be unique.
+    """
+    constant, dtype = indices.known(), data.element.dtype
     if isinstance(op, ScatterNDUpdate15) and op.reduction != "none":
         return None
-    if known is None or not data.shape.is_static or dtype.hasobject or dtype.itemsize not in SIZES:
+    if constant is None or not data.shape.is_static or dtype.hasobject or dtype.itemsize not in SIZES:
         return None
     shape = data.shape.static
-    size, places = math.prod(shape[known.shape[-1] :]), _places(op, known, shape)
+    size, places = math.prod(shape[constant.shape[-1] :]), _places(op, constant, shape)
     grid = None if places is None else index_grid(places, MAX_AXES)
     if places is None or grid is None or not size or len(np.unique(places)) < places.size:
         return None
@@ -212,23 +217,23 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
 
 
 def _places(op: ScatterNDUpdateBase, indices: Array, shape: Sequence[int]) -> Array | None:
-    """Convert index tuples to positions along one axis; return ``None`` if an index is out of range."""
+    """Convert constant index tuples to flat positions; return ``None`` if an index is out of range."""
     try:
         return op.places(indices, shape)
     except InferenceError:
         return None  # the operation raises it when it runs
 
 
-# Numbers of a tuple at most; tuples of a unit.
+# Maximum length of an index tuple; tuples per unit.
 RANK, UNIT_SIZE = 6, 1 << 10
-# Bytes of the numbers that `_scatter` copies.
+# Size of the elements that `_scatter` copies, in bytes.
 WORD = 4
 
 
 class PlacesJob(Descriptor):
-    """The job of `_store_places`: the number of tuples, their length, the index size in bytes, and the indexed axes' lengths.
+    """The job of `_store_places`: number and length of the tuples, and size of an index in bytes.
 
-    ``refused`` counts indices out of range.
+    ``lengths`` are those of the indexed axes; ``refused`` counts indices out of range.
     """
 
     tuples: i64
@@ -240,7 +245,7 @@ class PlacesJob(Descriptor):
 
 @device
 def _tuple_place(job: PlacesJob, tuples: int, first: int, width: int, size: int) -> int:
-    """Return the flat position that a tuple indexes."""
+    """Return the flat position of the element or slice that a tuple indexes."""
     place = 0
     for axis in range(width):
         index, length = load_index(tuples, first + axis, size), load_i64(job.lengths, axis)
@@ -254,7 +259,7 @@ def _tuple_place(job: PlacesJob, tuples: int, first: int, width: int, size: int)
 
 @Task
 def _store_places(call: int, job: PlacesJob, out: int, tuples: int) -> None:
-    """Write the flat positions of the tuples A; a unit is `UNIT_SIZE` tuples."""
+    """Store the flat positions that the tuples A index; a unit is `UNIT_SIZE` tuples."""
     count, width = job.tuples, job.width
     size = job.index_size
     for start, end in each_chunk(call, count, UNIT_SIZE):
@@ -264,10 +269,10 @@ def _store_places(call: int, job: PlacesJob, out: int, tuples: int) -> None:
 
 @backend.accelerates(GatherND5, GatherND8)
 def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
-    """Support all types except strings, if data and indices have the same batch."""
+    """Return a kernel for all element types but strings, if data and indices have the same batch lengths."""
     batch, width = op.batch_dims, _width(indices)
-    named = batch + width
-    if not width or not _is_copied(data) or not named <= (data.shape.rank or 0):
+    indexed = batch + width
+    if not width or not _is_copyable(data) or not indexed <= (data.shape.rank or 0):
         return None
     for task in (_store_places, gather_elements_task, COPY):
         task.prepare()
@@ -278,13 +283,13 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
     def kernel(x: Array, indices: Array) -> Array:
         if not (suits(x, indices) and x.size and indices.size):
             return op.evaluate(x, indices)
-        lead, asked, lengths = x.shape[:batch], indices.shape[batch:-1], x.shape[batch:named]
-        if (places := _found(indices, lengths)) is None:
+        lead, tuples, lengths = x.shape[:batch], indices.shape[batch:-1], x.shape[batch:indexed]
+        if (places := _find_places(indices, lengths)) is None:
             return op.evaluate(x, indices)
         first = (math.prod(lead),) if isinstance(op, GatherND5) and batch else lead
-        out = empty((*first, *asked, *x.shape[named:]), x.dtype)
+        out = empty((*first, *tuples, *x.shape[indexed:]), x.dtype)
         slices = contiguous(x).reshape(math.prod(lead), math.prod(lengths), -1)
-        count = math.prod(asked)
+        count = math.prod(tuples)
         job = gather_job(slices, 1, count, 8, (8 * count, 8, 0))
         shared = threads_for(moved=2 * out.nbytes, steps=places.size)
         parallel_for(gather_elements_task.address, job, out, slices, places, UNUSED, shared)
@@ -295,11 +300,11 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
 
 @backend.accelerates(ScatterNDUpdate4, ScatterNDUpdate15)
 def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Value) -> Kernel | None:
-    """Support replacement of 4- or 8-byte numbers, and sums of f32."""
+    """Return a kernel that replaces elements of 4 or 8 bytes, or adds f32."""
     width = _width(indices)
     reduction = op.reduction if isinstance(op, ScatterNDUpdate15) else "none"
     replaces = reduction == "none"
-    if not width or not _is_copied(data) or not width <= (data.shape.rank or 0):
+    if not width or not _is_copyable(data) or not width <= (data.shape.rank or 0):
         return None
     if data.element.dtype.itemsize % WORD or not (replaces or (reduction == "sum" and is_f32(data))):
         return None
@@ -313,7 +318,7 @@ def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Va
     def kernel(data: Array, indices: Array, updates: Array) -> Array:
         if not (suits(data, indices, updates) and updates.size):
             return evaluate(data, indices, updates)
-        places, out = _found(indices, data.shape[:width]), copied(data)
+        places, out = _find_places(indices, data.shape[:width]), copy_data(data)
         if places is None or out is None:
             return evaluate(data, indices, updates)
         columns = math.prod(data.shape[width:]) * data.itemsize // WORD
@@ -336,12 +341,12 @@ def _width(indices: Value) -> int:
     return int(width) if width.is_static and width.min <= RANK else 0
 
 
-def _is_copied(data: Value) -> bool:
+def _is_copyable(data: Value) -> bool:
     return data.element.dtype.itemsize in SIZES and not data.element.dtype.hasobject
 
 
-def _found(indices: Array, lengths: tuple[int, ...]) -> Array | None:
-    """Return the positions that tuples index along axes of given lengths; ``None`` if an index is out of range."""
+def _find_places(indices: Array, lengths: tuple[int, ...]) -> Array | None:
+    """Return the flat positions that tuples index in axes of these lengths; ``None`` if an index is out of range."""
     places = empty(indices.shape[:-1], np.int64)
     job = PlacesJob.fill(
         tuples=places.size, width=len(lengths), index_size=indices.itemsize,

@@ -2,7 +2,7 @@
 
 Each head is computed by itself: scores of a block of queries, softmax, and the product with the values.
 A block of scores stays in the cache. Keys are transposed and packed in panels for GEMM tiles; the last packed
-head is reused by the next queries. Few queries (decoding) read keys and values once, without packing.
+head is reused by the next queries. For few queries (decoding), keys and values are read once, without packing.
 Products are f32, or bf16 with f32 sums.
 """
 
@@ -59,7 +59,7 @@ __all__ = [
     "bf16_attention",
     "decode",
     "decode_task",
-    "followed",
+    "choose_attention",
     "grouped_attention",
     "MAX_DECODE_ROWS",
     "SCALE",
@@ -79,7 +79,7 @@ class AttentionJob(Descriptor):
     """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share one key head.
 
     ``masked`` says whether the fourth input is a mask; ``zeros`` is the address of a row of zeros. Scores are
-    multiplied by ``factor``, or, if ``factors`` is not 0, by the number for their head at that address.
+    multiplied by ``factor``, or, if ``factors`` is not 0, by the factor of their head in the row at that address.
     """
 
     batch: i64
@@ -103,7 +103,7 @@ class AttentionJob(Descriptor):
     factor: f32
 
 
-# Keys that several queries of a head read while they are in the L1 cache.
+# Keys of a block, which several queries read while it is in the L1 cache.
 KEY_BLOCK = 32
 
 
@@ -117,7 +117,7 @@ def _head(base: int, strides: Strides, batch: int, head: int) -> int:
 
 @device
 def _mask_row(job: AttentionJob, mask: int, batch: int, head: int, row: int) -> int:
-    """Return the address of a mask row, 0 without a mask."""
+    """Return the address of a row of the mask, or 0 if there is none."""
     place: int = _head(mask, job.mask_strides, batch, head) + row * job.mask_strides.row
     return place if job.masked != 0 else 0
 
@@ -126,10 +126,10 @@ def _mask_row(job: AttentionJob, mask: int, batch: int, head: int, row: int) -> 
 def _factor(job: AttentionJob, head: int) -> np.float32:
     """Return the score factor of a head."""
     by_head = job.factors
-    found: np.float32 = job.factor
+    factor: np.float32 = job.factor
     if by_head != 0:
-        found = load_f32(by_head, head)
-    return found
+        factor = load_f32(by_head, head)
+    return factor
 
 
 def blocked_task(
@@ -140,13 +140,13 @@ def blocked_task(
 
     Args:
         name: the name of the task.
-        words: returns the number of 32-bit words that hold a count of numbers in products.
+        words: returns the number of 32-bit words that hold this many elements of an operand of products.
         multiply: multiplies rows by panels like `multiply_panels`; depths are in words.
         pack_keys: packs keys; takes the rows, their stride in bytes, their count, the width, the address of
             the panels, and spare memory.
         pack_values: packs values; takes the same arguments and a row of zeros.
-        convert: converts a row; takes the f32 row, its length, and memory, and returns the address of the row
-            in the products' type.
+        convert: converts a row to the operand type of products; takes the f32 row, its length, and memory, and
+            returns the address of the result.
     """
 
     def blocked(call: int, job: AttentionJob, out: int, q: int, k: int, v: int, mask: int) -> None:
@@ -178,15 +178,15 @@ def blocked_task(
             batch, head = index // heads, index % heads
             rows, factor = min(block, queries - first), _factor(job, head)
             seen = min(keys, first + rows) if causal != 0 else keys
-            held = batch * heads + head // shared
-            if held != before:
+            key_head = batch * heads + head // shared
+            if key_head != before:
                 pack_keys(
                     _head(k, k_strides, batch, head // shared), k_row, keys, width, transposed_keys, spare
                 )
                 pack_values(
                     _head(v, v_strides, batch, head // shared), v_row, keys, values, packed, spare, zero_row
                 )
-                before = held
+                before = key_head
             start = _head(q, q_strides, batch, head) + first * q_row
             for row in range(rows):
                 store_i64(places, row, convert(start + row * q_row, width, converted + 4 * depth * row))
@@ -218,8 +218,8 @@ def decode_task(
 
     Args:
         name: the name of the task.
-        prepare: precomputes a number for a query; takes the query, its width, and the address of that number.
-        dot: computes dot products; takes the query, the address of its number, the keys, their stride in
+        prepare: precomputes a scalar for a query; takes the query, its width, and the address of the scalar.
+        dot: computes dot products; takes the query, the address of its scalar, the keys, their stride in
             bytes, their count, the width, and the address of the products.
         add_weighted: adds weighted values like `add_weighted_rows`.
     """
@@ -277,7 +277,7 @@ def _query(base: int, strides: Strides, batch: int, head: int, line: int, querie
 
 @device
 def _keep_nothing(query: int, width: int, place: int) -> None:
-    """Precompute nothing: products with f32 rows need only the query."""
+    """Precompute nothing: dot products with f32 keys need only the query."""
 
 
 @device
@@ -301,11 +301,11 @@ def _pack_values(x: int, stride: int, rows: int, width: int, out: int, spare: in
 
 
 @device
-def _as_it_is(row: int, count: int, out: int) -> int:
+def _identity(row: int, count: int, out: int) -> int:
     return row
 
 
-BLOCKED = blocked_task("_blocked", _count, multiply_panels, _pack_keys, _pack_values, _as_it_is)
+BLOCKED = blocked_task("_blocked", _count, multiply_panels, _pack_keys, _pack_values, _identity)
 DECODE = decode_task("_decode", _keep_nothing, _dot, add_weighted_rows)
 
 
@@ -314,7 +314,7 @@ def _bf16_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
-    """Multiply rows by a panel; the result is f32."""
+    """Multiply bf16 rows by a panel; the result is f32."""
     bf16_panel(
         vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low,
         high, 0, 0,
@@ -335,7 +335,7 @@ def _round(row: int, count: int, out: int) -> int:
 
 @device
 def _pack_bf16_keys(x: int, stride: int, rows: int, width: int, out: int, spare: int) -> None:
-    """Pack keys as the columns of panels; a column is the words of a rounded row."""
+    """Pack keys as the columns of panels; a column holds the words of a row rounded to bf16."""
     words = _words(width)
     for row in range(rows):
         _round(x + row * stride, width, spare + 4 * words * row)
@@ -344,14 +344,14 @@ def _pack_bf16_keys(x: int, stride: int, rows: int, width: int, out: int, spare:
 
 @device
 def _pack_bf16_values(x: int, stride: int, rows: int, width: int, out: int, spare: int, zeros: int) -> None:
-    """Pack values as panel rows; the words of a row hold two rows of values."""
+    """Pack values as the rows of panels; each word of a panel row holds elements of two rows of values."""
     done, second_spare = 0, spare + 4 * WIDE * LANES
     while done < width:
         vectors, columns = next_panel(width - done)
         for row in range(0, rows, 2):
             first = x + row * stride + 4 * done
             second = first + stride if row + 1 < rows else zeros
-            if columns < vectors * LANES:  # vectors would reach beyond the row
+            if columns < vectors * LANES:  # whole vectors would read beyond the row
                 copy_row(first, columns, spare)
                 copy_row(second, columns, second_spare)
                 first, second = spare, second_spare
@@ -377,7 +377,7 @@ class MaskJob(Descriptor):
 
 @instruction(types.int64, types.int64)
 def _add_or_hide(emit: Emit, seen: Register, out: Register) -> None:
-    """Store 0 for a nonzero byte, else minus infinity."""
+    """Store 0 if a byte is nonzero, else minus infinity."""
     is_seen = emit.builder.icmp_signed("!=", emit.load(seen, _I8, 1), ir.Constant(_I8, 0))
     hidden = ir.Constant(F32, float("-inf"))
     emit.store(emit.builder.select(is_seen, ir.Constant(F32, 0.0), hidden), out)
@@ -385,7 +385,7 @@ def _add_or_hide(emit: Emit, seen: Register, out: Register) -> None:
 
 @Task
 def _mask(call: int, job: MaskJob, out: int, x: int) -> None:
-    """Convert a boolean mask."""
+    """Convert the boolean mask A to one that is added to scores; a unit is a row."""
     counter = shared_counters(call)
     width = job.width
     for row in each_counted(counter, job.rows):
@@ -397,22 +397,22 @@ _last: tuple[weakref.ref[Array], Array] | None = None
 
 
 def additive_mask(mask: Array, keys: int) -> Array:
-    """Return a mask to add to scores; the last boolean mask is cached, since the next layer often uses the same."""
+    """Return a mask to add to scores; the last boolean mask is cached, as the next layer often has the same."""
     global _last
     if mask.dtype != np.bool_:
-        return _of_all_keys(mask, keys)
+        return _expand_keys(mask, keys)
     if RECORD.get() is not None and 0 < mask.size <= MAX_SIZE and mask.shape[-1] == keys:
-        return _converted(contiguous(mask), keys)
+        return _convert_mask(contiguous(mask), keys)
     last = _last
     if last is not None and last[0]() is mask and last[1].shape[-1] == keys:
         return last[1]
-    added = _of_all_keys(np.where(mask, np.float32(0), np.float32(-np.inf)), keys)
+    added = _expand_keys(np.where(mask, np.float32(0), np.float32(-np.inf)), keys)
     _last = weakref.ref(mask), added
     return added
 
 
-def _converted(mask: Array, keys: int) -> Array:
-    """Convert a mask with a task, so that the conversion can be replayed."""
+def _convert_mask(mask: Array, keys: int) -> Array:
+    """Convert a boolean mask with a task, so that the conversion can be replayed."""
     added = workspace(mask.size)
     parallel_for(
         _mask.address, MaskJob.fill(rows=mask.size // keys, width=keys), added, mask, UNUSED, UNUSED, 1
@@ -420,16 +420,17 @@ def _converted(mask: Array, keys: int) -> Array:
     return added.reshape(mask.shape)
 
 
-def _of_all_keys(mask: Array, keys: int) -> Array:
-    """Return a mask with a number for each key, in contiguous rows."""
+def _expand_keys(mask: Array, keys: int) -> Array:
+    """Expand the last axis of a mask to all keys; the result has contiguous rows."""
     return contiguous_rows(mask if mask.shape[-1] == keys else np.repeat(mask, keys, -1))
 
 
-# Inputs whose contents affect the computation: the scale; with shared heads, all but keys, values and mask.
+# The input whose contents affect the job: the scale; with shared heads, the inputs (besides queries) whose contents do not: keys,
+# values and mask.
 SCALE, SHARED_DATA = 4, (1, 5, 9)
-# Scores of a block: with keys and values they fit the L2 cache.
+# Scores of a block, which fit in the L2 cache with keys and values.
 BLOCK_SCORES = 1 << 16
-# Most queries for which keys are not packed.
+# Maximum number of queries for which keys are not packed.
 MAX_DECODE_ROWS = 4
 _ZEROS = np.zeros(WIDE * LANES, np.float32)
 _ZEROS_ADDRESS = int(_ZEROS.ctypes.data)
@@ -437,8 +438,8 @@ _ZEROS_ADDRESS = int(_ZEROS.ctypes.data)
 
 @backend.accelerates(ScaledDotProductAttention)
 def attention(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
-    """Return a kernel that computes in blocks of scores or head by head, for inputs of supported types."""
-    attend, name = followed()
+    """Return a kernel for supported types of inputs, in the precision of the current compilation."""
+    attend, name = choose_attention()
     kernel = sdpa_kernel(op, inputs, attend)
     return None if kernel is None else replace(kernel, name=name, replay=replayed([SCALE]))
 
@@ -446,55 +447,56 @@ def attention(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
 @backend.pattern(ScaledDotProductAttention)
 def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Match attention whose keys and values are repeated for the query heads that share them."""
-    attend, name = followed()
-    found = match_grouped_queries(context, layer, attention, attend)
-    if not isinstance(found, Fusion):
-        return found
-    kernel = replace(found.kernel.prepare(), name=name, replay=replayed(shared_contents(found.reads)))
-    return replace(found, kernel=kernel)
+    attend, name = choose_attention()
+    match = match_grouped_queries(context, layer, attention, attend)
+    if not isinstance(match, Fusion):
+        return match
+    kernel = replace(match.kernel.prepare(), name=name, replay=replayed(shared_contents(match.reads)))
+    return replace(match, kernel=kernel)
 
 
 def shared_contents(reads: Sequence[Port]) -> list[int]:
-    """Return the inputs whose contents affect shared heads: all except queries, keys, values and mask."""
+    """Return the indices of inputs whose contents affect a job with shared heads: all but queries, keys, values and mask."""
     return [index for index in range(1, len(reads)) if index not in SHARED_DATA]
 
 
 def grouped_attention(
     q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool
 ) -> Array:
-    """Return the attention of queries ``[batch, heads, queries, width]`` to ``[batch, shared heads, keys, values]``.
+    """Compute attention of ``q[batch, heads, queries, width]`` over ``k`` and ``v[batch, shared heads, keys, width]``.
 
-    The number of heads is a multiple of the shared heads. In memory, the heads of a token are contiguous.
+    The number of heads is a multiple of the shared heads. In the memory of the result, the heads of a token are
+    contiguous.
     """
     if q.shape[2] <= MAX_DECODE_ROWS:
         return decode(DECODE, q, k, v, mask, factor, causal, v.shape[3])
-    return _blocked(BLOCKED, 1, q, k, v, mask, factor, causal)
+    return _attend_by_blocks(BLOCKED, 1, q, k, v, mask, factor, causal)
 
 
 def bf16_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool) -> Array:
-    """Return `grouped_attention` with bf16 products, for more than a few queries."""
+    """Compute `grouped_attention`, with bf16 products unless there are few queries."""
     if q.shape[2] <= MAX_DECODE_ROWS:
         return decode(DECODE, q, k, v, mask, factor, causal, v.shape[3])
-    return _blocked(BLOCKED_BF16, 2, q, k, v, mask, factor, causal)
+    return _attend_by_blocks(BLOCKED_BF16, 2, q, k, v, mask, factor, causal)
 
 
-def followed() -> tuple[Attend, str]:
-    """Return the attention function for the current precision, and its kernels' name in profiles."""
-    for task in (_mask, COPY):  # which the first recording calls
+def choose_attention() -> tuple[Attend, str]:
+    """Return the attention function for the current precision, and the name of its kernels in profiles."""
+    for task in (_mask, COPY):  # called in recorded runs
         task.prepare()
     is_bf16 = precision.current().products == "bf16"
     return (bf16_attention, "sdpa_bf16") if is_bf16 else (grouped_attention, "")
 
 
-def _blocked(
+def _attend_by_blocks(
     task: Task, per_word: int, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool
 ) -> Array:
-    """Return the attention of many queries by a `blocked_task` with ``per_word`` numbers in a word."""
+    """Compute attention of many queries with a `blocked_task`, whose words hold ``per_word`` elements."""
     batch, heads, rows, width = q.shape
     keys, values = k.shape[2], v.shape[3]
-    block, lines = _block(rows, keys, batch * heads), _padded(keys)
+    block, lines = _block(rows, keys, batch * heads), _round_up(keys)
     depth, length = -(-width // per_word), -(-keys // per_word)
-    size = block * lines + lines * depth + _padded(values) * length + 4 * block
+    size = block * lines + lines * depth + _round_up(values) * length + 4 * block
     if per_word > 1:  # rows are converted
         size += block * depth + max(keys * depth, 2 * _ZEROS.size)
     units = batch * heads * -(-rows // block)
@@ -504,10 +506,10 @@ def _blocked(
 def decode(
     task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool, values: int
 ) -> Array:
-    """Return the attention of few queries by a `decode_task`; ``values`` is the length of a value."""
+    """Compute attention of few queries with a `decode_task`; ``values`` is the length of a row of values."""
     batch, heads, rows, _ = q.shape
     groups, lines = k.shape[1], heads // k.shape[1] * rows
-    size = (_padded(k.shape[2]) + 1) * lines
+    size = (_round_up(k.shape[2]) + 1) * lines
     return _attend(task, q, k, v, mask, factor, causal, values, 0, batch * groups, size)
 
 
@@ -515,7 +517,7 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
     task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool, values: int, block: int,
     units: int, size: int,
 ) -> Array:  # fmt: skip
-    """Run a task with ``size`` numbers of scratch memory per thread."""
+    """Run a task with room for ``size`` f32 elements in the scratch memory of each thread."""
     batch, heads, rows, width = q.shape
     keys = k.shape[2]
     out = empty((batch, rows, heads, values), np.float32)
@@ -540,12 +542,12 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
 
 
 def _broadcast_strides(mask: Array) -> tuple[int, ...]:
-    """Return a mask's strides along batch, heads and queries; 0 for axes that share a row."""
+    """Return the strides of a mask along batch, heads and queries; 0 for axes along which it broadcasts."""
     strides = [0 if n == 1 else stride for n, stride in zip(mask.shape[:-1], mask.strides, strict=False)]
     return (*[0] * (3 - len(strides)), *strides)
 
 
-def _padded(count: int) -> int:
+def _round_up(count: int) -> int:
     """Round a length up to whole vectors."""
     return -(-count // LANES) * LANES
 
@@ -566,15 +568,15 @@ def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
 
 
 def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayout) -> Kernel:
-    """Return the kernel for the precision of the current compilation."""
-    attend, name = followed()
+    """Return an attention kernel in the precision of the current compilation."""
+    attend, name = choose_attention()
     run = _AttentionKernel(factor, added, given, layout, attend)
     return Kernel(run, name=name, replay=replayed())
 
 
 @dataclass(frozen=True)
 class _AttentionKernel(AttentionKernel):
-    """An attention kernel with recorded runs."""
+    """An attention kernel whose runs can be recorded."""
 
     def __call__(self, *arrays: Array) -> Array:
         if self.added is not None:

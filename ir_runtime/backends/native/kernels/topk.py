@@ -1,7 +1,7 @@
-"""TopK: small numbers of elements, as of experts or tokens, are kept sorted in one pass; larger ones are sorted.
+"""TopK: one pass keeps the best few elements sorted, as of experts or tokens; for more elements, rows are sorted.
 
-Columns are processed `LANES` at once; the kept state is ``kept`` vectors of elements, followed by as many
-vectors of i32 indices.
+A pass processes `LANES` columns at once; its state is ``kept`` vectors of elements, followed by as many vectors
+of i32 indices.
 
 LSD radix sort orders 64-bit words by bytes: the high half is the element's bits, mapped so that better
 elements are smaller, the low half its index. NaN counts as the largest number. In long rows, a first pass by
@@ -57,7 +57,7 @@ class TopKJob(ColumnsJob):
 
 WIDTH = 4 * LANES
 """The bytes of a vector."""
-# How many are held in registers: the next of these numbers.
+# Numbers of vectors that `hold_best` can hold in registers; it takes the smallest that suffices.
 REGISTERS = 1, 4, 8
 _MASK = ir.VectorType(ir.I1, LANES)
 _NO_LANES = ir.Constant(_MASK, [0] * LANES)
@@ -68,7 +68,7 @@ def _bits(emit: Emit, mask: Register) -> Register:
 
 
 def _better(emit: Emit, largest: bool, x: Register, other: Register) -> Register:
-    """Return where ``x`` is better, or either is NaN."""
+    """Return a mask of the lanes where ``x`` is better than ``other``, or either is NaN."""
     return emit.builder.fcmp_unordered(">" if largest else "<", x, other)
 
 
@@ -76,18 +76,21 @@ def _better(emit: Emit, largest: bool, x: Register, other: Register) -> Register
 def hold_best(
     emit: Emit, x: Register, stride: Register, length: Register, count: Register, held: Register, kept: Register, largest: Register
 ) -> Register:  # fmt: skip
-    """Keep the best of ``length`` vectors, ``stride`` bytes apart, in their first ``count`` lanes; return the lanes with NaN."""
+    """Keep the best ``kept`` elements of each lane of ``length`` vectors, ``stride`` bytes apart.
+
+    Vectors have ``count`` lanes. Returns a bit mask of the lanes with NaN.
+    """
     builder = emit.builder
 
-    def in_registers(width: int, largest: bool, load: Load) -> list[Register]:
+    def hold_in_registers(width: int, largest: bool, load: Load) -> list[Register]:
         """Keep the best ``width`` in registers, inserting every vector, and store the best ``kept``."""
         nothing = [emit.constant(float("nan"))] * width + [splat_bits(0)] * width
         with emit.loop(length, [x, splat_bits(0), _NO_LANES, *nothing]) as (_, now, following):
-            at, index, is_nan, *found = now
+            at, index, is_nan, *best = now
             value = load(at)
             is_nan = builder.or_(is_nan, builder.fcmp_unordered("uno", value, value))
             following += [emit.at(at, stride), builder.add(index, splat_bits(1)), is_nan]
-            following += _inserted(emit, value, index, found, largest)
+            following += _insert_vector(emit, value, index, best, largest)
         for place, vector in enumerate(following[3:]):
             slot = place % width
             with builder.if_then(builder.icmp_signed(">", kept, emit.i64(slot))):
@@ -97,13 +100,13 @@ def hold_best(
 
     def go(largest: bool, load: Load, widths: tuple[int, ...] = REGISTERS) -> list[Register]:
         if not widths:
-            return several(largest, load)
+            return hold_in_memory(largest, load)
         fits = builder.icmp_signed("<=", kept, emit.i64(widths[0]))
         return emit.if_else(
-            fits, partial(in_registers, widths[0], largest, load), partial(go, largest, load, widths[1:])
+            fits, partial(hold_in_registers, widths[0], largest, load), partial(go, largest, load, widths[1:])
         )
 
-    def several(largest: bool, load: Load) -> list[Register]:
+    def hold_in_memory(largest: bool, load: Load) -> list[Register]:
         with emit.loop(kept, [held]) as (_, (place,), following):
             emit.store(emit.constant(float("nan")), place)  # anything is better
             following.append(emit.at(place, WIDTH))
@@ -112,8 +115,8 @@ def hold_best(
         with emit.loop(length, start) as (_, (at, index, is_nan), following):
             value = load(at)
             is_better = _better(emit, largest, value, emit.load(worst))
-            some = builder.icmp_unsigned("!=", _bits(emit, is_better), emit.i64(0))
-            with builder.if_then(some):
+            any_better = builder.icmp_unsigned("!=", _bits(emit, is_better), emit.i64(0))
+            with builder.if_then(any_better):
                 _insert_lanes(emit, value, index, held, kept, largest)
             is_nan = builder.or_(is_nan, builder.fcmp_unordered("uno", value, value))
             following += [emit.at(at, stride), builder.add(index, splat_bits(1)), is_nan]
@@ -127,28 +130,28 @@ def hold_best(
     return emit.if_else(is_whole, lambda: either(emit.load), lambda: either(emit.masked_access(count)[0]))[0]
 
 
-def _inserted(
-    emit: Emit, value: Register, index: Register, found: list[Register], largest: bool
+def _insert_vector(
+    emit: Emit, value: Register, index: Register, best: list[Register], largest: bool
 ) -> list[Register]:
-    """Insert a vector into sorted vectors and their indices, dropping the last."""
-    count = len(found) // 2
-    vectors, numbers = found[:count], found[count:]
+    """Insert a vector into vectors sorted in each lane, and its index into their indices; drop the worst."""
+    count = len(best) // 2
+    vectors, indices = best[:count], best[count:]
     is_better = [_better(emit, largest, value, old) for old in vectors]
 
-    def shifted(new: Register, held: list[Register]) -> list[Register]:
+    def insert(new: Register, held: list[Register]) -> list[Register]:
         select = emit.builder.select
-        before = [new, *map(select, is_better, held, [new] * count)]  # the one before, where that moves
+        before = [new, *map(select, is_better, held, [new] * count)]  # the previous vector, where that moves
         return [*map(select, is_better, before, held)]
 
-    return shifted(value, vectors) + shifted(index, numbers)
+    return insert(value, vectors) + insert(index, indices)
 
 
 def _insert_lanes(
     emit: Emit, value: Register, index: Register, held: Register, kept: Register, largest: bool
 ) -> None:
-    """Insert a vector lane by lane after elements that are not worse, shifting the rest.
+    """Insert a vector into the kept vectors in memory, in each lane after the elements that are not worse.
 
-    The kept elements are sorted, so every one is compared with the new one independently.
+    The kept elements are sorted, so each is compared with the new element independently.
     """
     builder, indices = emit.builder, emit.builder.mul(kept, emit.i64(WIDTH))
     with emit.loop(kept, [held, value, index, _NO_LANES]) as (_, (place, before, number, moved), following):
@@ -191,13 +194,13 @@ def store_held(
     _, store_high = emit.masked_access(builder.sub(twice, emit.i64(LANES)))
     with emit.loop(kept, [held, values, indices]) as (_, (place, value, index), following):
         store(emit.load(place), value)
-        found = emit.load(emit.at(place, builder.mul(kept, emit.i64(WIDTH))), INTS)
+        integers = emit.load(emit.at(place, builder.mul(kept, emit.i64(WIDTH))), INTS)
 
-        def narrow(found: Register = found, index: Register = index) -> None:
-            store(builder.bitcast(found, VECTOR), index)
+        def narrow(integers: Register = integers, index: Register = index) -> None:
+            store(builder.bitcast(integers, VECTOR), index)
 
-        def wide(found: Register = found, index: Register = index) -> None:
-            words = builder.sext(found, ir.VectorType(I64, LANES))
+        def wide(integers: Register = integers, index: Register = index) -> None:
+            words = builder.sext(integers, ir.VectorType(I64, LANES))
             both = builder.bitcast(words, ir.VectorType(F32, 2 * LANES))
             low, high = (
                 builder.shuffle_vector(both, both, ir.Constant(INTS, list(range(first, first + LANES))))
@@ -216,13 +219,13 @@ def store_held(
 
 @instruction(types.int64, types.float32, types.int64, returns=types.int64)
 def better_lanes(emit: Emit, x: Register, worst: Register, largest: Register) -> Register:
-    """Return a bit for each element of a vector that is NaN or better than a number."""
+    """Return a bit mask of the lanes of a vector that are NaN or better than ``worst``."""
     value, other = emit.load(x), emit.splat(worst)
-    found = (_bits(emit, _better(emit, is_largest, value, other)) for is_largest in (True, False))
-    return emit.builder.select(emit.builder.icmp_signed("!=", largest, emit.i64(0)), *found)
+    masks = (_bits(emit, _better(emit, is_largest, value, other)) for is_largest in (True, False))
+    return emit.builder.select(emit.builder.icmp_signed("!=", largest, emit.i64(0)), *masks)
 
 
-# Counters of the highest bits, and how many times as long as the result a row is whose elements are counted by them.
+# Buckets of the pass by the highest bits, and the minimum length of its rows, in multiples of the number of elements to keep.
 BUCKETS = 1 << 12
 MIN_RATIO = 4
 _INDEX, _LEAST, _MOST = (1 << 32) - 1, -(1 << 31), (1 << 31) - 1
@@ -231,14 +234,14 @@ _INFINITE = 0x7F800000
 
 @device
 def _rank(bits: int, largest: bool) -> int:
-    """Map f32 bits to a 32-bit integer that is smaller for better numbers; equal numbers map to the same integer."""
+    """Map f32 bits to a 32-bit integer that is smaller for better values; equal values map to the same integer."""
     if bits & _MOST > _INFINITE:
-        found = _MOST
+        ordered = _MOST
     elif bits == _LEAST:  # -0
-        found = 0
+        ordered = 0
     else:
-        found = bits ^ _MOST if bits < 0 else bits
-    return (_MOST - found if largest else found - _LEAST) & _INDEX
+        ordered = bits ^ _MOST if bits < 0 else bits
+    return (_MOST - ordered if largest else ordered - _LEAST) & _INDEX
 
 
 @device
@@ -263,7 +266,7 @@ def _sort(words: int, other: int, count: int, counters: int) -> int:
     for byte in range(4):
         shift, counts = 32 + 8 * byte, counters + 2048 * byte
         if load_i64(counts, (load_i64(words, 0) >> shift) & 255) == count:
-            continue  # all have the same
+            continue  # all words have the same digit
         start = 0
         for digit in range(256):
             more = load_i64(counts, digit)
@@ -280,8 +283,8 @@ def _sort(words: int, other: int, count: int, counters: int) -> int:
 
 
 @device
-def _best(words: int, length: int, kept: int, counters: int) -> int:
-    """Drop words that cannot be among the best ``kept``, preserving order; return the number that remain."""
+def _drop_worst(words: int, length: int, kept: int, counters: int) -> int:
+    """Drop words that cannot be among the best ``kept``, preserving order; return how many words are left."""
     _clear(counters, BUCKETS)
     for place in range(length):
         _count(counters, (load_i64(words, place) >> 52) & (BUCKETS - 1))
@@ -299,7 +302,7 @@ def _best(words: int, length: int, kept: int, counters: int) -> int:
 
 @Task
 def _sort_rows(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Select elements by sorting; a unit is a row."""
+    """Select the best elements of rows by sorting; a unit is a row."""
     rows, length, kept = job.outer, job.length, job.count
     largest, size = job.largest != 0, job.index_size
     scratch = scratch_memory(16 * length + 8 * BUCKETS)
@@ -311,7 +314,7 @@ def _sort_rows(call: int, job: TopKJob, out: int, x: int) -> None:
             store_i64(scratch, index, (_rank(load_index(line, index, 4), largest) << 32) | index)
         left = length
         if length >= MIN_RATIO * kept and length >= BUCKETS:
-            left = _best(scratch, length, kept, counters)
+            left = _drop_worst(scratch, length, kept, counters)
         words = _sort(scratch, other, left, counters)
         if job.by_index != 0:
             for place in range(kept):
@@ -324,11 +327,11 @@ def _sort_rows(call: int, job: TopKJob, out: int, x: int) -> None:
             store_index(indices, place, index, size)
 
 
-# The most elements that a pass keeps; the longest rows that are transposed, and from how many.
+# Maximum number of elements that a pass keeps; maximum length of rows that are transposed, and minimum number of such rows.
 MAX_COUNT = 32
 MAX_SHORT = 1 << 10
 MIN_SHORT_ROWS = LANES // 2
-# Layouts whose plans are cached.
+# Number of layouts whose plans are cached.
 MAX_PLANS = 16
 
 
@@ -336,7 +339,7 @@ MAX_PLANS = 16
 def _insert(
     values: int, indices: int, size: int, end: int, value: np.float32, index: int, largest: bool
 ) -> None:
-    """Insert an element into ``end`` sorted ones, after those that are not worse."""
+    """Insert an element into ``end`` sorted elements, after those that are not worse."""
     place = end
     while place > 0:
         before = load_f32(values, place - 1)
@@ -384,7 +387,7 @@ def _choose(line: int, length: int, count: int, largest: int, values: int, indic
 
 
 def _topk(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Select elements; a unit is a row."""
+    """Select the best elements of rows; a unit is a row."""
     rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     for row in each_unit(call, rows):
@@ -397,7 +400,7 @@ def _topk(call: int, job: TopKJob, out: int, x: int) -> None:
 
 
 def _topk_short(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Select elements of short rows; a unit is `LANES` rows, which are transposed."""
+    """Select the best elements of short rows; a unit is `LANES` rows, which are transposed."""
     rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     held = scratch_memory(WIDTH * (2 * count + length))
@@ -443,17 +446,17 @@ def _topk_columns(call: int, job: TopKJob, out: int, x: int) -> None:
 
 
 TOPK, TOPK_SHORT, TOPK_COLUMNS = Task(_topk), Task(_topk_short), Task(_topk_columns)
-"""Store the indices and elements of the best of each row or column of A; NaN is refused."""
+"""Store the indices and values of the best elements of each row or column of A; those with NaN are refused."""
 
 
 class _Plan(NamedTuple):
-    """The selection of elements of data in one layout.
+    """How to select elements of data in one layout.
 
     Args:
-        order: the axes in memory order, or in the order to copy them to.
+        order: the order of axes in which the data is read, copied unless it is stored like that.
         sizes: ``[outer, length, inner]``.
         shape: the shape of the result, with its axes in that order.
-        back: the order of the axes of the result.
+        back: the permutation that restores the axis order of the result.
         task: the selection task.
     """
 
@@ -466,7 +469,10 @@ class _Plan(NamedTuple):
 
 @backend.accelerates(TopK1, TopK3, TopK11)
 def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """Support a constant number of f32; if a pass that keeps up to `MAX_COUNT` meets NaN, the reference computes the result."""
+    """Return a kernel for a constant number of f32 elements.
+
+    For up to `MAX_COUNT` elements, data with NaN is left to the reference.
+    """
     count, rank = k.ints(), data.shape.rank
     if not is_f32(data) or not rank or count is None or len(count) != 1 or not -rank <= op.axis < rank:
         return None
@@ -508,8 +514,8 @@ def _plan(shape: tuple[int, ...], strides: tuple[int, ...], axis: int, kept: int
         order.remove(axis)
         order.append(axis)
     outer, length, inner = sizes if by_columns else (sizes[0] * sizes[2], sizes[1], 1)
-    found = tuple(kept if along == axis else shape[along] for along in order)
+    result = tuple(kept if along == axis else shape[along] for along in order)
     task = TOPK_COLUMNS if by_columns else _sort_rows if kept > MAX_COUNT else TOPK
     if task is TOPK and length <= MAX_SHORT and outer >= MIN_SHORT_ROWS:
         task = TOPK_SHORT
-    return _Plan(order, (outer, length, inner), found, np.argsort(order).tolist(), task)
+    return _Plan(order, (outer, length, inner), result, np.argsort(order).tolist(), task)

@@ -4,13 +4,14 @@ Result element ``o`` reads data at ``(o + cut - k) / stride`` for the kernel ele
 integer inside the data. So the elements of a block, those with the same ``(o + cut) // stride``, read the
 same data window, each with a different part of the kernel, selected by the phase ``(o + cut) % stride`` (Shi
 et al. 2016, "Is the deconvolution layer the same as a convolutional layer?", arXiv:1609.07009). They are the
-columns of one product, which stores each line of a block at its final place, so no windows are accumulated.
-If the kernel is not a multiple of the stride, some phases have one element less; they form a separate
-product, so that no zeros are multiplied. Blocks at the border are computed whole and cropped.
+columns of one product, which stores each line of a block in its place in the result, so no windows are
+accumulated. If the kernel is not a multiple of the stride, some phases read one element less; they form a
+separate product, so that no zeros are multiplied. Blocks at the border are computed whole and cropped.
 
-Depthwise ones, as for the bilinear upsampling of segmentation networks, have a kernel of their own in NHWC layout: ``o``
-determines the first of its kernel elements, multiples of the dilation, and their number. Elements one stride apart read the
-same kernel elements and neighbouring data; such runs are computed several elements at a time.
+Depthwise transposed convolutions, as for the bilinear upsampling of segmentation networks, have a separate kernel
+in NHWC layout: ``o`` determines the first kernel element that it reads, and how many follow. Result elements one
+stride apart read the same kernel elements and neighbouring data; several elements of such a run are computed at a
+time.
 """
 
 from __future__ import annotations
@@ -49,22 +50,22 @@ from ._windows import F32_SIZE, drop_padding, pad_channels
 from .convolution import repeated
 
 _Axes = tuple[int, ...]
-"""One number for each of three axes."""
+"""One integer for each of three spatial axes."""
 
 
-def _volume(numbers: Sequence[int], missing: int = 1) -> _Axes:
-    """Pad the numbers of the last axes to three axes."""
-    return (*[missing] * (3 - len(numbers)), *numbers)
+def _volume(sizes: Sequence[int], missing: int = 1) -> _Axes:
+    """Extend sizes of one to three spatial axes to three axes; leading axes have size ``missing``."""
+    return (*[missing] * (3 - len(sizes)), *sizes)
 
 
 def _is_whole(op: ConvolutionBackpropData, kernel: Sequence[int], sized: bool) -> bool:
-    """Return whether blocks, one per window, are not cropped."""
+    """Return whether the result consists of whole blocks, one per data element; ``sized`` results may be cropped."""
     cuts = (*op.pads_begin, *op.pads_end) if op.auto_pad == "explicit" else ()
     return tuple(kernel) == tuple(op.strides) and not (sized or any(cuts) or any(op.output_padding))
 
 
 class _Blocks(NamedTuple):
-    """The blocks of a result: their number along each axis, and the last element of the first one's window.
+    """The blocks of a result: their number along each axis, and the last data element that the first block reads.
 
     ``begins`` and ``lengths`` select the part of the blocks that is the result.
     """
@@ -76,7 +77,7 @@ class _Blocks(NamedTuple):
 
     @classmethod
     def of(cls, begins: Sequence[int], lengths: Sequence[int], strides: _Axes) -> _Blocks:
-        """Return the blocks for results of given lengths, cropped by ``begins`` elements at the start."""
+        """Return the blocks for a result of these lengths, cropped by ``begins`` elements at the start."""
         begins, lengths = _volume(begins, 0), _volume(lengths)
         firsts = tuple(begin // stride for begin, stride in zip(begins, strides, strict=True))
         counts = (
@@ -94,18 +95,18 @@ class _Blocks(NamedTuple):
 
 
 class _Phases(NamedTuple):
-    """Neighbouring phases along an axis with kernel parts of equal length: the first, their number, that length."""
+    """A range of phases along an axis that read equally many kernel elements: first phase, size, and that number."""
 
     first: int
     size: int
     taps: int
 
     @classmethod
-    def along(cls, kernel: int, stride: int) -> list[_Phases]:
-        """Return all phases of an axis."""
+    def ranges(cls, kernel: int, stride: int) -> list[_Phases]:
+        """Return the ranges of all phases of an axis."""
         taps, more = divmod(kernel, stride)
-        found = [cls(0, more, taps + 1), cls(more, stride - more, taps)]
-        return [each for each in found if each.size]
+        ranges = [cls(0, more, taps + 1), cls(more, stride - more, taps)]
+        return [phases for phases in ranges if phases.size]
 
     def elements(self, stride: int) -> Array:
         """Return the kernel elements ``[phase, tap]``, in the order of the data that they multiply."""
@@ -113,7 +114,7 @@ class _Phases(NamedTuple):
 
 
 class _Product(NamedTuple):
-    """The product for a range of phases of each axis, given the strides of the transposed convolution."""
+    """The matrix product for a range of phases of each axis; ``strides`` are those of the convolution."""
 
     phases: tuple[_Phases, ...]
     strides: _Axes
@@ -123,11 +124,11 @@ class _Product(NamedTuple):
     def of(
         cls, w: Array, phases: tuple[_Phases, ...], strides: _Axes, epilogue: Epilogue, products: Products
     ) -> _Product:
-        """Pack the part of filters ``[C_in, C_out, kernel...]``, over three axes, that these phases read."""
+        """Pack the part of filters ``w[C_in, C_out, kernel...]``, over three axes, that these phases read."""
         channels, outputs = w.shape[:2]
-        for axis, (each, stride) in enumerate(zip(phases, strides, strict=True)):
-            w = w.take(each.elements(stride), 2 + 2 * axis)
-        deep, tall, wide = (each.size for each in phases)
+        for axis, (phase_range, stride) in enumerate(zip(phases, strides, strict=True)):
+            w = w.take(phase_range.elements(stride), 2 + 2 * axis)
+        deep, tall, wide = (phase_range.size for phase_range in phases)
         filters = w.transpose(2, 4, 6, 1, 3, 5, 7, 0).reshape(deep * tall, wide * outputs, -1, channels)
         every = repeated(epilogue, deep * tall * wide)
         panels = products.pack(filters, every.scale, every.shift)
@@ -137,12 +138,12 @@ class _Product(NamedTuple):
         return cls(phases, strides, Gemm(panels, every, columns, taps, words, zeros, products.task))
 
     def run(self, rows: Array, shape: tuple[int, ...], y: Array, blocks: _Blocks) -> None:
-        """Multiply data of a shape, and store the results of these phases in blocks ``y``."""
+        """Multiply data of this shape, and store the results of these phases in the blocks ``y``."""
         firsts = (slice(each.first, None) for each in self.phases)
         self.gemm.run(rows, y[(slice(None), *firsts)], (), 1, shape, lambda: self._rows(shape, blocks))
 
     def _rows(self, shape: tuple[int, ...], blocks: _Blocks) -> Rows:
-        """Describe the windows of the data."""
+        """Describe the windows of the data, and the lines of the result."""
         words, outputs = self.gemm.depth, self.gemm.columns // math.prod(each.size for each in self.phases)
         lengths, taps, ones = _volume(shape[2:]), [each.taps for each in self.phases], (1, 1, 1)
         pads = [length - 1 - first for length, first in zip(taps, blocks.firsts, strict=True)]
@@ -167,13 +168,13 @@ def _products(w: Array, strides: _Axes, epilogue: Epilogue, products: Products) 
     """Return the products for all phases of filters ``[C_in, C_out, kernel...]``."""
     kernel = _volume(w.shape[2:])
     w = w.reshape(*w.shape[:2], *kernel)
-    axes = (_Phases.along(length, stride) for length, stride in zip(kernel, strides, strict=True))
+    axes = (_Phases.ranges(length, stride) for length, stride in zip(kernel, strides, strict=True))
     return [_Product.of(w, phases, strides, epilogue, products) for phases in product(*axes)]
 
 
 @dataclass(frozen=True)
 class _TransposedKernel(FusedKernel):
-    """A `FusedKernel` that only fuses layers without another tensor, since product rows are not contiguous in the result."""
+    """A `FusedKernel` that only fuses layers of one tensor, since the rows of products are not contiguous in the result."""
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> _TransposedKernel | None:
         """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
@@ -184,12 +185,15 @@ class _TransposedKernel(FusedKernel):
 
 
 @backend.accelerates(ConvolutionBackpropData)
-def transposed(
+def dense_transposed(
     op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
 ) -> KernelTemplate | None:
-    """Support constant f32 filters without dilation, at least as long as their strides; an output shape must be constant, too."""
-    w, given = filters.known(), () if output_shape is None else (output_shape,)
-    if w is None or not w.size or not is_f32(data, filters) or any(value.known() is None for value in given):
+    """Return a kernel for constant f32 filters without dilation that are at least as long as their strides.
+
+    An output shape must be constant, too.
+    """
+    w, sizes = filters.known(), () if output_shape is None else (output_shape,)
+    if w is None or not w.size or not is_f32(data, filters) or any(value.known() is None for value in sizes):
         return None
     kernel = w.shape[2:]
     if any(n != 1 for n in op.dilations) or any(k < s for k, s in zip(kernel, op.strides, strict=True)):
@@ -198,8 +202,8 @@ def transposed(
     @lru_cache(maxsize=64)
     def blocks(shape: tuple[int, ...]) -> _Blocks:
         value = Value(TensorType(data.element, PartialShape(shape)))
-        lengths = op.infer(value, filters, *given).static[2:]
-        begins = op.begins(shape[2:], kernel, lengths, bool(given))
+        lengths = op.infer(value, filters, *sizes).static[2:]
+        begins = op.begins(shape[2:], kernel, lengths, bool(sizes))
         return _Blocks.of(begins, lengths, _volume(op.strides))
 
     products = asked_products()
@@ -208,20 +212,20 @@ def transposed(
         parts = _products(w, _volume(op.strides), epilogue, products)
 
         def compute(x: Array, *_: Array) -> Array:
-            found = blocks(x.shape)
-            steps = zip(found.counts, _volume(op.strides), strict=True)
+            whole = blocks(x.shape)
+            steps = zip(whole.counts, _volume(op.strides), strict=True)
             y = empty((len(x), *map(math.prod, steps), w.shape[1]), epilogue.dtype)
             if y.size:
                 rows = products.rows_of(w.shape[0])(contiguous(channels_last(x)))
                 for part in parts:
-                    part.run(rows, x.shape, y, found)
-            inside = contiguous(y[found.inside])
-            return channels_first(inside.reshape(len(x), *found.lengths[-len(kernel) :], w.shape[1]))
+                    part.run(rows, x.shape, y, whole)
+            inside = contiguous(y[whole.inside])
+            return channels_first(inside.reshape(len(x), *whole.lengths[-len(kernel) :], w.shape[1]))
 
         return Kernel(compute, name=products.name, replay=replayed())
 
     tensors = products.bf16_tensors(w.shape[0])
-    stored = tensors.result and _is_whole(op, kernel, bool(given))
+    stored = tensors.result and _is_whole(op, kernel, bool(sizes))
     return _TransposedKernel(make, 1, bf16=tensors._replace(residual=False, result=stored))
 
 
@@ -233,9 +237,9 @@ class SpreadJob(Descriptor):
     """The job of `_spread`.
 
     Sizes: result rows in all, per unit and per image; result columns and channels; data rows and columns.
-    Bytes between the successive kernel elements, data rows and data columns that one result element reads;
-    the data go backwards. Addresses: a `SpreadRun` for each row of an image, and those of columns with their
-    number; weights ``[height, width, channels]``; bias; epilogue.
+    Steps in bytes between the successive kernel rows, kernel columns, data rows and data columns that one result
+    element reads; data is read backwards. Addresses: a `SpreadRun` for each row of an image, and those of columns
+    with their number; weights ``[height, width, channels]``; bias; epilogue.
     """
 
     rows: i64
@@ -260,7 +264,7 @@ class SpreadJob(Descriptor):
 
 
 class SpreadRun(Descriptor):
-    """Elements along an axis that are one stride apart: the first, and their number.
+    """Result elements along an axis that are one stride apart: the first, and their number.
 
     The first reads ``taps`` elements, starting at ``kernel`` in the kernel and at ``data`` in the data.
     """
@@ -289,19 +293,19 @@ class SpreadAxis(NamedTuple):
         return self.stride // common, self.dilation // common
 
     def runs(self, joined: bool) -> Array:
-        """Return a `SpreadRun` for each element in order, or for the longest possible runs."""
-        found = [self._reads(place) for place in range(self.out_length)]
+        """Return the `SpreadRun`s of the result: the longest possible if ``joined``, else one for each element."""
+        reads = [self._reads(place) for place in range(self.out_length)]
         if not joined:
-            return _records([(place, 1, *reads) for place, reads in enumerate(found)])
+            return _records([(place, 1, *read) for place, read in enumerate(reads)])
         runs: list[tuple[int, ...]] = []
         for phase in range(min(self.stride, self.out_length)):
             start = phase
             for place in range(phase, self.out_length, self.stride):
-                data, *others = found[place]
+                data, *others = reads[place]
                 following = place + self.stride
                 count = (following - start) // self.stride
-                if following >= self.out_length or found[following] != (data + 1, *others):
-                    runs.append((start, count, *found[start]))
+                if following >= self.out_length or reads[following] != (data + 1, *others):
+                    runs.append((start, count, *reads[start]))
                     start = following
         return _records(runs)
 
@@ -333,29 +337,30 @@ def _emit_sums(  # noqa: PLR0913 (values in registers)
     with emit.loop(rows, [x, w, *[emit.load(bias)] * number]) as (_, (line, taps, *sums), below):
         with emit.loop(columns, [line, taps, *sums]) as (_, (place, tap, *now), beside):
             weight = emit.load(tap)
-            found = [
-                emit.fma(emit.load(emit.at(place, at)), weight, one)
-                for at, one in zip(places, now, strict=True)
+            after = [
+                emit.fma(emit.load(emit.at(place, at)), weight, sum)
+                for at, sum in zip(places, now, strict=True)
             ]
-            beside += [builder.sub(place, across), emit.at(tap, kernel_across), *found]
+            beside += [builder.sub(place, across), emit.at(tap, kernel_across), *after]
         below += [builder.sub(line, down), emit.at(taps, kernel_down), *beside[2:]]
     for j, sum in enumerate(below[2:]):
         emit.store(sum, emit.at(out, builder.mul(out_step, emit.i64(j))))
 
 
 @instruction(*[types.int64] * 13)
-def _sum_taps(emit: Emit, several: Register, *given: Register) -> None:
-    """Compute a channel vector of one element of a run, or of `AT_ONCE`.
+def _sum_taps(emit: Emit, several: Register, *arguments: Register) -> None:
+    """Compute a channel vector of one element of a run, or, if ``several``, of `AT_ONCE` elements.
 
-    Arguments: whether there are several; data, bytes between the elements of a run, between rows and columns (backwards);
-    weights, bytes between their rows and columns; numbers of both; initial values; result, bytes between elements.
+    The other arguments are those of `_emit_sums`: the data, and bytes between elements of the run, rows and columns, which are
+    read backwards; the weights, and bytes between their rows and columns; the number of both; the initial values; the result,
+    and bytes between elements of the run.
     """
     is_one = emit.builder.icmp_signed("==", several, emit.i64(0))
     with emit.builder.if_else(is_one) as (one, many):
         with one:
-            _emit_sums(emit, 1, *given)
+            _emit_sums(emit, 1, *arguments)
         with many:
-            _emit_sums(emit, AT_ONCE, *given)
+            _emit_sums(emit, AT_ONCE, *arguments)
 
 
 @device
@@ -409,31 +414,34 @@ WORK_PER_UNIT = 1 << 14
 def depthwise_transposed(
     op: GroupConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
 ) -> KernelTemplate | None:
-    """Support constant f32 filters ``[C, 1, 1, kernel...]`` over one or two spatial axes; an output shape must be constant, too."""
-    w, given = filters.known(), () if output_shape is None else (output_shape,)
+    """Return a kernel for constant f32 filters ``[C, 1, 1, kernel...]`` over one or two spatial axes.
+
+    An output shape must be constant, too.
+    """
+    w, sizes = filters.known(), () if output_shape is None else (output_shape,)
     if w is None or not is_f32(data, filters) or w.ndim not in (4, 5) or w.shape[1:3] != (1, 1):
         return None
-    if not w.size or any(value.known() is None for value in given):
+    if not w.size or any(value.known() is None for value in sizes):
         return None
     kernel = w.shape[3:]
 
     @lru_cache(maxsize=64)
     def axes(shape: tuple[int, ...]) -> tuple[SpreadAxis, ...]:
         value = Value(TensorType(data.element, PartialShape(shape)))
-        lengths = op.infer(value, filters, *given).static[2:]
-        begins = op.begins(shape[2:], kernel, lengths, bool(given))
-        numbers = zip(shape[2:], lengths, kernel, op.strides, op.dilations, begins, strict=True)
+        lengths = op.infer(value, filters, *sizes).static[2:]
+        begins = op.begins(shape[2:], kernel, lengths, bool(sizes))
+        settings = zip(shape[2:], lengths, kernel, op.strides, op.dilations, begins, strict=True)
         flat = [SpreadAxis(1, 1, 1, 1, 1, 0)] * (2 - len(kernel))
-        return (*flat, *(SpreadAxis(*each) for each in numbers))
+        return (*flat, *(SpreadAxis(*setting) for setting in settings))
 
     _spread.prepare()
-    return FusedKernel(lambda epilogue: _kernel(w, epilogue, len(given), axes), 1)
+    return FusedKernel(lambda epilogue: _kernel(w, epilogue, len(sizes), axes), 1)
 
 
 def _kernel(
     w: Array, epilogue: Epilogue, skipped: int, axes: Callable[[tuple[int, ...]], tuple[SpreadAxis, ...]]
 ) -> Kernel:
-    """Return the kernel for filters; the first ``skipped`` inputs after them are not read."""
+    """Return the kernel for filters; it ignores the first ``skipped`` inputs after them."""
     channels, kernel = len(w), (1, *w.shape[3:])[-2:]
     weights = w.reshape(channels, *kernel)
     if epilogue.scale is not None:
@@ -452,7 +460,7 @@ def _kernel(
         out = shape[0], down.out_length, across.out_length, wide
         (kernel_down, data_down), (kernel_across, data_across) = down.steps, across.steps
         work, lines = _work(rows) * _work(columns) * wide * shape[0], shape[0] * down.out_length
-        # At least two units for each thread, where there is enough work.
+        # At least two units for each thread if there is enough work.
         several = min(-(-lines * WORK_PER_UNIT // max(work, 1)), -(-lines // (2 * sharing)))
         job = SpreadJob.fill(
             rows=lines, rows_per_unit=max(several, 1), out_height=out[1], out_width=out[2], channels=wide,
@@ -472,13 +480,13 @@ def _kernel(
             partners = [contiguous(as_rows(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]
             first, second = (*partners, UNUSED, UNUSED)[:2]
             parallel_for(_spread.address, job, y, source, first, second, threads() if is_large else 1)
-        found = channels_first(drop_padding(y, channels))
-        return found[:, :, 0] if x.ndim == 3 else found
+        result = channels_first(drop_padding(y, channels))
+        return result[:, :, 0] if x.ndim == 3 else result
 
     return Kernel(compute, replay=replayed())
 
 
 def _work(runs: Array) -> int:
-    """Return the number of kernel elements read by all elements of runs."""
-    found = runs.view(SpreadRun.dtype)
-    return int((found["count"] * found["taps"]).sum())
+    """Return the number of kernel elements that all elements of runs read."""
+    records = runs.view(SpreadRun.dtype)
+    return int((records["count"] * records["taps"]).sum())

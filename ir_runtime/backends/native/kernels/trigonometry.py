@@ -1,8 +1,8 @@
 """Sine and cosine of f32, computed in f64: all but about one in 10^8 results are the nearest f32.
 
-Arguments are reduced to less than π/4, with π/2 in three parts (Cody and Waite 1980); the products of the
-first two with up to 26 bits are exact. The polynomials are those of Cephes. Numbers beyond 2^26 are left to
-NumPy.
+Multiples of π/2, split into three parts, are subtracted from arguments (Cody and Waite 1980); products of the
+first two parts with integers of up to 26 bits are exact. The polynomials on [-π/4, π/4] are those of Cephes.
+Arguments beyond 2^26 are left to NumPy.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 
 __all__: list[str] = []
 
-# About how long a number takes, in eighths of a nanosecond; the greatest number that is reduced.
+# Time per element, in eighths of a nanosecond; the largest argument that is reduced.
 STEPS = 8
 MOST = float(1 << 26)
 
 _DOUBLES, _WORDS = ir.VectorType(ir.F64, LANES), ir.VectorType(ir.I64, LANES)
-# Adding this to a number rounds it to an integer, whose lowest bits are then those of the sum.
+# Adding this to an f64 rounds it to an integer, whose lowest bits are those of the sum.
 _ROUNDING = 1.5 * 2**52
 _HALF_PI = 1.570796325802803, 9.920935739593517e-10, 5.721188726109832e-18
 _SINE = (
@@ -51,14 +51,14 @@ def _word(n: int) -> ir.Value:
 
 
 def _polynomial(emit: Emit, square: ir.Value, terms: tuple[float, ...]) -> ir.Value:
-    builder, found = emit.builder, _double(terms[0])
+    builder, total = emit.builder, _double(terms[0])
     for term in terms[1:]:
-        found = builder.fadd(builder.fmul(found, square), _double(term))
-    return found
+        total = builder.fadd(builder.fmul(total, square), _double(term))
+    return total
 
 
-def _rotated(emit: Emit, x: ir.Value, quarters: int) -> ir.Value:
-    """Return the sine of f32 plus a number of quarter turns."""
+def _sine_with_phase(emit: Emit, x: ir.Value, quarters: int) -> ir.Value:
+    """Return ``sin(x + quarters * π/2)`` of a vector of f32."""
     builder = emit.builder
     x = builder.fpext(x, _DOUBLES)
     sum = builder.fadd(builder.fmul(x, _double(2 / np.pi)), _double(_ROUNDING))
@@ -69,28 +69,28 @@ def _rotated(emit: Emit, x: ir.Value, quarters: int) -> ir.Value:
     square = builder.fmul(rest, rest)
     sine = builder.fmul(rest, _polynomial(emit, square, _SINE))
     is_odd = builder.icmp_unsigned("!=", builder.and_(quarter, _word(1)), _word(0))
-    found = builder.select(is_odd, _polynomial(emit, square, _COSINE), sine)
+    result = builder.select(is_odd, _polynomial(emit, square, _COSINE), sine)
     sign = builder.shl(builder.and_(quarter, _word(2)), _word(62))
-    found = builder.bitcast(builder.xor(builder.bitcast(found, _WORDS), sign), _DOUBLES)
-    return builder.fptrunc(found, VECTOR)
+    result = builder.bitcast(builder.xor(builder.bitcast(result, _WORDS), sign), _DOUBLES)
+    return builder.fptrunc(result, VECTOR)
 
 
 @instruction(types.int64, types.int64, types.int64, types.int64)
-def _rotate(emit: Emit, x: ir.Value, count: ir.Value, out: ir.Value, is_cosine: ir.Value) -> None:
-    """Store the sines or cosines of ``count`` numbers."""
+def _store_sines(emit: Emit, x: ir.Value, count: ir.Value, out: ir.Value, is_cosine: ir.Value) -> None:
+    """Store the sines or cosines of ``count`` elements."""
 
     def branch(quarters: int) -> None:
         for offset, load, store in emit.vectors(count):
-            store(_rotated(emit, load(emit.at(x, offset)), quarters), emit.at(out, offset))
+            store(_sine_with_phase(emit, load(emit.at(x, offset)), quarters), emit.at(out, offset))
 
     emit.switch(is_cosine, {0: lambda: branch(0), 1: lambda: branch(1)})
 
 
 def _task(name: str, is_cosine: int) -> Task:
-    """Return the task for sine or cosine; numbers that are too large are refused."""
+    """Return the task for sine or cosine; elements beyond `MOST` are counted as refused."""
 
     def rotate_row(job: BroadcastJob, out: int, x: int, _b: int, _c: int, count: int) -> None:
-        _rotate(x, count, out, is_cosine)
+        _store_sines(x, count, out, is_cosine)
         for place in range(count):
             number = load_f32(x, place)
             if number > MOST or number < -MOST:
@@ -104,7 +104,7 @@ SINE, COSINE = _task("_sine", 0), _task("_cosine", 1)
 
 @backend.accelerates(Sin, Cos)
 def trigonometry(op: RealUnary, data: Value) -> Kernel | None:
-    """Support f32."""
+    """Return a kernel for f32."""
     if not is_f32(data):
         return None
     task = SINE if isinstance(op, Sin) else COSINE
