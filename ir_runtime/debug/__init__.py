@@ -1,4 +1,4 @@
-"""Explain why two executions of a model differ, and which one is right."""
+"""Debugging tools: explain why two executions of a model differ, and which one is right."""
 
 from __future__ import annotations
 

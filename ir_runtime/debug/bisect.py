@@ -1,4 +1,4 @@
-"""Find the first wrong layer of an execution by running only parts of the model."""
+"""Find the first layer that a runtime computes wrongly, by running only parts of the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Bisection", "bisect", "search", "Cuts"]
 
 @dataclass(frozen=True)
 class Bisection(Shown):
-    """The position of the first error of an execution.
+    """The result of `bisect`: the first layer, or layers, with an error beyond rounding.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -50,13 +50,13 @@ class Bisection(Shown):
     (True, ['kept', 'layer', 'layers'])
 
     Args:
-        layers: the names of the wrong layers: one, or several that are wrong only together; empty, so that the result is
-            false, if rounding explains all differences.
+        layers: the names of the wrong layers: one, or several that are wrong only together. If rounding explains all
+            differences it is empty, and the result is false.
         operation: the operation of the last layer.
-        report: the comparison of these layers alone, on inputs from f64; without layers, of the whole model.
+        report: the comparison of these layers alone, on inputs computed in f64; without layers, of the whole model.
         runs: the number of compared models.
         of: the number of layers of the model, without constants.
-        kept: the most bytes kept between runs.
+        kept: the peak size of the tensors kept between runs, in bytes.
         partial: whether the search was interrupted.
     """
 
@@ -73,7 +73,7 @@ class Bisection(Shown):
 
     @property
     def layer(self) -> str:
-        """The name of the last layer; empty if there is none."""
+        """The name of the last wrong layer; empty if there is none."""
         return self.layers[-1] if self.layers else ""
 
     def record(self) -> Record:
@@ -105,10 +105,10 @@ class Bisection(Shown):
 def bisect(
     model: Model, inputs: object, side: SideLike, states: Mapping[str, object] | None = None
 ) -> Bisection:
-    """Find the first layer in which an execution differs from f64 by more than rounding.
+    """Find the first layer in which an execution differs from the f64 reference by more than rounding.
 
-    The layers are bisected. For each half, only the tensors that leave it are compared, and only the f64
-    tensors that cross the cut are kept: nothing inside needs to be observed, and memory stays small.
+    Bisects the layers in topological order. Only the output tensors of each half are compared, so no tensor inside needs
+    to be observed; only the f64 tensors that cross the cut are kept, so memory stays small.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -127,11 +127,11 @@ def bisect(
         model: the model; it is not changed.
         inputs: as for a compiled model.
         side: the judged execution: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
-        states: values of variables before the step, by id; by default their initial values. Their values before and after it
+        states: values of variables before the step, by id; by default their initial values. Their values before and after the step
             become inputs and outputs of the parts.
 
     Returns:
-        the layer; false if rounding explains all differences.
+        the wrong layer; false if rounding explains all differences.
 
     Raises:
         InputError: if the side cannot run other models.
@@ -146,12 +146,12 @@ def bisect(
 
 
 def search(model: Model, feeds: list[Array], side: SideLike, entry: Entry | None = None) -> Bisection:
-    """Find the first layer in which a side that runs parts of a model differs from f64.
+    """Like `bisect`, for a `Side` that can run parts of a model.
 
     Args:
         model: the model, without variables.
         feeds: an array for each input.
-        side: the side, which must run parts.
+        side: the judged side; it must be able to run parts of the model.
         entry: the cache entry of finished runs, or ``None``.
     """
     reference = Reference(model)
@@ -170,7 +170,7 @@ class _Search:
     kept: int = 0
 
     def run(self) -> Bisection:
-        """Bisect the layers until one is left."""
+        """Bisect the layers until one remains, or several that are wrong only together."""
         low, high, start = 0, len(self.cuts.layers), 0
         worst_report, _ = self._compared(low, high)
         if worst_report.verdict != "unexplained":
@@ -204,7 +204,7 @@ class _Search:
         return Bisection(names, operation, report, self.runs, of, self.kept, partial)
 
     def _compared(self, low: int, high: int) -> tuple[Comparison, Sequence[Array]]:
-        """Compare the outputs of the layers between two cuts; also return them in f64."""
+        """Compare the outputs of the layers between two cuts; also return these outputs in f64."""
         most = len(self.cuts.layers).bit_length() + 2
 
         def compute() -> tuple[Json, Sequence[Array]]:
@@ -218,7 +218,7 @@ class _Search:
         return restore_report(record), truth
 
     def _keep(self, low: int, middle: int, truth: Sequence[Array]) -> None:
-        """Keep the tensors that cross a cut, in the types of the model."""
+        """Update the kept tensors to those that cross the cut ``middle``, converted from f64 to the types of the model."""
         computed = dict(zip(self.cuts.ends(low, middle), truth, strict=True))
         types = self.reference.types
         crossing = self.cuts.crossing(middle)
@@ -236,11 +236,11 @@ def _narrowed(array: Array, dtype: DType) -> Array:
 
 
 class Cuts:
-    """The computing layers of a model in topological order; cut ``n`` is before layer ``n``.
+    """The non-constant layers of a model in topological order; cut ``n`` lies before layer ``n``.
 
     Args:
         model: the model.
-        reference: its reference, which has the graph.
+        reference: the reference of the model.
         feeds: an array for each input.
     """
 
@@ -253,11 +253,11 @@ class Cuts:
         self._feeds = {layer.name: feed for layer, feed in zip(parameters, feeds, strict=True)}
 
     def crossing(self, place: int) -> list[Port]:
-        """Return the tensors computed before a cut and read after it."""
+        """Return the tensors that cross a cut: computed before and read after it."""
         return [port for port in self._made(0, place) if self._is_read(port, place, len(self.layers))]
 
     def ends(self, low: int, high: int) -> list[Port]:
-        """Return the tensors computed between two cuts that are read later or are outputs."""
+        """Return the tensors computed between two cuts that are read after the second, or are model outputs."""
         computed = self._made(low, high)
         return [p for p in computed if p in self._outputs or self._is_read(p, high, len(self.layers))]
 
@@ -265,8 +265,8 @@ class Cuts:
         """Return the layers between two cuts as a model, and an array for each of its inputs.
 
         Args:
-            low: the cut before them.
-            high: the second cut.
+            low: the cut before the first of these layers.
+            high: the cut after the last one.
             values: the tensors that cross the first cut.
         """
         starts = [port for port in values if self._is_read(port, low, high)]

@@ -1,4 +1,4 @@
-"""Rank layers by the accuracy that a lower precision costs, to choose those to keep in f32."""
+"""Rank layers by the accuracy lost when each is computed in a lower precision, to choose which to keep in f32."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DEFAULT = "bf16"
 
 @dataclass(frozen=True)
 class LayerCost:
-    """The relative error at the outputs if this layer alone is computed in the lower precision.
+    """The relative error of the outputs if only this layer is computed in the lower precision.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -55,10 +55,10 @@ class LayerCost:
     [('product', 'MatMul-1')]
 
     Args:
-        layer: its name.
-        operation: its operation.
-        error: the error.
-        metric: the caller's metric then; ``None`` without one.
+        layer: the name of the layer.
+        operation: the operation of the layer.
+        error: the relative error.
+        metric: the value of the caller's metric in that run; ``None`` without a metric.
     """
 
     layer: str
@@ -68,7 +68,7 @@ class LayerCost:
 
     @property
     def figures(self) -> str:
-        """The error, and the metric if there is one."""
+        """The error as text, with the metric if there is one."""
         return f"{self.error:.1e}" + ("" if self.metric is None else f"  {self.metric:.6g}")
 
     def record(self) -> Record:
@@ -78,16 +78,16 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class Measured:
-    """The caller's metric.
+    """Values of the caller's metric.
 
     >>> from ir_runtime import debug
     >>> debug.Measured(exact=0.9, total=0.7, remaining=0.8).record()
     {'exact': 0.9, 'total': 0.7, 'remaining': 0.8}
 
     Args:
-        exact: of the model in floating point.
-        total: if all layers are in the lower precision.
-        remaining: if all but the kept ones are.
+        exact: for the model in floating point.
+        total: with all layers in the lower precision.
+        remaining: with all layers except the kept ones in the lower precision.
     """
 
     exact: float
@@ -101,7 +101,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Budget(Shown):
-    """The cost of a lower precision.
+    """The accuracy lost in a lower precision, per layer and in total.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -116,13 +116,13 @@ class Budget(Shown):
 
     Args:
         to: the precision.
-        layers: the cost of each layer, the largest first.
-        total: the error if all are in the lower precision.
-        kept: the layers to keep in floating point.
-        remaining: the error if all but these are in the lower precision.
-        partial: whether it was interrupted: only some layers are listed, and the errors of several are not known (NaN).
-        group_size: how many weights share a scale, if that was asked for.
-        metric: the caller's metric; ``None`` without one.
+        layers: the cost of each layer, largest first.
+        total: the error with all layers in the lower precision.
+        kept: the names of the layers to keep in floating point.
+        remaining: the error with all layers except the kept ones in the lower precision.
+        partial: whether the run was interrupted: some layers are missing, and ``total`` and ``remaining`` may be NaN.
+        group_size: the number of weights per scale, if specified.
+        metric: the values of the caller's metric; ``None`` without a metric.
     """
 
     to: str
@@ -136,17 +136,17 @@ class Budget(Shown):
 
     @property
     def predicted(self) -> float:
-        """The predicted total: the root of the sum of squared layer costs."""
+        """The predicted total error: the root of the sum of squared layer costs."""
         return float(np.sqrt(sum(layer.error**2 for layer in self.layers)))
 
     @property
     def ignored_scope(self) -> str:
-        """The kept layers as an argument for NNCF, ready to paste."""
+        """The kept layers as Python code for NNCF's ``ignored_scope`` argument."""
         return f"nncf.IgnoredScope(names={list(self.kept)!r})"
 
     @property
     def place(self) -> str:
-        """The precision with its groups: ``in int4, groups of 64``."""
+        """The precision and group size as text: ``in int4, groups of 64``."""
         if self.to == STORED:
             return "as stored"
         if self.group_size is None:
@@ -166,7 +166,7 @@ class Budget(Shown):
 
     @property
     def summary(self) -> str:
-        """Describe the total cost, and the gain of keeping some layers in f32."""
+        """Describe the total error, and the gain of keeping some layers in f32."""
         if self.partial:
             return "PARTIAL: it was interrupted; the costs of the other layers are unknown"
         if not self.layers:
@@ -218,24 +218,24 @@ def budget(
     >>> costs.remaining < costs.total
     True
 
-    The layers are those that multiply matrices; with ``w8a8``, also others that NNCF's ``quantize`` quantizes.
+    These are layers that multiply matrices, such as MatMul and Convolution; with ``w8a8``, all that NNCF's ``quantize`` quantizes.
 
     Args:
         model: the model; it is not changed.
-        inputs: as for a compiled model; a list or an iterator of mappings is several sets of inputs.
-        to: ``bf16`` or ``f16``, in which inputs, weights and results are rounded; ``int8`` or ``int4``, in which
-            constant weights are, with a scale and a zero point for each channel, in int4 for 128 weights of it; ``w8a8``,
-            in which weights and activations are, as by NNCF's ``quantize``; ``stored``, as a quantized model has them.
-            By default ``stored`` for a quantized model, else ``bf16``.
-        keep: how many layers to keep in f32.
-        group_size: how many weights share a scale in int8 and int4; -1 for all of a channel.
-        metric: rates the outputs, the larger the better; layers are then ordered by it.
-        original: of a quantized model, the one that was quantized: it has the weights as they were. Without it, they are
-            estimated from what is stored.
+        inputs: as for a compiled model; a list or an iterator of mappings gives several sets of inputs.
+        to: the lower precision. ``bf16`` and ``f16`` round inputs, weights and results. ``int8`` and ``int4`` quantize constant
+            weights, with a scale and a zero point per channel in int8, and per 128 weights of a channel in int4. ``w8a8``
+            quantizes weights and activations like NNCF's ``quantize``. ``stored`` is the quantization that a quantized model
+            has. By default ``stored`` for a quantized model, else ``bf16``.
+        keep: the number of layers to keep in f32.
+        group_size: the number of weights per scale in int8 and int4; -1 for one scale per channel.
+        metric: a function that rates outputs, higher is better; layers are then ordered by it.
+        original: the model before quantization, which has the original weights. Without it, they are estimated from the
+            stored ones.
 
     Raises:
-        InputError: if an input is not as expected, the precision is unknown or has no groups, the metric is no number, or
-            the original is another model.
+        InputError: if an input is not as expected, the precision is unknown or has no groups, the metric is not a finite
+            number, or the original does not match the model.
     """
     _check(to, group_size)
     with within_budget(model.limits):
@@ -274,12 +274,12 @@ def _check(to: str | None, group_size: int | None) -> None:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """The effect of computing some layers in the lower precision.
+    """The effect on the outputs of computing some layers in the lower precision.
 
     Args:
-        error: the largest relative error.
-        effect: the normalized differences of the outputs, reduced to a few numbers.
-        metric: the caller's metric.
+        error: the largest relative error of an output.
+        effect: a sketch of the normalized output differences (see `difference`).
+        metric: the value of the caller's metric.
     """
 
     error: float
@@ -288,11 +288,11 @@ class _Outcome:
 
 
 class _Set:
-    """A set of inputs with the exact outputs.
+    """A set of inputs, with the outputs and decisions of the exact run.
 
     Args:
         feeds: an array for each input.
-        inside: the decisions inside bodies.
+        inside: records the decisions inside bodies.
     """
 
     def __init__(self, feeds: list[Array], inside: BodyDecisions) -> None:
@@ -357,11 +357,11 @@ class _Budgeting:
         inputs_set.outputs = Kept(self._reference.run(inputs_set.feeds, note, record))
 
     def _is_quantizer(self, layer: Layer) -> bool:
-        """Return whether the decisions of a layer are the error being measured."""
+        """Return whether a layer is a quantizer, whose decisions are part of the measured error."""
         return self._to == STORED and layer.type == "FakeQuantize"
 
     def _size(self, index: int) -> float | None:
-        """Return the RMS of an output over all sets; ``None`` if it is not floating point."""
+        """Return the RMS of an output over all input sets; ``None`` if it is not floating point."""
         if not is_float(self._reference.types, self._reference.outputs[index]._port):
             return None
         arrays = [inputs_set.outputs[index] for inputs_set in self._sets]
@@ -370,10 +370,10 @@ class _Budgeting:
         return float(np.sqrt(squares / count)) if count else 0.0
 
     def budget(self, keep: int) -> Budget:
-        """Return the layer costs and the layers to keep.
+        """Measure the layer costs, and choose the layers to keep.
 
         Args:
-            keep: how many to keep.
+            keep: the number of layers to keep.
         """
         costs: dict[int, LayerCost] = {}
         effects: dict[int, Array] = {}
@@ -406,9 +406,9 @@ class _Budgeting:
     def _kept(
         self, ordered: Sequence[int], effects: Mapping[int, Array], keep: int, total: _Outcome
     ) -> tuple[Collection[int], _Outcome]:
-        """Choose the layers to keep: the costliest alone, or those that leave the smallest sum of effects.
+        """Choose which layers to keep: those with the largest costs, or those that leave the smallest sum of effects.
 
-        Both sets are run, and the better one is returned.
+        Both choices are run, and the better one is returned with its outcome.
         """
         if not ordered or not keep:
             return (), total
@@ -418,10 +418,10 @@ class _Budgeting:
         return min(tried, key=lambda each: (-(each[1].metric or 0.0), each[1].error))
 
     def outcome(self, layers: Collection[int]) -> _Outcome:
-        """Return the effect of computing some layers in the lower precision, from the cache if possible.
+        """Return the effect of computing the given layers in the lower precision, from the cache if possible.
 
         Args:
-            layers: their ids.
+            layers: the ids of the layers.
         """
         done, self._done, total = self._done, self._done + 1, len(self.layers) + FURTHER
         ids = sorted(layers)
@@ -448,16 +448,16 @@ class _Budgeting:
         return [float(max(errors)), self._measured(outputs_by_set)], [np.concatenate(effects)]
 
     def _run(self, inputs_set: _Set, change: Change) -> Sequence[Array]:
-        if self._metric is not None:  # which may rate what is decided
+        if self._metric is not None:  # decisions may differ, as the metric may depend on them
             return Kept(self._reference.run(inputs_set.feeds, change))
         decided = chained(change, pinned(inputs_set.decisions))
         return Kept(self._reference.run(inputs_set.feeds, decided, inputs_set.inside.replay()))
 
     def _measured(self, outputs: Sequence[Sequence[Array]]) -> float | None:
-        """Apply the caller's metric to outputs.
+        """Apply the caller's metric to the outputs of all input sets; ``None`` without a metric.
 
         Raises:
-            InputError: if it is no number.
+            InputError: if the result is not a finite number.
         """
         if self._metric is None:
             return None
@@ -477,15 +477,15 @@ class _Budgeting:
 
 
 def _rank(cost: LayerCost) -> tuple[float, float]:
-    """Return the sort key of a layer: the metric, if there is one, then the error."""
+    """Return the sort key of a layer cost: the metric, if there is one, then the error."""
     return (0.0 if cost.metric is None else cost.metric), -cost.error
 
 
 def _each_set(inputs: object) -> list[object]:
-    """Split the caller's inputs into sets.
+    """Split the caller's inputs into input sets.
 
     Raises:
-        InputError: if there is none.
+        InputError: if there are no sets.
     """
     if isinstance(inputs, Iterator):
         inputs = [*inputs]
@@ -508,10 +508,10 @@ _SEED = 0
 
 
 def difference(found: Array, exact: Array) -> tuple[float, Array]:
-    """Return the sum of squared differences of two arrays, and a sketch of the differences of at most `NUMBERS` numbers.
+    """Return the sum of squared differences of two arrays, and a count sketch of the differences with up to `NUMBERS` elements.
 
-    A count sketch: differences are multiplied by random signs, the same for all arrays of a size, and folded. Inner products of
-    sketches estimate those of the differences. NaN in both arrays counts as equal.
+    The sketch multiplies differences by random signs, the same for all arrays of a size, and folds them. Inner products of
+    sketches estimate inner products of differences. NaN in both arrays counts as equal.
 
     Args:
         found: an array.
@@ -535,13 +535,13 @@ def difference(found: Array, exact: Array) -> tuple[float, Array]:
 
 
 def choose(effects: Sequence[Array], count: int) -> list[int]:
-    """Return the indices of the effects to remove so that the norm of the sum of the others is small.
+    """Choose effects to remove such that the norm of the sum of the remaining effects is small; return their indices.
 
     Greedy selection, followed by exchanges as long as they improve it.
 
     Args:
         effects: the effect of each layer on the outputs.
-        count: the number of effects to remove, at most.
+        count: the maximum number of effects to remove.
     """
     stacked = np.stack(effects)
     products, removed = stacked @ stacked.T, list[int]()

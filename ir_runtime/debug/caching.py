@@ -37,10 +37,10 @@ _VERSIONED = ("openvino", "onnxruntime")
 
 
 class Cache:
-    """A cache folder writable only by the user; created on first write.
+    """A cache folder that only the user may write; created on first write.
 
     Raises:
-        InputError: if it is not a folder, belongs to another user, or is writable by others.
+        InputError: if the path is not a folder, belongs to another user, or is writable by others.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -63,7 +63,7 @@ class Cache:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """Remove the entries used in the block unless it is interrupted or out of time; errors are not resumed."""
+        """Remove the entries used in the block at its end, unless it was interrupted or timed out and so may be resumed."""
         before = set(self.used)
         try:
             yield
@@ -80,12 +80,12 @@ class Cache:
 
 
 class Entry:
-    """The saved results of one task: records by name, with arrays.
+    """The saved results of one task: named records, each with its arrays.
 
     Args:
         cache: the cache.
-        key: the key of the entry.
-        within: the prefix of names, for a part of the task.
+        key: the key of the entry, which names its folder.
+        within: the prefix of names, for a subtask.
     """
 
     def __init__(self, cache: Cache, key: str, within: str = "") -> None:
@@ -94,11 +94,11 @@ class Entry:
         cache.used.add(self._folder)
 
     def part(self, name: str) -> Entry:
-        """Return a view of the entry for a part of the task, with a separate namespace."""
+        """Return a view of the entry for a subtask, with a separate namespace."""
         return Entry(self.cache, self._key, f"{self._within}{name}-")
 
     def read(self, name: str) -> tuple[Any, list[Array]] | None:
-        """Return the record and arrays of a name; ``None`` if missing or damaged."""
+        """Return the record and the arrays saved under a name; ``None`` if missing or damaged."""
         name = f"{self._within}{name}"
         with suppress(OSError, ValueError, KeyError, TypeError):
             if self._folder.lstat().st_uid != os.lstat(self._folder.parent).st_uid:
@@ -133,12 +133,12 @@ class Entry:
 def remembered(
     entry: Entry | None, name: str, compute: Callable[[], tuple[Json, Sequence[Array]]]
 ) -> tuple[Any, Sequence[Array]]:
-    """Return a record and its arrays from an entry, or compute and store them.
+    """Return a record and its arrays from the cache, or compute and cache them.
 
     Args:
         entry: the entry; ``None`` disables caching.
         name: the name of the step.
-        compute: computes them.
+        compute: computes the record and the arrays.
     """
     if entry is None:
         return compute()
@@ -152,7 +152,7 @@ def remembered(
 
 
 class Step(Protocol):
-    """A step of work that holds its results."""
+    """A step of a task that stores its results in itself, so that they can be saved and restored."""
 
     def run(self) -> None:
         """Do the work."""
@@ -166,7 +166,7 @@ class Step(Protocol):
 
 
 def resumed(entry: Entry | None, name: str, step: Step) -> None:
-    """Restore the results of a step from an entry, or run it and store them.
+    """Restore the results of a step from the cache, or run the step and cache them.
 
     Args:
         entry: the entry; ``None`` disables caching.
@@ -184,7 +184,7 @@ def resumed(entry: Entry | None, name: str, step: Step) -> None:
 
 
 def _one_by_one(arrays: list[Array]) -> Iterator[Array]:
-    """Yield and release arrays one by one, as mapped pages count as memory while an array exists."""
+    """Yield arrays, dropping each before the next, as pages mapped by an array count as memory."""
     arrays.reverse()
     while arrays:
         yield arrays.pop()
@@ -195,7 +195,7 @@ _CACHE: ContextVar[Cache | None] = ContextVar("debug_cache", default=None)
 
 @contextmanager
 def caching(folder: Path | None) -> Iterator[None]:
-    """Cache finished steps of the block in a folder; remove them unless it is interrupted."""
+    """Cache finished steps of the block in a folder; remove them at the end unless the block is interrupted."""
     if folder is None:
         yield
         return
@@ -205,13 +205,13 @@ def caching(folder: Path | None) -> Iterator[None]:
 
 
 def entry_for(kind: str, model: Model, feeds: Iterable[Array], side: object) -> Entry | None:
-    """Return the cache entry of a task, identified by the contents of model and inputs.
+    """Return the cache entry of a task, keyed by the contents of model and inputs; ``None`` without a cache.
 
     Args:
         kind: the kind of task.
         model: the model.
-        feeds: an array for each input, and any others that the task depends on.
-        side: the judged side; None is returned if neither a name nor files identify it, as for a function.
+        feeds: an array for each input, and any other arrays that the task depends on.
+        side: the judged side; ``None`` is returned if it has no identity, like a function.
     """
     cache = _CACHE.get()
     if cache is None or (described := _described(side)) is None:
@@ -227,7 +227,7 @@ def entry_for(kind: str, model: Model, feeds: Iterable[Array], side: object) -> 
 
 
 def _described(side: object) -> tuple[str, ...] | None:
-    """Return the identity of a side: the contents of its files, or its name and version."""
+    """Return the identity of a side: digests of its files, or its name and version; ``None`` if it has none."""
     if not isinstance(side, str | Path) or str(side).endswith(".npz"):  # arrays need no cache
         return None
     path, (name, _, rest) = Path(side), str(side).partition(":")

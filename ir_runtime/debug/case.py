@@ -1,8 +1,8 @@
 """The subject of a comparison: a model, its inputs, the observations of a side, and its numerics.
 
-Numerics say where an execution rounds, and to which type. A runtime reports its precisions, but the labels are
-unreliable: OpenVINO reports the type of compressed weights for a product, and f32 for recurrent layers that compute in
-bf16. So reported labels come first, and if they do not explain a result, other numerics are tried (`_other_numerics`).
+Numerics say where an execution rounds, and to which type. Runtimes report their precisions, but not reliably: OpenVINO
+reports the type of compressed weights for a product, and f32 for recurrent layers that compute in bf16. So the reported
+numerics are tried first; if they do not explain a result, other numerics are tried (`_other_numerics`).
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _STEPS = ("Convert", "Multiply", "Subtract", "Reshape", "Transpose")
 
 @dataclass(frozen=True)
 class Numerics:
-    """A way of computing.
+    """Where a runtime rounds, and to which types.
 
     Args:
         precision: the type that products and boundaries of nodes round to: ``f32``, ``bf16`` or ``f16``.
-        wide: the ids of layers that compute in f32 nevertheless.
+        wide: the ids of layers that compute in f32 regardless.
         held: the ids of layers with f32 outputs, which consumers may round.
-        groups: by product id, the number of activations per scale, if they are quantized to 8 bits.
-        cached: the ids of attentions with 8-bit keys and values.
+        groups: the number of activations per scale by product id, for products with activations quantized to 8 bits.
+        cached: the ids of attention layers with 8-bit keys and values.
         declared: whether tensors declared as f16 are rounded to it.
-        bounded: whether numbers beyond the type become infinite.
+        bounded: whether values beyond the range of the type become infinite.
     """
 
     precision: str = "f32"
@@ -61,7 +61,7 @@ class Numerics:
 
     @property
     def label(self) -> str:
-        """The rounding in words."""
+        """A description of the rounding, for reports."""
         quantized = [
             *(["activations in 8 bits"] if self.groups else []),
             *(["keys and values in 8 bits"] if self.cached else []),
@@ -70,20 +70,20 @@ class Numerics:
 
     @property
     def limit(self) -> float:
-        """The largest number of the type."""
+        """The largest finite number of the precision."""
         return LIMITS[self.precision]
 
     def emulate(self) -> Change | None:
-        """Return a change that rounds the results of all layers; ``None`` if there is no rounding beyond f32."""
+        """Return a `Change` that rounds the results of all layers; ``None`` if there is no rounding beyond f32."""
         return emulated(self.precision, bounded=self.bounded, prepare=self.prepare)
 
     def limit_of(self, tensor: Array) -> float:
-        """Return the largest number of a tensor, which may be stored in f16."""
+        """Return the largest finite number that a tensor can hold, which may be stored in f16."""
         return min(self.limit, LIMITS["f16"]) if tensor.dtype == np.float16 else self.limit
 
     @property
     def prepare(self) -> Prepare | None:
-        """The preparation of layer inputs, if any."""
+        """Return the function that quantizes layer inputs; ``None`` if no inputs are quantized."""
         return self._prepare_inputs if self.groups or self.cached else None
 
     def _prepare_inputs(self, layer: Layer, inputs: Sequence[Array]) -> Sequence[Array]:
@@ -96,7 +96,7 @@ class Numerics:
 
 
 def _quantize_activations(x: Array, size: int, turned: bool) -> Array:
-    """Round activations to 8-bit groups."""
+    """Quantize and dequantize activations to 8 bits, with a scale per group."""
     rows = np.swapaxes(x, -1, -2) if turned else x
     length = rows.shape[-1]
     if not rows.size:
@@ -107,16 +107,16 @@ def _quantize_activations(x: Array, size: int, turned: bool) -> Array:
 
 
 def _quantize_rows(x: Array) -> Array:
-    """Round keys or values to 8 bits."""
+    """Quantize and dequantize rows of keys or values to 8 bits."""
     return unpack_rows(pack_rows(np.ascontiguousarray(x, np.float32))).astype(x.dtype)
 
 
 def _numerics_of(seen: Observation, graph: Graph) -> Numerics:
-    """Return the numerics of a side as far as reported.
+    """Return the numerics that a side reports.
 
     Args:
-        seen: its observations.
-        graph: the layers.
+        seen: the observations of the side.
+        graph: the graph of the model.
     """
     precision = next((name for name in NARROW if name in seen.ran), "f32")
     size = _number(seen.settings.get("DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"))
@@ -162,7 +162,7 @@ def _weights_group(graph: Graph, port: Port) -> int | None:
 
 
 def _find_cached_attentions(graph: Graph) -> tuple[int, ...]:
-    """Return the ids of attentions that read a variable."""
+    """Return the ids of attention layers that read a variable."""
     variables = {layer.id for layer in graph.of_type("ReadValue")}
     following = set(variables)
     for layer in graph:
@@ -176,12 +176,12 @@ def _find_cached_attentions(graph: Graph) -> tuple[int, ...]:
 
 
 def _other_numerics(base: Numerics, seen: Observation, has_f16: bool) -> list[Numerics]:
-    """Return other possible numerics of a side, the most exact first.
+    """Return other numerics that a side may have, most exact first.
 
     Args:
         base: the reported numerics.
-        seen: its observations.
-        has_f16: whether the model declares numbers as f16 or bf16.
+        seen: the observations of the side.
+        has_f16: whether the model declares tensors as f16 or bf16.
     """
     requested = next(
         (name for name in (seen.asked, seen.settings.get("INFERENCE_PRECISION_HINT", "")) if name in NARROW),
@@ -200,11 +200,11 @@ def _other_numerics(base: Numerics, seen: Observation, has_f16: bool) -> list[Nu
 
 
 def emulate_nodes(numerics: Numerics, graph: Graph, boundaries: Collection[Port]) -> Change | None:
-    """Return a change that rounds like the nodes of a runtime; ``None`` for f32.
+    """Return a `Change` that rounds like the execution nodes of a runtime; ``None`` for f32.
 
     Args:
         numerics: the numerics of the runtime.
-        graph: the layers.
+        graph: the graph of the model.
         boundaries: the tensors between nodes.
     """
     if numerics.precision == "f32":  # sums are not rounded, so nodes are irrelevant
@@ -219,12 +219,12 @@ def emulate_nodes(numerics: Numerics, graph: Graph, boundaries: Collection[Port]
 
 @dataclass
 class _Nodes:
-    """A change that rounds the results of each layer like the nodes of a runtime in bf16 or f16.
+    """A `Change` that rounds the results of each layer like the execution nodes of a runtime in bf16 or f16.
 
-    A node that begins with a product reads its constants in the lower precision: weights, with a following
-    factor, and biases. Attention rounds its normalised probabilities. Nodes after the last products, and the sums
-    leading there, run in f32: other consumers of them read rounded values. For f16, the whole model is converted:
-    layers in f32, such as recurrent sequences, read rounded constants and model inputs.
+    A node that starts with a product reads its constants in the lower precision: weights, including a subsequent scale
+    factor, and biases. Attention rounds its normalised probabilities. Nodes after the last products, and the sums that
+    lead there, run in f32; other consumers of these sums read rounded values. In f16, the whole model is converted, so
+    f32 layers such as recurrent sequences read rounded constants and model inputs.
     """
 
     graph: Graph
@@ -272,7 +272,7 @@ class _Nodes:
         self.rounds = {id: inputs for id, inputs in rounds.items() if inputs}
 
     def _inputs_of_wide(self) -> dict[int, set[int]]:
-        """Return the f32 layers' inputs that are constants or model inputs, and so in lower precision."""
+        """Return, by layer id, the inputs of f32 layers that are constants or model inputs, and so have lower precision."""
         graph = self.graph
         sources = {layer.id for layer in graph if layer.id not in self.changing or layer.type == "Parameter"}
         return {
@@ -289,7 +289,7 @@ class _Nodes:
             port = layer.output_ports[0]
 
     def _scaled(self, product: Layer) -> tuple[Layer, Array] | None:
-        """Return the layer that scales a product by a constant factor, and the factor."""
+        """Return the layer that scales a product by a constant factor, and the factor; ``None`` if there is none."""
         following = next(self._following(product), None)
         sources = self.graph.reads(product)
         if following is None or following.type != "Multiply" or sources[1].layer in self.changing:
@@ -324,7 +324,7 @@ class _Nodes:
         )
 
     def _attention(self, layer: Layer, inputs: Sequence[Array]) -> Arrays:
-        """Compute attention with rounded probabilities, which are its results for unit values."""
+        """Compute attention with rounded probabilities, which are obtained as its results for identity values."""
         query, key, value = map(self.rounded, inputs[:3])
         unit = np.broadcast_to(np.eye(key.shape[-2], dtype=value.dtype), (*key.shape[:-1], key.shape[-2]))
         (probabilities,) = evaluate_layer(layer, [query, key, unit, *inputs[3:]])
@@ -332,18 +332,18 @@ class _Nodes:
 
 
 def _kept_outputs(seen: Observation) -> Kept:
-    """Return the outputs of a side within the memory budget, taking them over."""
+    """Move the outputs of a side into storage within the memory budget."""
     return seen.outputs if isinstance(seen.outputs, Kept) else Kept(iter(seen.outputs))
 
 
 class Case:
-    """A model, its inputs, and the observations of a side.
+    """The subject of a comparison: a model, its inputs, and the observations of a side.
 
     Args:
         plain: the reference in the model's own types.
         wide: the reference in f64.
         feeds: an array for each input.
-        seen: the observations; the caller must drop its tensors, which may not fit into memory.
+        seen: the observations; the caller must drop its own references to the tensors, as they may exceed memory.
         types: ``real`` or ``declared``.
     """
 
@@ -354,37 +354,37 @@ class Case:
         """The reference in the types of the model, and in f64."""
         self.feeds = feeds
         self.layers = computed_layers(plain.graph)
-        """The layers that compute."""
+        """The non-constant layers."""
         self.computed = {layer.id for layer in self.layers}
-        """Their ids."""
+        """The ids of the non-constant layers."""
         self.deciding = {layer.id: layer for layer in self.layers if decides(plain.graph, plain.types, layer)}
         """The deciding layers, by id."""
         self.rounding: Change | None = as_declared(plain.types) if types == "declared" else None
-        """The rounding of f64."""
+        """The rounding applied to f64 results, if types are ``declared``."""
         self._shapes = plain.with_shapes(feeds).types
         self.tensors = self._kept(seen)
-        """The observed tensors of the side, including deciding outputs."""
+        """The observed tensors of the side, including outputs that are decisions."""
         self.seen = replace(seen, tensors={}, outputs=_kept_outputs(seen))
-        """The other observations."""
+        """The remaining observations."""
         numerics = _numerics_of(seen, plain.graph)
         self.numerics = replace(numerics, declared=True) if types == "declared" else numerics
-        """How the side computes."""
+        """The assumed numerics of the side."""
 
     def computing(self, numerics: Numerics) -> Case:
-        """Return the case with other numerics of the side."""
+        """Return a copy of the case with other numerics of the side."""
         other = copy(self)
         other.numerics = numerics
         return other
 
     @property
     def reference(self) -> Reference:
-        """The reference that computes like the side, without the rounding of `numerics`."""
+        """The reference in the types in which the side computes, before the rounding of `numerics`."""
         if not self.numerics.bounded and self.numerics.precision == "f32":
             return self.wide
         return self.plain if self.numerics.declared else self.plain.in_f32
 
     def others(self) -> list[Numerics]:
-        """Return other possible numerics of the side, the most exact first."""
+        """Return other numerics that the side may have, most exact first."""
         has_f16 = self.rounding is None and self.plain.in_f32 is not self.plain
         return _other_numerics(self.numerics, self.seen, has_f16)
 
@@ -406,9 +406,9 @@ class Case:
         return [index for index in range(len(seen.outputs)) if index not in seen.absent]
 
     def observed(self, layer: Layer, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Replace the outputs of a layer by the side's observed tensors, restoring shapes of flat ones.
+        """Replace the outputs of a layer by the side's observed tensors, reshaping flat ones.
 
-        Tensors of impossible shapes are left out.
+        Tensors whose shapes contradict inference are not used.
         """
         replaced = list(outputs)
         for index, port in enumerate(layer.output_ports[: len(outputs)]):
@@ -420,7 +420,7 @@ class Case:
         return tuple(replaced)
 
     def shape(self, port: Port, shape: tuple[int, ...]) -> None:
-        """Reshape a tensor that was observed flat."""
+        """Reshape an observed tensor that is flat to the given shape."""
         seen = self.tensors[port]
         if seen.ndim == 1 and seen.ndim != len(shape) and seen.size == prod(shape):
             self.tensors[port] = seen.reshape(shape)

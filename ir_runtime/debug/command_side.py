@@ -1,4 +1,4 @@
-"""A command that runs a model on a device, as a side; model, inputs and results are exchanged in a folder."""
+"""A `Side` that runs a user's command on a device, exchanging model, inputs and results in a folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["Command"]
 
 @dataclass(frozen=True)
 class Command:
-    """A command that takes a folder, runs its model on a device, and writes the results there.
+    """A side that runs a command, which takes a folder, runs its model on a device, and writes the results there.
 
     The folder has ``model.xml`` and ``model.bin``, an array for each input as ``inputs/0.npy`` and so on, and
     ``names.json``, which lists inputs, outputs and intermediate tensors with their files, names, types and shapes. The
@@ -44,10 +44,10 @@ class Command:
     ('python', 'device.py', '--fast')
 
     Args:
-        command: the command, as in a shell, or its words; the folder is appended.
+        command: the command as a shell command line, or as a list of words; the path of the folder is appended.
 
     Raises:
-        InputError: if it is empty, or quotes are not closed.
+        InputError: if the command is empty, or has an unclosed quote.
     """
 
     command: str | Sequence[str]
@@ -58,7 +58,7 @@ class Command:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of the command."""
+        """The words of the command line."""
         if not isinstance(self.command, str):
             return tuple(self.command)
         try:
@@ -69,22 +69,22 @@ class Command:
 
     @property
     def name(self) -> str:
-        """The command in one line."""
+        """The command as one line of text."""
         return shlex.join(self.words)
 
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
-        """Run the command.
+        """Run the command on the model, and read its results.
 
         Args:
             model: the model.
-            reference: its reference, which has the graph.
+            reference: the reference of the model, which has the graph.
             feeds: an array for each input.
             ports: the tensors to observe.
 
         Raises:
-            InputError: if the command cannot be started, fails, or does not write arrays.
+            InputError: if the command cannot be started, fails, or does not write the required arrays.
             LimitError: when the time is up.
         """
         with TemporaryDirectory() as path:
@@ -101,7 +101,7 @@ class Command:
         return Recorded(self.name, arrays).observe(model, reference, feeds, ports)
 
     def _run(self, folder: Path) -> str:
-        """Run the command; return its last printed line, for messages."""
+        """Run the command, and return the last line that it printed, for messages."""
         try:
             code, printed = run_command([*self.words, str(folder)])
         except OSError as reason:
@@ -116,7 +116,7 @@ class Command:
 
 
 def _entries(reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]) -> dict[str, list[Entry]]:
-    """Return the inputs, outputs and intermediate tensors."""
+    """Return the contents of ``names.json``: entries for inputs, outputs and intermediate tensors."""
     graph, types = reference.graph, reference.with_shapes(feeds).types
     return {
         "inputs": [
@@ -158,10 +158,10 @@ def _write(
 def _results(
     folder: Path, entry: Entry, key: int | str, last_line: str, command: str
 ) -> dict[int | str, Array]:
-    """Return an array written by a command, with its scale and zero point if present.
+    """Return an array written by a command by its key, with its scale and zero point if present.
 
     Raises:
-        InputError: if the file is missing, or no array.
+        InputError: if the file is missing or does not contain an array.
     """
     path = folder / entry.file
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""Compare an execution of a model with f64, and find where an unexplained difference starts.
+"""Compare an execution of a model with the f64 reference, and find where an unexplained difference starts.
 
 From the call to the verdict:
 
@@ -59,7 +59,7 @@ def compare(
     precision: str = "",
     states: Mapping[str, object] | None = None,
 ) -> Comparison:
-    """Decide whether rounding explains how an execution of a model differs from f64.
+    """Decide whether rounding explains the difference between an execution of a model and the f64 reference.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -111,16 +111,16 @@ def judge(
     precision: str = "",
     names_mistakes: bool = True,
 ) -> tuple[Comparison, Sequence[Array]]:
-    """Compare; also return the outputs in f64 with the decisions of the side.
+    """Compare like `compare`; also return the f64 outputs computed with the decisions of the side.
 
     Args:
         model: the model.
         inputs: as for a compiled model.
         side: the judged execution.
-        inside: also compare tensors between layers, not only outputs.
+        inside: also compare intermediate tensors, not only outputs.
         types: ``real`` or ``declared``.
         precision: the precision of a side that does not report it.
-        names_mistakes: look for a mistake that explains errors beyond rounding.
+        names_mistakes: search for a mistake that explains errors beyond rounding.
     """
     check_types(types)
     if precision and precision not in ROUNDING:
@@ -195,14 +195,14 @@ def _observe(
 
 @dataclass(frozen=True)
 class _Replayed:
-    """A side that returns observations made before."""
+    """A side that returns previously made observations."""
 
     seen: Observation
 
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
-        """Return the observations."""
+        """Return the stored observations."""
         return self.seen
 
 
@@ -248,7 +248,7 @@ def _is_same(one: Observation, other: Observation) -> bool:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """A report under some numerics and body decisions."""
+    """A report under one choice of numerics and body decisions."""
 
     report: Comparison
     truth: Sequence[Array]
@@ -257,14 +257,14 @@ class _Attempt:
 
     @property
     def excess(self) -> float:
-        """The sum of the logarithms of all errors in excess of rounding."""
+        """The sum of the logarithms of all excess ratios above 1, to compare attempts."""
         report = self.report
         excesses = [*(output.excess for output in report.outputs), *(unit.excess for unit in report.units)]
         return float(np.log(np.clip(excesses, 1, 1e300)).sum())
 
 
 def _judge_case(case: Case, entry: Entry | None) -> _Attempt:
-    """Judge a case under its reported numerics, then under others where these do not explain it."""
+    """Judge a case under its reported numerics, then under others for results that these do not explain."""
     attempt = _attempt(case, {}, entry)
     with stage(1, 1):
         attempt = _with_other_numerics(case, attempt, entry)
@@ -278,7 +278,7 @@ def _attempt(case: Case, choices: Choices, entry: Entry | None, before: Comparis
         case: the case.
         choices: alternative decisions inside bodies.
         entry: the cache entry of finished runs, or ``None``.
-        before: the partial report of an interrupt; by default, the results so far.
+        before: the partial report to raise on an interrupt; by default, the results so far.
     """
     layers = LayerErrors(case, choices, entry)
     outputs = OutputErrors(case, layers.exact.tensors, layers.rounded.inside, entry)
@@ -345,7 +345,7 @@ def _with_other_numerics(case: Case, first: _Attempt, entry: Entry | None) -> _A
 
 
 def _with_other_decisions(case: Case, best: _Attempt, entry: Entry | None) -> _Attempt:
-    """Try the body decisions that rounding leaves open, one after another, keeping improvements."""
+    """Try alternatives of body decisions that rounding leaves open, one at a time, keeping improvements."""
     tries, waiting = 0, _unexplained_alternatives(best)
     while waiting and tries < TRIES and not best.report.settled:
         tries, tried = tries + 1, waiting.pop(0)
@@ -360,7 +360,7 @@ def _with_other_decisions(case: Case, best: _Attempt, entry: Entry | None) -> _A
 
 
 def _unexplained_alternatives(attempt: _Attempt) -> list[Alternative]:
-    """Return the alternatives in layers that are unexplained or unobserved."""
+    """Return the alternative decisions in layers whose results are unexplained or unobserved."""
     explained = {layer for unit in attempt.report.units if unit.explained for layer in unit.layers}
     return [alternative for alternative in attempt.alternatives if alternative.outer not in explained]
 

@@ -1,11 +1,11 @@
 """Decisions: layers with discontinuous results.
 
-A comparison, a Convert to integers or a TopK in f64 decides some elements differently than in f32, and the
-following computation differs. So compared runs take the same decisions, those of the judged side; the
-decisions themselves are judged by whether rounding can explain them.
+In f64, a comparison, a Convert to integers or a TopK decides some elements differently than in f32, and subsequent
+results differ. So all compared runs take the decisions of the judged side; the decisions themselves are judged by
+whether rounding can explain them.
 
-Decisions of a side inside bodies (Loop, If, TensorIterator) cannot be observed, so they are those of the reference in
-the side's precision, or alternatives left open by rounding; all runs share them.
+A side's decisions inside bodies (Loop, If, TensorIterator) cannot be observed. All runs then take the decisions of the
+reference in the side's precision, or alternatives that rounding leaves open.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _ELEMENTWISE = frozenset(
         "NotEqual", "Round", "Sign",
     }
 )  # fmt: skip
-"""Operations that decide each element by those of their inputs, and are monotone in each."""
+"""Operations that decide elementwise, and are monotone in each input."""
 
 
 def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
-    """Return whether the results of a layer are discontinuous.
+    """Return whether the results of a layer are discontinuous in its inputs.
 
     Args:
         graph: the graph of the layer.
@@ -90,7 +90,7 @@ def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
 
 
 def following_decisions(graph: Graph, types: Inferred) -> set[int]:
-    """Return the ids of deciding layers, and of layers whose integers depend on decisions.
+    """Return the ids of deciding layers, and of layers whose integer results depend on decisions.
 
     Args:
         graph: the layers.
@@ -111,12 +111,12 @@ def _is_constant(graph: Graph, port: Port) -> bool:
 
 
 def _is_selection(layer: Layer) -> bool:
-    """Return whether a layer selects, so that decisions may change the shapes of its outputs."""
+    """Return whether a layer selects elements, so that the shapes of its outputs depend on decisions."""
     return layer.type in _SELECTIONS
 
 
 def keeps_numbers(layer: Layer) -> bool:
-    """Return whether only the integers of a deciding layer are discontinuous, as for MaxPool and TopK."""
+    """Return whether only the integer outputs of a deciding layer are discontinuous, as for MaxPool and TopK."""
     return not (layer.type in (*_STEPS, _RANGE) or _is_selection(layer) or _is_random(layer))
 
 
@@ -125,7 +125,7 @@ def _is_random(layer: Layer) -> bool:
 
 
 def pinned(decisions: Mapping[Port, Array]) -> Change:
-    """Return a change that replaces decisions.
+    """Return a `Change` that replaces the outputs of deciding layers by known decisions.
 
     Args:
         decisions: the known outputs of deciding layers.
@@ -151,7 +151,7 @@ def taken(
         layer: the layer.
         inputs: its inputs.
         outputs: its outputs.
-        decided: its outputs in another run; ``None`` if unknown.
+        decided: its outputs in the other run; ``None`` for unknown ones.
     """
     if layer.type == "FakeQuantize" and decided[0] is not None:
         return (_take_level(layer, inputs, outputs[0], decided[0]),)
@@ -175,7 +175,7 @@ def taken(
 
 
 def _take_level(layer: Layer, inputs: Sequence[Array], output: Array, decided: Array) -> Array:
-    """Return the output of a FakeQuantize with the levels chosen by another run."""
+    """Return the output of a FakeQuantize with the quantization levels chosen by another run."""
     limits = [np.broadcast_to(limit, output.shape) for limit in _limits(layer, inputs)]
     steps = vars(layer.op)["levels"] - 1
 
@@ -192,7 +192,7 @@ def _take_level(layer: Layer, inputs: Sequence[Array], output: Array, decided: A
 
 
 def _take_length(inputs: Sequence[Array], output: Array, length: int) -> Array:
-    """Return the numbers of a Range with the length of another run."""
+    """Return the output of a Range with the length of another run."""
     if output.size == length:
         return output
     start, _, step = (array.reshape(()) for array in inputs)
@@ -200,7 +200,7 @@ def _take_length(inputs: Sequence[Array], output: Array, length: int) -> Array:
 
 
 def _take_turns(output: Array, decided: Array, period: Array) -> Array:
-    """Return a remainder shifted by the number of periods chosen by another run."""
+    """Shift a remainder by whole periods to the one nearest to that of another run."""
 
     def take(ours: Array, theirs: Array, period: Array) -> Array:
         period = period.astype(np.float64)
@@ -213,15 +213,15 @@ def _take_turns(output: Array, decided: Array, period: Array) -> Array:
 
 
 def _limits(layer: Layer, inputs: Sequence[Array]) -> tuple[Array, Array]:
-    """Return the output limits of a FakeQuantize, aligned to its input."""
+    """Return the output limits of a FakeQuantize, reshaped to broadcast to its input."""
     low, high = (_aligned(layer, limit, inputs[0].ndim).astype(np.float64) for limit in inputs[3:5])
     return low, high
 
 
 def _aligned(layer: Layer, array: Array, rank: int) -> Array:
-    """Return an operand in a shape that broadcasts as in NumPy, regardless of the layer's rule.
+    """Reshape an operand such that NumPy broadcasts it as the layer's broadcasting rule demands.
 
-    Limits of a FakeQuantize may have leading axes of length 1 that its input lacks.
+    Extra leading axes of length 1, which limits of a FakeQuantize may have, are removed.
     """
     if vars(layer.op).get("auto_broadcast") == "pdpd":  # it lines up with the first axes
         return array.reshape((*array.shape, *[1] * rank)[:rank])
@@ -229,11 +229,11 @@ def _aligned(layer: Layer, array: Array, rank: int) -> Array:
 
 
 class Judged(NamedTuple):
-    """The differences of a layer's decisions from f64.
+    """The differences between a side's decisions in a layer and those in f64.
 
     Args:
         differ: the number of elements decided differently.
-        unexplained: the number not explained by rounding; ``None`` if unknown.
+        unexplained: the number of these not explained by rounding; ``None`` if unknown.
         levels: the largest difference in levels of a FakeQuantize.
     """
 
@@ -245,17 +245,17 @@ class Judged(NamedTuple):
 def judge_decision(
     layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float
 ) -> Judged:
-    """Judge the decisions of a layer, elementwise if possible.
+    """Judge the decisions of a layer against f64, elementwise if possible.
 
-    An elementwise layer that is monotone in each input decides an element correctly if it does so for some
-    inputs within rounding: conversions, roundings, comparisons and FakeQuantize.
+    Conversions, roundings, comparisons and FakeQuantize are monotone in each input, so a decision is explained if
+    it lies between the decisions for the smallest and the largest inputs within rounding.
 
     Args:
         layer: the layer.
         inputs: its inputs, in f64.
         taken: its first output, from the side.
         output: its first output in f64.
-        rounding: the error of inputs, relative to the element or to the rms of the tensor.
+        rounding: the error of inputs, relative to the element or to the RMS of the tensor, whichever is larger.
     """
     if layer.type == _RANGE and taken.ndim == 1 and _may_be_length(layer, inputs, taken.size, rounding):
         differ = abs(taken.size - output.size)
@@ -298,7 +298,7 @@ def judge_decision(
 
 
 def _may_be_length(layer: Layer, inputs: Sequence[Array], length: int, rounding: float) -> bool:
-    """Return whether a Range can have this length for some inputs within rounding."""
+    """Return whether a Range has this length for some inputs within rounding."""
     start, stop, step = (float(array) for array in inputs)
     size = rounding * max(abs(start), abs(stop))
     ends = (stop - size, stop, stop + size)
@@ -314,14 +314,14 @@ def _may_be_length(layer: Layer, inputs: Sequence[Array], length: int, rounding:
 def undecided(
     layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float, most: int
 ) -> tuple[int, list[tuple[int, Array]]]:
-    """Return the number of elements left open by rounding, and the first ones with their alternatives.
+    """Return the number of elements whose decisions rounding leaves open, and the first ones with alternative values.
 
     Args:
         layer: an elementwise deciding layer.
         inputs: its inputs, in f64.
         taken: its first output, from the side.
-        rounding: the error of inputs, relative to the element or to the rms of the tensor.
-        most: the most elements to return.
+        rounding: the error of inputs, relative to the element or to the RMS of the tensor, whichever is larger.
+        most: the maximum number of elements to return.
     """
     sizes = [_rms(array) for array in inputs]
     sizes_within = _sizes_within_rounding(layer, inputs, taken, rounding, sizes)
@@ -343,9 +343,9 @@ def undecided(
 def _parts(
     layer: Layer, inputs: Sequence[Array], *arrays: Array
 ) -> Iterator[tuple[Sequence[Array], tuple[Array, ...]]]:
-    """Yield blocks of arrays of one shape with the inputs of their elements.
+    """Yield corresponding blocks of the layer's inputs, broadcast if necessary, and of arrays of its output shape.
 
-    The inputs are only used by elementwise layers.
+    The inputs are omitted unless the layer decides elementwise.
     """
     if not is_elementwise(layer):
         for parts in blocks(*arrays):
@@ -360,7 +360,7 @@ def _parts(
 def _jumps(
     layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float, size: float
 ) -> Array:
-    """Return by how many steps each element differs: levels of a FakeQuantize, otherwise 0 or 1.
+    """Return how many steps each element differs by: quantization levels for FakeQuantize, otherwise 0 or 1.
 
     Args:
         layer: the layer.
@@ -368,7 +368,7 @@ def _jumps(
         taken: its first output, from the side.
         output: its first output in f64.
         rounding: the tolerance for equal decisions, relative to the tensor.
-        size: the root of the mean of the squared elements of the tensor.
+        size: the RMS of the tensor.
     """
     if output.dtype.kind != "f":
         return np.asarray(taken != output.astype(taken.dtype))
@@ -383,20 +383,20 @@ def _jumps(
 
 
 def is_elementwise(layer: Layer) -> bool:
-    """Return whether a layer decides elementwise, so that `judge_decision` can explain its decisions."""
+    """Return whether a layer decides each element separately, so that `judge_decision` can explain its decisions."""
     return layer.type in _ELEMENTWISE
 
 
 def _within_rounding(
     layer: Layer, inputs: Sequence[Array], rounding: float, sizes: Sequence[float]
 ) -> Iterator[Array]:
-    """Yield the decisions of a layer for its inputs, and for the largest and smallest within rounding.
+    """Yield the decisions of a layer for its inputs, and for the smallest and largest inputs within rounding.
 
     Args:
         layer: an elementwise deciding layer.
         inputs: its inputs, in f64.
-        rounding: the error of inputs, relative to the element or to the rms of the tensor.
-        sizes: the rms of each input.
+        rounding: the error of inputs, relative to the element or to the RMS of the tensor, whichever is larger.
+        sizes: the RMS of each input.
     """
     first = 1 if layer.type == "FakeQuantize" else len(inputs)  # its limits are exact
     below, above = (
@@ -414,7 +414,7 @@ def _within_rounding(
 def _sizes_within_rounding(
     layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float, sizes: Sequence[float]
 ) -> list[float]:
-    """Return the rms of each of `_within_rounding`; 0 where it is not needed."""
+    """Return the RMS of each result of `_within_rounding`; zeros if the layer's judgement does not need them."""
     totals: list[_Squares] = []
     for operands, _ in _parts(layer, inputs, taken):
         for place, decided in enumerate(_within_rounding(layer, operands, rounding, sizes)):
@@ -427,20 +427,20 @@ def _sizes_within_rounding(
 
 
 def _unspecified(layer: Layer, x: Array, taken: Array) -> Array:
-    """Return a mask of conversions to integers out of range, whose results languages leave open."""
+    """Return a mask of elements converted to integers out of range, whose results are unspecified."""
     if layer.type != "Convert" or taken.dtype.kind not in "iu":
         return np.zeros(taken.shape, bool)
     return np.asarray(~(np.abs(x) < 2.0 ** (8 * taken.dtype.itemsize - 1)))
 
 
 def _moved(x: Array, relative: float, size: float) -> Array:
-    """Shift numbers by a relative error, at least of the size of the tensor for small sums of large numbers."""
+    """Shift values by an error relative to the element or the RMS of the tensor, as a small value may be a sum of large ones."""
     return x + np.maximum(np.abs(x), size) * relative if x.dtype.kind == "f" else x
 
 
 @dataclass
 class _Squares:
-    """The sum of squares of finite numbers."""
+    """Accumulates the RMS of finite values."""
 
     total: float = 0.0
     count: int = 0
@@ -456,7 +456,7 @@ class _Squares:
 
 
 def _rms(array: Array) -> float:
-    """Return the rms of the finite numbers of a tensor; 0 for other types."""
+    """Return the RMS of the finite elements of a tensor; 0 unless it is floating point."""
     squares = _Squares()
     if array.dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -471,17 +471,17 @@ ALTERNATIVES = 64
 _Key: TypeAlias = "tuple[int, int | None, str]"
 _Arrays: TypeAlias = tuple[Array, ...]
 Choices: TypeAlias = Mapping[int, Mapping[int, Array]]
-"""Alternative decisions, by the number of a decision and the element."""
+"""Alternative values, by number of the decision in a run and by flat index of the element."""
 
 
 class Alternative(NamedTuple):
-    """An alternative decision of a layer in a body, for inputs within rounding.
+    """An alternative decision of a layer in a body, which inputs within rounding would lead to.
 
     Args:
         number: the number of the decision in a run.
-        element: the element decided differently.
-        value: its alternative value.
-        outer: the name of the layer outside of bodies.
+        element: the flat index of the element decided differently.
+        value: the alternative value of the element.
+        outer: the name of the outermost layer whose bodies contain the layer.
     """
 
     number: int
@@ -497,7 +497,7 @@ class _Decision(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The names of the layer outside of bodies, and of the deciding layer."""
+    """A deciding layer in a body, with the outermost layer whose bodies contain it."""
 
     outer: str
     name: str
@@ -505,12 +505,12 @@ class _Place(NamedTuple):
 
 
 class BodyDecisions:
-    """The decisions inside bodies, in the order of a run.
+    """Records and replays the decisions inside bodies, in execution order.
 
     Args:
         graph: the graph of the model, in its own types.
         types: the inferred values.
-        choices: alternative decisions.
+        choices: alternative decisions to take.
     """
 
     def __init__(self, graph: Graph, types: Inferred, choices: Choices | None = None) -> None:
@@ -519,7 +519,7 @@ class BodyDecisions:
         self._taken: list[_Decision] = []
 
     def record(self, layer: Layer, inputs: Sequence[Array], outputs: _Arrays) -> _Arrays:
-        """Record the decision of a layer in a body."""
+        """Record the decision of a layer in a body, and return it with the chosen alternatives applied."""
         if self._deciding and (key := _key(layer)) in self._deciding:
             if choices := self._choices.get(len(self._taken)):
                 changed = np.array(outputs[0])
@@ -530,26 +530,26 @@ class BodyDecisions:
         return outputs
 
     def replay(self, judge: _BodyJudge | None = None) -> _Replay:
-        """Return a change for layers of bodies that replays the recorded decisions.
+        """Return a `Change` for layers in bodies that replays the recorded decisions.
 
         Args:
-            judge: receives each decision of an f64 run.
+            judge: receives each decision during an f64 run.
         """
         return _Replay(self._deciding, self._taken, judge)
 
     def saved(self) -> tuple[Json, list[Array]]:
-        """Return the recording as a record and arrays."""
+        """Return the recorded decisions as a record and arrays."""
         keys: list[Json] = [[list(taken.key), len(taken.inputs), len(taken.outputs)] for taken in self._taken]
         return keys, [array for taken in self._taken for array in (*taken.inputs, *taken.outputs)]
 
     def restore(self, keys: Any, arrays: Iterator[Array]) -> None:
-        """Restore a recording."""
+        """Restore recorded decisions."""
         for (id, line, name), inputs, outputs in keys:
             inputs_read, written = (Kept(islice(arrays, count)) for count in (inputs, outputs))
             self._taken.append(_Decision((id, line, name), inputs_read, written))
 
     def judge(self, precision: str) -> _BodyJudge:
-        """Return a judge of these decisions, for a replay in f64."""
+        """Return a judge of the recorded decisions, for a replay in f64."""
         return _BodyJudge(self._deciding, precision)
 
 
@@ -583,24 +583,24 @@ class _BodyJudge:
         self._deciding, self._unit = deciding, ROUNDING[precision]
         self._results: dict[_Key, DecisionResult] = {}
         self.alternatives: list[Alternative] = []
-        """The alternatives so far."""
+        """The alternatives found so far."""
 
     @property
     def decisions(self) -> list[DecisionResult]:
-        """The deciding layers of bodies."""
+        """The results for the deciding layers in bodies."""
         return list(self._results.values())
 
     def record(
         self, number: int, decision: _Decision, layer: Layer, inputs: Sequence[Array], outputs: _Arrays
     ) -> None:
-        """Judge a decision.
+        """Judge one decision.
 
         Args:
-            number: its number in the order of a run.
-            decision: the decision with its inputs.
-            layer: the layer.
-            inputs: its inputs in f64.
-            outputs: the decision in f64.
+            number: the number of the decision in a run.
+            decision: the recorded decision with its inputs.
+            layer: the deciding layer.
+            inputs: the inputs of the layer in f64.
+            outputs: the outputs of the layer in f64.
         """
         rounding = LOCAL * max(self._unit, *map(_relative_error, decision.inputs, inputs), 0.0)
         differ = judge_decision(layer, inputs, decision.outputs[0], outputs[0], rounding).differ
@@ -625,7 +625,7 @@ class _BodyJudge:
 
 
 def _relative_error(read: Array, exact: Array) -> float:
-    """Return the f32 error of a decision's input, accumulated over the body."""
+    """Return the relative error of a decision's recorded input, accumulated over the body; 0 if not finite."""
     relative = error_of(read, exact).relative if exact.dtype.kind == "f" else 0.0
     return relative if np.isfinite(relative) else 0.0
 

@@ -1,4 +1,4 @@
-"""Compare two models as graphs, regardless of names and numbers of layers."""
+"""Compare two models as graphs, regardless of layer names and ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Change", "Difference", "diff", "diff_with_pairs"]
 
 @dataclass(frozen=True)
 class Change:
-    """One difference.
+    """A single difference between two models.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -36,10 +36,10 @@ class Change:
 
     Args:
         kind: ``added``, ``removed``, ``attribute``, ``inputs``, ``shape``, ``weights``, ``version`` or ``order``.
-        layer: the name of the layer, in the old model if it is there.
-        operation: its operation.
-        what: what changed, as text.
-        amount: of weights, the rms of the difference divided by that of the old weights.
+        layer: the name of the layer, in the old model if it exists there.
+        operation: the operation of the layer.
+        what: a description of the change.
+        amount: for weights, the RMS of the difference divided by the RMS of the old weights.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference(Shown):
-    """All differences of two models, in the order of the old one.
+    """All differences between two models, in the order of the old one.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -79,9 +79,9 @@ class Difference(Shown):
     ('3 layers are in both models, 1 of them renamed', 2)
 
     Args:
-        changes: what changed.
-        same: how many layers are in both models.
-        renamed: how many of these have another name; that is no change.
+        changes: the differences.
+        same: the number of layers in both models.
+        renamed: the number of these with another name, which does not count as a change.
     """
 
     changes: tuple[Change, ...]
@@ -100,7 +100,7 @@ class Difference(Shown):
 
     @property
     def summary(self) -> str:
-        """Describe how many layers both models share."""
+        """The number of layers in both models, and of renamed ones, as text."""
         return f"{self.same} layers are in both models" + (
             f", {self.renamed} of them renamed" if self.renamed else ""
         )
@@ -124,17 +124,17 @@ def diff(old: Model, new: Model) -> Difference:
     added     'z' (ReLU-1)
 
     Args:
-        old: a model.
-        new: another one.
+        old: the old model.
+        new: the new model.
 
     Returns:
-        the layers, attributes, connections, shapes and weights that changed; true if there are any.
+        the changes of layers, attributes, connections, shapes and weights; true if there are any.
     """
     return diff_with_pairs(old, new)[0]
 
 
 def diff_with_pairs(old: Model, new: Model) -> tuple[Difference, Mapping[int, int]]:
-    """Compare two models; also return the matched layers, by id."""
+    """Compare two models; also return the ids of matched layers, new by old."""
     ours, theirs = old._runnable(), new._runnable()
     matching = match(ours._graph, theirs._graph)
     changes = list(_all_changes(matching))
@@ -160,7 +160,7 @@ def _order(matching: Matching, type: str) -> Iterator[Change]:
 
 
 def _all_changes(matching: Matching) -> Iterator[Change]:
-    """Yield the changes in two graphs, including bodies."""
+    """Yield the changes between two graphs, including those in bodies."""
     yield from (Change("removed", layer.name, layer.operation) for layer in matching.removed)
     yield from (Change("added", layer.name, layer.operation) for layer in matching.added)
     for a, b in matching.pairs.items():
@@ -232,7 +232,7 @@ def _type(array: Array) -> str:
 
 
 def _shapes(old: Model, new: Model, a: Layer, b: Layer) -> Iterator[Change]:
-    """Yield changed shapes and types unless they follow from earlier changes."""
+    """Yield changes of output shapes and types that do not follow from changed inputs."""
     if a.type == "Constant":
         return
     for x, y in zip(a.output_ports, b.output_ports, strict=False):

@@ -1,7 +1,7 @@
-"""Extract a part of a model, or one step of a model with variables, with the values of its inputs.
+"""Extract a part of a model, or one step of a model with variables, with values for its inputs.
 
-A part of a model may read a variable without writing it. Other runtimes refuse such a part and lose the
-initial value, so parts are cut out of the stateless model, whose variables are inputs and outputs.
+A part may read a variable without writing it. Other runtimes refuse such a model and lose the initial value, so parts
+are cut out of the stateless model, which has inputs and outputs in place of variables.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def extract(
         feeds: inputs of the whole model, as for a compiled model.
 
     Returns:
-        the part, and an array for each of its inputs as the reference computes them; none without ``feeds``.
+        the part, and an array for each of its inputs, computed by the reference; no arrays without ``feeds``.
 
     Raises:
         InputError: if a name is unknown.
@@ -70,13 +70,13 @@ def _list_selectors(selectors: Names) -> list[str | tuple[str, int] | Port]:
 def inputs_of(
     part: Model, starts: Sequence[Port], reference: Reference, feeds: Sequence[Array]
 ) -> list[Array]:
-    """Return an array for each input of a part made by `cut`, computed by the whole model.
+    """Compute an array for each input of a part made by `cut`, by running the whole model.
 
     Args:
         part: the part.
-        starts: the ports at which it was cut; their inputs come first.
-        reference: the whole model.
-        feeds: an array for each of its inputs.
+        starts: the ports that became inputs; these come before original inputs.
+        reference: the reference of the whole model.
+        feeds: an array for each input of the whole model.
     """
     feeds_by_layer = {
         layer.id: feed for layer, feed in zip(reference.graph.of_type("Parameter"), feeds, strict=True)
@@ -96,7 +96,7 @@ def cut(model: Model, starts: Sequence[Port], ends: Sequence[Port]) -> Model:
 
     Args:
         model: the model.
-        starts: the ports that become inputs, named like their tensors.
+        starts: the ports that become inputs, with the names of their tensors.
         ends: the ports that become outputs.
     """
     runnable = model._runnable()
@@ -159,7 +159,7 @@ def _end(
 
 
 def _without_types(layer: Layer, values: Inferred) -> Layer:
-    """Return a layer without declared output types, which reshaping may invalidate; or a reshaped input."""
+    """Remove the declared output types of a layer, which reshaping may invalidate; reshape an input to its inferred shape."""
     if layer.type == "Parameter" and layer.op is not None:
         type = values[Port(layer.id, 0)].type
         spec = replace(layer.outputs[0], type=type)
@@ -172,11 +172,11 @@ def _without_types(layer: Layer, values: Inferred) -> Layer:
 def step_of(
     model: Model, feeds: Sequence[Array], states: Mapping[str, object] | None = None
 ) -> tuple[Model, list[Array]]:
-    """Return a model whose variables are inputs and outputs, and an array for each of its inputs.
+    """Convert one step of a model with variables to a stateless model; also return an array for each of its inputs.
 
     Args:
-        model: the model; it is not changed, and returned itself if it has no variables.
-        feeds: an array for each of its inputs.
+        model: the model; it is not changed, and it is returned as is if it has no variables.
+        feeds: an array for each input of the model.
         states: values of variables before the step, by id; by default their initial values.
 
     Raises:
@@ -198,7 +198,7 @@ def step_of(
 
 
 def stateless(model: Model) -> tuple[Model, list[str]]:
-    """Return a model whose variables are inputs and outputs, after its own, and the ids of these inputs.
+    """Turn variables into additional inputs and outputs, after the original ones; also return their variable ids.
 
     Args:
         model: the model; it is not changed.
@@ -227,7 +227,7 @@ def stateless(model: Model) -> tuple[Model, list[str]]:
 
 
 def _initial(model: Model, feeds: Sequence[Array]) -> dict[str, Array]:
-    """Return the initial values of the variables for some inputs."""
+    """Compute the initial values of variables, which may depend on the inputs."""
     initial: dict[str, Array] = {}
 
     def note(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:

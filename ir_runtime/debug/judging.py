@@ -1,10 +1,10 @@
 """Judge each layer alone (`LayerErrors`), then the outputs of the whole model (`OutputErrors`).
 
-A layer is judged by its results for the side's own inputs, so that inherited errors do not count. The reference runs
-twice on the observed tensors: in the side's precision (`_RoundedRun`), and in f64 (`_ExactRun`).
+A layer is judged by its results for the side's own inputs, so inherited errors do not count. To that end the reference
+runs twice on the observed tensors: in the side's precision (`_RoundedRun`) and in f64 (`_ExactRun`).
 
-For the outputs, the model runs in f64, and several times in the side's precision with random rounding: the largest of
-these errors is what rounding explains.
+For the outputs, the model runs in f64, and several times in the side's precision with random rounding; rounding explains
+an error up to a multiple of the largest of these errors.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __all__ = ["LayerErrors", "OutputErrors"]
 
 
 class LayerErrors:
-    """The errors added by each layer.
+    """Judges each layer by the error that it adds.
 
     Args:
         case: the judged case.
@@ -72,22 +72,22 @@ class LayerErrors:
     def __init__(self, case: Case, choices: Choices, entry: Entry | None = None) -> None:
         self._case, self._entry = case, entry
         self.rounded = _RoundedRun(case, BodyDecisions(case.plain.graph, case.plain.types, choices))
-        """The results in the side's precision."""
+        """The run in the side's precision."""
         self.exact = _ExactRun(case, self.rounded)
-        """The results in f64, with the judged decisions."""
+        """The run in f64, with the judged decisions."""
 
     def run(self) -> None:
-        """Compute every layer from the side's tensors, in the side's precision and in f64."""
+        """Compute each layer from the side's tensors, in the side's precision and in f64."""
         with stage(0, 0.5):
             resumed(self._entry, "rounded", self.rounded)
         with stage(0.5, 1):
             resumed(self._entry, "exact", self.exact)
 
     def units(self, inherited: Mapping[Port, float]) -> list[UnitResult]:
-        """Return the observed numeric tensors in topological order.
+        """Return the judgement of each observed floating-point tensor, in topological order.
 
         Args:
-            inherited: the relative errors of the inputs of layers.
+            inherited: the relative error that each tensor inherits from the inputs of its unit.
         """
         case = self._case
         return [
@@ -135,9 +135,9 @@ class LayerErrors:
         return [layer.id for layer in unit_of(graph, port, case.tensors, case.computed)]
 
     def _lost(self, rounded: Array, exact: Array) -> Array | None:
-        """Return a mask of elements that are infinite or NaN in any bounded type.
+        """Return a mask of elements that overflow in the side's precision, or follow from an overflow; ``None`` if none do.
 
-        Consequences of an overflow are not judged either: runtimes turn it into 0, NaN or infinity.
+        These are not judged, as runtimes turn an overflow into 0, NaN or infinity.
         """
         if not self.exact.overflows or not self._case.numerics.bounded or rounded.shape != exact.shape:
             return None
@@ -146,7 +146,7 @@ class LayerErrors:
 
 
 class _RoundedRun:
-    """The reference's results for the side's tensors, in the side's precision."""
+    """A run of the reference on the side's tensors, in the side's precision."""
 
     def __init__(self, case: Case, inside: BodyDecisions) -> None:
         self._case, self.inside = case, inside
@@ -154,7 +154,7 @@ class _RoundedRun:
         """The observed tensors, unobserved decisions, and f32 tensors behind observed roundings."""
 
     def run(self) -> None:
-        """Compute the results."""
+        """Run the reference."""
         case = self._case
 
         def exchange(layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -200,7 +200,7 @@ class _RoundedRun:
 def _before_rounding(
     observed: Sequence[Array], outputs: Sequence[Array], rounded: Callable[[Array], Array]
 ) -> tuple[Array, ...]:
-    """Return the observed tensors, or the f32 numbers that they round, for layers in f32."""
+    """Return observed tensors, or for layers in f32, the f32 outputs if the observed tensors are their rounding."""
 
     def choose(array: Array, output: Array) -> Array:
         return np.where(rounded(output) == array, output, array)
@@ -212,7 +212,7 @@ def _before_rounding(
 
 
 class _ExactRun:
-    """The f64 results for the side's tensors, and the judged decisions."""
+    """A run of the reference on the side's tensors in f64, which also judges decisions."""
 
     def __init__(self, case: Case, rounded: _RoundedRun) -> None:
         self._case, self._rounded = case, rounded
@@ -229,7 +229,7 @@ class _ExactRun:
         """Alternative results of layers, where rounding leaves unobserved decisions open."""
 
     def run(self) -> None:
-        """Compute and judge."""
+        """Run the reference, and judge decisions."""
         case, inside = self._case, self._rounded.inside
         take, follow = pinned(self._rounded.own), pinned(case.tensors)
         leading = self._leading()
@@ -286,7 +286,7 @@ class _ExactRun:
         ]
 
     def _limits(self, layer: Layer) -> list[float]:
-        """Return the largest numbers of the output types of a layer."""
+        """Return the largest finite number of each output type of a layer."""
         numerics, types = self._case.numerics, self._case.plain.types
         is_half = [
             numerics.declared and types[port].element is ElementType.f16 for port in layer.output_ports
@@ -295,7 +295,7 @@ class _ExactRun:
         return [min(most, LIMITS["f16"]) if half else most for half in is_half]
 
     def _leading(self) -> set[int]:
-        """Return the ids of unobserved elementwise layers that lead to observed decisions."""
+        """Return the ids of unobserved elementwise layers on paths to observed decisions."""
         case, graph, leading = self._case, self._case.plain.graph, set[int]()
         waiting = [
             port.layer
@@ -317,7 +317,7 @@ class _ExactRun:
         return leading
 
     def _decide_otherwise(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Record the alternative result of a layer, if rounding leaves unobserved decisions open."""
+        """Record the alternative output of a layer that follows from unobserved decisions that rounding leaves open."""
         alternatives = self._others_of(layer, inputs)
         alternative = np.array(outputs[0] if alternatives is None else evaluate_layer(layer, alternatives)[0])
         count = 0
@@ -330,7 +330,7 @@ class _ExactRun:
             self._others[Port(layer.id, 0)] = alternative
 
     def _others_of(self, layer: Layer, inputs: Sequence[Array]) -> list[Array] | None:
-        """Return the alternative inputs of a layer; ``None`` if no decision before it is open."""
+        """Return the inputs of a layer with recorded alternatives; ``None`` if it reads none."""
         ports = self._case.plain.graph.reads(layer)
         if len(ports) != len(inputs) or not any(port in self._others for port in ports):
             return None
@@ -340,7 +340,7 @@ class _ExactRun:
     def _judge_by_either(
         self, layer: Layer, inputs: Sequence[Array], decided: Array, output: Array, judged: Judged
     ) -> Judged:
-        """Judge a decision again, allowing for alternative unobserved decisions in its unit."""
+        """Judge a decision again, allowing for alternatives of unobserved decisions that lead to it."""
         alternatives = self._others_of(layer, inputs)
         if alternatives is None or decided.shape != output.shape:
             return judged
@@ -383,7 +383,7 @@ def _members(case: Case, port: Port) -> tuple[str, ...]:
 
 
 def _equal(observed: Array, rounded: Array, numerics: Numerics) -> float:
-    """Return the fraction of equal elements in a precision; 1 if there are no elements."""
+    """Return the fraction of observed elements equal to the reference in the side's precision; 1 for empty tensors."""
     if observed.shape != rounded.shape:
         return 0.0
     # After the last product, a runtime may compute in f32.
@@ -399,13 +399,13 @@ def _equal(observed: Array, rounded: Array, numerics: Numerics) -> float:
 def _overflows(
     layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array], limits: Sequence[float]
 ) -> Iterator[Overflow]:
-    """Yield an overflow of a layer, if any.
+    """Yield the first overflow of a layer, if any.
 
     Args:
         layer: the layer.
         inputs: its inputs, in f64.
         outputs: its outputs, in f64.
-        limits: the largest number of the type of each output.
+        limits: the largest finite number of each output's type.
     """
     if is_move(layer):
         return
@@ -429,7 +429,7 @@ RUNS = 3
 
 
 class OutputErrors:
-    """The errors of the outputs.
+    """Judges the outputs of the whole model.
 
     Args:
         case: the judged case.
@@ -452,7 +452,7 @@ class OutputErrors:
         """The outputs of the model, in order."""
 
     def run(self) -> Sequence[Array]:
-        """Compute the model in f64, and several times in the side's precision, all with the side's decisions.
+        """Run the model in f64, and several times in the side's precision, always with the side's decisions.
 
         Returns:
             the outputs in f64.
@@ -479,7 +479,7 @@ class OutputErrors:
         return truth
 
     def _plain(self, name: str, change: Change) -> Sequence[Array]:
-        """Return the outputs of a run in the side's precision."""
+        """Run the model in the side's precision with a `Change`, and return the outputs."""
 
         def compute() -> tuple[Json, list[Array]]:
             case = self._case
@@ -489,7 +489,7 @@ class OutputErrors:
         return remembered(self._entry, name, compute)[1]
 
     def _truth(self, take: Change) -> Sequence[Array]:
-        """Return the outputs in f64, and record the errors of the inputs of layers."""
+        """Run the model in f64, and return the outputs; record the errors that tensors inherit from the inputs of their units."""
         case = self._case
 
         def compute() -> tuple[Json, list[Array]]:
@@ -508,7 +508,7 @@ class OutputErrors:
         return outputs
 
     def _lost(self, outputs: Sequence[Array], truth: Sequence[Array]) -> list[Array | None]:
-        """Return a mask for each output of elements that are infinite or NaN in the side's precision, if any."""
+        """Return a mask per output of elements that become infinite or NaN only in the side's precision; ``None`` if none do."""
         return [
             _lost_elements(output, exact) if is_float(self._case.plain.types, port._port) else None
             for port, output, exact in zip(self._case.plain.outputs, outputs, truth, strict=True)
@@ -517,7 +517,7 @@ class OutputErrors:
     def _errors(
         self, outputs: Sequence[Array], truth: Sequence[Array], lost: Sequence[Array | None]
     ) -> list[Error]:
-        """Return the errors of a run's outputs, so that the outputs need not be kept; integers have error 0."""
+        """Return the error of each output of a run; 0 for integers."""
         ports, numerics = self._case.plain.outputs, self._case.numerics
         return [
             error_of(output, exact, numerics.limit_of(output), mask)
@@ -563,13 +563,13 @@ def _lost_elements(output: Array, exact: Array) -> Array | None:
 
 
 class _FirstRun:
-    """The first run in the side's precision; the others take its decisions where the side's were not observed."""
+    """The first run in the side's precision, which makes the decisions that could not be observed; later runs take them."""
 
     def __init__(self, case: Case, inside: BodyDecisions) -> None:
         self._case, self._inside, self._own = case, inside, stored()
         self._seen = {port: array for port, array in case.tensors.items() if port.layer in case.deciding}
         self.take = pinned(ChainMap(self._seen, self._own))
-        """A change that applies the decisions of the side, or else of this run."""
+        """A `Change` that applies the decisions of the side, or else those of this run."""
         self.outputs: Sequence[Array] = ()
         """The outputs of this run."""
 

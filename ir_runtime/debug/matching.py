@@ -1,7 +1,7 @@
 """Match the layers of two graphs by structure, then names, then matched neighbours.
 
-Ids and names are unreliable, as converters renumber and rename. Layers are described by their ancestors and
-descendants, without the contents of constants, whose changes are of interest.
+Ids and names are unreliable, as converters renumber and rename layers. So layers are identified by their ancestors and
+descendants. Contents of constants do not count, as they are often the change of interest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STORED = ("offset", "size", "value")
 
 
 def attributes_of(layer: Layer) -> dict[str, str]:
-    """Return the attributes of a layer as text, without constant offsets and bodies."""
+    """Return the attributes of a layer as text, except offsets of constants and bodies."""
     attributes = dict(layer.attributes) if layer.op is None else layer.op.attributes()
     return {
         name: value.label if isinstance(value, ElementType) else str(value)
@@ -37,7 +37,7 @@ def attributes_of(layer: Layer) -> dict[str, str]:
 
 @dataclass
 class Matching:
-    """Pairs of layer ids of the old and the new graph."""
+    """A one-to-one matching between the layers of an old and a new graph, by id."""
 
     old: Graph
     new: Graph
@@ -45,18 +45,18 @@ class Matching:
     backwards: dict[int, int] = field(default_factory=dict)
 
     def add(self, a: int, b: int) -> None:
-        """Pair two layers, unless either has a partner."""
+        """Pair two layers, unless either is already matched."""
         if a not in self.pairs and b not in self.backwards:
             self.pairs[a], self.backwards[b] = b, a
 
     @property
     def removed(self) -> list[Layer]:
-        """The layers of the old graph without partner, in order."""
+        """The unmatched layers of the old graph, in order."""
         return [layer for layer in self.old if layer.id not in self.pairs]
 
     @property
     def added(self) -> list[Layer]:
-        """The layers of the new graph without partner, in order."""
+        """The unmatched layers of the new graph, in order."""
         return [layer for layer in self.new if layer.id not in self.backwards]
 
 
@@ -75,7 +75,7 @@ def match(old: Graph, new: Graph) -> Matching:
 
 
 def _by_class(matching: Matching, ours: dict[int, bytes], theirs: dict[int, bytes]) -> None:
-    """Match equivalent layers; if there are several, one pair at a time with its neighbours."""
+    """Match layers of the same class; within a class, match one pair at a time, followed by its neighbours."""
     alike = _group_by_key(matching, ours, theirs)
     for group in sorted(alike, key=lambda group: len(group[0])):
         by_name: dict[str, deque[int]] = defaultdict(deque)
@@ -92,7 +92,7 @@ def _by_class(matching: Matching, ours: dict[int, bytes], theirs: dict[int, byte
 
 
 def _first_free(matching: Matching, candidates: deque[int]) -> int | None:
-    """Return the first new layer without a partner, dropping those before it."""
+    """Return the first unmatched candidate, dropping matched ones before it; ``None`` if there is none."""
     while candidates and candidates[0] in matching.backwards:
         candidates.popleft()
     return candidates[0] if candidates else None
@@ -108,7 +108,7 @@ def _by_key(matching: Matching, ours: Mapping[int, Hashable], theirs: Mapping[in
 def _group_by_key(
     matching: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
 ) -> list[tuple[list[int], list[int]]]:
-    """Group unmatched layers with the same key that are equally many in both graphs."""
+    """Group unmatched layers by key; return the groups with equally many layers in both graphs."""
     groups: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for layer in matching.removed:
         groups[ours[layer.id]][0].append(layer.id)
@@ -123,7 +123,7 @@ def _extend(
     ours: Mapping[int, Hashable],
     theirs: Mapping[int, Hashable],
 ) -> None:
-    """Match pairs, then their neighbours at the same ports if their keys are equal."""
+    """Match pairs, then recursively their neighbours at the same ports with equal keys."""
     waiting = list(pairs)
     for pair in pairs:
         matching.add(*pair)
@@ -157,10 +157,10 @@ def _neighbours(
 
 
 def _classes(graph: Graph, contents: bool = False) -> dict[int, bytes]:
-    """Describe each layer by its connections: Weisfeiler-Lehman colours, refined until stable.
+    """Compute Weisfeiler-Lehman colours: digests of the layers and their neighbourhoods, refined until stable.
 
-    Stabilizing may take as many rounds as there are layers, so rounds are limited; remaining ties are
-    resolved by neighbours.
+    Convergence may take as many rounds as there are layers, so rounds are limited; remaining ties are resolved when
+    neighbours are matched.
     """
     before, after = _from_inputs(graph), _from_outputs(graph)
     digests = {

@@ -1,4 +1,4 @@
-"""Measure a model for its report: times, memory, errors, histograms of activations, changes."""
+"""Measure a model for its report: times, memory, errors, histograms of activations, and changes."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def measure(  # noqa: PLR0913 (one for each option of the command)
         profile: measure the time of each layer.
         runs: the number of timed runs, after an untimed one; their median is reported.
         against: a side to compare with, as for `compare`.
-        precision: the type in which to look for Inf and NaN, as for `trace_nan`.
+        precision: the precision in which to trace Inf and NaN, as for `trace_nan`.
         histograms: compute histograms of activations and weights.
         pictures: keep the outputs of layers as pictures, with those of the side and the difference.
-        backend: the backend that is timed.
+        backend: the backend to time.
 
     Raises:
         InputError: if an input, the side or the precision is not as described.
@@ -109,7 +109,7 @@ def measure(  # noqa: PLR0913 (one for each option of the command)
 
 
 class _Watched:
-    """A side whose observations are kept."""
+    """A wrapper of a side that keeps its last observation."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
@@ -118,7 +118,7 @@ class _Watched:
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
-        """Run the side."""
+        """Run the side, and keep the observation."""
         self.seen = self._side.observe(model, reference, feeds, ports)
         return self.seen
 
@@ -126,7 +126,7 @@ class _Watched:
 def _judge(
     model: Model, feeds: Sequence[Array], against: SideLike | None, pictures: bool
 ) -> tuple[Comparison | None, Mapping[Port, Array]]:
-    """Compare with a side, if there is one; also return its tensors if they are to be seen."""
+    """Compare with a side, if there is one; also return its tensors if pictures are requested."""
     if against is None:
         return None, {}
     side = recorded_of(against)
@@ -146,7 +146,7 @@ def _judge(
 
 
 def _verdict(judged: Comparison) -> Conclusion:
-    """Return the verdict of a comparison, and the layer where the difference starts."""
+    """Summarize a comparison, with the layer where the difference starts."""
     if judged.explained:
         return Conclusion("note", f"Rounding explains how {judged.side} differs from f64.")
     severity = "error" if judged.verdict == "unexplained" else "warning"
@@ -163,7 +163,7 @@ def _verdict(judged: Comparison) -> Conclusion:
 
 
 def _origins(traced: NanTrace) -> Conclusion:
-    """Return the conclusion of a trace, and the layer where Inf or NaN starts."""
+    """Summarize a trace, with the layer where Inf or NaN starts."""
     first = traced.first
     if first is None:
         return Conclusion("note", f"{traced.summary.splitlines()[0].capitalize()}.")
@@ -187,7 +187,7 @@ def _not_finite(ports: Sequence[ConstOutput], outputs: Sequence[Array]) -> Itera
 
 
 def _errors(model: Model, judged: Comparison) -> Mapping[str, float]:
-    """Return the excess over rounding of each layer, by name."""
+    """Return the error of each layer relative to the error that rounding explains, by layer name."""
     names = {layer.name for layer in model._graph}
     excesses: dict[str, float] = {}
     for unit in judged.units:
@@ -198,7 +198,7 @@ def _errors(model: Model, judged: Comparison) -> Mapping[str, float]:
 
 @dataclass
 class _Activations:
-    """An observer of the sizes of layer outputs, the distribution of their values, and pictures of them."""
+    """Observer that records size, histogram and pictures of layer outputs."""
 
     model: Model
     wanted: bool
@@ -209,7 +209,7 @@ class _Activations:
     counts: dict[str, tuple[Sequence[int], float, float]] = field(default_factory=dict)
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Ignore the start of a layer."""
+        """Do nothing before a layer."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
         """Record the outputs of a layer outside of bodies."""
@@ -230,7 +230,7 @@ class _Activations:
 def _times(
     compiled: CompiledModel, feeds: Sequence[Array], runs: int
 ) -> tuple[Mapping[str, float], Mapping[str, str]]:
-    """Return the median time of each step in milliseconds, and the layers fused into others."""
+    """Return the median time of each step in milliseconds, and the layer that each fused layer is part of."""
     request = compiled.create_infer_request()
     times: dict[str, list[float]] = {}
     fused: dict[str, str] = {}
@@ -249,7 +249,7 @@ def _times(
 
 
 def old_model(old: Model, new: Model, constraints: bool = True) -> OldModel:
-    """Return an older model to show with a newer one, and the changes by layer.
+    """Return an older model to show beside a newer one, with the changes by layer.
 
     >>> import numpy as np, ir_runtime
     >>> from ir_runtime import opset13
@@ -260,7 +260,7 @@ def old_model(old: Model, new: Model, constraints: bool = True) -> OldModel:
     Args:
         old: the older model.
         new: the newer model, whose report shows both.
-        constraints: find the constraints on the inputs of the older model, which may take some seconds.
+        constraints: also find the input constraints of the older model, which may take seconds.
     """
     changes, pairs = diff_with_pairs(old, new)
     ours = {layer.name: layer.id for layer in reversed(list(old._graph))}

@@ -1,8 +1,8 @@
-"""Name a mistake that explains an error beyond rounding.
+"""Find a typical mistake that explains an error beyond rounding.
 
-Guesses, which are changes of one layer (`_guesses`), are tried in the layers between observed tensors (`_LayerSearch`),
-in the bodies of a Loop, TensorIterator or If, whose tensors are not observed (`_BodySearch`), and, if only outputs were
-observed, in the inputs of the model (`_input_mistake`).
+Each guess changes one layer (`_guesses`). Guesses are tried in the layers between observed tensors (`_LayerSearch`), in
+the unobserved bodies of a Loop, TensorIterator or If (`_BodySearch`), and, if only outputs were observed, in the inputs
+of the model (`_input_mistake`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ REFUSALS = (IRError, ArithmeticError, AssertionError, LookupError, TypeError, Va
 
 
 def likeness_of(case: Case, report: Comparison) -> Likeness | None:
-    """Return the mistake that explains the first error beyond rounding, or ``None``.
+    """Return the mistake that explains the first error beyond rounding; ``None`` if none of those tried does.
 
     Args:
         case: the judged case.
@@ -82,7 +82,7 @@ def likeness_of(case: Case, report: Comparison) -> Likeness | None:
 
 @dataclass
 class _Recording:
-    """Inputs and outputs of some layers in one run."""
+    """The inputs and outputs of selected layers in one run."""
 
     graph: Graph
     layers: frozenset[int]
@@ -90,7 +90,7 @@ class _Recording:
     outputs: dict[int, Arrays] = field(default_factory=dict)
 
     def note(self, layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
-        """Copy inputs and outputs, as a change without effect."""
+        """Copy the inputs and outputs of a selected layer; a `Change` that changes nothing."""
         if layer.id in self.layers:
             check_room(sum(array.nbytes for array in (*inputs, *outputs)), outputs, layer.where)
             self.inputs[layer.id] = [np.array(array) for array in inputs]
@@ -99,12 +99,12 @@ class _Recording:
 
 
 class _LayerSearch:
-    """Tries mistakes in the layers between observed tensors.
+    """Tries mistakes in the layers that lead from other observed tensors to a wrong one.
 
     Args:
         case: the judged case.
-        port: the tensor.
-        observed: the side's tensor.
+        port: the wrong tensor.
+        observed: its value on the side.
         scatter: the measured relative error explained by rounding.
     """
 
@@ -134,7 +134,7 @@ class _LayerSearch:
         return recorded
 
     def run(self) -> Likeness | None:
-        """Try one mistake after another."""
+        """Try mistakes until one explains the error; ``None`` if none does."""
         with np.errstate(all="ignore"):
             for layer in reversed(self._layers):
                 if (likeness := self._try_guesses(layer)) is not None:
@@ -170,11 +170,11 @@ class _LayerSearch:
         ]
 
     def _observed_at(self, layer: Layer) -> Array | None:
-        """Return the side's first output of a layer, unless other layers follow."""
+        """Return the side's first output of a layer if it is the wrong tensor, else ``None``."""
         return self._observed if self._port == Port(layer.id, 0) else None
 
     def _others(self, layer: Layer) -> Mapping[str, Callable[[Array], Array | None]]:
-        """Return functions that return earlier tensors, which may be read by mistake."""
+        """Return tensors that the layer may read by mistake, by name, as functions of the array to replace."""
         case, graph = self._case, self._case.plain.graph
         read, after, before = (
             set(graph.reads(layer)),
@@ -193,7 +193,7 @@ class _LayerSearch:
         return {name: _taking(array) for name, array in reversed(list(before.items()))}
 
     def _computed(self, recorded: _Recording, target: Layer, change: Changed) -> Array | None:
-        """Return the tensor for a changed layer; ``None`` if a layer refuses."""
+        """Recompute the wrong tensor with a changed layer; ``None`` if a layer refuses its inputs."""
         values: dict[Port, Array] = {}
         try:
             for layer in self._layers:
@@ -213,7 +213,7 @@ class _LayerSearch:
         return values.get(self._port)
 
     def _rest(self, layer: Layer, change: Changed) -> float:
-        """Return the excess of the error over rounding for a changed layer."""
+        """Return the ratio of the error that remains with a changed layer to the error that rounding explains."""
         exact = self._computed(self._exact, layer, change)
         if exact is None or exact.shape != self._observed.shape:
             return np.inf
@@ -226,7 +226,7 @@ class _LayerSearch:
         return excess(error, self._explained(error_of(rounded, exact)))
 
     def _explained(self, error: Error) -> Error:
-        """Return the error explained by rounding, from that of a run in the model's types."""
+        """Return the error that rounding explains, given the error of a run in the model's types."""
         scatter = with_accumulation(scatter_of([error]), ROUNDING["f32"], self._terms)
         precision = self._case.numerics.precision
         least = max(self._scatter, 0.0 if precision == "f32" else ROUNDING[precision]) * scatter.size
@@ -247,7 +247,7 @@ class _LayerSearch:
         return None
 
     def _fit(self, layer: Layer, family: _Family) -> Array | None:
-        """Fit the parameters of a mistake to the side's tensor by Gauss-Newton steps."""
+        """Fit the parameters of a mistake to the side's tensor by Gauss-Newton steps; ``None`` if impossible."""
         numbers = np.asarray(family.start, np.float64)
         axes = None if family.axis is None else tuple(i for i in range(numbers.ndim) if i != family.axis)
         for _ in range(STEPS):
@@ -284,7 +284,7 @@ def _taking(array: Array) -> Callable[[Array], Array | None]:
 
 
 def _simplify(numbers: Array) -> Iterator[Array]:
-    """Yield the nearest short number, then the fitted one."""
+    """Yield short decimals near the fitted parameters, then the parameters themselves."""
     if numbers.ndim == 0:
         value = float(numbers)
         for digits in range(1, 5):
@@ -300,12 +300,12 @@ def _simplify(numbers: Array) -> Iterator[Array]:
 
 @dataclass
 class _FirstIteration:
-    """The layers of bodies in the order of a run, with their inputs and outputs in the first iteration."""
+    """The layers in bodies, in execution order, with their inputs and outputs in the first iteration."""
 
     layers: dict[tuple[int, str], tuple[Layer, list[Array], Arrays]] = field(default_factory=dict)
 
     def note(self, layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
-        """Copy a layer of a body, as a change without effect."""
+        """Copy the first inputs and outputs of a layer in a body; a `Change` that changes nothing."""
         if layer.type not in (*IO_TYPES, "Constant") and stands_alone(layer):
             copies = [np.array(array) for array in inputs], tuple(np.array(array) for array in outputs)
             self.layers.setdefault(_key(layer), (layer, *copies))
@@ -313,14 +313,14 @@ class _FirstIteration:
 
 
 class _BodySearch:
-    """Tries mistakes in the bodies of a layer, one body layer at a time, in all iterations.
+    """Tries mistakes in the bodies of a layer, changing one body layer at a time in all iterations.
 
-    The layer is cut out of the model, as each try runs it again.
+    The layer is cut out of the model, as every try runs it again.
 
     Args:
         case: the judged case.
-        port: a tensor of the layer.
-        observed: the side's tensor.
+        port: a wrong output of the layer.
+        observed: its value on the side.
     """
 
     def __init__(self, case: Case, port: Port, observed: Array) -> None:
@@ -334,7 +334,7 @@ class _BodySearch:
         self._feeds = _observed_tensors(case, starts)
 
     def run(self) -> Likeness | None:
-        """Try one mistake after another."""
+        """Try mistakes until one explains the error; ``None`` if none does."""
         first = _FirstIteration()
         with np.errstate(all="ignore"):
             exact = self._wide.run(self._feeds, inside=first.note)[0]
@@ -360,7 +360,7 @@ class _BodySearch:
                     yield layer, guess.change, guess.kind, guess.what
 
     def _rest(self, target: Layer, change: Changed, limit: float) -> float:
-        """Return the excess of the error over rounding for a changed layer of a body."""
+        """Return the ratio of the error that remains with a changed body layer to the error that rounding explains."""
 
         def inside(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
             return change(layer, inputs, outputs) if _key(layer) == _key(target) else outputs
@@ -390,7 +390,7 @@ def _bodies(graph: Graph) -> Iterator[Graph]:
 
 
 def _observed_tensors(case: Case, starts: Sequence[Port]) -> list[Array]:
-    """Return tensors as observed, or as computed from observed ones."""
+    """Return the values of tensors: observed, or else computed from observed ones."""
     graph, recorder = case.plain.graph, Recorder(starts)
 
     def note(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
@@ -407,9 +407,9 @@ def _observed_tensors(case: Case, starts: Sequence[Port]) -> list[Array]:
 
 
 def _input_mistake(case: Case, report: Comparison) -> Likeness | None:
-    """Return the mistake in one input that explains all outputs, or ``None``: BGR for RGB, another layout or range of pixels.
+    """Return the mistake in one input that explains all outputs, such as BGR for RGB, or another layout or pixel range.
 
-    Each guess is a run of the whole model.
+    Returns ``None`` if there is none. Each guess takes a run of the whole model.
 
     Args:
         case: the judged case.
@@ -441,7 +441,7 @@ def _input_guesses(feed: Array) -> Iterator[tuple[str, str, Callable[[Array], Ar
 
 
 def _worst_excess(case: Case, report: Comparison, feeds: Sequence[Array]) -> float:
-    """Return the largest excess of the outputs over rounding for other inputs of the model."""
+    """Return the largest excess (R) of an output when the model runs on changed inputs."""
     exact, worst = case.wide.run(feeds), 0.0
     for output in report.outputs:
         port, observed = case.plain.outputs[output.index], case.seen.outputs[output.index]
@@ -481,12 +481,12 @@ _REDUCTIONS = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", 
 
 @dataclass(frozen=True)
 class _Guess:
-    """A mistake without free parameters.
+    """A mistake without parameters to fit.
 
     Args:
-        kind: its kind in reports.
+        kind: the kind of mistake in reports.
         what: the mistake as a clause: ``axes 2 and 3 swapped``.
-        change: the resulting change of a layer.
+        change: computes the outputs of the layer with the mistake.
     """
 
     kind: str
@@ -496,14 +496,14 @@ class _Guess:
 
 @dataclass(frozen=True)
 class _Family:
-    """Mistakes with a parameter, or one for each channel.
+    """A mistake with a parameter to fit, or one per channel.
 
     Args:
-        kind: their kind.
-        start: the start of the search.
-        change: returns the change of a layer for parameters.
-        describe: describes the mistake.
-        axis: the axis with one parameter per index; ``None`` for a single parameter.
+        kind: the kind of mistake in reports.
+        start: the initial parameters.
+        change: returns the function that computes the outputs of the layer for given parameters.
+        describe: describes the mistake for given parameters.
+        axis: the axis that has one parameter per index; ``None`` for a single parameter.
     """
 
     kind: str
@@ -524,12 +524,12 @@ def number(value: float) -> str:
 
 
 def _output(change: Callable[[Array], Array]) -> Changed:
-    """Return a change of the first output of a layer."""
+    """Lift a function of an array to a mistake in the first output of a layer."""
     return lambda layer, inputs, outputs: (change(outputs[0]), *outputs[1:])
 
 
 def _with_input(index: int, change: Callable[[Array], Array]) -> Changed:
-    """Return a change that recomputes a layer with one input changed."""
+    """Lift a function of an array to a mistake in one input, from which the layer is recomputed."""
 
     def changed(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
         arrays = list(inputs)
@@ -540,7 +540,7 @@ def _with_input(index: int, change: Callable[[Array], Array]) -> Changed:
 
 
 def _with_op(op: Any) -> Changed:
-    """Return a change that computes another operation from a layer's inputs."""
+    """Return the mistake of computing another operation from the layer's inputs."""
 
     def changed(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
         return evaluate_layer(replace(layer, op=op), inputs)
@@ -556,7 +556,7 @@ def _guesses(
     found: Array | None,
     others: Mapping[str, Callable[[Array], Array | None]],
 ) -> Iterator[_Guess]:
-    """Yield mistakes, the most specific first.
+    """Yield possible mistakes in a layer, most specific first.
 
     Args:
         layer: the layer.
@@ -564,7 +564,7 @@ def _guesses(
         output: its first output.
         constant: whether each input is constant.
         found: the side's output; ``None`` if it is only observed through later layers.
-        others: functions that return the side's other tensors by name, in the type of an array.
+        others: tensors that the layer may read by mistake, by name, as functions of the array to replace.
     """
     if output.dtype.kind != "f" or layer.op is None:
         return
@@ -598,7 +598,7 @@ def _reading(index: int, other: Callable[[Array], Array | None]) -> Changed:
 
 
 def _other_attributes(layer: Layer) -> Iterator[_Guess]:
-    """Yield the operation with other enumerations, flags, axes, pads, and common epsilons."""
+    """Yield the operation with other values of enumerations, flags, axes and pads, and with common epsilons."""
     op: Any = layer.op
     values: Mapping[str, Any] = op.attributes()
     enumerated = {
@@ -619,7 +619,7 @@ def _other_attributes(layer: Layer) -> Iterator[_Guess]:
 
 
 def _alternatives(op: Any, name: str, value: object) -> list[object]:
-    """Return the other values of a flag, an enumeration or an axis."""
+    """Return the possible other values of a flag, an enumeration or an axis."""
     if isinstance(value, bool):
         return [not value]
     if name in ("axis", "seq_axis", "batch_axis"):
@@ -632,7 +632,7 @@ def _alternatives(op: Any, name: str, value: object) -> list[object]:
 
 
 def _combinations(enumerated: Mapping[str, Sequence[object]]) -> Iterator[dict[str, object]]:
-    """Yield other values of one attribute, then of two, and so on."""
+    """Yield combinations of other attribute values: of one attribute, then of two, and so on."""
     for count in range(1, len(enumerated) + 1):
         for names in combinations(enumerated, count):
             for values in product(*(enumerated[name] for name in names)):
@@ -656,7 +656,7 @@ def _other_pads(op: Any, values: Mapping[str, Any]) -> Iterator[_Guess]:
 
 
 def _valid(op: Any, kind: str, what: str, changes: Mapping[str, object]) -> Iterator[_Guess]:
-    """Yield the operation with changed attributes, unless it refuses them."""
+    """Yield the operation with changed attributes, unless these are invalid."""
     try:
         for name, value in changes.items():
             op.schema()[name].check(value)
@@ -688,14 +688,14 @@ def _describe_operation(op: Any) -> str:
 
 
 def _is_function(layer: Layer, inputs: Sequence[Array], output: Array) -> bool:
-    """Return whether a layer is a function of one variable."""
+    """Return whether a layer is an elementwise function of one input."""
     return isinstance(layer.op, Unary) or (
         group(type(layer.op)) == "activation" and inputs[0].shape == output.shape
     )
 
 
 def _other_functions(layer: Layer, inputs: Sequence[Array], output: Array) -> Iterator[_Guess]:
-    """Yield other activation functions and arithmetic operations."""
+    """Yield the replacement of the layer by other activation functions or arithmetic operations."""
     if _is_function(layer, inputs, output) and inputs[0].dtype.kind == "f":
         for op in _activations():
             if op.versioned_name() != layer.operation or op.attributes() != layer.op.attributes():  # type: ignore[union-attr]
@@ -716,7 +716,7 @@ def _other_functions(layer: Layer, inputs: Sequence[Array], output: Array) -> It
 def _left_out(
     layer: Layer, inputs: Sequence[Array], output: Array, constant: Sequence[bool]
 ) -> Iterator[_Guess]:
-    """Yield omissions of the layer, whose output is then one of its inputs."""
+    """Yield the omission of the layer, so that its output is one of its inputs."""
     for index, array in enumerate(inputs):
         if array.shape == output.shape and array.dtype.kind == "f" and not constant[index]:
 
@@ -731,7 +731,7 @@ def _left_out(
 
 
 def _other_gates(layer: Layer) -> Iterator[_Guess]:
-    """Yield recurrent layers with the gates of weights and biases in another order."""
+    """Yield a recurrent layer with its gates in another order in weights and biases."""
     if layer.type not in RECURRENT or layer.type.startswith("RNN"):
         return
     gates, op = _GATES[layer.type[: 4 if layer.type.startswith("LSTM") else 3]], layer.op
@@ -758,7 +758,7 @@ def _other_gates(layer: Layer) -> Iterator[_Guess]:
 def _permutations(
     shape: tuple[int, ...], target_shape: tuple[int, ...] | None
 ) -> Iterator[tuple[str, Callable[[Array], Array]]]:
-    """Yield permutations of axes, to a target shape if given, or preserving the shape."""
+    """Yield permutations of axes that result in the target shape, or else preserve the shape."""
     if not 2 <= len(shape) <= RANK:
         return
     target = target_shape if target_shape is not None and sorted(target_shape) == sorted(shape) else shape
@@ -807,7 +807,7 @@ def _shift(axis: int, by: int, fill: str, array: Array) -> Array:
 def _movements(
     shape: tuple[int, ...], channels: Sequence[int] = ()
 ) -> Iterator[tuple[str, str, Callable[[Array], Array]]]:
-    """Yield reversals along an axis, and shifts by one element; some axes may be the channels of images."""
+    """Yield reversals along an axis and shifts by one element, with their kinds and descriptions."""
     for axis, length in enumerate(shape):
         if length > 1:
             for by, fill in product((1, -1), ("zero", "wrap", "edge")):
@@ -820,13 +820,13 @@ def _movements(
 
 
 def _channel_axes(shape: tuple[int, ...]) -> list[int]:
-    """Return the axes that may be the three channels of images."""
+    """Return the axes that may be RGB channels of images."""
     axes = dict.fromkeys([len(shape) - 3, len(shape) - 1]) if len(shape) in (3, 4) else {}
     return [axis for axis in axes if shape[axis] == 3]
 
 
 def _reversed_channels(axis: int) -> str:
-    """Describe channels in reverse order."""
+    """Describe the reversal of image channels."""
     return f"channels in reverse order along axis {axis} (BGR for RGB)"
 
 
@@ -869,7 +869,7 @@ def _exchanges(inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator[_G
 
 
 def _clips(output: Array, observed: Array) -> Iterator[_Guess]:
-    """Yield clipping to the range of the side's output, if other elements exceed it."""
+    """Yield clipping to the range of the side's output, if the exact output exceeds that range."""
     if not observed.size or not np.isfinite(observed).all():
         return
     low, high = float(observed.min()), float(observed.max())
@@ -905,7 +905,7 @@ def _evaluate(op: Any, array: Array) -> Array:
 def _numbers_of_layer(
     layer: Layer, inputs: Sequence[Array], output: Array, constant: Sequence[bool]
 ) -> Iterator[_Family]:
-    """Yield parameters of an operation: attributes, constant operands, the slope of an activation."""
+    """Yield mistakes in numeric parameters of a layer: attributes, constant operands, the slope of an activation."""
     if output.dtype.kind != "f" or layer.op is None:
         return
     yield from _other_numbers(layer)
@@ -922,7 +922,7 @@ def _numbers_of_layer(
 
 
 def _numbers_of_result(output: Array) -> Iterator[_Family]:
-    """Yield factors and offsets of a result, for all elements, then per channel."""
+    """Yield wrong factors and offsets of a result: first for all elements, then per channel."""
     if output.dtype.kind != "f":
         return
 

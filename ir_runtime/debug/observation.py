@@ -1,4 +1,4 @@
-"""Judged executions (`Side`), and what is observed of them (`Observation`)."""
+"""The interface of judged executions (`Side`), and their observed results (`Observation`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SideLike: TypeAlias = "str | Path | Side | Repeated | NamedArrays | Sequence[Arr
 
 @dataclass(frozen=True)
 class Observation:
-    """The observed results of a side.
+    """The results observed from one execution of a model by a side.
 
     >>> import numpy as np
     >>> from ir_runtime.debug import Observation
@@ -37,17 +37,17 @@ class Observation:
         name: the name of the side.
         outputs: the outputs of the model, in order.
         tensors: the observed tensors between layers.
-        asked: the requested precision, if any.
-        ran: the reported precisions.
+        asked: the precision requested from the side, if any.
+        ran: the precisions that the side reports.
         unobserved: tensors that cannot be observed without changing the result.
-        wide: the ids of layers that computed in f32 while others used a lower precision.
+        wide: the ids of layers that computed in f32 although the requested precision is lower.
         held: the ids of layers with f32 outputs, which consumers may round.
         f16_in_f32: whether f16 layers were computed in f32, and observed before rounding; ``None`` if unknown.
-        settings: the values of its properties, by its own names; empty if unknown.
-        absent: the indices of missing outputs; ``outputs`` has arbitrary arrays in their places.
+        settings: the properties of the side, by its own names; empty if unknown.
+        absent: the indices of missing outputs; ``outputs`` has arbitrary arrays at these indices.
         stored: the precision implied by the types of the arrays, if the side does not report one; empty for f32.
-        steps: the quantization steps, by tensor.
-        notes: notes on how the arrays were read.
+        steps: the quantization step of tensors stored as scaled integers.
+        notes: notes on how the arrays were read, for the report.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Observation:
 
 @runtime_checkable
 class Side(Protocol):
-    """An execution of a model that can be judged.
+    """Something that can execute models and whose results can be judged, such as a runtime or a device.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -93,7 +93,7 @@ class Side(Protocol):
 
         Args:
             model: the model.
-            reference: its reference, with the graph.
+            reference: the reference of the model, which has the graph.
             feeds: an array for each input.
             ports: the tensors to observe.
         """
@@ -102,7 +102,7 @@ class Side(Protocol):
 
 @dataclass(frozen=True)
 class Repeated:
-    """A side that is run several times, and is wrong if any of its results is.
+    """A side that is run several times, and is wrong if any run is wrong.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -118,8 +118,8 @@ class Repeated:
     ('unexplained', ('run 3 is judged: the first of its kind among 2 different results in 3 runs',))
 
     Args:
-        side: the side.
-        times: the most runs; an unexplained result ends them.
+        side: the side to run.
+        times: the maximum number of runs; the first unexplained result ends them.
 
     Raises:
         InputError: if the number of runs is below 1.
@@ -138,12 +138,12 @@ Look = Callable[[Sequence[Port]], Mapping[Port, Array] | None]
 
 
 def observe_faithfully(ports: Sequence[Port], look: Look, tries: int) -> dict[Port, Array]:
-    """Observe all tensors at once; if that changes the result, bisect them.
+    """Observe all tensors at once; if that changes the results, bisect the tensors to find those that can be observed.
 
     Args:
         ports: the tensors.
-        look: the function that runs the model.
-        tries: the most calls; remaining tensors stay unobserved.
+        look: runs the model and observes tensors; returns ``None`` if that changes the results.
+        tries: the maximum number of calls; remaining tensors stay unobserved.
     """
     tensors: dict[Port, Array] = {}
     waiting = [ports] if ports else []
@@ -159,6 +159,6 @@ def observe_faithfully(ports: Sequence[Port], look: Look, tries: int) -> dict[Po
 
 
 def same_bits(ours: Sequence[Array], theirs: Sequence[Array]) -> bool:
-    """Return whether arrays are bitwise equal."""
+    """Return whether two sequences of arrays are bitwise equal."""
     pairs = zip(ours, theirs, strict=True)
     return all(a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs)

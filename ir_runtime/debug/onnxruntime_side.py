@@ -1,8 +1,8 @@
 """ONNX Runtime's CPU provider as a side: it runs the ONNX model that the IR was converted from.
 
-OpenVINO's converter keeps the names of ONNX tensors, so tensors named in both models are compared. Outputs
-are added to the ONNX model as long as its own outputs stay bitwise unchanged, as more outputs mean fewer
-fusions.
+OpenVINO's converter keeps the names of ONNX tensors, so tensors with the same name in both models are compared.
+Intermediate tensors are observed as additional outputs, as long as the original outputs stay bitwise unchanged:
+additional outputs prevent fusions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRIES = 40
 
 
 class OnnxRuntime:
-    """An ONNX model, run by ONNX Runtime.
+    """A side that runs an ONNX model by ONNX Runtime.
 
     Args:
         path: the path of the ONNX model.
@@ -51,7 +51,7 @@ class OnnxRuntime:
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
-        """Run the ONNX model alone, then with further outputs.
+        """Run the ONNX model as it is, then with intermediate tensors as further outputs.
 
         Raises:
             InputError: if ONNX Runtime is not installed or cannot run the model, or its inputs or outputs do not match the IR.
@@ -87,12 +87,12 @@ class _Session:
         self.version = str(self._runtime.__version__)
 
     def name_of(self, port: Port) -> str | None:
-        """Return the ONNX name of a tensor of the IR."""
+        """Return the ONNX name of a tensor of the IR; ``None`` if the ONNX model has no such tensor."""
         names = self._reference.graph[port.layer].outputs[port.number].names
         return next((name for name in names if name in self._tensors), None)
 
     def run(self, names: Sequence[str]) -> tuple[list[Array], list[Array]]:
-        """Return the outputs of the model, and extra tensors."""
+        """Return the outputs of the model, and the tensors of these names."""
         model = type(self._model)()
         model.CopyFrom(self._model)
         for name in names:
@@ -113,7 +113,7 @@ class _Session:
         return [arrays[index] for index in self._order], arrays[len(self._own) :]
 
     def _feeds_by_name(self, feeds: Sequence[Array]) -> dict[str, Array]:
-        """Return the inputs by ONNX names: tensor names, or else by order."""
+        """Return the inputs by ONNX name, matched by tensor name, or else by order."""
         weights = {tensor.name for tensor in self._model.graph.initializer}
         required = [entry.name for entry in self._model.graph.input if entry.name not in weights]
         ports = self._reference.inputs
@@ -154,7 +154,7 @@ def _package(name: str) -> ModuleType:
 
 
 def onnx_files(path: str) -> list[Path]:
-    """Return an ONNX file and its weight files, as far as readable.
+    """Return an ONNX file and its external weight files; unreadable files are omitted.
 
     Args:
         path: the path of the ONNX file.
@@ -174,7 +174,7 @@ def onnx_files(path: str) -> list[Path]:
 
 
 def _tensors(graph: Any) -> Iterator[Any]:
-    """Yield the tensors of a graph, including graphs of its nodes."""
+    """Yield the tensors stored in a graph and its subgraphs."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:

@@ -1,9 +1,9 @@
-"""OpenVINO's CPU plugin as a side, observed without disturbance.
+"""OpenVINO's CPU plugin as a side, observed without changing its results.
 
-An added output may change the computation: nodes are split, and in bf16 the layers after the last product run
-in f32. So only tensors between execution nodes are observed, each through a product with 1 without further
-consumers; and observations count only if the outputs are bitwise those of the unmodified model, with the same
-node precisions. Otherwise, the tensors are bisected until the observable ones remain.
+An additional output may change the computation: it splits fused nodes, and in bf16 the layers after the last product run
+in f32. So only tensors between execution nodes are observed, each through a multiplication by 1 that has no other
+consumer. Observations count only if the outputs are bitwise equal to those of the unmodified model, with the same node
+precisions. Otherwise, the tensors are bisected until only observable ones remain.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class OpenVINO:
-    """The CPU plugin.
+    """A side that runs OpenVINO's CPU plugin.
 
     Args:
-        hint: the requested precision: ``f32`` (the default), ``bf16`` or ``f16``, without quantization of activations and caches; ``default`` leaves it to the plugin.
-        threads: the number of threads; 0 leaves it to the plugin.
+        hint: the requested precision: ``f32`` (the default), ``bf16`` or ``f16``, without quantization of activations and
+            caches; ``default`` uses the plugin's defaults.
+        threads: the number of threads; 0 uses the plugin's default.
         fused: if False, every tensor is an output, which prevents fusion.
-        changed: changed properties.
+        changed: plugin properties to override.
     """
 
     hint: str = "f32"
@@ -69,7 +70,7 @@ class OpenVINO:
 
     @property
     def config(self) -> dict[str, str]:
-        """The properties of the plugin."""
+        """The properties to compile the model with."""
         exact = {
             "INFERENCE_PRECISION_HINT": self.hint,
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
@@ -81,7 +82,7 @@ class OpenVINO:
         return {**properties, **self.changed}
 
     def variants(self) -> dict[str, Side]:
-        """Return the plugin with more exact properties, one thread, and without fusion."""
+        """Return variants of the side: with more exact properties, with one thread, and without fusion."""
         exact = OpenVINO().config
         settings = {
             f"with {name}={value}": OpenVINO(self.hint, changed={name: value})
@@ -97,7 +98,7 @@ class OpenVINO:
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
-        """Run the model alone, then with probes.
+        """Run the model as it is, then with probes on intermediate tensors.
 
         Raises:
             InputError: if OpenVINO is not installed, cannot run the model, or its process ends.
@@ -130,7 +131,7 @@ class OpenVINO:
 
 
 def _outputs(reference: Reference, wanted: Sequence[Port], alone: _Execution) -> dict[Port, Array]:
-    """Return the tensors that are outputs of the model, observed in the unmodified run."""
+    """Return the requested tensors that are model outputs, from the unmodified run."""
     outputs = zip(reference.outputs, alone.outputs, strict=True)
     return {port._port: array for port, array in outputs if port._port in set(wanted)}
 
@@ -146,13 +147,13 @@ def _save(model: Model, folder: str) -> str:
 
 @dataclass(frozen=True)
 class _Execution:
-    """One compilation of the plugin, and its run.
+    """The results of compiling and running the model once.
 
     Args:
         outputs: the outputs of the model.
-        tensors: the tensors seen by probes.
-        node_of: the execution node of each layer named by one.
-        nodes: the type, the layers and the precision of each execution node.
+        tensors: the tensors observed by probes.
+        node_of: the execution node of each layer that a node names.
+        nodes: the execution nodes by name.
         precisions: the precisions of product nodes, or of all nodes.
         settings: the settings of the run.
     """
@@ -179,11 +180,11 @@ class _Probing:
 
     @property
     def nodes(self) -> tuple[Mapping[str, str], Mapping[str, _Node]]:
-        """The execution node of each layer named by one, and the nodes by name, in the unmodified run."""
+        """The execution node of each layer that a node names, and the nodes by name, in the unmodified run."""
         return self.alone.node_of, self.alone.nodes
 
     def observe(self, ports: Sequence[Port]) -> dict[Port, Array]:
-        """Return the observable tensors among ``ports``, all from faithful runs."""
+        """Observe the tensors that can be observed without changing the results."""
 
         def look(wanted: Sequence[Port]) -> Mapping[Port, Array] | None:
             try:
@@ -200,7 +201,7 @@ class _Probing:
         return not self.is_narrow or self._computing(self.alone) <= self._computing(run)
 
     def _computing(self, run: _Execution) -> set[tuple[str, tuple[str, ...], str]]:
-        """Return the computing nodes by their layers in the model, as names added by the plugin vary."""
+        """Return the computing nodes of a run, identified by type, layers and precision, as the plugin's node names vary."""
         nodes = set()
         for node in run.nodes.values():
             layers = tuple(sorted(self._names.intersection(node.members)))
@@ -235,7 +236,7 @@ class _Probing:
         return _Execution(ran.outputs, tensors, node_of, nodes, _precisions_of(nodes), settings)
 
     def _probe(self, port: Port) -> process.Probe:
-        """Return the probe of a tensor, after a product with 1 if numbers are rounded at ends of nodes."""
+        """Return the probe of a tensor; it observes a multiplication by 1 if the plugin rounds at the ends of nodes."""
         types = self._reference.types
         return process.Probe(
             layer=self._reference.graph[port.layer].name,
@@ -249,7 +250,7 @@ _TRANSPORT = ("Const", "Input", "Output", "Reorder")
 
 
 class _Node(NamedTuple):
-    """An execution node: its type, layers, precision, and the precision of its first result."""
+    """An execution node of the plugin: its type, layers, precision, and the precision of its first result."""
 
     type: str
     members: tuple[str, ...]
@@ -269,7 +270,7 @@ def _boundaries(reference: Reference, ports: Sequence[Port], node_of: Mapping[st
 
 
 def _by_layer(graph: Graph, node_of: Mapping[str, str]) -> dict[int, str]:
-    """Return the execution node of each layer, by id; unnamed layers belong to the node of their consumer."""
+    """Return the execution node of each layer, by id; layers that no node names belong to the node of their consumer."""
     nodes: dict[int, str] = {}
     for layer in reversed(graph.order):
         readers = {
@@ -286,10 +287,10 @@ def _observable(
     node_of: Mapping[str, str],
     nodes: Mapping[str, _Node],
 ) -> list[Port]:
-    """Return the observable tensors, if numbers are rounded at the ends of execution nodes.
+    """Return the tensors that can be observed if the plugin rounds at the ends of execution nodes.
 
-    A layer without a named node is inside of one, such as the cache of an attention, and another consumer
-    would split that node. Integers that follow from shapes and inputs alone are not rounded.
+    A layer that no node names is inside a node, such as the cache of attention, and another consumer would split that
+    node. Integers that follow from shapes and inputs alone can be observed, as they are not rounded.
     """
     graph, outputs = reference.graph, {port._port for port in reference.outputs}
     decided, inside = following_decisions(graph, reference.types), _inside(graph, node_of, nodes)
@@ -306,7 +307,7 @@ def _observable(
 
 
 def _inside(graph: Graph, node_of: Mapping[str, str], nodes: Mapping[str, _Node]) -> set[int]:
-    """Return the ids of layers whose node ends with a layer added by the plugin."""
+    """Return the ids of layers whose execution node ends with a layer added by the plugin."""
     names, inside = {layer.name for layer in graph}, set[int]()
     for layer in graph:
         members = (
@@ -321,7 +322,7 @@ def _inside(graph: Graph, node_of: Mapping[str, str], nodes: Mapping[str, _Node]
 def _find_wide(
     reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, _Node]
 ) -> tuple[int, ...]:
-    """Return the ids of layers in nodes that compute in f32, except constants."""
+    """Return the ids of non-constant layers in nodes that compute in f32."""
     of = _by_layer(reference.graph, node_of)
     node_names = {name for name, node in nodes.items() if node.precision == "f32" or node.type == "RoPE"}
     return tuple(
@@ -332,7 +333,7 @@ def _find_wide(
 def _find_held(
     reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, _Node]
 ) -> tuple[int, ...]:
-    """Return the ids of layers at the end of a node with f32 output."""
+    """Return the ids of layers at the end of nodes with f32 output."""
     graph, of = reference.graph, _by_layer(reference.graph, node_of)
     node_names = {name for name, node in nodes.items() if node.result == "f32"}
     return tuple(
@@ -345,7 +346,7 @@ def _find_held(
 
 
 def _nodes_of(reported: Sequence[ReportedNode]) -> tuple[dict[str, _Node], dict[str, str]]:
-    """Return the execution nodes by name, and the node of each layer named by one."""
+    """Parse the reported execution nodes; return them by name, and the node of each layer that a node names."""
     nodes: dict[str, _Node] = {}
     node_of: dict[str, str] = {}
     for node in reported:
@@ -355,7 +356,7 @@ def _nodes_of(reported: Sequence[ReportedNode]) -> tuple[dict[str, _Node], dict[
 
 
 def _precision(node: ReportedNode) -> str:
-    """Return the precision of a node: that of its kernel if only compressed weights are reported."""
+    """Return the precision of a node; if it is reported as that of compressed weights, use the kernel's precision."""
     kernel = node.kernel.rpartition("_")[2]
     if node.type in _PRODUCTS and node.precision not in NUMBERS and kernel in NUMBERS:
         return kernel

@@ -25,9 +25,9 @@ __all__ = ["Truth", "oracle"]
 
 
 class Truth(Mapping[str, Array]):
-    """Tensors in f64 by name: model outputs, then requested layers.
+    """Tensors in f64 by name: model outputs, followed by requested layers.
 
-    Outputs are also found by index.
+    Outputs can also be indexed by number.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -89,10 +89,10 @@ def oracle(
     pin: NamedArrays | None = None,
     types: str = "real",
 ) -> Truth:
-    """Compute a model in f64, without rounding to its f32, f16 or bf16.
+    """Compute a model in f64, without rounding to its own f32, f16 or bf16.
 
-    Comparisons, roundings and selections may differ from f32. To judge another execution, give its decisions
-    as ``pin``.
+    Results of comparisons, roundings and selections may differ from those in f32. To judge another execution, pass its
+    decisions as ``pin``.
 
     >>> import numpy as np, ir_runtime
     >>> model = ir_runtime.read_fragment('<layer id="0" type="Exp" version="opset1">'
@@ -104,11 +104,11 @@ def oracle(
         model: the model; it is not changed.
         inputs: as for a compiled model.
         layers: further tensors to return: layer names, tensor names, globs or (layer name, output).
-        pin: tensors by name, ``layer`` or ``layer:output``; those of deciding layers replace the decisions.
-        types: ``real``, or ``declared`` to round tensors declared as f16 or bf16.
+        pin: tensors of another execution by name, ``layer`` or ``layer:output``; results of deciding layers are taken from it.
+        types: ``real``, or ``declared`` to round tensors that the model declares as f16 or bf16.
 
     Returns:
-        the tensors; those beyond the memory limit are files, deleted together with the result.
+        the tensors. Those beyond the memory limit are files, which are deleted with the result.
 
     Raises:
         InputError: if an input is missing, unknown, or has another type or shape; if a name is unknown.
@@ -145,7 +145,7 @@ def oracle(
 
 
 class _Named(Mapping[str, Array]):
-    """Kept tensors by name; those that are files are mapped when they are read."""
+    """A mapping of names to kept tensors; spilled ones are memory-mapped on access."""
 
     def __init__(self, ports: Mapping[str, Port], tensors: Mapping[Port, Array]) -> None:
         self._ports, self._tensors = ports, tensors
@@ -161,7 +161,7 @@ class _Named(Mapping[str, Array]):
 
 
 def _decisions(plain: Reference, pin: NamedArrays) -> dict[Port, Array]:
-    """Return the given outputs of deciding layers."""
+    """Return the pinned outputs of deciding layers."""
     deciding = [layer for layer in plain.graph if decides(plain.graph, plain.types, layer)]
     names = {port: name for name, port in ports_by_name(plain.graph, deciding).items()}
     results = {port._port: key for key, port in enumerate(plain.outputs)}

@@ -1,10 +1,10 @@
-"""The effect of a precision on results: random rounding for f32, emulated rounding for bf16 and f16.
+"""Simulate the rounding of a precision: random perturbations for f32, emulated rounding for bf16 and f16.
 
-Runtimes approximate some functions each in its own way. The reference evaluates the definition of a function, whose
-rounding differs from that of a polynomial, a table, or reordered sums. `python tests/bench/functions.py` measures
-OpenVINO's plugin, its definitions, and the backends of this package on the samples of the tests. This module records the
-worst error if it exceeds one or two roundings: in half units in the last place of f32, of the rms of the result or of the
-first input.
+Each runtime approximates some functions in its own way: by polynomials, tables or reordered sums, whose rounding differs
+from that of the definition, which the reference evaluates. `python tests/bench/functions.py` measures OpenVINO's plugin,
+its reference and the backends of this package on the samples of the tests. This module records the worst error of a
+function if it exceeds one or two roundings, in half units in the last place of f32, relative to the RMS of the result or
+of the first input.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ Prepare: TypeAlias = "Callable[[Layer, Sequence[Array]], Sequence[Array]]"
 
 
 def is_move(layer: Layer) -> bool:
-    """Return whether a layer only moves numbers."""
+    """Return whether a layer only moves elements, without computing."""
     return group(type(layer.op)) in _MOVES
 
 
 def perturbed(precision: str, seed: int) -> Change:
-    """Return a change that perturbs each computed number randomly within the rounding of a precision."""
+    """Return a `Change` that perturbs each computed value randomly within the rounding of a precision."""
     random, unit = np.random.default_rng(seed), ROUNDING[precision]
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -93,7 +93,7 @@ def perturbed(precision: str, seed: int) -> Change:
 
 
 def _is_exact(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> bool:
-    """Return whether a layer converts numbers exactly."""
+    """Return whether a layer is a conversion that was exact for its inputs."""
     if layer.type not in ("Convert", "ConvertLike") or inputs[0].dtype.kind in "OU":
         return False
     return inputs[0].shape == outputs[0].shape and all(
@@ -108,16 +108,16 @@ def emulated(
     bounded: bool = True,
     prepare: Prepare | None = None,
 ) -> Change | None:
-    """Return a change that emulates the rounding of a runtime; ``None`` if there is none beyond f32.
+    """Return a `Change` that emulates the rounding of a runtime; ``None`` if there is no rounding beyond f32.
 
-    Inputs of products, and sampling positions, are rounded, sums are not; results are rounded at node
-    boundaries.
+    Inputs of products and sampling positions are rounded; sums are not. Results are rounded at the boundaries of
+    execution nodes.
 
     Args:
         precision: ``f32``, ``f16`` or ``bf16``.
         boundaries: the tensors between nodes; by default all tensors.
-        bounded: whether numbers beyond the type become infinite.
-        prepare: the preparation of layer inputs.
+        bounded: whether values beyond the range of the type become infinite.
+        prepare: a function that changes the inputs of a layer before it computes.
     """
     if precision == "f32" and bounded and prepare is None:
         return None
@@ -142,11 +142,11 @@ def _same(array: Array) -> Array:
 
 
 def rounding_to(precision: str, bounded: bool = True) -> Callable[[Array], Array]:
-    """Return a function that rounds an array to a type, keeping its dtype.
+    """Return a function that rounds the values of an array to a precision, keeping its dtype.
 
     Args:
         precision: ``f32``, ``f16`` or ``bf16``.
-        bounded: whether numbers beyond the type become infinite; otherwise, only their mantissa is rounded.
+        bounded: whether values beyond the range become infinite; otherwise, only the mantissa is rounded.
     """
     dtype, bits = _TYPES[precision]
 
@@ -201,17 +201,17 @@ _ANY = 0.5
 
 
 def _of_result(layer: Layer) -> float:
-    """Return the error of runtimes in a layer's function, relative to its result."""
+    """Return the recorded worst error of a layer's function relative to its result."""
     return _OF_RESULT.get(layer.type, _ANY)
 
 
 def _of_input(layer: Layer) -> float:
-    """Return the error of runtimes in a layer's function, relative to its input; 0 if unrecorded."""
+    """Return the recorded worst error of a layer's function relative to its input; 0 if not recorded."""
     return _OF_INPUT.get(layer.type, 0.0)
 
 
 def floor_of(layer: Layer, inputs: Sequence[Array], output: Array) -> float:
-    """Return half of the rms error of the worst runtime for a layer in f32.
+    """Return half of the RMS error of the worst runtime for a layer in f32.
 
     Args:
         layer: the layer.

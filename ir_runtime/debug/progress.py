@@ -1,4 +1,4 @@
-"""The progress of long tasks, and the partial results of interrupted ones."""
+"""Report the progress of long tasks, and partial results of interrupted ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Skip: TypeAlias = Callable[[float], None]
 
 
 class Interrupted(KeyboardInterrupt):
-    """An interrupt (Ctrl-C) of a task with a partial result.
+    """A `KeyboardInterrupt` (Ctrl-C) with the partial result of the interrupted task.
 
     >>> from ir_runtime import debug
     >>> try:
@@ -51,7 +51,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class TimedOut(LimitError):  # noqa: N818 - as Interrupted
-    """The time limit was reached; a partial result is available.
+    """The time limit was reached; ``partial`` has the results so far.
 
     >>> from ir_runtime import debug
     >>> try:
@@ -63,7 +63,7 @@ class TimedOut(LimitError):  # noqa: N818 - as Interrupted
     Args:
         partial: the partial report.
         message: the message.
-        how: other arguments of the error.
+        how: further arguments of `LimitError`.
     """
 
     def __init__(self, partial: Any, message: str, **how: Any) -> None:
@@ -76,12 +76,12 @@ STOPS = (KeyboardInterrupt, LimitError)
 
 
 def is_stop(reason: BaseException) -> bool:
-    """Return whether ended work can be resumed: after an interrupt, or when the time is up."""
+    """Return whether an exception is an interrupt or the time limit, after which work can be resumed."""
     return isinstance(reason, KeyboardInterrupt) or getattr(reason, "limit", "") == "seconds"
 
 
 def stopped(reason: BaseException, partial: Callable[[], Any]) -> BaseException:
-    """Return the exception for an interrupt or the time limit with a partial report; other limits are unchanged.
+    """Attach a partial report to an interrupt or the time limit; return other exceptions unchanged.
 
     Args:
         reason: the exception that ended the work.
@@ -114,14 +114,14 @@ _STAGE: ContextVar[_Stage | None] = ContextVar("stage", default=None)
 
 @contextmanager
 def showing(show: Show, skip: Skip = lambda _: None) -> Iterator[None]:
-    """Report progress of functions in the block, and of skipped parts."""
+    """Call ``show`` with the progress of functions in the block, and ``skip`` with fractions done earlier."""
     with setting(_STAGE, _Stage(show, skip, 0.0, 1.0)):
         yield
 
 
 @contextmanager
 def stage(start: float, end: float) -> Iterator[None]:
-    """Scale the progress of the block to a range from 0 to 1."""
+    """Map the progress of the block to a subrange of the enclosing stage."""
     if (outer := _STAGE.get()) is None:
         yield
         return
@@ -132,13 +132,13 @@ def stage(start: float, end: float) -> Iterator[None]:
 
 
 def reached(part: float, item: str = "") -> None:
-    """Report progress within the stage."""
+    """Report the finished fraction of the current stage, and the current item."""
     if (now := _STAGE.get()) is not None:
         now.show(now.start + part * (now.end - now.start), item)
 
 
 def skipped() -> None:
-    """Mark the stage as done earlier, so that it does not affect the estimated remaining time."""
+    """Mark the current stage as done in an earlier run, so that it does not count for the time estimate."""
     if (now := _STAGE.get()) is not None:
         now.skip(now.end - now.start)
         reached(1)

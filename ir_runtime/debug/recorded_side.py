@@ -1,8 +1,8 @@
-"""Recorded arrays of any device as a side: matched by name, and converted to the layout of the model.
+"""Recorded arrays of any device as a side: matched by name, and converted to the layouts of the model.
 
-Devices store tensors in their own layouts: channels last, flat, without a batch axis, in f16, or as integers with a scale.
-Shapes and types decide the conversion, never values: `fitted` finds the layout of the declared shape. An array that fits none
-is left as it is, and the report states the difference in shape.
+Devices store tensors in their own layouts: channels last, flat, without a batch axis, in f16, or as scaled integers.
+Shapes and types determine the conversion, never values: `fitted` finds a permutation that gives the declared shape. An
+array that does not fit is left unchanged, and the report states the difference in shape.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _PRECISIONS = {"float16": "f16", "bfloat16": "bf16"}
 
 
 def recorded(path: str) -> Recorded:
-    """Return the arrays of an ``.npz``, of one ``.npy``, or of a folder of ``.npy`` files, as a side.
+    """Read an ``.npz``, a single ``.npy``, or a folder of ``.npy`` files, as a side.
 
     Raises:
-        InputError: if they cannot be read.
+        InputError: if the files cannot be read.
     """
     if os.path.isdir(path):
         files = sorted(Path(path).glob("*.npy"))
@@ -68,10 +68,10 @@ def recorded(path: str) -> Recorded:
 
 
 def read_array(path: str) -> Array:
-    """Return the array of an ``.npy`` file.
+    """Read an ``.npy`` file.
 
     Raises:
-        InputError: if it cannot be read, or is of another format.
+        InputError: if the file cannot be read, or has another format.
     """
     arrays = read_arrays(path)
     if len(arrays) != 1 or 0 not in arrays:
@@ -80,10 +80,10 @@ def read_array(path: str) -> Array:
 
 
 def read_arrays(path: str) -> dict[int | str, Array]:
-    """Return the arrays of an ``.npz`` by name or number; the array of an ``.npy`` has the number 0.
+    """Read an ``.npz`` into arrays by name or number; the array of an ``.npy`` has number 0.
 
     Raises:
-        InputError: if it cannot be read, or is of another format.
+        InputError: if the file cannot be read, or has another format.
     """
     try:
         with open(path, "rb") as file:
@@ -106,10 +106,10 @@ def _key(name: str) -> int | str:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Arrays by name, from any device.
+    """A side whose results were recorded on any device, as arrays by name.
 
     Args:
-        name: their name in messages, such as a path.
+        name: the name of the side in messages, such as a path.
         arrays: the arrays: outputs by number, tensor name or layer name, other tensors by tensor name, ``layer`` or
             ``layer:output``. Quantized integers need ``NAME.scale``, and may have ``NAME.zero_point``.
     """
@@ -129,7 +129,7 @@ class Recorded:
         return reading.observation()
 
     def rows(self, reference: Reference, feeds: Sequence[Array]) -> int | None:
-        """Return the number of batch rows in the arrays, if fewer than in the inputs.
+        """Return the number of batch rows in the arrays if there are fewer than in the inputs, else ``None``.
 
         Args:
             reference: the reference of the model.
@@ -148,7 +148,7 @@ class Recorded:
 
 
 def _count_rows(found: tuple[int, ...], wanted: tuple[int, ...]) -> int | None:
-    """Return the number of rows of an array, if it only lacks rows."""
+    """Return the number of rows of an array that has the wanted shape except for fewer rows, else ``None``."""
     if not found or not 0 < found[0] < wanted[0] or fitted(found, wanted) is not None:
         return None
     return found[0] if fitted(found, (found[0], *wanted[1:])) is not None else None
@@ -157,7 +157,7 @@ def _count_rows(found: tuple[int, ...], wanted: tuple[int, ...]) -> int | None:
 def first_rows(
     name: str, model: Model, reference: Reference, feeds: Sequence[Array], rows: int
 ) -> tuple[Model, list[Array], str]:
-    """Return the model and inputs reduced to the first rows of a batch, with a note.
+    """Reduce the batch of a model and its inputs to the first rows; also return a note about it.
 
     Args:
         name: the name of the side with fewer rows.
@@ -191,14 +191,14 @@ def first_rows(
 
 @dataclass(frozen=True)
 class _Target:
-    """The tensor that an array may represent.
+    """A tensor of the model that a recorded array may represent.
 
     Args:
-        label: its name in messages.
-        type: its type and shape.
-        port: the tensor; ``None`` for outputs only.
-        output: the number of the output, or ``None``.
-        feed: the array of an input.
+        label: the name of the tensor in messages.
+        type: the type and shape of the tensor.
+        port: the port of the tensor; ``None`` if it only serves as an output.
+        output: the number of the model output that it is, or ``None``.
+        feed: the input array, if the tensor is a model input.
     """
 
     label: str
@@ -211,7 +211,7 @@ class _Target:
 def _targets(
     reference: Reference, feeds: Sequence[Array], ports: Sequence[Port] | None
 ) -> dict[int | str, _Target]:
-    """Return the candidate tensor of each name, the most likely first."""
+    """Return the tensor that each possible name or number of an array refers to."""
     graph, types = reference.graph, reference.with_shapes(feeds).types
     targets: dict[int | str, _Target] = {}
     observable = (
@@ -243,7 +243,7 @@ def _targets(
 
 @dataclass
 class _Reading:
-    """Reads arrays as the tensors of a model.
+    """Converts recorded arrays to the tensors of a model.
 
     Args:
         side: the arrays.
@@ -260,11 +260,11 @@ class _Reading:
     tensors: dict[Port, Array] = field(default_factory=dict)
     steps: dict[Port, float] = field(default_factory=dict)
     stored: str = ""
-    """The type of arrays of f32 tensors, if narrower."""
+    """The type in which f32 tensors were stored, if it is narrower."""
     notes: list[str] = field(default_factory=list)
 
     def observation(self) -> Observation:
-        """Read the arrays, and return them as an observation."""
+        """Convert all arrays, and return them as an observation."""
         targets, arrays = _targets(self.reference, self.feeds, self.ports), self.side.arrays
         companions = {f"{name}{end}" for name in arrays for end in (_SCALE, _ZERO_POINT)}
         unknown = []
@@ -311,7 +311,7 @@ class _Reading:
             self.steps[port] = step
 
     def _numbers(self, key: int | str, array: Array, target: _Target) -> tuple[Array, float]:
-        """Return an array in a numeric type, and the quantization step of scaled integers."""
+        """Convert an array to the numeric type of its tensor; also return the quantization step, 0 unless it was scaled integers."""
         element = target.type.element
         if array.dtype.kind == "V" and array.dtype.itemsize == 2:  # as NumPy reads files of ml_dtypes
             array = array.view(ml_dtypes.bfloat16)
@@ -338,7 +338,7 @@ class _Reading:
         return (array.astype(element.dtype) if is_whole and element.integral else array), 0.0
 
     def _along(self, key: int | str, numbers: object, array: Array) -> Array:
-        """Reshape a number, or one per index of an axis, to broadcast to an array."""
+        """Reshape a scale or zero point, a single one or one per index of an axis, to broadcast to an array."""
         factors = np.asarray(numbers, np.float64)
         if factors.size == 1:
             return factors.reshape(())
@@ -377,7 +377,7 @@ class _Reading:
         )
 
     def _same_shape(self) -> str:
-        """Return a hint at the only array that has the shape of the only output; empty if there are others."""
+        """Return a hint at the only array that has the shape of the only output; empty if it is ambiguous."""
         shapes = {key: np.shape(array) for key, array in self.side.arrays.items()}
         if len(self.reference.outputs) != 1:
             return ""
@@ -389,7 +389,7 @@ class _Reading:
 
 
 def _note_unknown(side: str, unknown: Sequence[str], targets: Mapping[int | str, _Target]) -> Iterator[str]:
-    """Yield notes on arrays whose names are no tensors of the model."""
+    """Yield notes on arrays whose names match no tensor of the model."""
     names = [str(name) for name in targets]
     for name in unknown[:SHOWN]:
         near = did_you_mean(name, names, before="; ")
@@ -405,7 +405,7 @@ def _join_shown(names: Iterable[str]) -> str:
 
 
 def _in_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
-    """Return an array in the shape of a tensor if possible, and a note about the conversion."""
+    """Convert an array to the shape of a tensor if possible; also return a note about the conversion."""
     if array.shape == shape:
         return array, ""
     order = fitted(array.shape, shape)
@@ -419,10 +419,10 @@ def _in_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
 
 
 def fitted(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the permutation of axes that gives an array another shape; ``None`` if impossible.
+    """Find the permutation of axes that converts an array to a shape; ``None`` if there is none.
 
-    The array may be flattened, in all or some neighbouring axes, or lack axes of length 1. The permutation applies once the array
-    has all axes. The identity is tried first, then image layouts, then other permutations.
+    All or some neighbouring axes of the array may be merged, and axes of length 1 may be missing; the permutation applies
+    after these are restored. The identity is tried first, then image layouts, then other permutations.
 
     >>> fitted((1, 5, 5, 16), (1, 16, 5, 5)), fitted((400,), (1, 16, 5, 5)), fitted((5, 5, 16), (1, 16, 5, 5))
     ((0, 3, 1, 2), (0, 1, 2, 3), (0, 3, 1, 2))
@@ -449,7 +449,7 @@ def _inverse(order: Sequence[int]) -> tuple[int, ...]:
 
 
 def _merges(shape: Sequence[int], into: Sequence[int]) -> bool:
-    """Return whether merging neighbouring axes gives another shape, ignoring axes of length 1."""
+    """Return whether merging neighbouring axes of one shape gives the other, ignoring axes of length 1."""
     lengths = iter([length for length in shape if length != 1])
     for merged in into:
         size = 1

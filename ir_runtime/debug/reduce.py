@@ -1,6 +1,6 @@
-"""Reduce a model to the smallest part that reproduces a difference, without confidential data.
+"""Reduce a model to the smallest part that reproduces a difference, with random data in place of confidential data.
 
-The part is a report (`Reduced`), and a folder for someone else.
+The result is a report (`Reduced`), and a folder to hand to others.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def reduce(
     keep_values: bool = False,
     states: Mapping[str, object] | None = None,
 ) -> Reduced:
-    """Find the smallest part of a model where a side still differs from f64 beyond rounding.
+    """Find the smallest part of a model on which a side still differs from the f64 reference by more than rounding.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -78,12 +78,12 @@ def reduce(
         model: the model; it is not changed.
         inputs: as for a compiled model.
         side: the judged execution: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`, such as a `Command`.
-        out: a folder for the part, its inputs, a program that shows the difference, and the text of an issue.
+        out: a new folder for the part, its inputs, a program that shows the difference, and a text for an issue.
         keep_values: keep weights and inputs instead of randomizing them.
         states: values of variables before the step, by id; by default their initial values.
 
     Returns:
-        the part; false, and nothing is written, if rounding explains all differences.
+        the part. If rounding explains all differences, it is false, and nothing is written.
 
     Raises:
         InputError: if the side cannot run other models, or the folder cannot be made.
@@ -148,7 +148,7 @@ class _Reduction:
     tests: int = 0
 
     def fails(self, part: Model, arrays: Sequence[Array], side: SideLike | None = None) -> Comparison | None:
-        """Return the report of a part if rounding does not explain its difference; None if it cannot run."""
+        """Return the report of a part if its difference is unexplained; ``None`` if it is explained or the part cannot run."""
         start, self.tests = self._done, self.tests + 1
 
         def unexplained() -> Record | None:
@@ -167,11 +167,11 @@ class _Reduction:
 
     @property
     def _done(self) -> float:
-        """The estimated fraction of work done."""
+        """The estimated fraction of the work that is done."""
         return float(1 - (1 - FIRST) * 0.9**self.tests)
 
     def shrink(self, whole: Reference) -> Reduced:
-        """Extract the first wrong unit and its necessary predecessors."""
+        """Extract the first wrong unit, with as many predecessors as the difference needs."""
         model, feeds, report = self.found.model, self.found.inputs, self.found.report
         graph, layers = whole.graph, computed_layers(whole.graph)
         ports = ports_by_name(graph, layers)
@@ -213,7 +213,7 @@ class _Reduction:
             return [*remembered(self.entry, name, lambda: (None, inputs_of(part, starts, whole, feeds)))[1]]
 
     def anonymize(self) -> Reduced:
-        """Randomize constants and inputs while the difference persists: all at once, or one by one."""
+        """Randomize inputs and constants as long as the difference persists: all constants at once, or else one by one."""
         random = np.random.default_rng(0)
         reduced = self.found
         drawn = [_random(array, random) for array in reduced.inputs]
@@ -235,13 +235,13 @@ class _Reduction:
         return self.found
 
     def named(self) -> Comparison:
-        """Return the report of the part, including the likely mistake."""
+        """Compare the part once more, to find the likely mistake; return the report."""
         with stage(self._done, self._done):
             report, _ = judge(self.found.model, self.found.inputs, self.side)
         return report if report.verdict == "unexplained" else self.found.report
 
     def variants(self) -> list[str]:
-        """Try static shapes, one thread, and no fusion."""
+        """Compare with static shapes and with the variants of the side; return notes on whether the difference persists."""
         part, arrays, notes = self.found.model, self.found.inputs, list[str]()
         if any(port.partial_shape.is_dynamic for port in part.inputs):
             static = part.clone()
@@ -257,7 +257,7 @@ def _note(what: str, found: Comparison | None) -> str:
 
 
 def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
-    """Return the inputs of layers that are computed ports."""
+    """Return the non-constant tensors that the given layers read from other layers."""
     starts: dict[Port, None] = {}
     for layer in graph:
         if layer.id in members:
@@ -268,12 +268,12 @@ def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
 
 
 def _ends(graph: Graph, members: set[int], ends: Sequence[Port]) -> list[Port]:
-    """Return the judged ports, and the other outputs of their layers."""
+    """Return all outputs of the layers of the judged ports."""
     return list(dict.fromkeys(port for end in ends for port in graph[end.layer].output_ports))
 
 
 def _random(array: Array, random: np.random.Generator) -> Array:
-    """Return normal numbers with the mean and deviation of an array; keep integers and scalars."""
+    """Return a normal random array with the mean and deviation of an array; return integers and scalars unchanged."""
     if array.dtype.kind != "f" or array.size < 2:
         return array
     mean, count = float(array.mean()), array.size
@@ -282,7 +282,7 @@ def _random(array: Array, random: np.random.Generator) -> Array:
 
 
 def _with_random(part: Model, names: set[str]) -> Model:
-    """Randomize some constants of a model."""
+    """Return a model with the constants of these names randomized."""
     random = np.random.default_rng(1)
 
     def changed(layer: Layer) -> Layer:
@@ -335,7 +335,7 @@ print(debug.compare(ir_runtime.read_model(HERE / "model.xml"), inputs, {given}))
 
 
 def _real_constants(graph: Graph) -> tuple[str, ...]:
-    """Return the names of the constants that hold real numbers."""
+    """Return the names of floating-point constants."""
     return tuple(
         layer.name
         for layer in graph.of_type("Constant")
@@ -345,7 +345,7 @@ def _real_constants(graph: Graph) -> tuple[str, ...]:
 
 @dataclass
 class Reduced:
-    """The smallest part of a model that reproduces a difference, as a report.
+    """The result of `reduce`: the smallest part of a model that reproduces a difference.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -367,14 +367,14 @@ class Reduced:
         inputs: an array for each of its inputs.
         side: the name of the side.
         report: the comparison of the part.
-        layers: the names of its layers, without constants; empty, so that the result is false, if rounding explains all
-            differences: then the model is the whole one.
+        layers: the names of the layers in the part, without constants. If rounding explains all differences it is empty, the
+            result is false, and ``model`` is the whole model.
         original: the number of layers of the whole model, without constants.
-        kept_weights: the names of constants with their original values, as the difference vanishes without them.
-        kept_inputs: whether the inputs have their original values.
-        notes: the results under other settings.
+        kept_weights: the names of constants that keep their original values, as the difference vanishes otherwise.
+        kept_inputs: whether the inputs keep their original values.
+        notes: whether the difference persists under other settings.
         tests: the number of compared models.
-        folder: the folder it was saved to, if any.
+        folder: the folder that the part was saved to, if any.
         partial: whether the search was interrupted, so that a smaller part may exist.
     """
 
@@ -407,7 +407,7 @@ class Reduced:
 
     @property
     def _contents(self) -> str:
-        """Describe which weights and inputs are random, and which are original."""
+        """Describe which weights and inputs are randomized, and which are original."""
         constants = {name for name in _real_constants(self.model._graph) if name not in self.kept_weights}
         drawn = [*(["weights"] if constants else []), *([] if self.kept_inputs else ["inputs"])]
         kept_parts = [*self.kept_weights, *(["the inputs"] if self.kept_inputs else [])]
@@ -440,7 +440,7 @@ class Reduced:
 
 
 def _check_folder(folder: Path) -> None:
-    """Check that a folder can be created and written, before a long computation.
+    """Check before a long computation that a folder can be created and written.
 
     Raises:
         InputError: if it exists, or its parent is not writable.
@@ -457,7 +457,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _write(reduced: Reduced, side: SideLike, folder: Path, other: Model | None = None) -> Path:
-    """Write a model, its inputs, its outputs in f64, a program that compares them, and a text; return the folder.
+    """Write a part, its inputs, its f64 outputs, a program that compares them, and a text for an issue; return the folder.
 
     Args:
         reduced: the part to write.
@@ -506,7 +506,7 @@ def _program(reduced: Reduced, side: SideLike, outputs: int) -> str:
 
 
 def _text(reduced: Reduced, reference: Reference, truth: Sequence[Array], seen: Observation) -> str:
-    """Return a text for an issue: layers, values, notes, and the environment."""
+    """Return the text of an issue: layers, values, notes, and the environment."""
     graph = reduced.model._graph
     layers = "\n".join(
         f"- {_described(reference, layer)}" for layer in graph if layer.type not in (*IO_TYPES, "Constant")
@@ -525,7 +525,7 @@ def _text(reduced: Reduced, reference: Reference, truth: Sequence[Array], seen: 
 
 
 def _described(reference: Reference, layer: Layer) -> str:
-    """Describe an operation with its input and output types, and non-default attributes."""
+    """Describe a layer: its operation, input and output types, and non-default attributes."""
     types, graph = reference.types, reference.graph
     input_types = ", ".join(
         f"{types[port].type.element.label}{types[port].type.shape}" for port in graph.reads(layer)
@@ -538,7 +538,7 @@ def _described(reference: Reference, layer: Layer) -> str:
 
 
 def _values(reference: Reference, truth: Sequence[Array], seen: Observation) -> str:
-    """Return a table of the outputs: the number of differing elements, and the first one."""
+    """Return a table of the outputs, with the number of differing elements and the first of them."""
     lines = ["| output | differ | first at | expected | got |", "|---|--:|---|--:|--:|"]
     for index, (exact, port) in enumerate(zip(truth, reference.outputs, strict=True)):
         if index in seen.absent:
@@ -560,7 +560,7 @@ def _values(reference: Reference, truth: Sequence[Array], seen: Observation) -> 
 
 
 def _wrong(exact: Array, theirs: Array, is_real: bool) -> Array:
-    """Return a mask of the elements with an error above a hundredth of the largest."""
+    """Return a mask of the elements whose error exceeds a hundredth of the largest error."""
     if not is_real or exact.dtype.kind != "f":
         return np.asarray(exact != theirs)
     with np.errstate(all="ignore"):

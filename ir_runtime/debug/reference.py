@@ -1,4 +1,4 @@
-"""Run the reference in the model's types or in f64, with changes of intermediate results."""
+"""Run the reference implementation in the model's types or in f64, optionally changing intermediate results."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ __all__ = ["Change", "Recorder", "Reference", "as_declared", "chained", "check_t
 Arrays: TypeAlias = tuple[Array, ...]
 
 Change: TypeAlias = "Callable[[Layer, Sequence[Array], Arrays], Arrays]"
-"""A function from a layer, its inputs and its outputs to replacement outputs."""
+"""A function, called after each layer with the layer, its inputs and its outputs, that returns replacement outputs."""
 
 
 class Reference:
-    """A model computed by the definitions of its operations, layer by layer.
+    """Runs a model layer by layer, using the reference implementation of each operation.
 
     Args:
         model: the model; it is not changed.
         wide: compute f32, f16 and bf16 in f64.
-        backend: the backend whose kernels compute each layer; by default, the definitions.
+        backend: the backend whose kernels compute each layer; by default, the reference implementations.
         f16_in_f32: compute f16 in f32, as fast backends and OpenVINO's CPU plugin do; outputs have the declared types.
     """
 
@@ -64,7 +64,7 @@ class Reference:
         self._needed: dict[tuple[tuple[int, ...], ...], Peak] = {}
         self._shaped: dict[tuple[tuple[int, ...], ...], Reference] = {}
         self.f16_in_f32 = f16_in_f32 and not wide and has_f16(self.graph, self.types)
-        """Whether it computes f16 in f32."""
+        """Whether f16 is computed in f32."""
         if wide:
             self.graph, self.types = widen(self.graph, self.types)
         elif self.f16_in_f32:
@@ -78,7 +78,7 @@ class Reference:
 
     @cached_property
     def in_f32(self) -> Reference:
-        """The reference that computes f16 in f32; itself without f16."""
+        """The reference that computes f16 in f32; the same object if the model has no f16."""
         if self.f16_in_f32 or not has_f16(self.graph, self.types):
             return self
         return Reference(self.model, self._wide, self._backend, f16_in_f32=True)
@@ -88,9 +88,9 @@ class Reference:
         return Reference(model, self._wide, self._backend, self.f16_in_f32)
 
     def needed(self, feeds: Sequence[Array]) -> Peak:
-        """Return the peak memory of a run in bytes, and its layer.
+        """Return the peak memory of a run in bytes, and the layer that reaches it.
 
-        Data-dependent lengths count as their minimum.
+        Data-dependent dimensions count as their minimum.
 
         Args:
             feeds: an array for each input.
@@ -103,19 +103,19 @@ class Reference:
         return self._needed[shapes]
 
     def check_memory(self, feeds: Sequence[Array]) -> None:
-        """Refuse a memory limit below the needs of a run, before computing.
+        """Check before a run that the memory limit suffices.
 
         Args:
             feeds: an array for each input.
 
         Raises:
-            LimitError: if so; the message has the required size.
+            LimitError: if the limit is too low; the message states the required size.
         """
         peak = self.needed(feeds)
         self._limits.check("memory", peak.bytes, peak.step.layer.where if peak.step else None)
 
     def with_shapes(self, feeds: Sequence[Array]) -> Reference:
-        """Return the reference with the shapes of inputs, if the model's are dynamic."""
+        """Return the reference of the model reshaped to the inputs, or itself if its input shapes are static."""
         if all(port.partial_shape.is_static for port in self.inputs):
             return self
         shapes = tuple(feed.shape for feed in feeds)
@@ -146,13 +146,13 @@ class Reference:
         inside: Change | None = None,
         copies: int = 1,
     ) -> list[Array]:
-        """Return the outputs.
+        """Run the model, and return its outputs.
 
         Args:
             feeds: an array for each input.
-            change: called for every layer outside of bodies.
-            inside: called for every execution of a layer in a body.
-            copies: the number of simultaneous copies made by a change.
+            change: applied to each layer outside of bodies.
+            inside: applied to each execution of a layer in a body.
+            copies: the number of copies of a layer's outputs that ``change`` makes at the same time.
 
         Raises:
             LimitError: if the tensors, with these copies, exceed the memory limit.
@@ -209,7 +209,7 @@ def check_types(types: str) -> None:
 
 
 def as_declared(types: Inferred) -> Change:
-    """Return a change that rounds f64 results to the declared f16 or bf16.
+    """Return a `Change` that rounds f64 results to the types of tensors declared as f16 or bf16.
 
     Args:
         types: the inferred values of the model.
@@ -229,7 +229,7 @@ def as_declared(types: Inferred) -> Change:
 
 
 def chained(*changes: Change | None) -> Change:
-    """Return a change that applies several, one after another."""
+    """Return a `Change` that applies several in order."""
     active = [change for change in changes if change is not None]
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
@@ -241,11 +241,11 @@ def chained(*changes: Change | None) -> Change:
 
 
 class Recorder:
-    """A change without effect that copies tensors.
+    """A `Change` that copies tensors and changes nothing.
 
     Args:
-        ports: the tensors.
-        into: where to keep them.
+        ports: the tensors to copy.
+        into: receives the copies.
     """
 
     def __init__(self, ports: Iterable[Port], into: MutableMapping[Port, Array] | None = None) -> None:

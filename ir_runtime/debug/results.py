@@ -31,13 +31,13 @@ _Result = TypeVar("_Result")
 
 
 def restore(cls: type[_Result], fields: Mapping[str, Any]) -> _Result:
-    """Restore a result from a record of all its fields, as `dataclasses.asdict` makes it."""
+    """Restore a result from the dict that `dataclasses.asdict` made of it."""
     return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
 
 
 @dataclass(frozen=True)
 class OutputResult:
-    """An output of the model.
+    """The judgement of a model output.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -52,17 +52,17 @@ class OutputResult:
     ('unexplained', 'unexplained')
 
     Args:
-        name: its name.
-        relative: the relative error of the side: the rms of the difference from f64, divided by the rms of f64.
+        name: the name of the output.
+        relative: the relative error of the side: the RMS of its difference from f64, divided by the RMS in f64.
         scatter: the relative error that rounding explains.
-        excess: the ratio of the two (R).
-        ours: the relative error of the reference.
-        beyond: the number of elements that exceed the type of computation, and are not judged.
+        excess: the ratio of ``relative`` to ``scatter`` (R).
+        ours: the relative error of the reference in the side's precision.
+        beyond: the number of elements that exceed the range of the precision, and are not judged.
         of: the number of elements.
         reason: the reason for an infinite R; else empty.
         precision: the assumed precision.
         overflows: whether only an overflow explains the error.
-        index: its index.
+        index: the index of the output.
     """
 
     name: str
@@ -86,7 +86,7 @@ class OutputResult:
 
     @property
     def is_as_large(self) -> bool:
-        """Whether the error is about as large as the assumed rounding."""
+        """Whether the error is of the size expected from the assumed rounding."""
         return self.relative >= 0.25 * self.scatter
 
     def record(self) -> Record:
@@ -100,7 +100,7 @@ class OutputResult:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """Layers between observed tensors, computed from the side's own inputs.
+    """The judgement of a unit: the layers between observed tensors, computed from the side's own inputs.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -115,12 +115,12 @@ class UnitResult:
     (True, True, 'y')
 
     Args:
-        name: the name of the resulting tensor.
+        name: the name of the tensor that the unit computes.
         operation: the operation of the last layer.
         layers: the names of the layers, in order.
         excess: the ratio of the error to the error that rounding explains (local R).
         relative: the relative error that these layers add.
-        inherited: the relative error of their inputs.
+        inherited: the relative error that the tensor inherits from the inputs of the unit.
         equal: the fraction of elements that are bitwise equal to the reference.
         scatter: the relative error that rounding explains.
         precision: the assumed precision.
@@ -140,7 +140,7 @@ class UnitResult:
 
     @property
     def is_as_large(self) -> bool:
-        """Whether the error is about as large as the assumed rounding."""
+        """Whether the error is of the size expected from the assumed rounding."""
         return self.relative >= 0.125 * self.scatter
 
     @property
@@ -155,7 +155,7 @@ class UnitResult:
 
     @property
     def local(self) -> float:
-        """The excess, under the name that reports use."""
+        """The same as ``excess``, by the name used in reports."""
         return self.excess
 
     def record(self) -> Record:
@@ -169,7 +169,7 @@ class UnitResult:
 
 @dataclass(frozen=True)
 class DecisionResult:
-    """A deciding layer: one that compares, rounds to integers, or selects.
+    """The judgement of a deciding layer, which compares, rounds to integers, or selects.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -187,14 +187,14 @@ class DecisionResult:
     Args:
         name: the name of the tensor.
         operation: the operation.
-        differ: the number of elements that f64 decides differently for the same inputs.
-        unexplained: the number of those that no rounding of the inputs explains; ``None`` if unknown.
+        differ: the number of elements decided differently in f64 for the same inputs.
+        unexplained: the number of these that no rounding of the inputs explains; ``None`` if unknown.
         of: the number of elements.
-        levels: the largest error of an unexplained element in levels of a FakeQuantize.
+        levels: the largest error of an unexplained element, in quantization levels of a FakeQuantize.
         layers: the names of the layers between other observed tensors and this one, in order; for a layer in a body, the
-            name of the layer outside.
-        undecided: the number of elements in a body that rounding leaves open, as the side's decisions there cannot be
-            observed.
+            name of the outermost layer.
+        undecided: the number of elements in a body whose decisions rounding leaves open; the side's decisions there cannot
+            be observed.
     """
 
     name: str
@@ -208,7 +208,7 @@ class DecisionResult:
 
     @property
     def verdict(self) -> str:
-        """``explained``, ``unexplained``, or ``doubtful`` for one level, as runtimes fuse roundings."""
+        """``explained``, ``unexplained``, or ``doubtful`` for a difference of one level, which fused rounding may cause."""
         if not self.unexplained:
             return "explained"
         return "doubtful" if self.levels is not None and self.levels <= 1 else "unexplained"
@@ -224,13 +224,13 @@ class DecisionResult:
 
 @dataclass(frozen=True)
 class Overflow:
-    """A layer whose results overflow their type.
+    """An overflow: a layer whose results exceed the range of their type.
 
     Args:
         layer: the name of the layer.
-        operation: its operation.
-        type: the type.
-        largest: the largest magnitude in f64.
+        operation: the operation of the layer.
+        type: the type that overflows.
+        largest: the largest magnitude of the results in f64.
         inputs: the largest magnitude of each input.
     """
 
@@ -249,14 +249,14 @@ class Overflow:
 
     @property
     def summary(self) -> str:
-        """Describe the size of the overflow and the inputs."""
+        """The size of the overflow and of the inputs, as text."""
         read = ", ".join(f"{size:.2g}" for size in self.inputs)
         return f"{self.largest:.2g} in f64, the limit of {self.type} is {LIMITS[self.type]:.4g}; inputs up to {read or 'nothing'}"
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """A mistake that explains a side's results.
+    """A typical mistake that explains a side's results.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -271,12 +271,12 @@ class Likeness:
     ['R', 'kind', 'layer', 'operation', 'what']
 
     Args:
-        kind: its kind: ``all zero``, ``permuted``, ``bias``, ``factor``, ``activation``, ``epsilon``, ``gates``, ``shift``, ``clipped``,
+        kind: the kind of mistake: ``all zero``, ``permuted``, ``bias``, ``factor``, ``activation``, ``epsilon``, ``gates``, ``shift``, ``clipped``,
             ``resize``, ``another input``, ``reversed``, ``channels``, ``constant``, ``attribute``, ``operation`` or ``left out``.
-        layer: the name of the layer that has it.
-        operation: its operation.
+        layer: the name of the layer with the mistake.
+        operation: the operation of the layer.
         what: the mistake as a clause: ``axes 0 and 1 swapped``.
-        excess: the ratio of the remaining error to the error that rounding explains (R).
+        excess: the ratio of the error that remains with the mistake to the error that rounding explains (R).
     """
 
     kind: str
@@ -309,7 +309,7 @@ _SUMMARIES = {
 
 @dataclass(frozen=True)
 class Comparison(Shown):
-    """The report of how a side differs from f64: whether rounding explains it, or where it starts.
+    """The report of `compare`: whether rounding explains how a side differs from the f64 reference, or where errors start.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -334,16 +334,16 @@ class Comparison(Shown):
         asked: the requested precision, if any.
         ran: the precisions that the side reports.
         outputs: the outputs of the model.
-        units: the observed real tensors, in topological order.
+        units: the units of layers that end in observed floating-point tensors, in topological order.
         decisions: the observed deciding layers, in topological order, then those inside bodies.
-        boundaries: the number of tensors to observe.
+        boundaries: the number of tensors that were to be observed.
         unobserved: the names of tensors that could not be observed.
         partial: whether the comparison was interrupted.
-        untried: the layers whose bodies have more open decisions than were tried.
+        untried: the layers whose bodies have more open decisions than could be tried.
         settings: the properties of the side, by its own names; empty if unknown.
         overflow: the first layer whose results exceed their type, if any. It is the verdict only if it reaches an output.
         notes: notes on how the arrays of the side were read, and on missing ones.
-        likeness: the mistake that explains the first error beyond rounding, if any of those tried does.
+        likeness: the mistake that explains the first error beyond rounding, if one was found.
     """
 
     side: str
@@ -367,7 +367,7 @@ class Comparison(Shown):
 
     @property
     def precision(self) -> str:
-        """The assumed precision, unless f32."""
+        """The first assumed precision other than f32, else ``f32``."""
         return next((result.precision for result in self._results if result.precision != "f32"), "f32")
 
     @property
@@ -404,17 +404,17 @@ class Comparison(Shown):
 
     @property
     def explained(self) -> bool:
-        """Whether rounding explains everything."""
+        """Whether rounding explains all differences."""
         return self.verdict == "explained"
 
     @property
     def settled(self) -> bool:
-        """Whether rounding explains everything, or everything except an overflow."""
+        """Whether rounding explains all differences, or all except the consequences of an overflow."""
         return self.verdict in ("explained", "overflow")
 
     @property
     def hides_overflow(self) -> bool:
-        """Whether the assumed rounding is large enough to hide an overflow."""
+        """Whether an overflow may be hidden: elements were not judged, or the assumed rounding is very large."""
         lost = any(output.beyond for output in self.outputs)
         return lost or any(result.scatter > HIDING for result in self._results)
 
@@ -431,9 +431,9 @@ class Comparison(Shown):
 
     @property
     def consistent(self) -> str:
-        """The side nearer to f64 at the outputs: the judged one, or ``ir_runtime``.
+        """The name of the side whose outputs are closer to f64: the judged one, or ``ir_runtime``.
 
-        Whether the IR is correct is another question: the converter may be wrong.
+        This does not tell whether the IR is correct: the converter may be wrong.
         """
         theirs = max((output.relative for output in self.outputs), default=0.0)
         ours = max((output.ours for output in self.outputs), default=0.0)
@@ -462,14 +462,14 @@ class Comparison(Shown):
         }  # fmt: skip
 
     def to_json(self) -> str:
-        """Return the report as JSON text, with infinite and missing numbers as strings."""
+        """Return the report as JSON text, with infinities and NaN as strings."""
         import json
 
         return json.dumps(encodable(self.record()), indent=2)
 
     @property
     def details(self) -> str:
-        """The evidence for the verdict: all lines of the text but the first."""
+        """The evidence for the verdict: all lines of the report except the first."""
         return "\n".join(_details(self))
 
     def __str__(self) -> str:
@@ -495,9 +495,9 @@ def restore_report(record: Mapping[str, Any]) -> Comparison:
 
 
 def combine(strict: Comparison, loose: Comparison, overflows: bool = False) -> Comparison:
-    """Return a report where other numerics judge results that the first leave unexplained.
+    """Merge two reports: take results that the first numerics leave unexplained from a report under other numerics.
 
-    Unless the other numerics allow for overflow, the errors must be about as large as they predict.
+    Unless the other numerics allow for overflow, such results must have errors of the size that they predict.
 
     Args:
         strict: the report under the more exact numerics.
@@ -574,7 +574,7 @@ def _ran(report: Comparison) -> str:
 
 
 def _note_precision(report: Comparison) -> list[str]:
-    """Return a note if results have another precision than reported."""
+    """Return a note if the assumed precision of results differs from the reported one."""
     if not report.ran or not report.boundaries:
         return []
     other = [unit for unit in report.units if unit.precision.split()[0] not in ("f32", *report.ran)]

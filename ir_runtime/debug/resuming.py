@@ -1,4 +1,4 @@
-"""Resume an interrupted run of the reference from the tensors needed by the remaining layers."""
+"""Resume an interrupted run of the reference, from the saved inputs of the remaining layers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Resumable"]
 
 
 class Resumable:
-    """A run that keeps the inputs of remaining layers, and writes them when interrupted.
+    """A run of the reference that tracks the inputs of the remaining layers, and can save them to resume later.
 
     Args:
         model: the model.
-        whole: its reference.
+        whole: the reference of the model.
         feeds: an array for each input.
         entry: the cache entry, or ``None``.
     """
@@ -37,16 +37,16 @@ class Resumable:
         self._waiting = {layer.id for layer in layers}
         self._tensors: dict[Port, Array] = {}
         self.notes: Any = None
-        """The notes of the interrupted run about its layers."""
+        """The notes saved by the interrupted run."""
 
     def start(
         self, asked: Sequence[Port], found: MutableMapping[Port, Array]
     ) -> tuple[Reference, list[Array]]:
-        """Return the remaining part of the model, and an array for each of its inputs.
+        """Restore the saved state; return the reference of the remaining part, and an array for each of its inputs.
 
         Args:
-            asked: requested tensors in addition to outputs.
-            found: receives the known ones.
+            asked: the tensors requested in addition to the outputs.
+            found: receives those that the interrupted run already computed.
         """
         saved = None if self._entry is None else self._entry.read("cut")
         if saved is None:
@@ -63,7 +63,7 @@ class Resumable:
         return self._whole.computing(part), [*arrays[: len(starts)], *rest]
 
     def note(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Keep tensors needed by later layers, as a change without effect."""
+        """Keep tensors that later layers read; a `Change` that changes nothing."""
         if self._entry is None or layer.id not in self._waiting:
             return outputs
         self._waiting.remove(layer.id)
@@ -82,7 +82,7 @@ class Resumable:
         return port in self._ends or any(reader.layer in self._waiting for reader in readers)
 
     def save(self, found: Mapping[Port, Array], notes: Json = None) -> None:
-        """Write the state of the run, with the recorded tensors and notes."""
+        """Save the state of the run, with the requested tensors computed so far, and notes."""
         if self._entry is not None:
             record: Record = {
                 "starts": list(self._tensors), "asked": list(found), "waiting": sorted(self._waiting), "notes": notes,

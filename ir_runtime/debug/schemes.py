@@ -1,7 +1,7 @@
-"""Lower precisions: the layers that they change, and the emulation of these layers.
+"""Emulate lower precisions: the layers that each one affects, and their computation.
 
-Of a quantized model, the layers are computed with and without quantization. In floating point, FakeQuantize is skipped,
-and weights are those of the original model. Without the original, weights are drawn at random from the numbers that round
+The layers of a quantized model are computed with and without quantization. Without it, FakeQuantize is skipped, and the
+weights of the original model are used. If there is no original, weights are drawn at random from the values that round
 to the stored ones, which gives errors of the right size.
 """
 
@@ -46,35 +46,35 @@ PRECISIONS = ("bf16", "f16", *BITS, _EIGHT_BITS)
 
 
 class Scheme(Protocol):
-    """A lower precision for the layers of one model."""
+    """A lower precision applied to the layers of one model."""
 
     @property
     def layers(self) -> Sequence[Layer]:
-        """The layers that it changes."""
+        """The layers that the precision affects."""
         ...
 
     def calibrate(self, layer: Layer, inputs: Sequence[Array], batch: int) -> None:
-        """Collect the ranges of the inputs of a layer in the exact run.
+        """Collect the ranges of a layer's inputs in the exact run.
 
         Args:
             layer: the layer.
             inputs: its inputs.
-            batch: examples per run.
+            batch: the number of examples per run.
         """
 
     def change(self, layers: Collection[int]) -> Change:
-        """Return a change that computes some layers, by id, in the lower precision."""
+        """Return a `Change` that computes the layers of these ids in the lower precision."""
         ...
 
 
 def scheme_of(to: str, graph: Graph, types: Inferred, group: int | None) -> Scheme:
-    """Return a lower precision for a model.
+    """Return the scheme of a lower precision for a model.
 
     Args:
         to: one of `PRECISIONS`.
         graph: the layers of the model.
-        types: what was inferred about them.
-        group: weights that share a scale; by default 128 in int4, a channel in int8.
+        types: the inferred values of the model.
+        group: the number of weights per scale; by default 128 in int4, a whole channel in int8.
     """
     if to in BITS:
         default = _GROUP if to == "int4" else PER_CHANNEL
@@ -85,7 +85,7 @@ def scheme_of(to: str, graph: Graph, types: Inferred, group: int | None) -> Sche
 def _moved(
     layer: Layer, inputs: Sequence[Array], changed: Sequence[Array], outputs: tuple[Array, ...]
 ) -> tuple[Array, ...]:
-    """Shift outputs by the effect of changed inputs on the definition of a layer.
+    """Shift outputs by the effect that changed inputs have in the reference implementation of a layer.
 
     The kernel that computed the outputs is not run again, as it may have prepacked constant inputs.
     """
@@ -101,12 +101,12 @@ def _moved(
 
 
 def _changing(graph: Graph) -> set[int]:
-    """Return the ids of the layers that depend on the inputs of the model."""
+    """Return the ids of the layers that depend on the model inputs."""
     return {layer.id for layer in (*computed_layers(graph), *graph.of_type("Parameter"))}
 
 
 def _constants(graph: Graph, changing: Collection[int], layer: Layer) -> list[bool]:
-    """Return for each input of a layer whether it is constant."""
+    """Return whether each input of a layer is constant."""
     return [source.layer not in changing for source in graph.reads(layer)]
 
 
@@ -115,7 +115,7 @@ def _products(graph: Graph) -> list[Layer]:
 
 
 class _Rounded:
-    """bf16 or f16: the inputs of products are rounded, and the outputs of their nodes."""
+    """The schemes bf16 and f16: the inputs of products are rounded, and the outputs of their execution nodes."""
 
     def __init__(self, graph: Graph, to: str) -> None:
         changing = _changing(graph)
@@ -124,10 +124,10 @@ class _Rounded:
         self._rounded = rounding_to(to)
 
     def calibrate(self, layer: Layer, inputs: Sequence[Array], batch: int) -> None:
-        """No calibration needed."""
+        """Do nothing: no calibration is needed."""
 
     def change(self, layers: Collection[int]) -> Change:
-        """Return a change that rounds the inputs of layers and the outputs of their nodes."""
+        """Return a `Change` that rounds the inputs of these layers and the outputs of their execution nodes."""
         ends = {self._ends[layer] for layer in layers}
 
         def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -142,11 +142,11 @@ class _Rounded:
 
 
 def _changing_inputs(layers: Collection[int], changed: Callable[[Layer, int, Array], Array]) -> Change:
-    """Return a change that computes some layers from changed inputs.
+    """Return a `Change` that recomputes layers from changed inputs.
 
     Args:
-        layers: their ids.
-        changed: takes a layer, the number of an input, and its array; returns the same array if unchanged.
+        layers: the ids of the layers.
+        changed: takes a layer, the number of an input, and its array; returns the same array object if unchanged.
     """
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -158,7 +158,7 @@ def _changing_inputs(layers: Collection[int], changed: Callable[[Layer, int, Arr
 
 
 class _StoredWeights:
-    """int8 or int4: constant weights are quantized as by NNCF's `compress_weights`."""
+    """The schemes int8 and int4: constant weights are quantized as by NNCF's ``compress_weights``."""
 
     def __init__(self, graph: Graph, types: Inferred, bits: int, group: int) -> None:
         changing = _changing(graph)
@@ -175,10 +175,10 @@ class _StoredWeights:
         ]
 
     def calibrate(self, layer: Layer, inputs: Sequence[Array], batch: int) -> None:
-        """No calibration needed."""
+        """Do nothing: no calibration is needed."""
 
     def change(self, layers: Collection[int]) -> Change:
-        """Return a change that recomputes layers with quantized weights."""
+        """Return a `Change` that recomputes layers with quantized weights."""
 
         def changed(layer: Layer, index: int, array: Array) -> Array:
             if not (self._constant[layer.id][index] and _is_weights(layer, index, array)):
@@ -196,11 +196,11 @@ def _may_be_weights(graph: Graph, types: Inferred, layer: Layer, index: int) -> 
 
 
 _STEPS = 255
-"""Levels of an activation of 8 bits, less one."""
+"""The number of steps between the levels of an 8-bit activation."""
 _WEIGHT_STEPS = 254
-"""Levels of a weight, symmetric around zero, less one."""
+"""The number of steps between the levels of an 8-bit weight, which are symmetric around zero."""
 _LEAST_OF_CHANNELS, _LEAST = 0.01, 8e-5
-"""Smallest range of a channel in NNCF: this part of the largest range, but at least this."""
+"""The smallest range of a channel in NNCF: as a fraction of the largest range, and absolute."""
 
 _ON_DATA = (
     "AvgPool", "GroupNormalization", "Interpolate", "MVN", "NormalizeL2", "ReduceL2", "ReduceMean", "ReduceSum",
@@ -215,7 +215,7 @@ _SEQUENCE_DATA = ("x", "initial_hidden_state")
 
 @dataclass
 class _Range:
-    """The range of an activation in each example."""
+    """The range of an activation, collected per example."""
 
     by_channel: bool
     """Whether each channel has its own range."""
@@ -223,9 +223,9 @@ class _Range:
     highs: list[Array] = field(default_factory=list)
 
     def limits(self) -> tuple[Array, Array]:
-        """Return symmetric limits, or limits from zero if no number is negative.
+        """Return symmetric limits, or limits from zero if no value is negative.
 
-        Per tensor: the mean over examples; per channel: the maximum.
+        Over examples, limits per tensor are averaged; limits per channel are maximized.
         """
         lows, highs = np.stack(self.lows), np.stack(self.highs)
         high = highs.max(0) if self.by_channel else highs.mean(0)
@@ -235,10 +235,10 @@ class _Range:
 
 
 class _EightBits:
-    """Weights and activations of 8 bits, quantized as by NNCF's `quantize`: weights per channel, activations per tensor.
+    """The scheme w8a8: weights are quantized to 8 bits per channel, activations per tensor, as by NNCF's ``quantize``.
 
-    NNCF quantizes the inputs of each layer that it does not ignore, so a layer in f32 reads unquantized tensors. Weights of
-    the first quantized convolution use half of their range, against saturation on processors without VNNI.
+    NNCF quantizes the inputs of each layer that is not ignored, so a layer in f32 reads unquantized tensors. Weights of the
+    first quantized convolution use half of the integer range, to avoid saturation on processors without VNNI.
     """
 
     def __init__(self, graph: Graph, types: Inferred) -> None:
@@ -283,9 +283,9 @@ class _EightBits:
                 range_.highs.append(np.asarray(np.abs(part).max(axes, keepdims=True)))
 
     def change(self, layers: Collection[int]) -> Change:
-        """Return a change that recomputes layers from quantized weights and activations."""
+        """Return a `Change` that recomputes layers from quantized weights and activations."""
         limits: dict[tuple[int, int], tuple[Array, Array]] = {}
-        # A layer alone is measured as it is among the others: only the first convolution has half of the range.
+        # A single layer is measured as in the whole model: only the first convolution of the model gets half of the range.
         first = _first_convolutions(self._graph, layers if len(layers) > 1 else self._data)
 
         def changed(layer: Layer, index: int, array: Array) -> Array:
@@ -309,7 +309,7 @@ class _EightBits:
 
 
 def _is_quantized_data(layer: Layer, index: int, constant: Sequence[bool]) -> bool:
-    """Return whether NNCF quantizes an input of a layer that is not constant."""
+    """Return whether NNCF quantizes a non-constant input of a layer."""
     if layer.type in _SEQUENCES:
         port = type(layer.op).port_of(index)  # type: ignore[union-attr]
         reset_last = vars(layer.op).get("linear_before_reset")
@@ -322,7 +322,7 @@ def _is_quantized_data(layer: Layer, index: int, constant: Sequence[bool]) -> bo
 
 
 def _first_convolutions(graph: Graph, quantized: Collection[int]) -> set[int]:
-    """Return the ids of the first quantized convolutions on the paths from the inputs of the model."""
+    """Return the ids of the first quantized convolutions on paths from the model inputs."""
     first: set[int] = set()
     reached = {layer.id for layer in graph.of_type("Parameter")}
     for layer in graph:
@@ -344,7 +344,7 @@ _RECURRENT_WEIGHTS = ("w", "r")
 
 
 def _is_weights(layer: Layer, index: int, array: Array) -> bool:
-    """Return whether a constant input of a layer is a weight matrix."""
+    """Return whether a constant input of a layer is a weight tensor."""
     if array.ndim < 2 or array.dtype.kind != "f" or not array.size or layer.op is None:
         return False
     if layer.type in RECURRENT:
@@ -354,7 +354,7 @@ def _is_weights(layer: Layer, index: int, array: Array) -> bool:
 
 
 def _channel_axes(layer: Layer, index: int, rank: int) -> tuple[int, ...]:
-    """Return the axes of weights with separate scales: all but the summed ones."""
+    """Return the axes of weights that have separate scales: all except reduced ones."""
     if layer.type == "MatMul":
         transposed = vars(layer.op)["transpose_b" if index else "transpose_a"]
         summed = rank - 1 if transposed == bool(index) else rank - 2
@@ -365,14 +365,14 @@ def _channel_axes(layer: Layer, index: int, rank: int) -> tuple[int, ...]:
 
 
 def _rounded_weights(layer: Layer, index: int, weights: Array, bits: int, group: int = PER_CHANNEL) -> Array:
-    """Quantize and dequantize weights, with a scale and a zero point for each group.
+    """Quantize and dequantize weights, with a scale and a zero point per group.
 
     Args:
-        layer: the layer that multiplies by them.
+        layer: the layer that reads the weights.
         index: the number of the input.
         weights: the weights.
-        bits: bits of the integers.
-        group: weights that share a scale; `PER_CHANNEL` for a whole channel.
+        bits: the width of the integers.
+        group: the number of weights per scale; `PER_CHANNEL` for a whole channel.
     """
     axes = _channel_axes(layer, index, weights.ndim)
     first = np.moveaxis(weights, axes, range(len(axes)))
@@ -385,7 +385,7 @@ def _rounded_weights(layer: Layer, index: int, weights: Array, bits: int, group:
 
 
 def _rounded(part: Array, steps: int) -> Array:
-    """Round numbers to an even grid that includes zero."""
+    """Round values to a uniform grid over their range that includes zero."""
     low, high = np.minimum(part.min(-1, keepdims=True), 0), np.maximum(part.max(-1, keepdims=True), 0)
     scale = np.where(high > low, (high - low) / steps, 1)
     zero = np.rint(-low / scale)
@@ -393,26 +393,26 @@ def _rounded(part: Array, steps: int) -> Array:
 
 
 def _fake_quantize(array: Array, low: Array, high: Array, steps: int) -> Array:
-    """Clip numbers to limits, and round them to an even grid between the limits."""
+    """Clip values to limits, and round them to a uniform grid between the limits."""
     span = np.where(high > low, high - low, 1)
     level = np.rint((np.clip(array, low, high) - low) / span * steps)
     return np.asarray(level / steps * span + low).astype(array.dtype)
 
 
 def _largest(array: Array, kept: Sequence[int]) -> Array:
-    """Return the largest absolute value along all axes but `kept`, which stay in place."""
+    """Return the largest magnitude over all axes except `kept`, keeping reduced axes with length 1."""
     others = tuple(axis for axis in range(array.ndim) if axis not in kept)
     return np.asarray(np.abs(array).max(others, keepdims=True))
 
 
 STORED = "stored"
-"""Name of the precision that a quantized model has."""
+"""The name of the scheme that a quantized model already has."""
 _SEED = 0
 _MOST_BITS = 8
 _MOST_OFF = 0.7
-"""Largest relative error that quantizing weights can cause: two bits cause half of their size."""
+"""The largest relative error that quantizing weights may cause: with two bits, it is about one half."""
 _CHAIN = ("Convert", "Multiply", "Subtract", "Divide", "Add")
-"""Operations that decompress weights, besides movements."""
+"""Operations that decompress weights, in addition to those that move elements."""
 
 
 @dataclass
@@ -420,13 +420,13 @@ class _Unit:
     """The quantized inputs of a layer."""
 
     weights: dict[int, Port] = field(default_factory=dict)
-    """Keys of the stored weights, by input."""
+    """The keys of the stored weights, by input number."""
     activations: dict[int, Layer] = field(default_factory=dict)
-    """The FakeQuantize of each activation, by input."""
+    """The FakeQuantize of each activation, by input number."""
 
 
 class _Constants:
-    """The constant tensors of a model.
+    """Computes the constant tensors of a model.
 
     Args:
         model: the model.
@@ -437,7 +437,7 @@ class _Constants:
         self.graph, self.types = runnable._graph, runnable._values
 
     def of(self, port: Port, replaced: Mapping[Port, Array] | None = None) -> Array:
-        """Compute a constant tensor, with some tensors replaced."""
+        """Compute a constant tensor, optionally with replaced tensors upstream."""
         if replaced and port in replaced:
             return replaced[port]
         layer = self.graph[port.layer]
@@ -457,7 +457,7 @@ class _Constants:
         return {layer.id for layer in (*computed_layers(self.graph), *self.graph.of_type("Parameter"))}
 
     def input_of(self, name: str, index: int) -> Array | None:
-        """Return the constant input of a layer; ``None`` if there is none."""
+        """Return the constant input of a layer, by name; ``None`` if there is no such input or it is not constant."""
         ports = self.graph.reads(self._layers[name]) if name in self._layers else ()
         if index >= len(ports) or ports[index].layer in self._computed:
             return None
@@ -465,11 +465,11 @@ class _Constants:
 
 
 class StoredModel:
-    """A quantized model in floating point, and the quantization of each layer.
+    """A quantized model split into a floating-point model and the quantization of each layer.
 
     Args:
         model: the quantized model; it is not changed.
-        original: the model that was quantized, whose layers have the same names.
+        original: the model before quantization, whose layers have the same names.
 
     Raises:
         InputError: if a layer of the original is missing, or has other weights.
@@ -486,7 +486,7 @@ class StoredModel:
             layer.id for layer in (*computed_layers(self._graph), *self._graph.of_type("Parameter"))
         }
         self.model = model.clone()
-        """The model with weights in floating point; FakeQuantize is skipped by changes."""
+        """The model with floating-point weights; its FakeQuantize layers are skipped by a `Change`."""
         self._nodes = {node.get_friendly_name(): node for node in self.model.get_ordered_ops()}
         for layer in computed_layers(self._graph):
             if not is_move(layer) and layer.type not in (*IO_TYPES, "FakeQuantize", "MaxPool", *_JOINING):
@@ -498,10 +498,10 @@ class StoredModel:
         return bool(self._units)
 
     def scheme(self, graph: Graph) -> StoredLayers:
-        """Return the stored precision as a scheme for the model in floating point.
+        """Return the stored quantization as a scheme for the floating-point model.
 
         Args:
-            graph: that of `model`.
+            graph: the graph of `model`.
         """
         return StoredLayers(graph, self._units, self._shared, self._kept, self._limits)
 
@@ -542,7 +542,7 @@ class StoredModel:
             yield from self._quantizers(sources[0], False)
 
     def _stored_numbers(self, port: Port) -> Port | None:
-        """Return the tensor upstream of constant weights that holds the rounded numbers; ``None`` if there is none."""
+        """Return the tensor upstream of constant weights that has the quantized values; ``None`` if weights are not quantized."""
         while True:
             layer = self._graph[port.layer]
             sources = self._graph.reads(layer)
@@ -561,7 +561,7 @@ class StoredModel:
         return prod(dim.min for dim in self._types[port].shape)
 
     def _replace(self, layer: Layer, index: int, port: Port, source: Port) -> Port:
-        """Replace the weights of a layer by floating-point ones, and keep the stored ones."""
+        """Replace the weights of a layer by floating-point ones; keep the stored weights, and return their key."""
         stored = self._values.of(port)
         if self._original is not None:
             weights = _original_weights(self._original, layer, index, stored)
@@ -608,7 +608,7 @@ def _original_weights(original: _Constants, layer: Layer, index: int, stored: Ar
 
 
 def _before_rounding(numbers: Array, element: ElementType | None) -> Array:
-    """Draw random numbers that round to the given ones in an element type."""
+    """Draw random values that round to the given values of an element type."""
     random = np.random.default_rng(_SEED)
     part = random.uniform(-0.5, 0.5, numbers.shape)
     exact = numbers.astype(np.float32)
@@ -624,14 +624,14 @@ def _before_rounding(numbers: Array, element: ElementType | None) -> Array:
 
 
 class StoredLayers:
-    """The stored precision of a quantized model.
+    """The scheme of a quantized model: its own quantization.
 
     Args:
         graph: the graph of the model in floating point.
         units: the quantized inputs of layers, by layer name.
         shared: for each FakeQuantize, by name, the layers that cannot apply it to their own inputs.
-        kept: the stored weights.
-        limits: the limits of each FakeQuantize.
+        kept: the stored weights, by layer and input.
+        limits: the limits of each FakeQuantize, by layer id.
     """
 
     def __init__(
@@ -647,10 +647,10 @@ class StoredLayers:
         self._names = {layer.id: layer.name for layer in self.layers}
 
     def calibrate(self, layer: Layer, inputs: Sequence[Array], batch: int) -> None:
-        """No calibration needed: the file has the ranges."""
+        """Do nothing: the ranges are stored in the model."""
 
     def change(self, layers: Collection[int]) -> Change:
-        """Return a change that quantizes some layers, and skips FakeQuantize elsewhere."""
+        """Return a `Change` that quantizes these layers, and skips FakeQuantize elsewhere."""
         names = {self._names[id] for id in layers}
 
         def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:

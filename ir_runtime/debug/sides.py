@@ -1,4 +1,4 @@
-"""Create a `Side` from its name: a runtime, a backend, another model or its parts, arrays, or a function."""
+"""Create a `Side` from the name of a runtime or backend, the path of another model, arrays, or a function."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["OtherParts", "parts_side", "recorded_of", "side_of", "variants_of"]
 
 
 def side_of(side: object) -> Side:
-    """Return the side for a name, arrays or a function.
+    """Return the side that a name, a path, arrays or a function stand for.
 
     Raises:
         InputError: if there is no such side.
@@ -57,7 +57,7 @@ def side_of(side: object) -> Side:
 
 
 def recorded_of(side: SideLike) -> SideLike:
-    """Return arrays, in files or not, as a `Recorded` side; any other side as it is."""
+    """Convert arrays, or files of arrays, to a `Recorded` side; return any other side unchanged."""
     is_name = isinstance(side, str | Path)
     if str(side).endswith((".npz", ".npy")) if is_name else isinstance(side, Mapping | Sequence):
         return side_of(side)
@@ -65,14 +65,14 @@ def recorded_of(side: SideLike) -> SideLike:
 
 
 def parts_side(side: SideLike, whole: Reference) -> SideLike:
-    """Return a side that runs parts of a model; another IR is cut at the matching tensors.
+    """Return a side that can run parts of a model; another IR is cut at the matching tensors.
 
     Args:
         side: the side.
         whole: the whole model.
 
     Raises:
-        InputError: if it stands for arrays, a function, or a model that cannot be cut.
+        InputError: if the side consists of arrays, a function, or a model that cannot be cut.
     """
     if isinstance(side, Repeated):
         part = parts_side(side.side, whole)
@@ -91,7 +91,7 @@ def parts_side(side: SideLike, whole: Reference) -> SideLike:
 
 
 def variants_of(side: SideLike) -> dict[str, SideLike]:
-    """Return the variants of a side, if any: with one thread, without fusion, or with more exact properties."""
+    """Return the variants of a side by description: with one thread, without fusion, or with more exact properties."""
     single = side_of(side)
     others: dict[str, Side] = single.variants() if hasattr(single, "variants") else {}
     if isinstance(side, Repeated):
@@ -123,13 +123,13 @@ def _side_by_name(name: str) -> Side:
 
 
 class _Watch:
-    """An observer that records the outputs of layers outside of bodies."""
+    """Observer that records the outputs of layers outside of bodies."""
 
     def __init__(self, graph: Graph, recorder: Recorder) -> None:
         self._graph, self._recorder = graph, recorder
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Ignore the start of a step."""
+        """Do nothing before a step."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
         """Record the requested outputs of a step."""
@@ -139,12 +139,12 @@ class _Watch:
 
 @dataclass(frozen=True)
 class _Backend:
-    """A backend of this package, with its fusions.
+    """A side that runs a backend of this package, with its fusions.
 
     Args:
-        backend: its name.
-        hint: the requested precision: ``f32`` or ``bf16``; by default that of the model.
-        fused: if False, every layer is computed alone.
+        backend: the name of the backend.
+        hint: the requested precision: ``f32`` or ``bf16``; by default the model's.
+        fused: if False, each layer is computed separately.
     """
 
     backend: str
@@ -163,7 +163,7 @@ class _Backend:
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
-        """Run the model, and observe the result of each kernel."""
+        """Run the model, observing the results of each kernel."""
         name, chain = load(self.backend)
         outputs, folds = [port._port for port in reference.outputs], self.fused and name != "reference"
         requested = Precision(self.hint or "f32")
@@ -193,7 +193,7 @@ class _Backend:
 
 @dataclass(frozen=True)
 class _Function:
-    """A function of the inputs and the names of tensors."""
+    """A side that calls a function of the inputs and the names of the tensors to observe."""
 
     function: Callable[[list[Array], list[str]], NamedArrays]
 
@@ -208,7 +208,7 @@ class _Function:
 
 @dataclass(frozen=True)
 class _OtherModel:
-    """Another IR computed by the reference; its tensors are matched by structure, or else by layer names."""
+    """A side that runs another IR by the reference; tensors are matched by structure, or else by layer names."""
 
     path: str
 
@@ -221,14 +221,14 @@ class _OtherModel:
 
 
 class OtherParts:
-    """Parts of another IR between the tensors matched with the ends of a model's part.
+    """A side that runs parts of another IR, cut at the tensors that match the ends of a part of the model.
 
     Args:
-        path: the path of the IR.
+        path: the path of the other IR.
         whole: the whole model.
 
     Raises:
-        InputError: if it cannot be read, or the number of outputs differs.
+            InputError: if the other IR cannot be read, or its number of outputs differs.
     """
 
     def __init__(self, path: str, whole: Reference) -> None:
@@ -259,7 +259,7 @@ class OtherParts:
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
-        """Run the part on the same inputs."""
+        """Run the counterpart of the part on the same inputs."""
         other = Reference(self.part(model))
         names = named_ports(reference.graph, ports)
         theirs = {port: self._theirs[name] for port, name in names if name in self._theirs}
@@ -283,7 +283,7 @@ def _read(path: str, reference: Reference) -> Model:
 def _observation(
     path: str, other: Reference, feeds: Sequence[Array], theirs: dict[Port, Port]
 ) -> Observation:
-    """Run another model; return its tensors by the matching ports."""
+    """Run another model; return its tensors by the matching ports of this one."""
     recorder = Recorder(theirs.values())
     try:
         arrays = other.feeds(list(feeds))
@@ -300,7 +300,7 @@ def _observation(
 
 
 def _partners(reference: Reference, other: Reference, ports: Sequence[Port]) -> dict[Port, Port]:
-    """Return the matching tensors of another model: by structure, or else by name."""
+    """Match tensors with those of another model, by structure or else by name."""
     pairs = match(reference.graph, other.graph).pairs
     matched, ports_of_name = set(pairs.values()), ports_by_name(other.graph, other.graph)
     matches: dict[Port, Port] = {}

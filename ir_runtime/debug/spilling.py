@@ -1,4 +1,4 @@
-"""Keep tensors in memory up to a limit, and beyond it in files of a temporary folder."""
+"""Keep tensors in memory up to a limit, and spill further ones to a temporary folder."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ PART = 4
 
 
 class MemoryBudget:
-    """The memory that kept tensors may use; further ones are written to a folder.
+    """The memory budget of kept tensors; tensors beyond it are written to a temporary folder.
 
     The folder is removed with this object, also after errors and interrupts.
 
     Args:
-        limit: the bytes that may be in memory at once.
+        limit: the maximum size of tensors in memory, in bytes.
     """
 
     def __init__(self, limit: int) -> None:
@@ -54,7 +54,7 @@ class MemoryBudget:
         self._numbers = count()
 
     def register(self, holder: Tensors) -> None:
-        """Add tensors that are kept within this budget."""
+        """Register a collection of tensors that shares this budget."""
         self._holders[id(holder)] = holder
 
     def shrink(self, limit: int) -> None:
@@ -65,7 +65,7 @@ class MemoryBudget:
                 holder.spill()
 
     def fits(self, array: Array) -> bool:
-        """Return whether an array stays in memory; scalars always do, as they cannot be mapped."""
+        """Return whether an array can stay in memory; scalars always do, as they cannot be mapped."""
         return not _can_be_file(array) or self.resident + array.nbytes <= self.limit
 
     def write(self, array: Array) -> SpilledArray:
@@ -80,29 +80,29 @@ class MemoryBudget:
         return SpilledArray(path, array.dtype, array.shape)
 
     def close(self) -> None:
-        """Remove the files."""
+        """Delete the files."""
         if self._folder is not None:
             rmtree(self._folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SpilledArray:
-    """An array in a file, opened for each read, as open files are limited."""
+    """An array in a file, which is opened for each read, as the number of open files is limited."""
 
     path: Path
     dtype: DType
     shape: tuple[int, ...]
 
     def read(self) -> Array:
-        """Return the array as mapped from the file.
+        """Memory-map the array.
 
-        Pages of a mapping count as process memory while it exists, so each reader maps its own.
+        Pages of a mapping count as process memory while the mapping exists, so each reader creates its own.
         """
         return np.memmap(self.path, self.dtype, "r", shape=self.shape)
 
 
 class Tensors(MutableMapping[Port, Array]):
-    """Tensors by port, within a budget of memory."""
+    """A mapping of ports to tensors within a memory budget."""
 
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
@@ -123,11 +123,11 @@ class Tensors(MutableMapping[Port, Array]):
             self._arrays[port] = self._budget.write(array)
 
     def keep_copy(self, port: Port, array: Array) -> None:
-        """Keep a copy of an array that may be overwritten later; spill directly, without a copy, if it exceeds the budget."""
+        """Keep a copy of an array that may be overwritten later; beyond the budget, write it to a file without copying."""
         self[port] = np.array(array, order="C") if self._budget.fits(array) else array
 
     def spill(self) -> None:
-        """Spill arrays to files until the rest fits the budget."""
+        """Spill arrays to files until the remaining ones fit the budget."""
         for port, array in self._arrays.items():
             if self._budget.resident <= self._budget.limit:
                 return
@@ -172,7 +172,7 @@ def within_budget(limits: Limits) -> Iterator[MemoryBudget]:
 
 @contextmanager
 def keeping(budget: MemoryBudget) -> Iterator[None]:
-    """Apply a budget to tensors kept in the block."""
+    """Apply an existing budget to tensors kept in the block."""
     with setting(_BUDGET, budget):
         yield
 
@@ -183,11 +183,11 @@ def budget_of(limits: Limits) -> MemoryBudget:
 
 
 def run_limits(limits: Limits, needed: int) -> Limits:
-    """Return the limits of a run, considering kept tensors.
+    """Divide the memory limit between a run and kept tensors; return the limits of the run.
 
     Args:
         limits: the overall limits.
-        needed: the minimum memory of the run in bytes; kept tensors get the rest or are spilled.
+        needed: the minimum memory of the run in bytes; kept tensors beyond the remaining memory are spilled.
     """
     if (budget := _BUDGET.get()) is None:
         return limits
@@ -196,11 +196,11 @@ def run_limits(limits: Limits, needed: int) -> Limits:
 
 
 class Kept(Sequence[Array]):
-    """Arrays in order, stored like `tensors`.
+    """A sequence of arrays, spilled to files beyond the memory budget.
 
     Args:
-        arrays: the arrays; the list is emptied, so that spilled ones leave memory.
-        copies: copy them, as they may be overwritten.
+        arrays: the arrays; a list is emptied, so that spilled arrays leave memory.
+        copies: copy the arrays, as they may be overwritten.
     """
 
     def __init__(self, arrays: Iterable[Array] = (), copies: bool = False) -> None:
@@ -230,7 +230,7 @@ class Kept(Sequence[Array]):
 
 
 def keep_copy(into: MutableMapping[Port, Array], port: Port, array: Array) -> None:
-    """Keep a copy of an array among tensors."""
+    """Store a copy of an array in a mapping of tensors."""
     if isinstance(into, Tensors):
         into.keep_copy(port, array)
     else:
@@ -238,6 +238,6 @@ def keep_copy(into: MutableMapping[Port, Array], port: Port, array: Array) -> No
 
 
 def tensors() -> MutableMapping[Port, Array]:
-    """Return an empty mapping for tensors, within the block's budget or else in memory."""
+    """Return an empty mapping for tensors, within the current budget if there is one."""
     budget = _BUDGET.get()
     return {} if budget is None else Tensors(budget)

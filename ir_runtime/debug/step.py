@@ -1,4 +1,4 @@
-"""Run a model layer by layer, inspecting or replacing values."""
+"""Run a model layer by layer, to inspect or replace intermediate results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Stop:
     Args:
         layer: the layer.
         inputs: its inputs.
-        outputs: its outputs. The rest of the run reads what this list holds when the iteration continues.
+        outputs: its outputs. Later layers read the arrays in this list, which may be replaced before the iteration continues.
     """
 
     layer: Layer
@@ -67,7 +67,7 @@ class Stop:
 
 
 class Stepping(Iterator[Stop]):
-    """A run that stops after each layer; `finish` runs the rest. ``results`` are available at the end.
+    """An iterator that runs a model and stops after each layer; `finish` runs to the end, where ``results`` are available.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -97,14 +97,14 @@ class Stepping(Iterator[Stop]):
         return next(self._stops)
 
     def finish(self) -> OVDict:
-        """Run the rest without stopping; return the outputs of the model."""
+        """Run the remaining layers without stopping, and return the model outputs."""
         for _ in self._stops:
             pass
         return self.results
 
     @property
     def results(self) -> OVDict:
-        """The outputs of the model.
+        """The model outputs.
 
         Raises:
             RuntimeError: if the run has not ended.
@@ -146,8 +146,8 @@ class Stepping(Iterator[Stop]):
 def step(compiled: CompiledModel, inputs: object = None) -> Stepping:
     """Run a compiled model layer by layer.
 
-    Nothing is folded or fused; the kernels are those of the backend. Replacement values must have the
-    computed shapes.
+    Constant folding and fusion are off; the kernels are those of the backend. Replacement arrays must have the shapes of
+    the computed ones.
 
     >>> import numpy as np, ir_runtime
     >>> model = ir_runtime.read_fragment('<layer id="0" name="e" type="Exp" version="opset1">'
@@ -160,10 +160,10 @@ def step(compiled: CompiledModel, inputs: object = None) -> Stepping:
 
     Args:
         compiled: the compiled model.
-        inputs: as for a call of it.
+        inputs: as for calling the compiled model.
 
     Returns:
-        an iterator over the layers, in the order in which they run.
+        an iterator over the layers, in execution order.
 
     Raises:
         InputError: if an input is missing, unknown, or has another type or shape.

@@ -1,4 +1,4 @@
-"""The observable tensors of a model and their names: ``layer``, or ``layer:output`` if there are several."""
+"""The observable tensors of a model, and their names: ``layer``, or ``layer:output`` for layers with several outputs."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def computed_layers(graph: Graph) -> list[Layer]:
 
 
 def read_ports(graph: Graph, outputs: Collection[Port]) -> Iterator[Port]:
-    """Yield the computed tensors that are read or are outputs of the model.
+    """Yield the non-constant tensors that some layer reads, or that are model outputs.
 
-    Runtimes may skip the others, such as an unused output of a Split.
+    Runtimes may skip others, such as an unused output of a Split.
     """
     ports = (port for layer in computed_layers(graph) for port in layer.output_ports)
     return (port for port in ports if port in outputs or graph.readers(port))
 
 
 def name_of(graph: Graph, port: Port) -> str:
-    """Return the name of a tensor."""
+    """Return the name of a tensor: ``layer`` or ``layer:output``."""
     layer = graph[port.layer]
     return layer.name if len(layer.outputs) == 1 else f"{layer.name}:{port.number}"
 
@@ -67,7 +67,7 @@ def named_ports(graph: Graph, ports: Iterable[Port]) -> Iterator[tuple[Port, str
 
 
 def ports_by_name(graph: Graph, layers: Iterable[Layer]) -> dict[str, Port]:
-    """Return the tensors of layers by name; the first layer wins."""
+    """Return the tensors of layers by name; the first layer wins for duplicate names."""
     ports: dict[str, Port] = {}
     for layer in layers:
         for port in layer.output_ports:
@@ -76,14 +76,14 @@ def ports_by_name(graph: Graph, layers: Iterable[Layer]) -> dict[str, Port]:
 
 
 def is_float(types: Inferred, port: Port) -> bool:
-    """Return whether a tensor holds rounded numbers."""
+    """Return whether a tensor is floating point, and so subject to rounding."""
     return types[port].element in FLOATS
 
 
 def unit_of(
     graph: Graph, port: Port, observed: Mapping[Port, object], computed: set[int]
 ) -> tuple[Layer, ...]:
-    """Return the layers between other observed tensors and this one, in topological order."""
+    """Return the layers that compute a tensor from other observed tensors, in topological order."""
     members, waiting = {port.layer}, [port.layer]
     while waiting:
         for source in graph.reads(graph[waiting.pop()]):
@@ -96,7 +96,7 @@ def unit_of(
 def end_of_node(graph: Graph, layer: Layer, changing: Collection[int]) -> Port:
     """Return the output tensor of the execution node that starts with a product.
 
-    Runtimes compute the following bias and activation in the same node, and round once at its end.
+    Runtimes fuse a subsequent bias and activation into the node, and round once at its end.
 
     Args:
         graph: the graph.
@@ -114,7 +114,7 @@ def end_of_node(graph: Graph, layer: Layer, changing: Collection[int]) -> Port:
 
 
 def _is_pointwise(layer: Layer) -> bool:
-    """Return whether each result element depends on one element of each operand, unlike SoftMax."""
+    """Return whether each result element depends on a single element of each operand, unlike in SoftMax."""
     if isinstance(layer.op, Unary | Binary):
         return layer.op.flops_per_element == 1
     return group(type(layer.op)) == "activation"

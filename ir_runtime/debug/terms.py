@@ -1,4 +1,4 @@
-"""The number of terms added for each result element, which bounds errors of reordered sums."""
+"""Count the terms of the sum behind each result element, which bounds the error of reordering it."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ CORNER = 2.9
 
 
 class Terms(NamedTuple):
-    """A sum.
+    """The sum behind a result element.
 
     Args:
         number: the number of terms.
-        uneven: the ratio of the largest to typical errors among elements.
+        uneven: the ratio of the largest to the typical error among elements.
     """
 
     number: int = 1
@@ -55,9 +55,9 @@ class Terms(NamedTuple):
 
 
 def terms_of(layer: Layer, inputs: Sequence[Array], output: Array) -> Terms:
-    """Return the number of terms added per result element; 1 if none.
+    """Return the number of terms summed per result element; 1 for layers without sums.
 
-    Convolutions that may use Winograd's algorithm count as sums with equivalent error.
+    Convolutions that may use Winograd's algorithm count as sums of equivalent error.
 
     Args:
         layer: the layer.
@@ -101,7 +101,7 @@ def _of_ratio(_: Layer, inputs: Sequence[Array], output: Array) -> int:
 
 
 def _of_axes(_: Layer, inputs: Sequence[Array], __: Array) -> int:
-    """Return the lengths along the axes in the second input, or all but the first."""
+    """Return the number of elements along the axes in the second input, or along all axes but the first."""
     shape = inputs[0].shape
     return prod(shape[axis] for axis in inputs[1].reshape(-1)) if len(inputs) > 1 else prod(shape[1:])
 
@@ -120,7 +120,7 @@ def _of_attention(_: Layer, inputs: Sequence[Array], __: Array) -> int:
 
 
 def _of_equation(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
-    """Return the lengths of summed labels; those after an ellipsis count from the end."""
+    """Return the number of terms of an Einsum: the product of the lengths of its summed labels."""
     equation = parse(vars(layer.op)["equation"])
     sizes: dict[str, int] = {}
     for labels, array in zip(equation.operands, inputs, strict=True):

@@ -1,4 +1,4 @@
-"""Find the origin of the first Inf or NaN of a run, and tensors near the limit of a type."""
+"""Find the layers where Inf or NaN originates in a run, and tensors close to overflow."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Origin:
     'y'
 
     Args:
-        layer: its name.
-        operation: its operation.
+        layer: the name of the layer.
+        operation: the operation of the layer.
         kind: ``Inf`` or ``NaN``.
-        index: the position of the first such element.
+        index: the index of the first such element.
         count: the number of such elements.
-        largest: the magnitude of that element in f64 if finite; else ``None``.
+        largest: the magnitude of the first such element in f64 if finite; else ``None``.
         inputs: the smallest and the largest element of each input.
-        path: the layers through which it reaches an output, from its consumer to the output; empty if it reaches none.
+        path: the layers from the consumer of the Inf or NaN to the model output that it reaches; empty if it reaches none.
     """
 
     layer: str
@@ -80,7 +80,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Peak:
-    """The largest magnitude of a layer's results, absolute and as a fraction of the type's limit.
+    """The largest magnitude of a layer's results, absolute and as a fraction of the largest number of the type.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -126,7 +126,7 @@ class NanTrace(Shown):
         precision: the type of computation.
         origins: the layers that produce Inf from finite inputs, or NaN from inputs without NaN, that reach an output of the
             model, in execution order.
-        peaks: the other layers nearest to the limit, nearest first.
+        peaks: the other layers closest to the limit of the type, closest first.
         partial: whether the run was interrupted: only some layers were examined, and paths to outputs are unknown.
         harmless: layers whose Inf or NaN reaches no output, such as masks before SoftMax.
     """
@@ -139,7 +139,7 @@ class NanTrace(Shown):
 
     @property
     def first(self) -> Origin | None:
-        """The first layer that produces it."""
+        """The first layer that produces Inf or NaN; ``None`` if there is none."""
         return self.origins[0] if self.origins else None
 
     def record(self) -> Record:
@@ -152,7 +152,7 @@ class NanTrace(Shown):
 
     @property
     def limit(self) -> float:
-        """The largest number of the type."""
+        """The largest finite number of the precision."""
         return LIMITS[self.precision]
 
     @property
@@ -179,7 +179,7 @@ class NanTrace(Shown):
 
 
 def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int = 5) -> NanTrace:
-    """Find the layers that produce Inf from finite inputs or NaN from others, and its path to an output.
+    """Find the layers that produce Inf from finite inputs, or NaN from inputs without NaN, and trace the path to an output.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -194,10 +194,10 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
         model: the model; it is not changed.
         inputs: as for a compiled model.
         precision: the type to compute in: ``f32``, or ``f16`` and ``bf16``, which are emulated.
-        peaks: how many of the layers that are nearest to the limit of the type to list.
+        peaks: the number of layers to list that are closest to the limit of the type.
 
     Raises:
-        InputError: if an input is not as expected, or the type is unknown.
+        InputError: if an input is not as expected, or the precision is unknown.
         Interrupted: on Ctrl-C, with the results so far.
     """
     if precision not in LIMITS:
@@ -233,7 +233,7 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
 
 @dataclass
 class _Paths:
-    """The shortest paths from layers to outputs through tensors with Inf or NaN."""
+    """The shortest paths from layers to model outputs through tensors with Inf or NaN."""
 
     graph: Graph
     outputs: Sequence[Port]
@@ -251,11 +251,11 @@ class _Paths:
                     waiting.append(source)
 
     def reaches(self, layer: int) -> bool:
-        """Return whether Inf or NaN of a layer reaches an output."""
+        """Return whether Inf or NaN produced by a layer reaches a model output."""
         return layer in self._next
 
     def follows(self, layer: int, others: Collection[int]) -> bool:
-        """Return whether the Inf read by a layer comes from other layers."""
+        """Return whether Inf or NaN that a layer reads originates in one of the other layers."""
         waiting, seen = [layer], {layer}
         while waiting:
             for source in self.graph.reads(self.graph[waiting.pop()]):
@@ -267,7 +267,7 @@ class _Paths:
         return False
 
     def of(self, layer: int) -> tuple[str, ...]:
-        """Return the names of the layers from one to an output."""
+        """Return the names of the layers on the path from a layer, exclusive, to a model output."""
         names = []
         while (port := self._next[layer]) is not None:
             layer = port.layer
@@ -277,7 +277,7 @@ class _Paths:
 
 @dataclass
 class _Seen:
-    """The state of the trace, by layer id."""
+    """The state of a trace: origins and peaks by layer id."""
 
     precision: str
     origins: dict[int, Origin] = field(default_factory=dict)
@@ -292,7 +292,7 @@ class _Seen:
         )
 
     def look(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> None:
-        """Record whether a layer produces Inf or NaN, or else its peak."""
+        """Record a layer as an origin if it produces Inf or NaN, or else record its peak."""
         self.note(layer, outputs)
         numbers = [array for array in outputs if array.dtype.kind == "f" and array.size]
         if not numbers:
@@ -309,7 +309,7 @@ class _Seen:
             )
 
     def found(self, peaks: int, paths: _Paths, partial: bool = False) -> NanTrace:
-        """Return the origins, separating those that reach no output, and the peaks nearest to the limit."""
+        """Return the trace: origins that reach an output, harmless ones, and the peaks closest to the limit."""
         nearest = tuple(sorted(self.peaks.values(), key=lambda peak: -peak.part)[:peaks])
         first = {id: each for id, each in self.origins.items() if not paths.follows(id, self.origins)}
         if partial:
@@ -375,7 +375,7 @@ def _origin(layer: Layer, operation: str, inputs: Sequence[Array], bad: Array) -
 
 
 def _in_f64(layer: Layer, inputs: Sequence[Array], bad: Array, index: tuple[int, ...]) -> float | None:
-    """Return the finite magnitude of an element in f64, or None."""
+    """Return the magnitude of an element when computed in f64; ``None`` if not finite."""
     if layer.op is None or layer.op.needs("visit") or layer.op.needs("variables"):
         return None
     copies = 8 * sum(array.size for array in (*inputs, bad)) + bad.nbytes  # what was rounded is there, too
@@ -397,7 +397,7 @@ def _line(origin: Origin, limit: str) -> str:
 
 
 def _shown(path: Sequence[str]) -> str:
-    """Return the layers of a path as text, without the middle of a long one."""
+    """Format the layers of a path, eliding the middle of a long one."""
     if len(path) > 2 * SHOWN:
         names = [*map(quoted, path[:SHOWN]), f"{len(path) - 2 * SHOWN} more", *map(quoted, path[-SHOWN:])]
     else:

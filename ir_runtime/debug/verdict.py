@@ -1,8 +1,8 @@
-"""Errors against f64, their ratio to the error that rounding explains, and the verdict on it.
+"""Measure errors against f64, relate them to the error that rounding explains, and reach a verdict.
 
-Bounds on rounding errors are hundreds of times too large. So the error that rounding explains is measured on the model
-itself: the reference runs in the precision of the side, once plainly, and several times with each result perturbed within
-half a unit in the last place.
+A priori bounds on rounding errors are hundreds of times too large. So the error that rounding explains is measured on the
+model itself: the reference runs in the precision of the side, once unperturbed, and several times with each result
+perturbed within half a unit in the last place.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _NEAR_LIMIT = 0.99
 
 @dataclass(frozen=True)
 class Error:
-    """The error of a tensor, in the units of the tensor.
+    """The error of a tensor, in the unit of its elements.
 
     Args:
-        rms: the rms of the differences.
+        rms: the RMS of the differences.
         largest: the largest difference.
-        size: the rms of the truth.
+        size: the RMS of the true tensor.
         reason: the reason for an infinite error; else empty.
-        beyond: the number of elements whose truth exceeds the type, and which are not judged.
+        beyond: the number of elements that are not judged, as their true values exceed the range of the type.
     """
 
     rms: float
@@ -77,7 +77,7 @@ def error_of(found: Array, truth: Array, limit: float = np.inf, lost: Array | No
     Args:
         found: the tensor.
         truth: the tensor in f64.
-        limit: the largest number of its type; larger elements may be infinite or saturate.
+        limit: the largest finite number of its type; larger elements may become infinite or saturate.
         lost: a mask of elements not to judge, as they are infinite or NaN in any run of that type.
     """
     if found.shape != truth.shape:
@@ -121,12 +121,12 @@ def difference(found: Array, truth: Array) -> str:
 
 
 class _Differing:
-    """Counts elements that differ, and keeps the first one."""
+    """Counts differing elements, and describes the first one."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape, self._start, self._first = shape, 0, ""
         self.count = self.infinite = 0
-        """The number of differing elements, and of infinities and NaN in the truth."""
+        """The number of differing elements, and of those that are infinite or NaN in the true tensor."""
 
     def add(self, differ: Array | None, ours: Array, wanted: Array) -> None:
         """Add a block; ``differ`` is ``None`` if no element differs or is infinite."""
@@ -153,10 +153,10 @@ def _text(element: object) -> str:
 def _parts(
     found: Array, truth: Array, limit: float, lost: Array | None
 ) -> Iterator[tuple[Array, Array, Array | None, Array | None]]:
-    """Yield blocks of a tensor and the truth in f64, with masks of judged and of wrong elements.
+    """Yield corresponding blocks of a tensor and the true tensor in f64, with masks of judged and of wrong elements.
 
-    Wrong elements are infinite or NaN where the truth is not, or the reverse. Both masks are ``None`` if all elements are
-    finite and within the limit.
+    Wrong elements are infinite or NaN where the true value is not, or vice versa. Both masks are ``None`` if all elements
+    are finite and within the limit.
     """
     for ours, wanted, *others in blocks(found, truth, *([] if lost is None else [lost])):
         ours, wanted = (numbers.astype(np.float64) for numbers in (ours, wanted))
@@ -178,7 +178,7 @@ def _parts(
 
 
 def _judged(ours: Array, wanted: Array, judged: Array | None) -> tuple[Array, Array]:
-    """Return the differences of the judged elements, and their truth."""
+    """Return the differences of the judged elements, and their true values."""
     if judged is not None:
         ours, wanted = ours[judged], wanted[judged]
     with np.errstate(over="ignore"):
@@ -186,7 +186,7 @@ def _judged(ours: Array, wanted: Array, judged: Array | None) -> tuple[Array, Ar
 
 
 def scatter_of(errors: Iterable[Error]) -> Error:
-    """Return the error that rounding explains: the largest of several runs, at least a quarter of an f32 ulp."""
+    """Return the error that rounding explains: the largest error of several runs, but at least a quarter of an f32 ulp."""
     finite = [error for error in errors if np.isfinite(error.rms)]
     size = max((error.size for error in finite), default=0.0)
     floor = _FLOOR * size
@@ -198,15 +198,15 @@ def scatter_of(errors: Iterable[Error]) -> Error:
 
 
 def with_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
-    """Allow for sums of many numbers, which other runtimes add sequentially, and the reference in blocks.
+    """Increase the explained error for long sums, which other runtimes add sequentially, and the reference in blocks.
 
-    The partial sums of a random walk of ``n`` steps have an rms of sqrt(n / 2) times a step; each is rounded by an rms
-    of ``unit / sqrt(3)``. So the error of the sum is ``unit * sqrt(n / 6)`` of its size; a third of that is allowed, as
-    the excess that is explained is several times larger.
+    The partial sums of a random walk of ``n`` steps have an RMS of sqrt(n / 2) steps, and each is rounded with an RMS error
+    of ``unit / sqrt(3)``. So the relative error of the sum is ``unit * sqrt(n / 6)``. A third of that is allowed, as
+    verdicts allow for a multiple of the explained error.
 
     Args:
-        scatter: the error of the reference.
-        unit: the largest relative error of rounding once.
+        scatter: the explained error so far.
+        unit: the largest relative error of a single rounding.
         terms: the largest sum.
     """
     least = unit * (terms.number / 6) ** 0.5 / 3 * scatter.size
@@ -215,21 +215,21 @@ def with_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
 
 
 def with_floor(scatter: Error, least: float) -> Error:
-    """Allow for functions that each runtime approximates in its own way.
+    """Increase the explained error for functions that runtimes approximate differently.
 
     Args:
-        scatter: the error of the reference.
-        least: the allowed rms, in the units of the tensor.
+        scatter: the explained error so far.
+        least: the allowed RMS error, in the unit of the elements.
     """
     return Error(max(scatter.rms, least), max(scatter.largest, 4 * least), scatter.size)
 
 
 def with_steps(scatter: Error, step: float) -> Error:
-    """Allow for rounding to multiples of a step: by half of it at most, evenly.
+    """Increase the explained error for rounding to multiples of a step, by uniformly up to half a step.
 
     Args:
-        scatter: the error of the reference.
-        step: the step, in the units of the tensor.
+        scatter: the explained error so far.
+        step: the step, in the unit of the elements.
     """
     # So that half of a step is an excess of 3.5 at most, which is explained, and one step more is doubtful.
     rms, largest = step / 12**0.5 / 3.5, step / 7
@@ -237,11 +237,11 @@ def with_steps(scatter: Error, step: float) -> Error:
 
 
 def excess(error: Error, scatter: Error) -> float:
-    """Return the ratio of an error to the error that rounding explains."""
+    """Return the ratio (R) of an error to the error that rounding explains."""
     pairs = ((error.rms, scatter.rms), (error.largest, scatter.largest))
     return max(0.0 if not off else off / explained if explained else np.inf for off, explained in pairs)
 
 
 def verdict_of(excess: float) -> str:
-    """Return ``explained``, ``doubtful`` or ``unexplained``."""
+    """Return the verdict on a ratio R: ``explained``, ``doubtful`` or ``unexplained``."""
     return "explained" if excess <= EXPLAINED else "doubtful" if excess <= DOUBTFUL else "unexplained"
