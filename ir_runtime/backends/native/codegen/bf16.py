@@ -1,7 +1,7 @@
-"""bf16 vectors: rounding from f32, and sums of products of pairs.
+"""bf16 vectors: rounding from f32, and dot products of pairs.
 
-A 32-bit lane holds two numbers. With AVX512_BF16, `vdpbf16ps` adds both products to an f32 lane. Without it,
-the numbers are widened to f32, where products of bf16 are exact, so only the order of the additions differs.
+A 32-bit lane holds two bf16. With AVX512_BF16, `vdpbf16ps` adds both products to an f32 lane. Without it, operands are
+widened to f32, where products of bf16 are exact, so only the order of the additions differs.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from .vectors import INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = [
     "HAS_BF16", "IS_FASTER", "add_pairs", "add_pairs_of_word", "as_bf16", "high_of_pairs", "load_bf16", "low_of_pairs",
-    "rounded_bf16", "store_bf16",
+    "round_bf16", "store_bf16",
 ]  # fmt: skip
 
 HAS_BF16 = TARGET.vectors.name == "avx512" and TARGET.has("avx512bf16")
 """Whether the target has bf16 instructions."""
 
 IS_FASTER = HAS_BF16 and VENDOR == "AuthenticAMD"
-"""Whether this processor multiplies bf16 faster than f32. AMD processors start one `vdpbf16ps` per cycle,
-like an FMA. On Intel it takes four times as long as an FMA, so twice as long per product; AMX is fast there,
-but no kernel uses it."""
+"""Whether this processor multiplies bf16 faster than f32. AMD processors start one `vdpbf16ps` per cycle, as they do an FMA.
+Intel processors take four times as long as for an FMA, twice as long per product. (They have AMX, which no kernel uses.)"""
 
 _HALVES = ir.VectorType(ir.I16, LANES)
 
@@ -40,19 +39,18 @@ def add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
 
 
 def add_pairs_of_word(emit: Emit, total: Value, line: Value, along: Value, offset: int, b: Value) -> Value:
-    """Multiply the two bf16 at an address with those in each lane of ``b``, and add the products to ``total``.
+    """Multiply the two bf16 at ``line + along + offset`` by those in each lane of ``b``, and add the products to ``total``.
 
-    The instruction reads its operand from memory. It needs `HAS_BF16`, and the word must not be written in
-    the meantime, since LLVM does not know of the read. A separate load, as LLVM would emit, competes with the
-    multiplications for ports.
+    This is one `vdpbf16ps` with a memory operand: a separate load, as LLVM would emit, competes with multiplications for
+    ports. It needs `HAS_BF16`. LLVM does not know of the read, so the function must not write the word.
 
     Args:
         emit: the code emitter.
         total: the sums, a vector of f32.
-        line: the base address; the word is at ``line + along + offset``.
+        line: the base address.
         along: a byte offset.
         offset: a constant byte offset.
-        b: a vector of i32.
+        b: a vector of i32, each lane a pair of bf16.
     """
     code = f"vdpbf16ps {offset}($3,$4){{1to{LANES}}}, $2, $0"
     return emit.builder.call(ir.InlineAsm(VECTOR, code, "=v,0,v,r,r"), [total, b, line, along])
@@ -69,16 +67,16 @@ def high_of_pairs(emit: Emit, pairs: Value) -> Value:
 
 
 def as_bf16(emit: Emit, value: Value) -> Value:
-    """Round f32 to the nearest bf16, ties to even; return the bits in 16-bit lanes. NaN stays NaN."""
+    """Round f32 to the nearest bf16, ties to even, and return the bits in 16-bit lanes; NaN stays NaN."""
     builder = emit.builder
     if HAS_BF16:
         function = emit.function(f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * LANES}", _BF16, VECTOR)
         return builder.bitcast(builder.call(function, [value]), _HALVES)
-    return rounded_bf16(emit, value)
+    return round_bf16(emit, value)
 
 
-def rounded_bf16(emit: Emit, value: Value) -> Value:
-    """Compute `as_bf16` with integer instructions; unlike the native instruction, this keeps subnormal numbers."""
+def round_bf16(emit: Emit, value: Value) -> Value:
+    """Do the same as `as_bf16` with integer instructions, which keep subnormal numbers, unlike the bf16 instruction."""
     builder = emit.builder
     bits = builder.bitcast(value, INTS)
     odd = builder.and_(builder.lshr(bits, splat_bits(16)), splat_bits(1))
@@ -89,7 +87,7 @@ def rounded_bf16(emit: Emit, value: Value) -> Value:
 
 
 def load_bf16(emit: Emit, address: Value, count: Value | None = None) -> Value:
-    """Load a vector of bf16 as f32; with ``count``, only the first lanes, and zeros in the rest."""
+    """Load a vector of bf16 as f32; if ``count`` is not ``None``, only its first ``count`` lanes, with zeros in the others."""
     if count is None:
         halves = emit.load(address, _HALVES, 2)
     else:
@@ -98,7 +96,7 @@ def load_bf16(emit: Emit, address: Value, count: Value | None = None) -> Value:
 
 
 def store_bf16(emit: Emit, halves: Value, address: Value, count: Value | None = None) -> None:
-    """Store a vector of bits from `as_bf16`, or only its first ``count`` lanes."""
+    """Store a vector of bf16 from `as_bf16`; if ``count`` is not ``None``, only its first ``count`` lanes."""
     if count is None:
         emit.store(halves, address, 2)
     else:

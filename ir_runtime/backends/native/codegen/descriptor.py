@@ -1,12 +1,14 @@
-"""Descriptors: records that Python fills and kernels read, with one declaration of the layout for both.
+"""Descriptors: C structs that Python fills and kernels read, declared once for both.
 
-class Job(Descriptor):
-rows: i64
-table: i64
-epsilon: f32
+::
 
-job = Job.fill(rows=5, table=array, epsilon=1e-5)   # in Python: a NumPy array of one record
-Job.at(address).rows                                # in a kernel: the field of the record there
+    class Job(Descriptor):
+        rows: i64
+        table: i64
+        epsilon: f32
+
+    job = Job.fill(rows=5, table=array, epsilon=1e-5)  # in Python: a NumPy array of one record
+    Job.at(address).rows  # in a kernel: a field of the record at an address
 """
 
 from __future__ import annotations
@@ -30,20 +32,20 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 _MOST = float(np.finfo(np.float32).max)
 
 i64 = Annotated[int, np.int64]
-"""A 64-bit integer or address; the class attribute is the index for `load_i64`."""
+"""A field with a 64-bit integer or an address; the class attribute is its index for `load_i64`."""
 f32 = Annotated[np.float32, np.float32]
-"""A single-precision number; the class attribute is the index for `load_f32`."""
+"""A field with an f32; the class attribute is its index for `load_f32`."""
 
 
 class Descriptor(int):
-    """The address of a record with the layout of a C struct; each field is a class attribute that holds its index.
+    """The address of a record with the layout of a C struct, which subclasses declare by annotations.
 
-    Subclasses add fields.
+    Instances are addresses, whose attributes kernels read as fields. The class attribute of a field is its index in the
+    record, in units of the field's type, or of 8 bytes for a nested record. Besides `i64` and `f32`, fields can be
 
-    The index counts elements of the field's type, or words of 8 bytes for a nested descriptor, ``other:
-    Other``. ``Annotated[int, (np.int64, (3,))]`` is an array. In kernels, both evaluate to the address of the
-    field. ``other: Annotated[Other, np.int64]`` is a descriptor outside the record, at the address in the
-    field.
+    - ``other: Other``: a nested record. In kernels it evaluates to the address of the field.
+    - ``axes: Annotated[int, (np.int64, (3,))]``: an array, which also evaluates to its address.
+    - ``other: Annotated[Other, np.int64]``: the address of a record, which evaluates to that record.
     """
 
     dtype: ClassVar[DType]
@@ -76,18 +78,19 @@ class Descriptor(int):
 
     @classmethod
     def at(cls, address: int, index: int = 0) -> Self:
-        """Return the record at an index of an array of records.
+        """Return record ``index`` of the array of records at ``address``, whose fields kernels can read.
 
-        Kernels read its fields; parameters annotated with the class are such records.
+        Parameters of kernels that are annotated with the class are such records, too.
         """
         return cls(address + cls.dtype.itemsize * index)
 
     @classmethod
     def fill(cls, **values: object) -> Array:
-        """Return an array of one record with the given field values; nested records are tuples.
+        """Return a NumPy array of one record.
 
-        The value of an address field may be the array itself, which the record then keeps alive, or ``None``
-        for 0.
+        Args:
+            values: the values of all fields. That of a nested record is a tuple; that of an address may be a NumPy array,
+                which the record then keeps alive, or ``None`` for 0.
 
         Raises:
             TypeError: if a field is missing or unknown.
@@ -100,7 +103,7 @@ class Descriptor(int):
             unknown = ", ".join(values.keys() - set(cls.dtype.names or ()))
             raise TypeError(f"{cls.__name__} got unknown fields: {unknown}")
         numbers = _flat(record) if cls._is_nested else record
-        try:  # several times faster than making a record of NumPy
+        try:  # several times faster than filling a NumPy record
             return np.frombuffer(bytearray(cls._pack(*numbers)), cls.dtype)
         except (OverflowError, TypeError, error):
             numbers = [value if type(value) is int else _number(value) for value in numbers]
@@ -108,55 +111,56 @@ class Descriptor(int):
 
 
 def concatenate(*records: Array) -> Array:
-    """Concatenate records in memory as words; the result keeps their arrays alive."""
+    """Concatenate records to one array of i64 words, which keeps alive the arrays that they point to."""
     words = np.frombuffer(b"".join(record.tobytes() for record in records), np.int64)
     return Job.of(words, *(record.kept for record in records if isinstance(record, Job)))
 
 
 class Job(np.ndarray):
-    """A record that keeps alive the arrays it points to."""
+    """A record that keeps alive the arrays whose addresses it holds."""
 
     kept: tuple[object, ...]
+    """The arrays."""
 
     @classmethod
     def of(cls, record: Array, *arrays: object) -> Array:
-        """View a record as a job of this class."""
+        """Return a view of a record that keeps ``arrays`` alive."""
         job = record.view(cls)
         job.kept = arrays
         return job
 
     def __array_finalize__(self, source: object) -> None:
-        """Copy the references to kept arrays to views and copies."""
+        """Let views and copies of a job keep the same arrays alive."""
         self.kept = getattr(source, "kept", ())
 
 
 def keeping(function: _Function, *arrays: object) -> _Function:
-    """Make a function keep alive the arrays that its descriptors point to."""
+    """Make a function keep ``arrays`` alive, whose addresses its descriptors hold; return the function."""
     vars(function)["kept"] = arrays
     return function
 
 
 def _own_fields(cls: type[Descriptor]) -> dict[str, Any]:
-    """Return the annotations of the class itself, without its bases.
+    """Return the evaluated annotations of a class, without those of its bases.
 
-    `typing.get_type_hints` also evaluates those of the bases, and takes ten times as long.
+    `typing.get_type_hints` evaluates those of the bases, too, and takes ten times as long.
     """
     names = vars(sys.modules[cls.__module__])
     return {
-        name: names[written] if written in names else eval(written, names)  # noqa: S307 - our own modules
-        for name, written in cls.__annotations__.items()
+        name: names[text] if text in names else eval(text, names)  # noqa: S307 - our own modules
+        for name, text in cls.__annotations__.items()
     }
 
 
 def _format(kind: DType) -> str:
-    """Return the format of a field for `struct`, with C's alignment."""
+    """Return the format string of a field for `struct.Struct`."""
     if kind.fields:
         return "".join(_format(kind.fields[name][0]) for name in kind.names or ())
     return kind.base.char.replace("l", "q") * math.prod(kind.shape)
 
 
 def _number(value: object) -> object:
-    """Return the number stored for a field value."""
+    """Return the number to store for a field value: the address of an array, 0 for ``None``."""
     if isinstance(value, np.ndarray):
         return value.ctypes.data
     if isinstance(value, float) and not -_MOST <= value <= _MOST:

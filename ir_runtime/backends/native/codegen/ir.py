@@ -1,10 +1,9 @@
-"""LLVM IR as text: types, values, and a builder that writes instructions.
+"""A writer of LLVM IR as text: types, values, and a builder with the instructions that kernels use.
 
-It covers the instructions that kernels use. Kernel modules do not import LLVM: only the build parses and
-compiles the text.
+Kernel modules need no LLVM: only the build parses and compiles the text.
 
-Floating-point arithmetic has the flags ``nsz contract``: LLVM may fuse ``a * b + c``, but not reassociate,
-since rounding and polynomials rely on the order.
+Floating-point arithmetic has the flags ``nsz contract``: LLVM may fuse ``a * b + c`` but not reassociate, since rounding and
+polynomials rely on the order of operations.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ _SIGNS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
 class Type:
-    """A type; types are equal if their texts are.
+    """A type of LLVM; types with the same text are equal.
 
     Args:
         text: the type in LLVM's syntax.
-        suffix: its suffix in names of intrinsics.
-        size: its size in bytes; 0 if unused.
+        suffix: the suffix of the type in names of intrinsics.
+        size: the size in bytes; 0 if it is not needed.
     """
 
     __slots__ = "size", "suffix", "text"
@@ -50,12 +49,12 @@ class Type:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a floating-point type."""
+        """Whether this is a floating-point type."""
         return self in (F32, F64, F16, BFLOAT)
 
 
 class IntType(Type):
-    """An integer of ``width`` bits."""
+    """An integer type of ``width`` bits."""
 
     __slots__ = ("width",)
 
@@ -65,7 +64,7 @@ class IntType(Type):
 
 
 class VectorType(Type):
-    """A vector of ``count`` numbers of one type."""
+    """A vector type of ``count`` elements."""
 
     __slots__ = "count", "element"
 
@@ -107,7 +106,7 @@ UNDEFINED = object()
 
 
 class Value:
-    """A value: its type and its operand text."""
+    """A value: its type, and its text as an operand."""
 
     __slots__ = "text", "type"
 
@@ -125,7 +124,7 @@ class Value:
 
 
 class Constant(Value):
-    """A constant: a number, a list of numbers for a vector, ``None`` for zeros, or `UNDEFINED`."""
+    """A constant of any type: a number, a list of numbers for a vector, ``None`` for zeros, or `UNDEFINED`."""
 
     __slots__ = ("constant",)
 
@@ -158,14 +157,14 @@ def _real(kind: Type, value: float) -> str:
 
 
 class InlineAsm:
-    """An inline instruction, called like a function without side effects."""
+    """Inline assembly, called like a function; LLVM may assume that it has no side effects."""
 
     def __init__(self, returns: Type, code: str, constraints: str) -> None:
         self.returns, self.text = returns, f'asm "{code}", "{constraints}"'
 
 
 class Phi(Value):
-    """A phi node: a value that depends on the predecessor block."""
+    """A phi node: a value that depends on the predecessor of the block."""
 
     __slots__ = ("_incoming",)
 
@@ -174,7 +173,7 @@ class Phi(Value):
         self._incoming: list[str] = []
 
     def add_incoming(self, value: Value, block: Block) -> None:
-        """Add the value for a predecessor block."""
+        """Set the value if control comes from ``block``."""
         self._incoming.append(f"[{value.text}, %{block.name}]")
 
     def __str__(self) -> str:
@@ -204,7 +203,7 @@ class Switch:
 
 
 class Block:
-    """A basic block: instructions, ending with a control transfer."""
+    """A basic block: instructions, the last of which is a terminator."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -218,9 +217,9 @@ class Block:
 
 
 class Function(Value):
-    """A function of a module; a function without blocks is a declaration.
+    """A function of a module; without blocks, it is a declaration.
 
-    ``returns`` may be set after the blocks are written.
+    ``returns`` may be changed after the blocks are written.
     """
 
     def __init__(
@@ -235,17 +234,17 @@ class Function(Value):
         module.functions[name] = self
 
     def next_name(self) -> str:
-        """Return an unused name for a value or a block."""
+        """Return a name for a value or a block that the function does not use yet."""
         self._count += 1
         return f"v{self._count}"
 
     def append_block(self, name: str) -> Block:
-        """Add a block."""
+        """Append a new block to the function, and return it."""
         self.blocks.append(Block(f"{name}.{self.next_name()}" if self.blocks else "entry"))
         return self.blocks[-1]
 
     def definition(self, attributes: str = "") -> str:
-        """Return the definition with its attributes, or the declaration, in LLVM's syntax."""
+        """Return the definition, or the declaration if there are no blocks, in LLVM's syntax."""
         if not self.blocks:
             return f"declare {self.returns} {self.text}({', '.join(str(arg.type) for arg in self.args)})"
         head = f"define {'internal ' if self.internal else ''}{self.returns} {self.text}"
@@ -256,23 +255,23 @@ class Function(Value):
 
 
 class Module:
-    """A module: functions that are compiled together."""
+    """A module: the functions that are compiled together."""
 
     def __init__(self) -> None:
         self.functions: dict[str, Function] = {}
         self._tables: dict[str, str] = {}
 
     def declare_table(self, name: str, words: int) -> Value:
-        """Return the address of a table of words defined in another module."""
+        """Declare a table of i64 words that another module defines, and return its address."""
         self._tables[name] = f'@"{name}" = external global [{words} x i64], align 8'
         return Value(POINTER, f'@"{name}"')
 
     def declare(self, name: str, returns: Type, kinds: Sequence[Type]) -> Function:
-        """Return the function with a name, declaring it on first use."""
+        """Return the function called ``name``, which is declared on first use."""
         return self.functions.get(name) or Function(self, name, returns, kinds)
 
     def text(self, tuning: str = "") -> str:
-        """Return the module in LLVM's syntax; ``tuning`` names the processor to schedule for."""
+        """Return the module in LLVM's syntax; ``tuning`` is LLVM's name of the processor to schedule for."""
         functions = [function.definition("#0" if tuning else "") for function in self.functions.values()]
         attributes = [f'attributes #0 = {{ "tune-cpu"="{tuning}" }}'] if tuning else []
         return "\n\n".join([*self._tables.values(), *functions, *attributes]) + "\n"
@@ -304,7 +303,7 @@ class Builder:
         self.block = function.append_block("entry")
 
     def value(self, kind: Type, text: str) -> Value:
-        """Write an instruction with a result."""
+        """Append an instruction with a result of type ``kind``, and return the result."""
         name = f"%{self.function.next_name()}"
         self.block.lines.append(f"{name} = {text}")
         return Value(kind, name)
@@ -322,7 +321,7 @@ class Builder:
     )
 
     def not_(self, value: Value) -> Value:
-        """Negate an i1."""
+        """Return the complement of an i1."""
         return self.xor(value, Constant(value.type, 1))
 
     def fneg(self, value: Value) -> Value:
@@ -342,7 +341,7 @@ class Builder:
         return self._compare(f"fcmp {_FLAGS.strip()}", "o", sign, a, b)
 
     def fcmp_unordered(self, sign: str, a: Value, b: Value) -> Value:
-        """Compare floating-point numbers; true if one is NaN. The predicate ``uno`` tests only for NaN."""
+        """Compare floating-point numbers; true if one is NaN. ``sign`` may be ``uno``: whether one is NaN."""
         return self._compare(f"fcmp {_FLAGS.strip()}", "u", sign, a, b)
 
     def _compare(self, code: str, order: str, sign: str, a: Value, b: Value) -> Value:
@@ -355,11 +354,11 @@ class Builder:
         return self.value(kind, f"{code} {how} {a.type} {a.text}, {b.text}")
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
-        """Select one of two values, or lane by lane."""
+        """Return ``yes`` if the condition holds, else ``no``; lane by lane for a vector of conditions."""
         return self.value(yes.type, f"select {condition.typed}, {yes.typed}, {no.typed}")
 
     def insert_element(self, vector: Value, number: Value, index: Value) -> Value:
-        """Replace one lane."""
+        """Return a vector with one lane replaced."""
         return self.value(vector.type, f"insertelement {vector.typed}, {number.typed}, {index.typed}")
 
     def extract_element(self, vector: Value, index: Value) -> Value:
@@ -367,12 +366,12 @@ class Builder:
         return self.value(vector.type.element, f"extractelement {vector.typed}, {index.typed}")
 
     def shuffle_vector(self, a: Value, b: Value, order: Value) -> Value:
-        """Return lanes of two vectors by their constant indices."""
+        """Return the lanes of two concatenated vectors whose indices are in the constant vector ``order``."""
         kind = VectorType(a.type.element, order.type.count)
         return self.value(kind, f"shufflevector {a.typed}, {b.typed}, {order.typed}")
 
     def insert_value(self, whole: Value, member: Value, index: int) -> Value:
-        """Replace a member of a struct."""
+        """Return a struct with one member replaced."""
         return self.value(whole.type, f"insertvalue {whole.typed}, {member.typed}, {index}")
 
     def extract_value(self, whole: Value, index: int) -> Value:
@@ -380,7 +379,7 @@ class Builder:
         return self.value(whole.type.members[index], f"extractvalue {whole.typed}, {index}")
 
     def slot(self, kind: Type, align: int = 0, zeroed: bool = False) -> Value:
-        """Allocate memory on the stack, once per call of the function; ``zeroed`` memory is cleared on entry."""
+        """Allocate stack memory for one value when the function is entered, cleared if ``zeroed``; return its address."""
         place = Value(POINTER, f"%{self.function.next_name()}")
         self.function.slots.append(f"{place} = alloca {kind}{_aligned(align)}")
         if zeroed:
@@ -404,20 +403,20 @@ class Builder:
         self.block.lines.append(f"store atomic {value.typed}, {pointer.typed} seq_cst, align {align}")
 
     def atomic_add(self, pointer: Value, more: Value) -> Value:
-        """Add atomically, sequentially consistent; return the previous value."""
+        """Add to an integer in memory atomically, sequentially consistent; return its previous value."""
         return self.value(more.type, f"atomicrmw add {pointer.typed}, {more.typed} seq_cst")
 
     def element_pointer(self, pointer: Value, index: Value, kind: Type) -> Value:
-        """Return the address of an element, or a vector of addresses for a vector of indices."""
+        """Return the address of element ``index`` of an array; for a vector of indices, a vector of addresses."""
         found = VectorType(POINTER, index.type.count) if isinstance(index.type, VectorType) else POINTER
         return self.value(found, f"getelementptr {kind}, {pointer.typed}, {index.typed}")
 
     def call(self, function: Function | InlineAsm, arguments: Sequence[Value]) -> Value:
-        """Call a function; the result of a void function is not an operand."""
+        """Call a function; if it is void, the returned value must not be used."""
         return self._call(function.returns, function.text, arguments)
 
     def call_pointer(self, pointer: Value, arguments: Sequence[Value], returns: Type = VOID) -> Value:
-        """Call a function by address."""
+        """Call the function at an address; by default it is void."""
         return self._call(returns, pointer.text, arguments)
 
     def _call(self, returns: Type, callee: str, arguments: Sequence[Value]) -> Value:
@@ -429,17 +428,17 @@ class Builder:
         return Value(VOID, "")
 
     def phi(self, kind: Type) -> Phi:
-        """Start a block with a phi node."""
-        found = Phi(kind, f"%{self.function.next_name()}")
-        self.block.lines.append(found)
-        return found
+        """Append a phi node to the current block, which may only hold other phi nodes so far."""
+        phi = Phi(kind, f"%{self.function.next_name()}")
+        self.block.lines.append(phi)
+        return phi
 
     def append_basic_block(self, name: str) -> Block:
-        """Add a block to the function."""
+        """Append a new block to the function, and return it."""
         return self.function.append_block(name)
 
     def position_at_end(self, block: Block) -> None:
-        """Continue at the end of a block."""
+        """Write the following instructions to the end of a block."""
         self.block = block
 
     def _end(self, line: str | Switch) -> None:
@@ -447,15 +446,15 @@ class Builder:
         self.block.is_terminated = True
 
     def branch(self, block: Block) -> None:
-        """Go to a block."""
+        """End the block with a jump to another."""
         self._end(f"br label %{block.name}")
 
     def cbranch(self, condition: Value, yes: Block, no: Block) -> None:
-        """Branch on a condition."""
+        """End the block with a jump to ``yes`` if the condition holds, else to ``no``."""
         self._end(f"br {condition.typed}, label %{yes.name}, label %{no.name}")
 
     def switch(self, number: Value, default: Block) -> Switch:
-        """Switch on a number."""
+        """End the block with a switch on an i64, which goes to ``default`` if no case is added for it."""
         found = Switch(number, default)
         self._end(found)
         return found
@@ -474,7 +473,7 @@ class Builder:
 
     @contextmanager
     def if_then(self, condition: Value) -> Iterator[None]:
-        """Write the code of the ``with`` block under a condition."""
+        """Execute the code written in the ``with`` block only if a condition holds."""
         then, after = (self.append_basic_block(name) for name in ("then", "after"))
         self.cbranch(condition, then, after)
         with self._branch(then, after):
@@ -485,7 +484,7 @@ class Builder:
     def if_else(
         self, condition: Value
     ) -> Iterator[tuple[AbstractContextManager[None], AbstractContextManager[None]]]:
-        """Write the code of both branches of a condition."""
+        """Yield two context managers: for the code to execute if a condition holds, and for that if it does not."""
         then, otherwise, after = (self.append_basic_block(name) for name in ("then", "else", "after"))
         self.cbranch(condition, then, otherwise)
         yield self._branch(then, after), self._branch(otherwise, after)

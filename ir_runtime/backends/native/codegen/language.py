@@ -1,10 +1,9 @@
-"""The kernel language: Python functions to translate, and instructions emitted as LLVM IR.
+"""The kernel language: declarations of Python functions that are compiled to machine code, and of emitters of LLVM IR.
 
-This module only declares kernels. `build` turns them into libraries of machine code, and
-`machine_code` loads one.
+`build` compiles the declared functions to libraries of machine code; `machine_code` loads one of these.
 
-Inner loops take every value as a parameter, however many there are: LLVM inlines the calls and keeps
-parameters in registers, whereas fields of a descriptor would be reloaded after every store.
+Functions with inner loops take every value as a parameter, even if there are many: LLVM inlines the calls and keeps parameters
+in registers, but would reload the fields of a descriptor after every store.
 """
 
 from __future__ import annotations
@@ -40,14 +39,19 @@ types = SimpleNamespace(int64="int64", float32="float32", void="void")
 
 
 class Callee:
-    """A function that kernels can call by name."""
+    """A function that kernels can call.
+
+    Args:
+        function: the Python function.
+        kinds: the argument types.
+    """
 
     def __init__(self, function: Callable[..., object], kinds: tuple[str, ...] = ()) -> None:
         self.function, self.kinds = function, kinds
 
 
 class Device(Callee, Generic[_P, _T]):
-    """A function that is compiled into each kernel that calls it; Python can call it, too."""
+    """A function that is compiled into each kernel that calls it. Python can call it, too, without compilation."""
 
     function: Callable[_P, _T]
 
@@ -60,10 +64,10 @@ class Device(Callee, Generic[_P, _T]):
 
 
 class Instruction(Callee):
-    """A function that emits LLVM IR at the call site.
+    """A function that emits LLVM IR in place of each call in a kernel.
 
     Args:
-        function: takes an `Emit` and the arguments.
+        function: the emitter; takes an `Emit` and the arguments.
         kinds: the argument types.
         returns: the result type.
     """
@@ -78,13 +82,13 @@ class Instruction(Callee):
 
 
 class Scratch(Callee):
-    """A memory allocator; the calling kernel function owns the memory until it returns.
+    """An allocator of memory that is released when the kernel function that allocated it returns.
 
-    If an allocation fails, all functions of the kernel return at once and the task reports the failure, so
-    callers neither check for it nor release memory.
+    Kernels neither release memory nor check for failure: if an allocation fails, all functions of the kernel return at
+    once, and the task reports the failure.
 
     Args:
-        allocate: takes a number of bytes and returns an address, 0 on failure.
+        allocate: takes a number of bytes, and returns an address, or 0 on failure.
         release: takes an address.
     """
 
@@ -98,21 +102,21 @@ class Scratch(Callee):
 
 
 class Routine(Callee):
-    """A function of scalars that is compiled separately, under a symbol that other kernels call.
+    """A function that is compiled once, under a symbol that kernels call.
 
-    A `Device` is compiled again for each kernel; for matrix tiles that would take seconds.
+    A `Device`, in contrast, is compiled again for each kernel, which for matrix tiles would take seconds.
 
     Args:
-        function: the function.
+        function: the Python function; its parameters are scalars.
         kinds: the argument types.
         returns: the result type.
-        is_baseline: whether to compile it for every processor of the family, whatever the target.
+        is_baseline: whether to compile it for the baseline processor of the family instead of the target.
     """
 
     failure: ClassVar[Device[..., Any] | None] = None
-    """Called with the arguments if scratch memory runs out; routines without it must not allocate any."""
+    """Called with the arguments if scratch memory runs out; routines without it must not use scratch memory."""
     reads_words: ClassVar[bool] = False
-    """Whether the function's parameters after the first are the words at the address in the first."""
+    """Whether the parameters of the function after the first are loaded from the words at the address in the first."""
 
     def __init__(
         self,
@@ -132,15 +136,16 @@ class Routine(Callee):
         def __call__(self, *arguments: Any) -> Any: ...
 
     def dependencies(self) -> Iterator[Routine]:
-        """Return the routines called directly or through devices."""
-        return _called(self.function, set())
+        """Yield the routines that this one calls directly or through devices; some may be repeated."""
+        return _find_routines(self.function, set())
 
 
 class Units:
-    """A loop over units of work shared by threads: ``for unit in each_unit(call, units)``.
+    """A kernel loop over units of work that threads share: ``for unit in each_unit(call, units)``.
 
     Args:
-        take: takes a place and the number of units; returns a unit, or that number when none is left.
+        take: takes the next unit for this thread, given the first argument of the loop and the number of units; returns
+            that number when none is left.
     """
 
     def __init__(self, take: Routine | Device[..., Any]) -> None:
@@ -152,10 +157,10 @@ class Units:
 
 
 class Chunks:
-    """A loop over chunks of elements: ``for start, end in each_chunk(call, elements, size)``; a unit is a chunk.
+    """A kernel loop over chunks of elements: ``for start, end in each_chunk(call, elements, size)``.
 
     Args:
-        units: takes the units.
+        units: the loop over units of work, each of which is one chunk.
     """
 
     def __init__(self, units: Units) -> None:
@@ -170,32 +175,38 @@ ROUTINES: dict[str, Routine] = {}
 """All routines by symbol name."""
 
 
-def _called(function: Callable[..., object], seen: set[Device[..., object]]) -> Iterator[Routine]:
+def _find_routines(function: Callable[..., object], visited: set[Device[..., object]]) -> Iterator[Routine]:
     enclosed = (cell.cell_contents for cell in function.__closure__ or ())
-    for named in (*map(function.__globals__.get, function.__code__.co_names), *enclosed):
-        loop = named.units if isinstance(named, Chunks) else named
-        known: object = loop.take if isinstance(loop, Units) else loop
-        if isinstance(known, Routine):
-            yield known
-        elif isinstance(known, Device) and known not in seen:
-            seen.add(known)
-            yield from _called(known.function, seen)
+    for value in (*map(function.__globals__.get, function.__code__.co_names), *enclosed):
+        loop = value.units if isinstance(value, Chunks) else value
+        callee: object = loop.take if isinstance(loop, Units) else loop
+        if isinstance(callee, Routine):
+            yield callee
+        elif isinstance(callee, Device) and callee not in visited:
+            visited.add(callee)
+            yield from _find_routines(callee.function, visited)
 
 
 def device(function: Callable[_P, _T]) -> Device[_P, _T]:
-    """Declare a function that is compiled into the kernels that call it."""
+    """Declare a function as a `Device`, which is compiled into the kernels that call it."""
     return Device(function)
 
 
 def routine(
     *kinds: str, returns: str = "void", is_baseline: bool = False
 ) -> Callable[[Callable[..., object]], Routine]:
-    """Declare a routine: a function of scalars with at most one result."""
+    """Declare a function as a `Routine`, which is compiled once.
+
+    Args:
+        kinds: the argument types.
+        returns: the result type.
+        is_baseline: whether to compile it for the baseline processor of the family.
+    """
     return lambda function: Routine(function, kinds, returns, is_baseline)
 
 
 def instruction(*kinds: str, returns: str = "void") -> Callable[[Callable[..., Value | None]], Instruction]:
-    """Declare a function that emits LLVM IR as an instruction that kernels can call.
+    """Declare an emitter of LLVM IR as an `Instruction`, which kernels can call.
 
     Args:
         kinds: the argument types, after the leading `Emit`.

@@ -1,8 +1,8 @@
-"""Levels of 8-bit quantization in vectors: their storage, and their dot products with integer weights.
+"""Vectors of 8-bit quantization levels: loads, stores, and dot products with integer weights.
 
-With VNNI (`vpdpbusd`), levels are bytes, and a 32-bit lane accumulates 4 products of u8 by i8. Without it,
-levels are stored in 16 bits, and a lane accumulates 2 products (`pmaddwd`, whose sums never saturate, or two
-`smlal`). The integer sums are the same everywhere.
+With VNNI (`vpdpbusd`), levels are bytes, and a 32-bit lane accumulates four products of u8 by i8. Without it, levels are
+stored in 16 bits, and a lane accumulates two products, by `pmaddwd`, whose sums never saturate, or two `smlal`. The integer
+sums are the same on all targets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 _HAS_VNNI = TARGET.has("avx512vnni") and TARGET.has("avx512vl") if LANES == 16 else TARGET.has("avxvnni")
-# Vectors wider than those of this processor stand for those of another one, which has VNNI; lanes are added one by one.
+# A target with vectors wider than its registers emulates AVX-512 for tests: VNNI by multiplications of bit fields.
 _EMULATES_VNNI = TARGET.vectors.name == "avx512" and not TARGET.has("avx512f")
 
 GROUP = 4 if TARGET.vectors.name in ("avx512", "avx2") and (_HAS_VNNI or _EMULATES_VNNI) else 2
@@ -30,7 +30,7 @@ LEVEL_SIZE = LEVEL_DTYPE.itemsize
 
 _BITS = 8 * LEVEL_SIZE
 _LEVELS = ir.VectorType(ir.IntType(_BITS), LANES)
-# Bits of a vector in whose lanes the processor adds two products at a time, and the instruction.
+# The widest instruction that adds two 16-bit products per 32-bit lane, with its vector size in bits.
 _MADD = next(
     (
         (bits, name)
@@ -43,15 +43,15 @@ _MADD = next(
     ),
     None,
 )
-# AArch64 multiplies four numbers of 16 bits at a time, and adds the products to 32 bits in the same instruction.
+# AArch64 multiplies four 16-bit elements and adds the 32-bit products in one instruction.
 _HAS_SMLAL = TARGET.is_arm and LANES == 4
 
 IS_FAST = GROUP == 4 or _MADD is not None
-"""Whether the processor multiplies levels faster than f32, so that quantizing just for products pays off."""
+"""Whether the processor multiplies levels faster than f32, so that quantizing data only for a product pays off."""
 
 
 def dot(emit: Emit, total: Value, levels: Value, weights: Value) -> Value:
-    """Add the products of the `GROUP` levels and weights in each lane; all are vectors of i32."""
+    """Add the dot product of the `GROUP` levels and weights in each lane to ``total``; all are vectors of i32."""
     if GROUP == 2:
         return _add_pairs(emit, total, levels, weights)
     if _HAS_VNNI:
@@ -66,7 +66,7 @@ def dot(emit: Emit, total: Value, levels: Value, weights: Value) -> Value:
 
 
 def dot_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
-    """Add the products of the two i16 in each lane of ``a`` and ``b``, modulo 2^32; all are vectors of i32."""
+    """Add the dot product of the two i16 in each lane of ``a`` and ``b`` to ``total``, modulo 2^32; all are vectors of i32."""
     if GROUP == 2 or not _HAS_VNNI:
         return _add_pairs(emit, total, a, b)
     function = emit.function(f"llvm.x86.avx512.vpdpwssd.{32 * LANES}", INTS, INTS, INTS, INTS)
@@ -74,7 +74,7 @@ def dot_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
 
 
 def _add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
-    """Add two 16-bit products to each lane."""
+    """Do the same as `dot_pairs`, without VNNI."""
     if _MADD is not None:
         return emit.builder.add(total, _pairs(emit, a, b, *_MADD))
     for place in range(2):
@@ -83,7 +83,7 @@ def _add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
 
 
 def _product(emit: Emit, a: Value, b: Value, place: int) -> Value:
-    """Return the product of one i16 of each lane."""
+    """Return the i32 product of the low (``place`` 0) or high (1) i16 in each lane."""
     if not _HAS_SMLAL:
         return emit.builder.mul(*(_field(emit, x, 16, place, True) for x in (a, b)))
     narrow = ir.VectorType(ir.I16, LANES)
@@ -95,7 +95,7 @@ def _product(emit: Emit, a: Value, b: Value, place: int) -> Value:
 
 
 def _pairs(emit: Emit, levels: Value, weights: Value, bits: int, name: str) -> Value:
-    """Return the sum of the two 16-bit products of each lane, by an instruction for vectors of ``bits`` bits."""
+    """Return the sum of the two i16 products in each lane, computed by instruction ``name`` on parts of ``bits`` bits."""
     builder = emit.builder
     lanes = bits // 32
     narrow, wide = ir.VectorType(ir.I16, 2 * lanes), ir.VectorType(I32, lanes)
@@ -120,7 +120,7 @@ def _lanes(emit: Emit, x: Value, lanes: range) -> Value:
 
 
 def _field(emit: Emit, x: Value, bits: int, place: int, signed: bool) -> Value:
-    """Extract a bit field of each lane as i32."""
+    """Extract bits ``place * bits`` to ``(place + 1) * bits`` of each lane as i32."""
     above = splat_bits(32 - bits * (place + 1))
     shift = splat_bits(32 - bits)
     moved = emit.builder.shl(x, above)
@@ -133,31 +133,31 @@ def load_levels(emit: Emit, address: Value) -> Value:
 
 
 def store_levels(emit: Emit, value: Value, address: Value) -> None:
-    """Store integers from 0 to 255, held as f32, as levels."""
+    """Store a vector of f32 that holds integers from 0 to 255 as levels."""
     emit.store(emit.builder.trunc(emit.builder.fptosi(value, INTS), _LEVELS), address)
 
 
 def to_levels(emit: Emit, value: Value, low: Value, high: Value) -> Value:
-    """Round f32 to the nearest level within bounds, ties to even; the result is f32."""
+    """Round f32 to the nearest integer, ties to even, and clamp it to ``low`` and ``high``; the result is f32."""
     return at_most(emit, at_least(emit, emit.round(value), low), high)
 
 
 def at_least(emit: Emit, value: Value, low: Value) -> Value:
-    """Compute ``max(value, low)`` in one instruction, for numbers that are not NaN."""
+    """Compute ``max(value, low)`` in one instruction; if either is NaN, the result is ``low``."""
     return emit.builder.select(emit.builder.fcmp_ordered(">", value, low), value, low)
 
 
 def at_most(emit: Emit, value: Value, high: Value) -> Value:
-    """Compute ``min(value, high)`` in one instruction, for numbers that are not NaN."""
+    """Compute ``min(value, high)`` in one instruction; if either is NaN, the result is ``high``."""
     return emit.builder.select(emit.builder.fcmp_ordered("<", value, high), value, high)
 
 
 def no_levels(vectors: int) -> Value:
-    """Return zero levels for ``vectors`` vectors."""
+    """Return a constant with zero levels in all lanes of ``vectors`` vectors."""
     return ir.Constant(ir.VectorType(ir.IntType(_BITS), vectors * LANES), None)
 
 
 def max_levels(emit: Emit, levels: Value, address: Value) -> Value:
-    """Return the maxima of levels in registers and as many levels at an address."""
+    """Return the lane-wise maximum of ``levels`` and the levels at an address."""
     others = emit.load(address, levels.type)
     return emit.builder.select(emit.builder.icmp_unsigned(">", levels, others), levels, others)

@@ -1,8 +1,7 @@
-"""The host table: words that a kernel library needs from its process, filled when the library is loaded.
+"""Memory instructions of kernels: loads, stores, atomic counters, waits, and scratch memory.
 
-Memory instructions of kernels: loads, stores, atomic counters, waits, and scratch memory.
-
-Kernels work on addresses only.
+Kernels work on addresses only. Functions of the process, such as the allocator, are called through the host table: words that
+are filled when the kernel library is loaded.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ __all__ = [
 
 
 def host_word(emit: Emit, name: str) -> Value:
-    """Load a word of the host table."""
+    """Load the word called ``name`` of the host table."""
     table = emit.builder.module.declare_table(TABLE, len(WORDS))
     place = emit.builder.element_pointer(table, emit.i64(WORDS.index(name)), ir.I64)
     return emit.builder.load(place, ir.I64, 8)
 
 
 def call_host(emit: Emit, name: str, returns: ir.Type, *arguments: Value) -> Value:
-    """Call a function of the host table."""
+    """Call the function whose address is the word ``name`` of the host table."""
     return emit.builder.call_pointer(emit.pointer(host_word(emit, name)), arguments, returns)
 
 
@@ -54,10 +53,10 @@ SPIN_LIMIT = 2000
 
 
 def _place(emit: Emit, address: Value, index: Value, size: int) -> Value:
-    """Return the address of an element; most indices are constants, the indices of descriptor fields."""
-    known = getattr(index, "constant", None)
+    """Return the address of element ``index``; the offset of a constant index, as of a descriptor field, is constant."""
+    constant = getattr(index, "constant", None)
     return emit.at(
-        address, size * known if isinstance(known, int) else emit.builder.mul(index, emit.i64(size))
+        address, size * constant if isinstance(constant, int) else emit.builder.mul(index, emit.i64(size))
     )
 
 
@@ -99,13 +98,13 @@ def fetch_sub(emit: Emit, address: Value) -> Value:
 
 @instruction(types.int64, returns=types.int64)
 def load_atomic(emit: Emit, address: Value) -> Value:
-    """Atomically load an i64 that other threads may change (sequentially consistent)."""
+    """Load an i64 that other threads may change, atomically and sequentially consistent."""
     return emit.load_atomic(address)
 
 
 @instruction(types.int64, types.int64)
 def store_atomic(emit: Emit, address: Value, value: Value) -> None:
-    """Atomically store an i64 that other threads read (sequentially consistent)."""
+    """Store an i64 that other threads may read, atomically and sequentially consistent."""
     emit.store_atomic(value, address)
 
 
@@ -114,13 +113,13 @@ def _allocate(emit: Emit, size: Value) -> Value:
     """Allocate ``size`` bytes aligned to a cache line; return the address, or 0 on failure."""
     raw = call_host(emit, "allocate", I64, emit.builder.add(size, emit.i64(128)))
 
-    def aligned() -> list[Value]:
+    def align() -> list[Value]:
         start = emit.builder.and_(emit.at(raw, 127), emit.i64(-64))
         emit.store(raw, emit.at(start, -8))
         return [start]
 
-    (found,) = emit.if_else(emit.builder.icmp_signed("!=", raw, emit.i64(0)), aligned, lambda: [emit.i64(0)])
-    return found
+    (start,) = emit.if_else(emit.builder.icmp_signed("!=", raw, emit.i64(0)), align, lambda: [emit.i64(0)])
+    return start
 
 
 @instruction(types.int64)
@@ -130,12 +129,12 @@ def _release(emit: Emit, address: Value) -> None:
 
 
 scratch_memory = Scratch(_allocate, _release)
-"""Allocate bytes aligned to a cache line; the calling function owns them until it returns."""
+"""Allocate ``size`` bytes aligned to a cache line; they are released when the calling kernel function returns."""
 
 
 @instruction()
 def _pause(emit: Emit) -> None:
-    """Hint to the processor that this is a spin loop."""
+    """Tell the processor that this is a spin loop; nothing on AArch64."""
     if TARGET.is_x86:
         emit.builder.call(emit.function("llvm.x86.sse2.pause", None), [])
 
@@ -148,10 +147,9 @@ def _yield(emit: Emit) -> None:
 
 @device
 def spin(polls: int) -> int:
-    """Pause between two polls, after ``polls`` unsuccessful ones; return the new count.
+    """Pause after ``polls`` unsuccessful polls of a waiting loop; return ``polls + 1``.
 
-    The awaited thread may need this core, so a long wait yields it instead of spinning for a whole time
-    slice.
+    After `SPIN_LIMIT` polls, the thread yields the core, which the awaited thread may need.
     """
     if polls < SPIN_LIMIT:
         _pause()
@@ -162,7 +160,7 @@ def spin(polls: int) -> int:
 
 @device
 def barrier(counter: int, units: int, stop: int) -> int:
-    """Wait until the count of finished units reaches ``units``, or the i64 at ``stop`` is not 0; return the number of polls."""
+    """Wait until the i64 at ``counter`` reaches ``units`` or that at ``stop`` is not 0; return the number of polls."""
     polls = 0
     while load_atomic(counter) < units and load_atomic(stop) == 0:
         polls = spin(polls)

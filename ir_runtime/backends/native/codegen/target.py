@@ -1,6 +1,6 @@
-"""The target of this process's kernels: that of the loaded library, or of the one being built.
+"""The target of the kernels in this process: that of the loaded library, or of the one being built.
 
-Emitters query only this module for features of the processor.
+Emitters ask only this module for processor features.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from .targets import Target
 __all__ = ["TARGET", "VENDOR"]
 
 
-def _selected() -> tuple[Target, str]:
-    """Return the target and the processor's vendor; the vendor is empty during a build, which must not depend on it."""
+def _select_target() -> tuple[Target, str]:
+    """Return the target and the vendor of the processor; a build must not depend on the vendor, so it is empty then."""
     if building := os.environ.get("IR_RUNTIME_BUILDING"):
         return named_target(building), ""
     loaded = library()
     return loaded.target, loaded.processor.vendor
 
 
-TARGET, VENDOR = _selected()
+TARGET, VENDOR = _select_target()

@@ -1,4 +1,4 @@
-"""The targets of kernel libraries: instruction sets, and the vectors and tiles that suit them."""
+"""The targets that kernel libraries are built for: instruction sets, with the vectors and GEMM tiles for each."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ __all__ = ["TARGETS", "VECTORS", "Target", "Vectors", "target_named"]
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vector registers, and the GEMM tiles that fill them.
+    """A vector size, and the GEMM tiles that fill the registers.
 
-    LLVM splits vectors wider than the registers, so every variant runs on every processor.
+    LLVM splits vectors wider than the registers, so each of these can be compiled for any processor.
 
     Args:
         name: the name of the instruction set.
         lanes: the number of f32 lanes of a vector.
         has_fma: whether there is a fused multiply-add instruction.
-        wide: rows and vectors of the default tile, whose accumulators, weights and a broadcast value fit in
-            registers.
+        wide: rows and vectors of the default tile; its accumulators, weights and a broadcast value fit in registers.
         tall: rows and vectors of the tile for few columns.
         has_masks: whether masked loads and stores are as fast as unmasked ones.
     """
@@ -63,24 +62,24 @@ class Target:
     vectors: Vectors
 
     def has(self, feature: str) -> bool:
-        """Return whether the target has a feature, by LLVM's name."""
+        """Return whether the target requires a processor feature, by LLVM's name."""
         return feature in self.features
 
     @property
     def is_x86(self) -> bool:
-        """Whether it is an x86 target."""
+        """Whether the target is x86."""
         return self.family == "x86_64"
 
     @property
     def is_arm(self) -> bool:
-        """Whether it is an AArch64 target."""
+        """Whether the target is AArch64."""
         return self.family == "aarch64"
 
 
 _V3 = frozenset({"sse2", "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 _V4_VNNI = _V4 | {"avx512vnni"}
-# The further features of Zen 4, Sapphire Rapids and later processors spare LLVM some permutations.
+# The features besides bf16, which Zen 4, Sapphire Rapids and later processors have, save LLVM some permutations.
 _V4_BF16 = _V4_VNNI | {
     "avx512bf16", "avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vpopcntdq",
 }  # fmt: skip
@@ -100,17 +99,17 @@ TARGETS = {
         Target("aarch64", "aarch64", "generic", frozenset({"neon"}), "cortex-a72", VECTORS["neon"]),
     )
 }  # fmt: skip
-"""All targets by name; the best of each family comes first."""
+"""All targets by name, within each family from the most to the least capable."""
 
 
 def target_named(name: str) -> Target | None:
-    """Return a target by name; a suffix after ``+`` selects other `VECTORS`, for tests.
+    """Return the target called ``name``, or ``None``; a suffix ``+vectors`` replaces its `VECTORS`, for tests.
 
     >>> target_named("x86-64-v3+plain").vectors.name
     'plain'
     """
-    known, _, vectors = name.partition("+")
-    target = TARGETS.get(known)
+    base, _, vectors = name.partition("+")
+    target = TARGETS.get(base)
     if target is None or not vectors:
         return target
     return replace(target, name=name, vectors=VECTORS[vectors]) if vectors in VECTORS else None

@@ -1,4 +1,4 @@
-"""Emission of LLVM IR for SIMD vectors, for innermost loops that LLVM does not reliably vectorize."""
+"""Emission of LLVM IR for SIMD vectors, by which kernels vectorize their inner loops explicitly."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _EVERY_LANE = ir.Constant(ir.VectorType(ir.I1, LANES), [1] * LANES)
 
 @dataclass(frozen=True)
 class Emit:
-    """An emitter of LLVM IR. Addresses and counts are i64; offsets are in bytes."""
+    """An emitter of LLVM IR for vectors of `LANES` lanes. Addresses and counts are i64; offsets are in bytes."""
 
     builder: ir.Builder
 
@@ -58,7 +58,7 @@ class Emit:
         return _vector(float(np.float32(x)).hex())
 
     def splat(self, x: Value) -> Value:
-        """Broadcast a number to every lane."""
+        """Broadcast a scalar to every lane."""
         none = ir.Constant(ir.VectorType(x.type, LANES), ir.UNDEFINED)
         return self.builder.shuffle_vector(self.builder.insert_element(none, x, _ZERO), none, _FIRST_LANE)
 
@@ -73,18 +73,18 @@ class Emit:
         return self.builder.inttoptr(address, ir.POINTER)
 
     def load(self, address: Value, kind: ir.Type = VECTOR, align: int = 0) -> Value:
-        """Load a value aligned to ``align`` bytes; by default 8 for an i64, else 4."""
+        """Load a value of type ``kind`` that is aligned to ``align`` bytes, by default 8 for an i64, else 4."""
         return self.builder.load(self.pointer(address), kind, align or (8 if kind == I64 else 4))
 
     def store(self, value: Value, address: Value, align: int = 4) -> None:
-        """Store a value aligned to ``align`` bytes."""
+        """Store a value at an address that is aligned to ``align`` bytes."""
         self.builder.store(value, self.pointer(address), align)
 
     def vectors(self, count: Value) -> Iterator[tuple[Value, Load, Store]]:
         """Loop over ``count`` elements, one vector at a time: ``for offset, load, store in emit.vectors(count)``.
 
-        The body is emitted twice: for whole vectors, and under a mask for the rest. It receives a byte
-        offset, and functions that load from and store to an address.
+        The body is emitted twice: for whole vectors, and with masked access for the remaining elements. Yields the byte
+        offset of a vector, and functions that load a vector from an address and store one to it.
         """
         for offset, ((load, store),) in self.strips(count):
             yield offset, load, store
@@ -92,7 +92,10 @@ class Emit:
     def strips(
         self, count: Value, *abreast: int, sums: list[Value] | None = None, join: Join | None = None
     ) -> Iterator[tuple[Value, list[Access]]]:
-        """Loop over ``count`` elements like `masked_strips`, with the byte offset and the access functions of each vector."""
+        """Loop over ``count`` elements like `masked_strips`, for f32.
+
+        Yields the byte offset of the first vector, and for each vector the functions that load and store it.
+        """
         for index, vectors, mask in self.masked_strips(count, *abreast, sums=sums, join=join):
             access = (self.load, self.store) if mask is None else self.access_by(mask)
             yield self.builder.mul(index, self.i64(4)), [access] * vectors
@@ -100,16 +103,16 @@ class Emit:
     def masked_strips(
         self, count: Value, *abreast: int, sums: list[Value] | None = None, join: Join | None = None
     ) -> Iterator[tuple[Value, int, Value | None]]:
-        """Loop over ``count`` elements, ``abreast`` vectors at a time, then one vector at a time, then a masked rest.
+        """Loop over ``count`` elements: ``abreast`` vectors at a time, then one vector at a time, then a masked remainder.
 
-        The body is emitted for each loop with the index of the first element, the number of vectors, and the
-        mask of valid lanes, ``None`` for all.
+        The body is emitted for each of these loops. Yields the index of the first element, the number of vectors, and the
+        mask of valid lanes, or ``None`` if all are valid.
 
         Args:
             count: the number of elements.
-            abreast: the number of vectors per iteration, for one loop after the other.
-            sums: accumulators; the body stores their next values in this list. Masked lanes keep their value.
-            join: combines two accumulators: the first loop has several, the others one.
+            abreast: the vectors per iteration of each loop before that of single vectors.
+            sums: accumulators, whose next values the body stores in this list. In the remainder, masked lanes keep theirs.
+            join: combines two accumulators. If given, all accumulators are joined to one after the first loop.
         """
         builder, carried = self.builder, [] if sums is None else sums
         index, left = self.i64(0), count
@@ -127,9 +130,9 @@ class Emit:
         with builder.if_then(builder.icmp_signed(">", left, self.i64(0))):
             mask = self.lane_mask(left)
             yield index, 1, mask
-            found = [builder.select(mask, new, old) for new, old in zip(carried, before, strict=True)]
+            masked = [builder.select(mask, new, old) for new, old in zip(carried, before, strict=True)]
             end = builder.block
-        for place, (new, old) in enumerate(zip(found, before, strict=True)):
+        for place, (new, old) in enumerate(zip(masked, before, strict=True)):
             phi = builder.phi(old.type)
             phi.add_incoming(new, end)
             phi.add_incoming(old, start)
@@ -141,24 +144,24 @@ class Emit:
         return self.builder.icmp_signed("<", ir.Constant(INTS, list(range(LANES))), same)
 
     def masked_access(self, count: Value) -> Access:
-        """Return functions that load and store the first ``count`` lanes."""
+        """Return functions that load and store the first ``count`` lanes of a vector."""
         return self.access_by(self.lane_mask(count))
 
     def access_by(self, mask: Value) -> Access:
-        """Return functions that load and store the lanes in a mask."""
+        """Return functions that load and store the lanes of a vector that are set in a mask."""
         return (
             lambda address: self.masked_load(address, mask),
             lambda value, address: self.masked_store(value, address, mask),
         )
 
     def masked_load(self, address: Value, mask: Value, kind: ir.VectorType = VECTOR, align: int = 4) -> Value:
-        """Load the lanes in a mask; the others are 0, and their memory is not read."""
+        """Load the lanes that are set in a mask; other lanes are 0, and their memory is not read."""
         function = self.function(f"llvm.masked.load.{kind.suffix}.p0", kind, ir.POINTER, I32, mask.type, kind)
         arguments = self.pointer(address), ir.Constant(I32, align), mask, ir.Constant(kind, None)
         return self.builder.call(function, arguments)
 
     def masked_store(self, value: Value, address: Value, mask: Value, align: int = 4) -> None:
-        """Store the lanes in a mask."""
+        """Store the lanes that are set in a mask; the memory of other lanes is not written."""
         kind = value.type
         function = self.function(
             f"llvm.masked.store.{kind.suffix}.p0", None, kind, ir.POINTER, I32, mask.type
@@ -166,7 +169,7 @@ class Emit:
         self.builder.call(function, [value, self.pointer(address), ir.Constant(I32, align), mask])
 
     def gather(self, address: Value, indices: Value, mask: Value | None = None) -> Value:
-        """Gather f32 by index from a base address; lanes outside the mask are 0, and their memory is not read."""
+        """Gather the f32 elements ``indices`` of an array; lanes not in the mask are 0, and their memory is not read."""
         mask = _EVERY_LANE if mask is None else mask
         places = self.builder.element_pointer(self.pointer(address), indices, F32)
         name = f"llvm.masked.gather.{VECTOR.suffix}.{places.type.suffix}"
@@ -174,40 +177,40 @@ class Emit:
         return self.builder.call(function, [places, ir.Constant(I32, 4), mask, self.constant(0)])
 
     def fetch_add(self, address: Value, more: int) -> Value:
-        """Atomically add to an i64; return its previous value."""
+        """Add ``more`` to an i64 in memory atomically; return its previous value."""
         return self.builder.atomic_add(self.pointer(address), self.i64(more))
 
     def load_atomic(self, address: Value) -> Value:
-        """Atomically load an i64, sequentially consistent."""
+        """Load an i64, atomically and sequentially consistent."""
         return self.builder.load_atomic(self.pointer(address), I64, 8)
 
     def store_atomic(self, value: Value, address: Value) -> None:
-        """Atomically store an i64, sequentially consistent."""
+        """Store an i64, atomically and sequentially consistent."""
         self.builder.store_atomic(value, self.pointer(address), 8)
 
     def prefetch(self, address: Value) -> None:
-        """Prefetch the cache line at any address to the L2 cache."""
+        """Prefetch the cache line at an address, which need not be valid, to the L2 cache."""
         pointer = self.pointer(address)
         function = self.function("llvm.prefetch.p0", None, pointer.type, I32, I32, I32)
         self.builder.call(function, [pointer, *(ir.Constant(I32, n) for n in (0, 2, 1))])  # read, L2, data
 
     def call_address(self, address: Value, *arguments: Value) -> None:
-        """Call a function by address with i64 arguments."""
+        """Call the void function at an address with i64 arguments."""
         self.builder.call_pointer(self.pointer(address), arguments)
 
     def stack_words(self, words: int) -> Value:
-        """Allocate ``words`` zeroed i64 on the stack."""
+        """Allocate ``words`` i64 on the stack, set them to 0, and return their address."""
         kind = ir.ArrayType(I64, words)
         place = self.builder.slot(kind, 64)
         self.builder.store(ir.Constant(kind, None), place)
         return self.builder.ptrtoint(place, I64)
 
     def function(self, name: str, returns: ir.Type | None, *kinds: ir.Type) -> ir.Function:
-        """Declare a function; ``returns`` is ``None`` for a void function."""
+        """Return the function called ``name``, declared on first use; ``returns`` is ``None`` if it is void."""
         return self.builder.module.declare(name, ir.VOID if returns is None else returns, kinds)
 
     def intrinsic(self, name: str, *values: Value) -> Value:
-        """Call an intrinsic whose operands and result have the same type."""
+        """Call an intrinsic whose operands and result all have the same type; ``name`` is without the type's suffix."""
         kind = values[0].type
         function = self.function(f"{name}.{kind.suffix}", kind, *[kind] * len(values))
         return self.builder.call(function, values)
@@ -231,7 +234,7 @@ class Emit:
         return self.intrinsic("llvm.fma", a, b, c)
 
     def fence(self, value: Value) -> Value:
-        """Return a value unchanged, but keep LLVM from contracting its computation with its use."""
+        """Return a value unchanged, but keep LLVM from fusing its computation with its use, as in FMA."""
         return self.intrinsic("llvm.arithmetic.fence", value)
 
     def maximum(self, value: Value, low: Value) -> Value:
@@ -255,11 +258,11 @@ class Emit:
         return self.intrinsic("llvm.sqrt", value)
 
     def reduce_add(self, value: Value) -> Value:
-        """Sum the lanes by a tree reduction."""
+        """Return the sum of all lanes, by a tree reduction."""
         return self.reduce(value, self.builder.fadd)
 
-    def reduce(self, value: Value, how: Callable[[Value, Value], Value]) -> Value:
-        """Reduce the lanes to one number by a tree."""
+    def reduce(self, value: Value, join: Callable[[Value, Value], Value]) -> Value:
+        """Reduce all lanes to one by a tree of ``join`` operations, which take vectors of half the length each time."""
         count = LANES
         while count > 1:
             count //= 2
@@ -268,17 +271,17 @@ class Emit:
                 ir.Constant(ir.VectorType(I32, count), list(range(start, start + count)))
                 for start in (0, count)
             )
-            value = how(*(self.builder.shuffle_vector(value, none, half) for half in halves))
+            value = join(*(self.builder.shuffle_vector(value, none, half) for half in halves))
         return self.builder.extract_element(value, ir.Constant(I32, 0))
 
     @contextmanager
     def loop(
         self, count: Value, carried: Sequence[Value] = ()
     ) -> Iterator[tuple[Value, list[Value], list[Value]]]:
-        """Execute the body ``count`` times.
+        """Emit a loop that executes the ``with`` block ``count`` times.
 
-        Yields the counter, the loop-carried values, and a list to which the body appends their next values in
-        order; after the loop, the list holds the final values.
+        Yields the counter, the loop-carried values, and a list to which the body appends their next values in order; after
+        the ``with`` block, this list holds the final values.
         """
         builder = self.builder
         before = builder.block
@@ -309,23 +312,23 @@ class Emit:
     def if_else(
         self, condition: Value, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
     ) -> list[Value]:
-        """Return the value of ``then`` or ``otherwise``, executing only one of them."""
-        builder, given = self.builder, []
+        """Emit two branches, and return the values of the one that is executed: ``then`` if the condition holds."""
+        builder, results = self.builder, []
         with builder.if_else(condition) as branches:
             for branch, values in zip(branches, (then, otherwise), strict=True):
                 with branch:
-                    given.append((values(), builder.block))
-        (first, yes), (second, no) = given
-        found: list[Value] = []
+                    results.append((values(), builder.block))
+        (first, yes), (second, no) = results
+        phis: list[Value] = []
         for one, other in zip(first, second, strict=True):
             phi = builder.phi(one.type)
             phi.add_incoming(one, yes)
             phi.add_incoming(other, no)
-            found.append(phi)
-        return found
+            phis.append(phi)
+        return phis
 
     def switch(self, number: Value, branches: Mapping[int, Callable[[], None]]) -> None:
-        """Execute the branch for a number, if there is one."""
+        """Emit a switch that executes ``branches[number]``, or nothing if there is no such branch."""
         builder = self.builder
         after = builder.append_basic_block("chosen")
         switch = builder.switch(number, after)
@@ -351,7 +354,7 @@ def splat_bits(n: int) -> Value:
 
 @cache
 def _vector(digits: str) -> Value:
-    """Return a vector of one f32, written in hexadecimal, since 0 equals -0."""
+    """Return a vector of one f32, given in hexadecimal so that the cache tells 0 from -0."""
     return ir.Constant(VECTOR, [float.fromhex(digits)] * LANES)
 
 
@@ -364,7 +367,10 @@ def constant_lanes(kind: ir.Type, x: float) -> Value:
 
 
 def load_typed(emit: Emit, kind: ir.VectorType, address: Value, index: Value, mask: Value | None) -> Value:
-    """Load a vector from element ``index`` on; lanes outside the mask are 0, and their memory is not read."""
+    """Load a vector of type ``kind`` from element ``index`` of an array on.
+
+    With a mask, other lanes are 0, and their memory is not read.
+    """
     place, size = _place(emit, kind, address, index)
     return emit.load(place, kind, size) if mask is None else emit.masked_load(place, mask, kind, size)
 
@@ -372,14 +378,14 @@ def load_typed(emit: Emit, kind: ir.VectorType, address: Value, index: Value, ma
 def load_lanes(
     emit: Emit, kind: ir.VectorType, address: Value, index: Value, mask: Value | None, single: bool
 ) -> Value:
-    """Load like `load_typed`; if ``single``, broadcast the one number at the address."""
+    """Load a vector like `load_typed`, or, if ``single``, broadcast the scalar at the address."""
     if not single:
         return load_typed(emit, kind, address, index, mask)
     return emit.splat(emit.load(address, kind.element, kind.element.size))
 
 
 def store_typed(emit: Emit, value: Value, address: Value, index: Value, mask: Value | None) -> None:
-    """Store a vector from element ``index`` on, or only the lanes in the mask."""
+    """Store a vector to an array from element ``index`` on; with a mask, only the lanes that are set in it."""
     place, size = _place(emit, value.type, address, index)
     if mask is None:
         emit.store(value, place, size)
@@ -388,6 +394,6 @@ def store_typed(emit: Emit, value: Value, address: Value, index: Value, mask: Va
 
 
 def _place(emit: Emit, kind: ir.VectorType, address: Value, index: Value) -> tuple[Value, int]:
-    """Return the address of an element and its size in bytes."""
+    """Return the address of element ``index`` of an array, and the size of an element in bytes."""
     size = kind.element.size
     return emit.at(address, emit.builder.mul(index, emit.i64(size))), size

@@ -1,4 +1,4 @@
-"""Bucketize of f32, shared by threads."""
+"""Bucketize of f32: by comparison with all bounds if they are few, else by binary search."""
 
 from __future__ import annotations
 
@@ -27,15 +27,20 @@ from ._indices import store_index
 
 __all__: list[str] = []
 
-# Numbers of a unit; fewer in all are left to NumPy, unless a run is recorded.
+# Elements of a unit of work.
 CHUNK = 1 << 10
+# Data with fewer elements is left to NumPy, unless a run is recorded.
 MIN_SIZE = 1 << 8
-# Up to how many bounds each is compared.
+# The most bounds that are all compared with each element.
 FEW = 128
 
 
 class BucketizeJob(Descriptor):
-    """The job of `_bucketize`: numbers of values and of buckets, whether a bound belongs to the upper bucket, bytes per result."""
+    """The job of `_bucketize`.
+
+    ``count`` and ``buckets`` are the lengths of the data and of the bounds; ``is_right`` is ``with_right_bound``; ``size``
+    is the size of a result element in bytes.
+    """
 
     count: i64
     buckets: i64
@@ -47,18 +52,15 @@ class BucketizeJob(Descriptor):
 def _if_counted(
     emit: Emit, size: ir.Value, bound: ir.Value, number: ir.Value, is_right: ir.Value
 ) -> ir.Value:
-    """Return ``size`` if a bound counts for a number, else 0, without a branch."""
+    """Return ``size`` if `_is_counted`, else 0, without a branch."""
     builder = emit.builder
-    above, within = (_is_counted(emit, bound, number, both) for both in (True, False))
+    above, within = (_is_counted(emit, bound, number, value) for value in (True, False))
     holds = builder.select(builder.icmp_signed("!=", is_right, emit.i64(0)), above, within)
     return builder.and_(size, builder.sext(holds, I64))
 
 
 def _is_counted(emit: Emit, bound: ir.Value, number: ir.Value, is_right: bool) -> ir.Value:
-    """Return whether a bound is below a number; unless ``is_right``, whether it is not above.
-
-    Comparisons with NaN are false.
-    """
+    """Return ``bound < number`` if ``is_right``, else ``not bound > number``."""
     builder = emit.builder
     if is_right:
         return builder.fcmp_ordered("<", bound, number)
@@ -70,7 +72,7 @@ def _count_bounds(
     emit: Emit, size: ir.Value, is_right: ir.Value, x: ir.Value, count: ir.Value, buckets: ir.Value, length: ir.Value,
     out: ir.Value,
 ) -> None:  # fmt: skip
-    """Compare numbers with every bound; for few bounds, that is faster than a binary search."""
+    """Store the number of bounds below each of ``count`` elements, by comparing each element with every bound."""
 
     def go(kind: ir.Type, is_right: bool) -> None:
         for index, _, mask in emit.masked_strips(count):
@@ -79,8 +81,8 @@ def _count_bounds(
                 counted = _is_counted(emit, emit.splat(emit.load(place, F32)), number, is_right)
                 more = emit.builder.sub(total, emit.builder.sext(counted, INTS))
                 following += [emit.at(place, 4), more]
-            found = following[1]
-            store_typed(emit, found if kind == INTS else emit.builder.sext(found, kind), out, index, mask)
+            counts = following[1]
+            store_typed(emit, counts if kind == INTS else emit.builder.sext(counts, kind), out, index, mask)
 
     number = emit.builder.add(emit.builder.mul(size, emit.i64(2)), is_right)
     kinds = (4, INTS), (8, I64S)
@@ -91,8 +93,8 @@ def _count_bounds(
 
 
 @device
-def _ascends(buckets: int, length: int) -> bool:
-    """Return whether bounds are ascending."""
+def _is_ascending(buckets: int, length: int) -> bool:
+    """Return whether no bound is less than the one before it."""
     place = 1
     while place < length and load_f32(buckets, place - 1) <= load_f32(buckets, place):
         place += 1
@@ -101,14 +103,14 @@ def _ascends(buckets: int, length: int) -> bool:
 
 @Task
 def _bucketize(call: int, job: BucketizeJob, out: int, x: int, buckets: int) -> None:
-    """Count the buckets B below each number of A by comparisons or a binary search; a unit is a chunk of numbers.
+    """Store the bucket index of each element of A among the bounds B; a unit of work is a chunk of elements.
 
-    The search follows the reference step by step, so the results agree even for bounds that do not ascend.
+    The binary search takes the steps of the reference, so the results agree even if bounds are not ascending.
     """
     mode = keep_denormals()
     count, length = job.count, job.buckets
     is_right, size = job.is_right, job.size
-    is_counting = length <= FEW and _ascends(buckets, length)
+    is_counting = length <= FEW and _is_ascending(buckets, length)
     units = (count + CHUNK - 1) // CHUNK
     for unit in each_unit(call, units):
         start, end = unit * CHUNK, min(unit * CHUNK + CHUNK, count)
@@ -116,19 +118,19 @@ def _bucketize(call: int, job: BucketizeJob, out: int, x: int, buckets: int) -> 
             _count_bounds(size, is_right, x + 4 * start, end - start, buckets, length, out + size * start)
             start = end
         for place in range(start, end):
-            number, found, rest = load_f32(x, place), 0, length
+            number, bucket, rest = load_f32(x, place), 0, length
             while rest > 0:
                 half = rest // 2
-                bound = load_f32(buckets, found + half)
-                found += _if_counted(half + 1, bound, number, is_right)
+                bound = load_f32(buckets, bucket + half)
+                bucket += _if_counted(half + 1, bound, number, is_right)
                 rest = half - _if_counted(1 - (rest & 1), bound, number, is_right)
-            store_index(out, place, found, size)
+            store_index(out, place, bucket, size)
     set_float_mode(mode)
 
 
 @backend.accelerates(Bucketize)
 def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
-    """Support f32."""
+    """Return a kernel for f32 data and bounds."""
     if not is_f32(data, buckets) or op.output_type not in (ElementType.i32, ElementType.i64):
         return None
     _bucketize.prepare()

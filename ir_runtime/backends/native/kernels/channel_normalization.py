@@ -1,7 +1,8 @@
-"""Division by norms of neighbours, in f64 as in the reference: NormalizeL2, GRN, and LRN.
+"""NormalizeL2, GRN and LRN: f32 data divided by norms that are computed in f64, as in the reference.
 
-NormalizeL2 and GRN take the root of the sum of squares over axes. Local response normalization raises the sum over a window
-along an axis to a power, which is accurate to about 1e-10, so results rounded to f32 equal the reference's.
+NormalizeL2 and GRN divide by the root of the sum of squares over axes. LRN (local response normalization) divides by a power
+of the sum of squares over a window along an axis. The power is accurate to about 1e-10, so that results rounded to f32 equal
+those of the reference.
 """
 
 from __future__ import annotations
@@ -38,14 +39,17 @@ from ._reductions import DOUBLES, F64, STEPS, Reduction, doubles, reduce_row, sp
 
 
 class L2Job(ColumnsJob):
-    """The job of `NORMALIZE_L2`; ``epsilon`` holds f64 bits; it is added if ``adds``, else a lower bound."""
+    """The job of `NORMALIZE_L2`.
+
+    ``epsilon`` has the bits of an f64, which is added to sums of squares if ``adds``, else is their lower bound.
+    """
 
     epsilon: i64
     adds: i64
 
 
 def _factor(emit: Emit, squares: Emitted, epsilon: Emitted, adds: Emitted) -> Emitted:
-    """Return the f64 factor for sums of squares; NaN stays NaN."""
+    """Return the reciprocal of the norm in f64, given sums of squares; NaN stays NaN."""
     builder = emit.builder
     guard = spread(emit, builder.bitcast(epsilon, F64))
     is_larger = builder.fcmp_unordered(">", squares, guard)
@@ -55,7 +59,7 @@ def _factor(emit: Emit, squares: Emitted, epsilon: Emitted, adds: Emitted) -> Em
     return builder.fdiv(doubles(1), square_root(emit, guarded))
 
 
-def _scaled(emit: Emit, x: Emitted, factor: Emitted) -> Emitted:
+def _scale(emit: Emit, x: Emitted, factor: Emitted) -> Emitted:
     return emit.builder.fptrunc(emit.builder.fmul(widen(emit, x), factor), VECTOR)
 
 
@@ -64,7 +68,7 @@ def _normalize_columns(
     emit: Emit, x: Emitted, stride: Emitted, length: Emitted, count: Emitted, out: Emitted, epsilon: Emitted,
     adds: Emitted,
 ) -> None:  # fmt: skip
-    """Divide ``count`` columns of ``length`` elements, with a stride of ``stride`` bytes, by their norms."""
+    """Divide ``count`` columns of ``length`` elements, whose rows are ``stride`` bytes apart, by their norms."""
     steps = STEPS[Reduction.L2]
 
     for offset, access in emit.strips(count, ABREAST):
@@ -76,7 +80,7 @@ def _normalize_columns(
         factors = [_factor(emit, squares, epsilon, adds) for squares in following[1:]]
         with emit.loop(length, [source, emit.at(out, offset)]) as (_, (at, to), following):
             for (load, store), factor, place in zip(access, factors, places, strict=True):
-                store(_scaled(emit, load(emit.at(at, place)), factor), emit.at(to, place))
+                store(_scale(emit, load(emit.at(at, place)), factor), emit.at(to, place))
             following += [emit.at(at, stride), emit.at(to, stride)]
 
 
@@ -84,7 +88,7 @@ def _normalize_columns(
 def _normalize_row(
     emit: Emit, x: Emitted, count: Emitted, out: Emitted, epsilon: Emitted, adds: Emitted
 ) -> None:
-    """Divide ``count`` contiguous elements by their norm."""
+    """Divide a row of ``count`` contiguous elements by its norm."""
     steps = STEPS[Reduction.L2]
 
     def step(sum: Emitted, offset: Emitted, load: Load, _: Store) -> Emitted:
@@ -94,11 +98,11 @@ def _normalize_row(
     squares = emit.reduce(reduce_row(emit, count, steps.start, step, join), join)
     factor = _factor(emit, spread(emit, squares), epsilon, adds)
     for offset, load, store in emit.vectors(count):
-        store(_scaled(emit, load(emit.at(x, offset)), factor), emit.at(out, offset))
+        store(_scale(emit, load(emit.at(x, offset)), factor), emit.at(out, offset))
 
 
 @device
-def _normalize_some(job: L2Job, x: int, out: int, row: int, column: int) -> None:
+def _normalize_block(job: L2Job, x: int, out: int, row: int, column: int) -> None:
     _, length, inner, block = load_sizes(job)
     epsilon, adds = job.epsilon, job.adds
     at = 4 * (row * length * inner + column)
@@ -114,20 +118,20 @@ def _normalize_rows(job: L2Job, x: int, out: int, first: int, end: int) -> None:
         _normalize_row(x + at, length, out + at, epsilon, adds)
 
 
-NORMALIZE_L2 = columns_task("normalize_l2", _normalize_some, _normalize_rows)
+NORMALIZE_L2 = columns_task("normalize_l2", _normalize_block, _normalize_rows)
 """Divide A ``[outer, length, inner]`` by its norm along the middle axis."""
 
 
 @backend.accelerates(NormalizeL2)
 def normalize_l2(op: NormalizeL2, data: Value, axes: Value) -> Kernel | None:
-    """Support f32 over at least one constant axis."""
+    """Return a kernel for f32 data and at least one axis, all constant."""
     along = known_axes(data, axes)
     return None if along is None else _kernel(along, op.eps, op.eps_mode == "add")
 
 
 @backend.accelerates(GRN)
 def grn(op: GRN, data: Value) -> Kernel | None:
-    """Support f32."""
+    """Return a kernel for f32 data of rank 2 or more."""
     rank = data.shape.rank
     return _kernel(frozenset({1}), op.bias, True) if is_f32(data) and rank is not None and rank > 1 else None
 
@@ -143,7 +147,7 @@ def _kernel(along: frozenset[int], epsilon: float, adds: bool) -> Kernel:
 
 
 WORDS = ir.VectorType(ir.I64, LANES)
-# The logarithm of 1 + x to the base 2 is an odd series in x / (2 + x); the power of two is the exponential series.
+# Coefficients, highest power first, of log2(1 + x) as an odd series in x / (2 + x), and of 2^x as a power series.
 _LOGARITHM = [2 / math.log(2) / n for n in range(11, 0, -2)]
 _POWER = [math.log(2) ** n / math.factorial(n) for n in range(8, -1, -1)]
 _MOST = 1020.0
@@ -151,7 +155,7 @@ _ONE, _MANTISSA = 0x3FF0000000000000, 0x000FFFFFFFFFFFFF
 _HALF_ROOT = 0x3FE6A09E667F3BCD
 """The bits of the square root of 1/2."""
 _ROUNDING = 1.5 * 2**52
-"""Adding this number rounds to an integer, which the low bits of the sum then hold."""
+"""Adding this number rounds an f64 to an integer, which is then in the low bits of the sum."""
 
 
 def _words(n: int) -> Register:
@@ -165,14 +169,15 @@ def _fma(emit: Emit, a: Register, b: Register, c: Register) -> Register:
 
 
 def _series(emit: Emit, x: Register, terms: list[float]) -> Register:
-    found = doubles(terms[0])
+    """Evaluate the polynomial with coefficients ``terms``, highest power first, by Horner's rule."""
+    value = doubles(terms[0])
     for term in terms[1:]:
-        found = _fma(emit, found, x, doubles(term))
-    return found
+        value = _fma(emit, value, x, doubles(term))
+    return value
 
 
 def _logarithm(emit: Emit, x: Register) -> Register:
-    """Compute the base-2 logarithm of positive normal numbers."""
+    """Compute the base-2 logarithm of positive normal f64 numbers."""
     builder, bits = emit.builder, emit.builder.bitcast(x, WORDS)
     above = builder.sub(bits, _words(_HALF_ROOT))
     exponent = builder.ashr(above, _words(52))
@@ -184,7 +189,7 @@ def _logarithm(emit: Emit, x: Register) -> Register:
 
 
 def _power_of_two(emit: Emit, x: Register) -> Register:
-    """Compute 2 to a power within ±`_MOST`."""
+    """Compute ``2 ** x`` in f64 for ``x`` from -`_MOST` to `_MOST`."""
     builder = emit.builder
     sum = builder.fadd(x, doubles(_ROUNDING))
     part = _series(emit, builder.fsub(x, builder.fsub(sum, doubles(_ROUNDING))), _POWER)
@@ -193,7 +198,7 @@ def _power_of_two(emit: Emit, x: Register) -> Register:
 
 
 def negative_power(emit: Emit, x: Register, exponent: Register) -> Register:
-    """Compute ``x ** -exponent`` of positive normal f64; infinity gives 0, and NaN stays NaN."""
+    """Compute ``x ** -exponent`` of positive normal f64 numbers; infinity gives 0, and NaN stays NaN."""
     builder = emit.builder
     power = builder.fmul(builder.fneg(exponent), _logarithm(emit, x))
     power = builder.select(builder.fcmp_ordered("<", power, doubles(_MOST)), power, doubles(_MOST))
@@ -203,13 +208,16 @@ def negative_power(emit: Emit, x: Register, exponent: Register) -> Register:
     return builder.select(builder.fcmp_ordered("<", x, infinite), _power_of_two(emit, power), other)
 
 
-# The greatest exponent, and the least bias, whose power is far from overflow.
+# The largest exponent and the smallest bias for which powers are far from overflow.
 MOST_BETA = 8.0
 LEAST_BIAS = 1e-9
 
 
 class ResponseJob(ColumnsJob):
-    """The job of `RESPONSE`: window elements before and after the centre; numbers are f64 bits."""
+    """The job of `RESPONSE`.
+
+    A window has ``reach`` elements before and after its centre; ``bias``, ``scale`` and ``beta`` are the bits of f64.
+    """
 
     reach: i64
     bias: i64
@@ -222,7 +230,10 @@ def _normalize(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: Register, stride: Register, before: Register, window: Register, count: Register, out:
     Register, bias: Register, scale: Register, beta: Register,
 ) -> None:  # fmt: skip
-    """Normalize ``count`` neighbours in a row over a window of rows, ``stride`` bytes apart, that starts before them."""
+    """Normalize ``count`` elements of a row by their columns in a window of rows, which are ``stride`` bytes apart.
+
+    The window has ``window`` rows and starts ``before`` bytes before ``x``.
+    """
     builder = emit.builder
     low, factor, exponent = (spread(emit, builder.bitcast(bits, F64)) for bits in (bias, scale, beta))
     square = STEPS[Reduction.L2].step
@@ -255,12 +266,12 @@ def _respond(job: ResponseJob, x: int, out: int, row: int, column: int) -> None:
 
 
 RESPONSE = columns_task("response", _respond)
-"""Normalize A ``[outer, length, inner]`` by windows along the middle axis."""
+"""Normalize A ``[outer, length, inner]`` by the sum of squares in a window along the middle axis."""
 
 
 @backend.accelerates(LRN)
 def local_response(op: LRN, data: Value, axes: Value) -> Kernel | None:
-    """Support f32 along one constant axis, with positive sums and moderate powers."""
+    """Return a kernel for f32 data along one constant axis, if ``alpha``, ``bias`` and ``beta`` cannot cause overflow."""
     along = known_axes(data, axes)
     if along is None or len(along) > 1 or not 0 <= op.alpha < np.inf or not LEAST_BIAS <= op.bias < np.inf:
         return None
@@ -270,7 +281,7 @@ def local_response(op: LRN, data: Value, axes: Value) -> Kernel | None:
     (axis,) = along
 
     def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> ColumnsPlan:
-        """Return the plan; rows are read as columns."""
+        """Plan the data with the normalized axis moved off the innermost position, so that vectors run across it."""
         order = [*plan_axes(shape, strides, along, True).order]
         if order[-1] == axis:
             order.insert(0, order.pop())

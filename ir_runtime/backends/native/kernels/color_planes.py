@@ -1,4 +1,4 @@
-"""NV12 and I420 to RGB, one vector of pixels of a row at a time, in f32 and with the reference's roundings."""
+"""Conversion of NV12 and I420 to RGB and BGR, one vector of pixels at a time, in f32 with the reference's roundings."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ _Conversion: TypeAlias = NV12ToRGBBase | I420ToRGBBase
 class ColorJob(Descriptor):
     """The job of `_colors`.
 
-    Fields: row pairs of all images and of one image; pixels per row; bytes per number; bytes between images,
-    for Y and for U and V; the offsets of U and V, and the bytes between numbers of one; the conversion;
-    whether blue comes first.
+    ``pairs`` and ``image_pairs`` are the pairs of rows of all images and of one image, ``width`` is the pixels of a row,
+    and ``size`` the bytes of an element. ``image_bytes`` and ``half_image_bytes`` are the bytes between images of Y and
+    of U and V; ``u_offset`` and ``v_offset`` are the offsets of U and V, and ``chroma_step`` is the bytes between two
+    elements of U or V. ``form`` is the kernel variant.
     """
 
     pairs: i64
@@ -53,13 +54,13 @@ class ColorJob(Descriptor):
     blue_first: i64
 
 
-def _spread(emit: Emit, address: Register, kind: ir.Type, step: int) -> Register:
-    """Load numbers of a half-resolution plane as f32, each repeated for two pixels."""
-    count = LANES // 2 * step - (step - 1)  # no number after the last one
-    found = _load(emit, address, kind, count)
+def _load_chroma(emit: Emit, address: Register, kind: ir.Type, step: int) -> Register:
+    """Load elements of U or V, ``step`` elements apart, as f32, each repeated for two pixels."""
+    count = LANES // 2 * step - (step - 1)  # read nothing past the last element
+    loaded = _load(emit, address, kind, count)
     picked = [lane // 2 * step for lane in range(LANES)]
-    none = ir.Constant(found.type, ir.UNDEFINED)
-    spread = emit.builder.shuffle_vector(found, none, ir.Constant(ir.VectorType(I32, LANES), picked))
+    none = ir.Constant(loaded.type, ir.UNDEFINED)
+    spread = emit.builder.shuffle_vector(loaded, none, ir.Constant(ir.VectorType(I32, LANES), picked))
     return _as_f32(emit, spread)
 
 
@@ -67,18 +68,18 @@ def _as_f32(emit: Emit, numbers: Register) -> Register:
     return numbers if numbers.type == VECTOR else emit.builder.uitofp(numbers, VECTOR)
 
 
-def _bounded(emit: Emit, x: Register, kind: ir.Type) -> Register:
-    """Clamp colours to 0 to 255; integers are rounded, ties upward."""
-    limited = emit.minimum(emit.maximum(x, emit.constant(0)), emit.constant(255))
+def _clamp(emit: Emit, x: Register, kind: ir.Type) -> Register:
+    """Clamp colours to 0 to 255 and convert them to ``kind``; u8 is rounded, ties upward."""
+    clamped = emit.minimum(emit.maximum(x, emit.constant(0)), emit.constant(255))
     if kind == F32:
-        return limited
-    return emit.builder.fptoui(emit.add(limited, emit.constant(0.5)), ir.VectorType(kind, LANES))
+        return clamped
+    return emit.builder.fptoui(emit.add(clamped, emit.constant(0.5)), ir.VectorType(kind, LANES))
 
 
 def _store_pixels(
     emit: Emit, first: Register, second: Register, third: Register, kind: ir.Type, out: Register
 ) -> None:
-    """Interleave three colour vectors and store the pixels."""
+    """Interleave three vectors of colours to pixels of three elements, and store them."""
     builder, wide = emit.builder, ir.VectorType(I32, 2 * LANES)
     both = builder.shuffle_vector(first, second, ir.Constant(wide, list(range(2 * LANES))))
     last = builder.shuffle_vector(third, third, ir.Constant(wide, list(range(2 * LANES))))
@@ -87,8 +88,8 @@ def _store_pixels(
     emit.store(mixed, out, 1 if kind == BYTE else 4)
 
 
-def _pixels(kind: ir.Type, step: int) -> Callable[..., None]:
-    """Return the emitter of a pixel vector for a number type; half-resolution planes have a step of ``step`` numbers."""
+def _variant(kind: ir.Type, step: int) -> Callable[..., None]:
+    """Return the emitter of one vector of pixels of type ``kind``; U and V are ``step`` elements apart."""
 
     def write(emit: Emit, y: Register, u: Register, v: Register, out: Register, blue_first: Register) -> None:
         def times(factor: float, x: Register) -> Register:
@@ -96,11 +97,11 @@ def _pixels(kind: ir.Type, step: int) -> Callable[..., None]:
 
         light = times(1.164, emit.subtract(_as_f32(emit, _load(emit, y, kind, LANES)), emit.constant(16)))
         half = emit.constant(128)
-        blue_part, red_part = (emit.subtract(_spread(emit, plane, kind, step), half) for plane in (u, v))
+        blue_part, red_part = (emit.subtract(_load_chroma(emit, plane, kind, step), half) for plane in (u, v))
         red = emit.add(light, times(1.596, red_part))
         green = emit.subtract(emit.subtract(light, times(0.391, blue_part)), times(0.813, red_part))
         blue = emit.add(light, times(2.018, blue_part))
-        red, green, blue = (_bounded(emit, each, kind) for each in (red, green, blue))
+        red, green, blue = (_clamp(emit, color, kind) for color in (red, green, blue))
         is_blue = emit.builder.icmp_signed("!=", blue_first, emit.i64(0))
         first, third = emit.builder.select(is_blue, blue, red), emit.builder.select(is_blue, red, blue)
         _store_pixels(emit, first, green, third, kind, out)
@@ -112,24 +113,26 @@ def _load(emit: Emit, address: Register, kind: ir.Type, count: int) -> Register:
     return emit.load(address, ir.VectorType(kind, count), 1 if kind == BYTE else 4)
 
 
-_WAYS = [_pixels(kind, step) for kind in (BYTE, F32) for step in (1, 2)]
-"""The conversions: of u8 and f32, with separate U and V planes, and with one interleaved plane."""
+_VARIANTS = [_variant(kind, step) for kind in (BYTE, F32) for step in (1, 2)]
+"""The kernel variants: u8, then f32, each with separate planes of U and V (I420), then with an interleaved one (NV12)."""
 
 
 @instruction(*[types.int64] * 6)
-def _convert(emit: Emit, form: Register, *given: Register) -> None:
-    """Compute a vector of pixels.
+def _convert(emit: Emit, form: Register, *arguments: Register) -> None:
+    """Compute a vector of pixels by kernel variant ``form``.
 
-    Arguments: the conversion; the addresses of Y, U, V and the result; whether blue comes first.
+    The arguments are the addresses of Y, U, V and the result, and whether blue comes first.
     """
-    emit.switch(form, {number: partial(way, emit, *given) for number, way in enumerate(_WAYS)})
+    emit.switch(
+        form, {number: partial(variant, emit, *arguments) for number, variant in enumerate(_VARIANTS)}
+    )
 
 
 @Task
 def _colors(call: int, job: ColorJob, out: int, luma: int, u: int, v: int) -> None:
-    """Convert Y, U and V planes to pixels; a unit is two rows that share U and V.
+    """Convert Y, U and V to pixels; a unit of work is two rows, which share U and V.
 
-    The last vector of a row overlaps the previous one.
+    The last vector of a row may overlap the previous one.
     """
     pairs, width, size = job.pairs, job.width, job.size
     step, form = job.chroma_step, job.form
@@ -150,7 +153,7 @@ def _colors(call: int, job: ColorJob, out: int, luma: int, u: int, v: int) -> No
 
 @backend.accelerates(NV12toRGB, NV12toBGR, I420toRGB, I420toBGR)
 def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
-    """Support u8 and f32; images narrower than a vector are left to the reference."""
+    """Return a kernel for u8 and f32; it leaves images narrower than a vector to the reference."""
     if any(plane.element is not planes[0].element for plane in planes) or planes[0].element not in _TYPES:
         return None
     _colors.prepare()
@@ -167,9 +170,9 @@ def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
         if shape[2] < LANES or not shape[0] * shape[1]:
             return op.evaluate(*arrays)
         out = empty(shape, element.dtype)
-        given = [contiguous(array) for array in arrays]
-        luma, u, v = given if len(given) == 3 else (given[0], given[-1], given[-1])
-        job = _job(op, form, shape, out.itemsize, len(given))
+        sources = [contiguous(array) for array in arrays]
+        luma, u, v = sources if len(sources) == 3 else (sources[0], sources[-1], sources[-1])
+        job = _job(op, form, shape, out.itemsize, len(sources))
         count = threads_for(steps=out.size // 4)
         parallel_for(_colors.address, job, out, luma, u, v, count)
         return out
@@ -179,15 +182,15 @@ def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
 
 @lru_cache(maxsize=64)
 def _job(op: _Conversion, form: int, shape: tuple[int, ...], size: int, inputs: int) -> Array:
-    """Return the job for an image shape and number of planes; one plane holds all three components."""
+    """Return the `ColorJob` for results of ``shape``, read from ``inputs`` arrays; a single array holds Y, U and V."""
     images, height, width, _ = shape
-    luma, in_turns = height * width * size, isinstance(op, NV12ToRGBBase)
+    luma, is_interleaved = height * width * size, isinstance(op, NV12ToRGBBase)
     half = luma // 4
     first = luma if inputs == 1 else 0
-    apart = size if in_turns else (half if inputs == 1 else 0)
+    apart = size if is_interleaved else (half if inputs == 1 else 0)
     return ColorJob.fill(
         pairs=images * height // 2, image_pairs=height // 2, width=width, size=size,
         image_bytes=luma + (2 * half if inputs == 1 else 0),
-        half_image_bytes=luma + 2 * half if inputs == 1 else half * (1 + in_turns), u_offset=first,
-        v_offset=first + apart, chroma_step=size * (1 + in_turns), form=form, blue_first=op.blue_first,
+        half_image_bytes=luma + 2 * half if inputs == 1 else half * (1 + is_interleaved), u_offset=first,
+        v_offset=first + apart, chroma_step=size * (1 + is_interleaved), form=form, blue_first=op.blue_first,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Concatenation: of maps along channels stored last, with an epilogue; and of small tensors in a recorded run."""
+"""Concatenation of channels-last maps along channels, with an epilogue, and of small tensors in recorded runs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,13 @@ __all__: list[str] = []
 
 
 def join_by_copies(parts: Sequence[Array], axis: int) -> Array:
-    """Concatenate arrays of one dtype and rank of at least 1 along an axis, with tasks where possible.
+    """Concatenate arrays of one dtype along an axis by `COPY` tasks, or by NumPy if these do not support the layouts.
 
-    The result has the memory order of the first array that is not broadcast.
+    The result has the memory order of the first array without broadcast axes.
+
+    Args:
+        parts: the arrays, of equal rank, at least 1.
+        axis: the axis.
     """
     first = next((x for x in parts if all(x.strides)), parts[0])
     order = sorted(range(first.ndim), key=lambda at: -abs(first.strides[at]))
@@ -47,32 +51,33 @@ def join_by_copies(parts: Sequence[Array], axis: int) -> Array:
     shape[axis] = sum(x.shape[axis] for x in parts)
     if any(_differ(x.shape, first.shape, axis) for x in parts):
         return np.concatenate(parts, axis)
-    found = empty([shape[at] for at in order], first.dtype).transpose(np.argsort(order))
+    out = empty([shape[at] for at in order], first.dtype).transpose(np.argsort(order))
     ends = accumulate((x.shape[axis] for x in parts), initial=0)
-    places = [(slice(None),) * axis + (slice(*both),) for both in pairwise(ends)]
-    most = MAX_SIZE if found.size <= MAX_SIZE else 0
+    places = [(slice(None),) * axis + (slice(*bounds),) for bounds in pairwise(ends)]
+    most = MAX_SIZE if out.size <= MAX_SIZE else 0
     for x, place in zip(parts, places, strict=True):
-        if not copy(x, found[place], most):
+        if not copy(x, out[place], most):
             return np.concatenate(parts, axis)
-    return found
+    return out
 
 
 def _differ(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
     return shape[:axis] != other[:axis] or shape[axis + 1 :] != other[axis + 1 :]
 
 
-# Results with fewer elements are left to NumPy, unless they have an epilogue or are recorded, as NumPy would end the replay.
+# Results with fewer elements are left to NumPy, unless they have an epilogue or the run is recorded: NumPy ends the replay.
 MIN_SIZE = 1 << 14
-# Layouts whose plans are cached.
+# The number of layouts whose plans are cached.
 MAX_PLANS = 16
-# Map elements per unit: its data stays in the L1 cache.
+# Pixels per unit of work, which stays in the L1 cache.
 ROWS_PER_UNIT = 32
 
 
 class ConcatJob(Descriptor):
-    """The job of `concat`: the addresses of rows of factors and of summands, and of the epilogue; 0 for none.
+    """The job of `concat`.
 
-    ``size`` is the size of a result element in bytes. bf16 results have no epilogue.
+    ``rows`` is the number of pixels, ``size`` the size of a result element in bytes. ``scale`` and ``shift`` are the
+    addresses of a factor and a summand per channel, or 0. A bf16 result has no epilogue.
     """
 
     rows: i64
@@ -85,7 +90,7 @@ class ConcatJob(Descriptor):
 
 
 class Part(Descriptor):
-    """An input; ``is_rounded`` if it is f32 and the result bf16."""
+    """An input of `concat`: its address, the bytes between its pixels, its channels, and whether it is rounded to bf16."""
 
     data: i64
     row_stride: i64
@@ -98,17 +103,17 @@ def _scale_columns(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: ir.Value, stride: ir.Value, rows: ir.Value, count: ir.Value, out: ir.Value, width: ir.Value,
     scale: ir.Value, shift: ir.Value,
 ) -> None:  # fmt: skip
-    """Compute ``x * scale + shift``; ``scale`` and ``shift`` are rows."""
+    """Store ``x * scale + shift`` of rows of ``count`` elements; ``scale`` and ``shift`` are rows that all rows share."""
     for offset, load, store in emit.vectors(count):
-        factor, more = load(emit.at(scale, offset)), load(emit.at(shift, offset))
+        factor, summand = load(emit.at(scale, offset)), load(emit.at(shift, offset))
         with emit.loop(rows, [emit.at(x, offset), emit.at(out, offset)]) as (_, (at, target), following):
-            store(emit.fma(load(at), factor, more), target)
+            store(emit.fma(load(at), factor, summand), target)
             following += [emit.at(at, stride), emit.at(target, width)]
 
 
 @device
-def _put(x: int, out: int, count: int, size: int, is_rounded: int) -> None:
-    """Copy ``count`` numbers of ``size`` bytes, or round f32 to bf16."""
+def _copy_or_round(x: int, out: int, count: int, size: int, is_rounded: int) -> None:
+    """Copy ``count`` elements of ``size`` bytes, or, if ``is_rounded``, round them from f32 to bf16."""
     if is_rounded != 0:
         round_row(x, count, out, count)
     else:
@@ -116,37 +121,37 @@ def _put(x: int, out: int, count: int, size: int, is_rounded: int) -> None:
 
 
 @device
-def _copy_part(job: ConcatJob, entry: Part, start: int, some: int, target: int, column: int) -> None:
-    """Copy one input's channels of ``some`` map elements to their byte offset ``column`` in result rows."""
+def _copy_part(job: ConcatJob, entry: Part, start: int, pixels: int, target: int, column: int) -> None:
+    """Copy the channels of one input, for ``pixels`` pixels from ``start`` on, to byte offset ``column`` of result pixels."""
     stride, count = entry.row_stride, entry.channels
     size, source = job.size, entry.data + start * stride
     width = size * job.channels
     scale, shift = job.scale, job.shift
     if scale != 0:
-        _scale_columns(source, stride, some, count, target, width, scale + column, shift + column)
+        _scale_columns(source, stride, pixels, count, target, width, scale + column, shift + column)
         return
-    for row in range(some):
-        _put(source + row * stride, target + row * width, count, size, entry.is_rounded)
+    for row in range(pixels):
+        _copy_or_round(source + row * stride, target + row * width, count, size, entry.is_rounded)
 
 
 @Task
 def concat(call: int, job: ConcatJob, out: int, table: int, first: int, second: int) -> None:
-    """Concatenate the inputs described by each `Part` in A, and apply the epilogue with extra tensors B and C."""
+    """Concatenate the inputs in A, a table of `Part` records, and apply the epilogue with extra tensors B and C."""
     rows, size = job.rows, job.size
     width = size * job.channels
     for start, end in each_chunk(call, rows, ROWS_PER_UNIT):
-        some, column = end - start, 0
+        pixels, column = end - start, 0
         for part in range(job.parts):
             entry = Part.at(table, part)
-            _copy_part(job, entry, start, some, out + start * width + column, column)
+            _copy_part(job, entry, start, pixels, out + start * width + column, column)
             column += size * entry.channels
         if size == 4:
-            apply_epilogue(job.epilogue, first, second, out, start * width, 0, some, width // 4, width)
+            apply_epilogue(job.epilogue, first, second, out, start * width, 0, pixels, width // 4, width)
 
 
 @Task
 def _locate(call: int, job: int, out: int, x: int) -> None:
-    """Copy the job, a `Part`, to the result, with the address of A filled in."""
+    """Copy the job, a `Part`, to the result, with its address set to that of A."""
     for index in range(Part.words):
         store_i64(out, index, load_i64(job, index))
     store_i64(out, Part.data, x)
@@ -154,7 +159,10 @@ def _locate(call: int, job: int, out: int, x: int) -> None:
 
 @backend.accelerates(Concat)
 def channels(op: Concat, *parts: Value) -> KernelTemplate | None:
-    """Support f32 ``[N, C, spatial...]`` along the channels, stored channels-last; maps and volumes have an epilogue."""
+    """Return a kernel that concatenates f32 ``[N, C, ...]`` along channels to a channels-last result.
+
+    It fuses an epilogue if the rank is 4 or more.
+    """
     rank = parts[0].shape.rank or 0
     if not is_f32(*parts) or rank < 3 or any(part.shape.rank != rank for part in parts):
         return None
@@ -168,29 +176,32 @@ def channels(op: Concat, *parts: Value) -> KernelTemplate | None:
 
 @dataclass(frozen=True)
 class _Channels(FusedKernel):
-    """Concatenates channels; a bf16 result has no epilogue, and its inputs may be bf16, too."""
+    """The template of a concatenation; if the result may be bf16, it fuses no epilogue."""
 
     def reads_bf16(self, place: int) -> bool:
-        """Return whether an input may be stored in bf16."""
+        """Return whether inputs may be stored in bf16: if the result is."""
         return self.epilogue.rounds
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
-        """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
+        """Return this kernel with ``op`` appended to its epilogue, or ``None`` if ``op`` cannot be fused."""
         return None if self.bf16.result else super().fuse(op, inputs, place)
 
 
 class _Plan(NamedTuple):
-    """The concatenation of maps of one layout."""
+    """The concatenation of inputs of given shapes and strides."""
 
     job: Array
+    """A `ConcatJob`."""
     table: Array
     """One `Part` per input; each call fills in the addresses."""
     shape: tuple[int, ...]
+    """The channels-last shape of the result."""
     large: bool
+    """Whether to use several threads."""
 
 
 def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
-    """Return a kernel for ``count`` inputs."""
+    """Return a kernel that concatenates its first ``count`` inputs; others are those of the epilogue."""
     stored, packed = epilogue.dtype, PackedEpilogue.of(epilogue)
     join = partial(np.concatenate, axis=op.axis, dtype=stored, casting="unsafe")
     scale, shift = _rows(epilogue)
@@ -200,12 +211,12 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
     _locate.prepare()
 
     def plan(parts: Sequence[Array]) -> _Plan | None:
-        """Return the plan for inputs, or ``None`` to leave them to NumPy."""
+        """Return the plan for inputs, or ``None`` if the task does not support their layouts or NumPy is faster."""
         n, _, *lengths = parts[0].shape
         shape = (n, *lengths, sum(x.shape[1] for x in parts))
         alike = all((x.shape[0], *x.shape[2:]) == shape[:-1] for x in parts)
         left = is_plain and math.prod(shape) < MIN_SIZE and RECORD.get() is None
-        if not alike or not all(map(_in_rows, parts)) or left:
+        if not alike or not all(map(_has_pixel_rows, parts)) or left:
             return None
         job = ConcatJob.fill(
             rows=math.prod(shape[:-1]), parts=count, channels=shape[-1], size=stored.itemsize,
@@ -222,73 +233,79 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
                 if len(plans) >= MAX_PLANS:
                     plans.clear()
                 plans[key] = plan(parts)
-            if (found := plans[key]) is not None:
+            if (planned := plans[key]) is not None:
                 break
             if is_plain and RECORD.get() is not None and {x.dtype for x in parts} == {stored}:
                 return join_by_copies(parts, op.axis % parts[0].ndim)
             if is_plain or len({(x.shape[0], *x.shape[2:]) for x in parts}) > 1:
                 return np.asarray(join(parts))  # which raises, if lengths differ
             parts = tuple(channels_first(contiguous(channels_last(x))) for x in parts)
-        table = _located(found.table, parts)
-        y = empty(found.shape, stored)
+        table = _fill_addresses(planned.table, parts)
+        y = empty(planned.shape, stored)
         first, second = packed.extra_arrays(arrays[count:], 1)
-        parallel_for(concat.address, found.job, y, table, first, second, threads() if found.large else 1)
+        parallel_for(concat.address, planned.job, y, table, first, second, threads() if planned.large else 1)
         return channels_first(y)
 
     return Kernel(kernel, replay=replayed())
 
 
-def _located(table: Array, parts: Sequence[Array]) -> Array:
-    """Return a table with the inputs' addresses; in a recorded run, tasks fill it, since addresses change."""
+def _fill_addresses(table: Array, parts: Sequence[Array]) -> Array:
+    """Return a copy of a table of `Part` records with the addresses of the inputs.
+
+    In a recorded run, tasks fill the copy, since the addresses differ in each replay.
+    """
     if RECORD.get() is None:
-        found = table.copy()
-        found[:, Part.data] = [x.ctypes.data for x in parts]
-        return found
-    found = workspace(2 * table.size).view(np.int64).reshape(table.shape)
-    for row, job, x in zip(found, table, parts, strict=True):
+        filled = table.copy()
+        filled[:, Part.data] = [x.ctypes.data for x in parts]
+        return filled
+    filled = workspace(2 * table.size).view(np.int64).reshape(table.shape)
+    for row, job, x in zip(filled, table, parts, strict=True):
         parallel_for(_locate.address, job, row, x, UNUSED, UNUSED, 1)
-    return found
+    return filled
 
 
 def _rows(epilogue: Epilogue) -> tuple[Array, Array]:
-    """Return the factors and summands of the channels, empty if there are none."""
+    """Return the factor and the summand of each channel, or empty arrays if the epilogue has neither."""
     scale, shift = epilogue.scale, epilogue.shift
     if scale is None and shift is None:
         return UNUSED, UNUSED
-    known = scale if scale is not None else shift
-    assert known is not None
+    row = scale if scale is not None else shift
+    assert row is not None
     return (
-        np.ones_like(known) if scale is None else np.ascontiguousarray(scale),
-        np.zeros_like(known) if shift is None else np.ascontiguousarray(shift),
+        np.ones_like(row) if scale is None else np.ascontiguousarray(scale),
+        np.zeros_like(row) if shift is None else np.ascontiguousarray(shift),
     )
 
 
-def _in_rows(x: Array) -> bool:
-    """Return whether channels are contiguous and map elements equally spaced."""
+def _has_pixel_rows(x: Array) -> bool:
+    """Return whether the channels of ``x[N, C, ...]`` are contiguous and its pixels equally spaced in memory."""
     axes = [axis for axis in (0, *range(2, x.ndim)) if x.shape[axis] != 1]
     whole = all(x.strides[a] == x.strides[b] * x.shape[b] for a, b in pairwise(axes))
     return (x.strides[1] == x.itemsize or x.shape[1] == 1) and whole
 
 
 def _part(x: Array, size: int) -> Array:
-    """Return the `Part` of an input, without its address."""
+    """Return the `Part` of an input without its address; ``size`` is the size of a result element in bytes."""
     along = next((axis for axis in range(x.ndim - 1, 1, -1) if x.shape[axis] != 1), 0)
     return Part.fill(data=0, row_stride=x.strides[along], channels=x.shape[1], is_rounded=x.itemsize > size)
 
 
-# Results with more elements are left to other kernels; those of 4 bytes are mostly copied by rows, as fast as by NumPy.
+# The most elements of a small result; of 4 bytes each, it may be larger, since it is mostly copied by rows, as fast as NumPy.
 MAX_SMALL_SIZE, MAX_ROW_SIZE = 1 << 16, 1 << 20
 
 
 @backend.accelerates(Concat)
 def small(op: Concat, *parts: Value) -> Kernel | None:
-    """Support small or dynamic sizes along any axis: in a recorded run, tasks copy them so that the replay continues."""
+    """Return a kernel for small or dynamic results, along any axis.
+
+    It uses NumPy, but in a recorded run copies by tasks, so that the replay continues.
+    """
     rank = parts[0].shape.rank
     if not rank or any(part.shape.rank != rank for part in parts):
         return None
     axis = op.axis % rank
     if is_f32(*parts) and axis == 1 and rank > 2:
-        return None  # channels of maps have a kernel of their own
+        return None  # left to `channels`
     kinds = {part.element.dtype for part in parts}
     sizes = [math.prod(part.shape.static) for part in parts if part.shape.is_static]
     most = MAX_ROW_SIZE if all(kind.itemsize == 4 for kind in kinds) else MAX_SMALL_SIZE

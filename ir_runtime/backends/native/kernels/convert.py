@@ -1,4 +1,4 @@
-"""Conversions between element types, with the results of `ops.conversion.convert`."""
+"""Conversions between element types, bit-identical to `ops.conversion.convert`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ... import Kernel
 from ...core.kernel import any_lengths
 from .._backend import backend
 from ..codegen import ir
-from ..codegen.bf16 import rounded_bf16
+from ..codegen.bf16 import round_bf16
 from ..codegen.language import device, instruction, types
 from ..codegen.target import TARGET
 from ..codegen.vectors import (
@@ -40,7 +40,7 @@ __all__: list[str] = []
 
 
 class Kind(IntEnum):
-    """An element type; a boolean is read as u8."""
+    """Element types; `BOOLEAN` is only a target, since boolean data is read as u8."""
 
     F32 = 0
     F16 = 1
@@ -59,26 +59,29 @@ _STORED = {
     Kind.I32: INTS, Kind.I64: I64S, Kind.BOOLEAN: I8S,
 }  # fmt: skip
 _REALS, _INTEGERS = (Kind.F16, Kind.BF16, Kind.F64), (Kind.U8, Kind.I8, Kind.I32, Kind.I64)
-# Without instructions for f16, LLVM calls a library.
+# On targets without f16 instructions, LLVM would call library functions.
 _HAS_F16 = TARGET.vectors.name == "neon" or TARGET.has("f16c")
 
 
-def _widened(kind: Kind, emit: Emit, x: Register) -> Register:
-    """Convert a real type to f32."""
+def _to_f32(kind: Kind, emit: Emit, x: Register) -> Register:
+    """Convert f16, bf16 or f64 to f32."""
     if kind is Kind.BF16:
         return emit.builder.bitcast(emit.builder.shl(emit.builder.zext(x, INTS), splat_bits(16)), VECTOR)
     return emit.builder.fptrunc(x, VECTOR) if kind is Kind.F64 else emit.builder.fpext(x, VECTOR)
 
 
-def _narrowed(kind: Kind, emit: Emit, x: Register) -> Register:
-    """Convert f32 to another real type."""
+def _from_f32(kind: Kind, emit: Emit, x: Register) -> Register:
+    """Convert f32 to f16, bf16 or f64."""
     if kind is Kind.BF16:
-        return rounded_bf16(emit, x)
+        return round_bf16(emit, x)
     return emit.builder.fpext(x, F64S) if kind is Kind.F64 else emit.builder.fptrunc(x, _HALVES)
 
 
-def _truncated(kind: Kind, emit: Emit, x: Register) -> Register:
-    """Truncate f32 to i32 or i64, with the lowest integer on overflow, then reduce it to the target's size."""
+def _truncate(kind: Kind, emit: Emit, x: Register) -> Register:
+    """Convert f32 to an integer type: truncate to i64, or else i32, then drop the high bits.
+
+    Values out of range of i64 or i32, and NaN, become its lowest integer.
+    """
     builder = emit.builder
     bits, integers = (64, I64S) if kind is Kind.I64 else (32, INTS)
     limit = 2.0 ** (bits - 1)
@@ -91,13 +94,13 @@ def _truncated(kind: Kind, emit: Emit, x: Register) -> Register:
     return whole if integers == _STORED[kind] else builder.trunc(whole, _STORED[kind])
 
 
-def _as_real(kind: Kind, emit: Emit, x: Register) -> Register:
+def _integer_to_f32(kind: Kind, emit: Emit, x: Register) -> Register:
     """Convert integers to f32."""
     return emit.builder.uitofp(x, VECTOR) if kind is Kind.U8 else emit.builder.sitofp(x, VECTOR)
 
 
-def _resized(source: Kind, target: Kind, emit: Emit, x: Register) -> Register:
-    """Convert integers to another size, modulo that size."""
+def _resize(source: Kind, target: Kind, emit: Emit, x: Register) -> Register:
+    """Convert between integer types, wrapping around."""
     before, after = (_STORED[kind].element.width for kind in (source, target))
     if before == after:
         return x
@@ -107,28 +110,28 @@ def _resized(source: Kind, target: Kind, emit: Emit, x: Register) -> Register:
     return widen(x, _STORED[target])
 
 
-def _is_set(kind: Kind, emit: Emit, x: Register) -> Register:
-    """Return whether numbers are nonzero."""
+def _to_boolean(kind: Kind, emit: Emit, x: Register) -> Register:
+    """Return 1 in nonzero lanes, including NaN, else 0."""
     zero = ir.Constant(_STORED[kind], None)
     compare = emit.builder.fcmp_unordered if kind is Kind.F32 else emit.builder.icmp_unsigned
     return emit.builder.zext(compare("!=", x, zero), I8S)
 
 
 def _formulas() -> dict[tuple[Kind, Kind], Callable[[Emit, Register], Register]]:
-    """Return the conversion of a vector for each pair of source and target."""
-    found: dict[tuple[Kind, Kind], Callable[[Emit, Register], Register]] = {}
+    """Return a function that converts a vector, for each supported pair of source and target."""
+    formulas: dict[tuple[Kind, Kind], Callable[[Emit, Register], Register]] = {}
     for real in _REALS:
-        found[real, Kind.F32] = partial(_widened, real)
-        found[Kind.F32, real] = partial(_narrowed, real)
+        formulas[real, Kind.F32] = partial(_to_f32, real)
+        formulas[Kind.F32, real] = partial(_from_f32, real)
     for kind in _INTEGERS:
-        found[Kind.F32, kind] = partial(_truncated, kind)
-        found[kind, Kind.F32] = partial(_as_real, kind)
+        formulas[Kind.F32, kind] = partial(_truncate, kind)
+        formulas[kind, Kind.F32] = partial(_integer_to_f32, kind)
         for target in _INTEGERS:
             if target is not kind:
-                found[kind, target] = partial(_resized, kind, target)
+                formulas[kind, target] = partial(_resize, kind, target)
     for kind in (Kind.F32, *_INTEGERS):
-        found[kind, Kind.BOOLEAN] = partial(_is_set, kind)
-    return {pair: how for pair, how in found.items() if _HAS_F16 or Kind.F16 not in pair}
+        formulas[kind, Kind.BOOLEAN] = partial(_to_boolean, kind)
+    return {pair: formula for pair, formula in formulas.items() if _HAS_F16 or Kind.F16 not in pair}
 
 
 _FORMULAS = _formulas()
@@ -139,37 +142,37 @@ _KINDS = {
 }  # fmt: skip
 
 
-def _number(source: Kind, target: Kind) -> int:
+def _index(source: Kind, target: Kind) -> int:
     return source * len(Kind) + target
 
 
 def _pairs() -> dict[tuple[ElementType, ElementType], int]:
-    found = {}
+    pairs = {}
     for a, source in _KINDS.items():
-        read = Kind.U8 if source is Kind.BOOLEAN else source
+        stored = Kind.U8 if source is Kind.BOOLEAN else source
         for b, target in _KINDS.items():
-            if a is not b and (read, target) in _FORMULAS:
-                found[a, b] = _number(read, target)
-    return found
+            if a is not b and (stored, target) in _FORMULAS:
+                pairs[a, b] = _index(stored, target)
+    return pairs
 
 
 PAIRS = _pairs()
-"""The indices of the supported conversions, by source and target."""
+"""The index of each supported conversion, by source and target type."""
 
 
 @instruction(*[types.int64] * 4)
 def convert_elements(emit: Emit, pair: Register, x: Register, count: Register, out: Register) -> None:
-    """Convert ``count`` elements with a scalar conversion."""
+    """Convert ``count`` contiguous elements; ``pair`` is a value of `PAIRS`."""
 
     def go(source: Kind, target: Kind) -> None:
         for index, _, mask in emit.masked_strips(count):
             value = load_typed(emit, _STORED[source], x, index, mask)
             store_typed(emit, _FORMULAS[source, target](emit, value), out, index, mask)
 
-    emit.switch(pair, {_number(*kinds): partial(go, *kinds) for kinds in _FORMULAS})
+    emit.switch(pair, {_index(*kinds): partial(go, *kinds) for kinds in _FORMULAS})
 
 
-# Fewer elements are left to NumPy, unless a run is recorded.
+# Data with fewer elements is left to NumPy, unless a run is recorded.
 MIN_SIZE = 1 << 10
 
 
@@ -179,12 +182,16 @@ def _convert_row(job: BroadcastJob, out: int, x: int, _b: int, _c: int, count: i
 
 
 CONVERT = broadcast_task("_convert", _convert_row)
-"""Convert the numbers A."""
+"""Convert the elements of A."""
 
 
 @backend.accelerates(Convert)
 def convert(op: Convert, data: Value) -> Kernel | None:
-    """Support the conversions of `PAIRS`; few numbers are converted only in a recorded run, so that the replay continues."""
+    """Return a kernel for the conversions in `PAIRS`.
+
+    It leaves small arrays and arrays with gaps or broadcast axes to NumPy, but in a recorded run it converts small arrays
+    itself, so that the replay continues.
+    """
     pair = PAIRS.get((data.element, op.destination_type))
     if pair is None:
         return None
@@ -200,7 +207,7 @@ def convert(op: Convert, data: Value) -> Kernel | None:
 
 
 def _is_dense(x: Array) -> bool:
-    """Return whether an array is contiguous in some axis order."""
+    """Return whether an array is contiguous after some permutation of its axes."""
     if x.flags.c_contiguous:
         return True
     order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
@@ -208,7 +215,7 @@ def _is_dense(x: Array) -> bool:
 
 
 def _convert_distinct(evaluate: Callable[[Array], Array], x: Array) -> Array:
-    """Convert numbers, each number of a broadcast array only once."""
+    """Return ``evaluate(x)``, evaluated only once along broadcast axes."""
     if 0 not in x.strides or not x.size:
         return evaluate(x)
     distinct = tuple(slice(None if stride else 1) for stride in x.strides)

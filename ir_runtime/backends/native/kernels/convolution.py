@@ -1,14 +1,13 @@
-"""Convolutions, dense or with several channels per group, by filters that are constant or computed and packed in the run.
+"""Convolutions, dense or in groups of several channels, with filters that are constant or packed in every run.
 
-They are implicit GEMMs: windows are rows of a product, without im2col. If no window reaches into padding, a
-kernel row is contiguous and one tap; otherwise each element is a tap, or lines are copied with zero padding.
-In f32, images with few channels stay planar (NCHW) and are padded first, and a tap is a kernel row in one
-channel. In bf16, their pixels become four numbers.
+Convolutions are implicit GEMMs: windows are rows of a product, without im2col. If no window reaches into padding, a row of
+the window is contiguous and is one tap; otherwise each element is a tap, or lines are copied and padded with zeros. Images
+with few channels are padded first: in f32 they stay planar (NCHW), and a tap is a row of the window in one channel; in bf16
+they become NHWC with four channels.
 
-With few output channels, a filter is repeated, shifted by one stride each time, so that one window gives
-several neighbouring results, and windows are correspondingly further apart. A shifted filter multiplies data
-outside its window by zeros, which is wrong for infinities and NaN; such data is computed one result at a
-time.
+With few output channels, filters are repeated, each copy shifted by one stride, so that one window gives several
+neighbouring results and the stride of windows grows accordingly. A shifted filter multiplies data outside its own window by
+zeros, which is wrong for infinities and NaN, so such data is computed with the original filters.
 """
 
 from __future__ import annotations
@@ -57,15 +56,15 @@ from ._winograd import Winograd, is_profitable
 from .depthwise import is_by_windows
 from .padding import pad_images
 
-__all__ = ["neighbours", "repeated"]
+__all__ = ["neighbours", "repeat_columns"]
 
 PIXEL = 4
-"""The number of values in a pixel."""
+"""The number of channels of a bf16 picture, with padding."""
 PIXEL_BYTES = 2 * PIXEL
 
 
 class PictureJob(Descriptor):
-    """The job of `_pictures`: sizes of data and result, and the position of the data in the result."""
+    """The job of `_pictures`: sizes of the images and the result, the position of images in it, and the address of zeros."""
 
     images: i64
     channels: i64
@@ -80,10 +79,10 @@ class PictureJob(Descriptor):
 
 @instruction(*[types.int64] * 5)
 def _interleave(emit: Emit, a: Register, b: Register, c: Register, d: Register, out: Register) -> None:
-    """Round `LANES` numbers of four channels to bf16, and store them pixel by pixel."""
+    """Load `LANES` f32 elements of each of four channels, round them to bf16, and store them pixel by pixel."""
     builder, pairs = emit.builder, []
     for first, second in ((a, b), (c, d)):
-        low, high = (builder.zext(as_bf16(emit, emit.load(each)), INTS) for each in (first, second))
+        low, high = (builder.zext(as_bf16(emit, emit.load(address)), INTS) for address in (first, second))
         pairs.append(builder.or_(low, builder.shl(high, splat_bits(16))))
     for half in range(2):
         order = [half * LANES // 2 + lane // 2 + lane % 2 * LANES for lane in range(LANES)]
@@ -104,7 +103,7 @@ def _convert_row(source: int, plane: int, channels: int, width: int, zeros: int,
 
 @Task
 def _pictures(call: int, job: PictureJob, out: int, x: int) -> None:
-    """Convert images to bf16 pixels; a unit is a result row."""
+    """Convert planar f32 images to padded NHWC bf16 images; a unit of work is a result row."""
     channels, height = job.channels, job.height
     width, tall = job.width, job.out_height
     wide, left = job.out_width, job.left
@@ -126,11 +125,11 @@ _ZEROS = np.zeros(LANES, np.float32)
 
 
 def bf16_pictures(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
-    """Convert images ``[N, C, H, W]`` to bf16 ``[N, H', W', 4]`` with zero borders.
+    """Convert f32 images ``[N, C, H, W]`` to bf16 ``[N, H', W', 4]``, padded with zeros.
 
     Args:
-        x: the f32 images, of up to four channels.
-        pads: the borders before and after each of the last two axes.
+        x: the images, with up to four channels.
+        pads: the padding before and after each of the last two axes.
     """
     n, channels, height, width = x.shape
     (top, bottom), (left, right) = pads
@@ -150,13 +149,13 @@ def bf16_pictures(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     return y
 
 
-# The most results that one window gives, and the share of the work that must be saved.
+# The most results per window, and the least fraction of the work that repeated filters must save.
 MAX_NEIGHBOURS = 16
 MIN_SAVED = 0.25
 
 
 def neighbours(op: Convolution, data: Value, w: Array) -> int:
-    """Return the number of neighbouring results that one window should give; 1 to leave the filters unchanged."""
+    """Return how many neighbouring results to compute per window, by repeated filters; 1 if these are not faster."""
     shape, outputs, wide = data.shape, len(w), w.shape[-1]
     if wide == 1 or outputs > LANES // 2 or op.auto_pad != "explicit" or op.dilations[-1] != 1:
         return 1
@@ -170,70 +169,80 @@ def neighbours(op: Convolution, data: Value, w: Array) -> int:
     return best if work[best] < (1 - MIN_SAVED) * wide else 1
 
 
-def widened(
+def repeat_filters(
     op: Convolution, w: Array, epilogue: Epilogue, count: int, make: Callable[[Convolution, Array, Epilogue],
     Kernel],
 ) -> Kernel:  # fmt: skip
-    """Return the kernel that ``make`` builds for filters giving ``count`` neighbouring results at once."""
+    """Return a kernel that computes ``count`` neighbouring results per window.
+
+    Args:
+        op: the convolution.
+        w: the filters, ``[C_out, C_in, kernel...]``.
+        epilogue: the fused layers.
+        count: the number of results per window.
+        make: builds the kernel of a convolution with constant filters and an epilogue.
+    """
     outputs, wide, step = len(w), w.shape[-1], op.strides[-1]
     filters = np.zeros((count, *w.shape[:-1], wide + (count - 1) * step), np.float32)
     for place in range(count):
         filters[place, ..., place * step : place * step + wide] = w
     strided = op.replace(strides=(*op.strides[:-1], count * step))
-    kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), repeated(epilogue, count)).run
-    read = {post_op.extra for post_op in epilogue.post_ops}
+    kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), repeat_columns(epilogue, count)).run
+    tensors = {post_op.extra for post_op in epilogue.post_ops}
 
     @cache
-    def by_itself() -> Compute:
+    def original() -> Compute:
         return make(op, w, epilogue).run
 
-    def compute(x: Array, given: Array, *extras: Array) -> Array | tuple[Array, ...]:
+    def compute(x: Array, constant: Array, *extras: Array) -> Array | tuple[Array, ...]:
         if not _is_finite(x):
-            return by_itself()(x, given, *extras)
-        others = (_reshaped(extra, outputs * count) if i in read else extra for i, extra in enumerate(extras))
-        y = kernel(x, given, *others)
+            return original()(x, constant, *extras)
+        others = (
+            _fold_columns(extra, outputs * count) if i in tensors else extra for i, extra in enumerate(extras)
+        )
+        y = kernel(x, constant, *others)
         assert isinstance(y, np.ndarray)
-        return _reshaped(y, outputs)
+        return _fold_columns(y, outputs)
 
     return Kernel(compute)
 
 
 def _is_finite(x: Array) -> bool:
-    """Return whether all numbers are finite; numbers whose sum overflows may count as infinite."""
+    """Return whether the sum of an array is finite, so that all its elements are."""
     with np.errstate(all="ignore"):
         return math.isfinite(x.sum())
 
 
-def _reshaped(x: Array, channels: int) -> Array:
-    """Reshape the same memory to another number of channels: row neighbours become channels, or the reverse."""
+def _fold_columns(x: Array, channels: int) -> Array:
+    """Reshape a channels-last map to ``channels`` channels, turning neighbouring columns into channels, or the reverse."""
     stored = contiguous(moveaxis(x, 1, -1))
-    *lead, columns, known = stored.shape
-    return channels_first(stored.reshape(*lead, columns * known // channels, channels))
+    *lead, columns, depth = stored.shape
+    return channels_first(stored.reshape(*lead, columns * depth // channels, channels))
 
 
-def repeated(epilogue: Epilogue, count: int) -> Epilogue:
-    """Return the epilogue with columns repeated ``count`` times."""
+def repeat_columns(epilogue: Epilogue, count: int) -> Epilogue:
+    """Return the epilogue for a product whose columns are repeated ``count`` times."""
     scale, shift = (None if row is None else np.tile(row, count) for row in (epilogue.scale, epilogue.shift))
-    post_ops = tuple(_repeated_post_op(post_op, count) for post_op in epilogue.post_ops)
+    post_ops = tuple(_repeat_row(post_op, count) for post_op in epilogue.post_ops)
     return replace(epilogue, scale=scale, shift=shift, post_ops=post_ops)
 
 
-def _repeated_post_op(post_op: TilePostOp, count: int) -> TilePostOp:
+def _repeat_row(post_op: TilePostOp, count: int) -> TilePostOp:
     row = post_op.row
     if row is None or (post_op.kind is PostOpKind.QUANTIZE and row.shape[-1] == 1):
         return post_op
     return replace(post_op, row=np.tile(row, count))
 
 
-# Images with up to this many channels stay planar; with more, vectors of channels are faster.
+# Images with up to this many channels stay planar; with more channels, channels-last is faster.
 MAX_PLANAR_CHANNELS = 4
-# Those with at least this many have pixels of four numbers in bf16.
+# In bf16, images with at least this many channels are converted to four channels-last channels.
 MIN_BF16_CHANNELS, PICTURE_RANK = 3, 4
 
 
 @backend.accelerates(Convolution)
 def dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Support constant f32 filters over one to three spatial axes."""
+    """Return a kernel for constant f32 filters over one to three spatial axes."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
@@ -242,21 +251,21 @@ def dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None
 
 
 def _algorithm(op: Convolution, data: Value, w: Array) -> tuple[KernelFactory, Bf16Tensors]:
-    """Return the algorithm for filters, and the tensors that it can read and store in bf16."""
+    """Choose the algorithm for constant filters; return its kernel factory and the tensors that may be stored in bf16."""
     products = asked_products()
-    if _pointwise(op, w.shape[2:]):
+    if _is_pointwise(op, w.shape[2:]):
         return lambda epilogue: _pointwise_kernel(w, epilogue, products), products.bf16_tensors(w.shape[1])
     if (count := neighbours(op, data, w)) > 1:
-        return lambda epilogue: widened(
-            op, w, epilogue, count, lambda op, w, rest: _one_at_a_time(op, data, w, products)[0](rest)
+        return lambda epilogue: repeat_filters(
+            op, w, epilogue, count, lambda op, w, rest: _window_algorithm(op, data, w, products)[0](rest)
         ), NO_BF16
-    return _one_at_a_time(op, data, w, products)
+    return _window_algorithm(op, data, w, products)
 
 
-def _one_at_a_time(
+def _window_algorithm(
     op: Convolution, data: Value, w: Array, products: Products
 ) -> tuple[KernelFactory, Bf16Tensors]:
-    """Return the algorithm for filters with one result per window, and the tensors that may be bf16."""
+    """Choose the algorithm for one result per window; return the same as `_algorithm`."""
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim == PICTURE_RANK and op.dilations[-1] == 1:
         if not products.is_faster:
             return lambda epilogue: _planar_kernel(op, w, epilogue), NO_BF16
@@ -276,27 +285,29 @@ def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Ac
 
 @backend.accelerates(GroupConvolution)
 def grouped(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Support constant f32 filters with several channels per group."""
+    """Return a kernel for constant f32 filters with several channels per group, unless `is_by_windows` is faster."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1) or is_by_windows(w):
         return None
     accepts = _accepts(op, w.shape[0] * w.shape[2], w.shape[3:])
-    asked = asked_products()
-    products = F32_PRODUCTS if w.shape[2] % asked.per_word else asked  # else a word would be of two groups
+    requested = asked_products()
+    products = (
+        F32_PRODUCTS if w.shape[2] % requested.per_word else requested
+    )  # a word must not span two groups
     return FusedKernel(
         lambda epilogue: _windows_kernel(op, w, epilogue, products), 1, accepts=accepts,
         bf16=products.bf16_tensors(w.shape[2]),
     )  # fmt: skip
 
 
-def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
-    """Return whether windows are single elements, without stride and padding."""
+def _is_pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
+    """Return whether windows are single pixels, without stride and padding."""
     single = math.prod(kernel) == 1 and all(s == 1 for s in op.strides)
     return single and not any(map(any, op.pads((1,) * len(kernel), kernel)))
 
 
 def _prefers_winograd(op: ForwardConvolution, data: Value, w: Array, products: Products) -> bool:
-    """Return whether Winograd in f32 is faster."""
+    """Return whether f32 Winograd is applicable and faster than ``products``."""
     if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
         return False
     out = [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))]
@@ -332,7 +343,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kerne
 
 
 def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, products: Products) -> Kernel:
-    """Return an implicit GEMM for filters ``[G, C_out, C_in, kernel...]``."""
+    """Return an implicit GEMM over channels-last windows, for filters ``[G, C_out, C_in, kernel...]``."""
     groups, outputs, channels = w.shape[:3]
     filters = w.reshape(groups, outputs, channels, -1).transpose(0, 1, 3, 2)
     panels = products.pack(filters, epilogue.scale, epilogue.shift, 8 * filters.shape[2])
@@ -345,7 +356,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
 
 
 def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
-    """Return an implicit GEMM for few channels in planar layout."""
+    """Return an implicit GEMM over planar f32 images of few channels."""
     (outputs, channels), kernel = w.shape[:2], w.shape[2:]
     panels = pack_panels(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)
     lines = math.prod(kernel[:-1])
@@ -377,7 +388,7 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
 
 
 def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, products: Products) -> Kernel:
-    """Return an implicit GEMM for few channels, whose pixels become words of bf16."""
+    """Return an implicit GEMM over images of few channels that are converted by `bf16_pictures`."""
     (outputs, channels), kernel = w.shape[:2], w.shape[2:]
     filters = np.zeros((1, outputs, math.prod(kernel), PIXEL), np.float32)
     filters[0, ..., :channels] = w.reshape(outputs, channels, -1).transpose(0, 2, 1)
@@ -408,35 +419,36 @@ def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
 
 
 def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
-    """Return ``x`` contiguous, padded with zeros."""
+    """Return ``x[N, C, ...]`` padded with zeros along its spatial axes, contiguous."""
     if not any(map(any, pads)):
         return contiguous(x)
     if x.ndim == 4:
         return pad_images(x, pads)
     lengths = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
-    found = np.zeros((*x.shape[:2], *lengths), np.float32)
+    padded = np.zeros((*x.shape[:2], *lengths), np.float32)
     inside = tuple(slice(begin, begin + n) for n, (begin, _) in zip(x.shape[2:], pads, strict=True))
-    found[:, :, *inside] = x
-    return found
+    padded[:, :, *inside] = x
+    return padded
 
 
 @backend.accelerates(Convolution)
 def computed_dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Support f32 filters of static shape over one to three spatial axes."""
-    return _offer(op, data, filters, (1, *filters.shape.static) if filters.shape.is_static else None)
+    """Return a kernel for f32 filters that are not constant but have a static shape."""
+    shape = (1, *filters.shape.static) if filters.shape.is_static else None
+    return _computed_template(op, data, filters, shape)
 
 
 @backend.accelerates(GroupConvolution)
 def computed_groups(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Support f32 filters of static shape with several channels per group."""
+    """Return a kernel for filters as in `computed_dense`, with several channels per group."""
     shape = filters.shape.static if filters.shape.is_static else None
-    return None if shape is None or shape[1:3] == (1, 1) else _offer(op, data, filters, shape)
+    return None if shape is None or shape[1:3] == (1, 1) else _computed_template(op, data, filters, shape)
 
 
-def _offer(
+def _computed_template(
     op: ForwardConvolution, data: Value, filters: Value, shape: tuple[int, ...] | None
 ) -> KernelTemplate | None:
-    """Return a kernel for filters ``[G, C_out, C_in, kernel...]``, or ``None`` if they are not supported."""
+    """Return a kernel for computed f32 filters of shape ``[G, C_out, C_in, kernel...]``, or ``None`` if unsupported."""
     if shape is None or 0 in shape or filters.known() is not None or not is_f32(data, filters):
         return None
     return FusedOfRun(
@@ -446,11 +458,11 @@ def _offer(
     )
 
 
-def _accepts_computed(op: ForwardConvolution, given: tuple[int, ...], shape: Sequence[int]) -> Accepts:
-    """Accept filters of this shape and matching data."""
+def _accepts_computed(op: ForwardConvolution, filters: tuple[int, ...], shape: Sequence[int]) -> Accepts:
+    """Return a check that filters have the shape ``filters``, and that the data fits ``shape`` with its group axis."""
     extents = [op.extent(axis, length) for axis, length in enumerate(shape[3:])]
     fits = filter_lengths(shape[0] * shape[2], extents)
-    return lambda x, w, *_: w.shape == given and fits(x)
+    return lambda x, w, *_: w.shape == filters and fits(x)
 
 
 def _kernel(op: ForwardConvolution, shape: tuple[int, ...], epilogue: Epilogue) -> Kernel:

@@ -1,4 +1,4 @@
-"""Cumulative sums in the reference's order: along columns by vectors, along rows by vectors of rows."""
+"""Cumulative sums of f32 in the reference's order of additions: one vector of columns, or of rows, at a time."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from ._rows import transpose_vectors
 
 __all__: list[str] = []
 
-# Sums start at -0, which changes no number that is added to it.
+# Sums start at -0, the identity of addition: 0 would change -0.
 _NONE = -0.0
 
 
 class CumSumJob(ColumnsJob):
-    """The job of `CUMSUM`, with 1 or 0 for each boolean attribute of the operation."""
+    """The job of `CUMSUM`; ``exclusive`` and ``reverse`` are the operation's attributes."""
 
     exclusive: i64
     reverse: i64
@@ -44,7 +44,10 @@ class CumSumJob(ColumnsJob):
 def _sum_columns(
     emit: Emit, x: Emitted, stride: Emitted, length: Emitted, count: Emitted, out: Emitted, exclusive: Emitted
 ) -> None:  # fmt: skip
-    """Sum ``count`` columns of ``length`` elements with a stride of ``stride`` bytes, negative to sum backwards."""
+    """Store the cumulative sums of ``count`` columns of ``length`` elements.
+
+    Rows are ``stride`` bytes apart; a negative stride sums backwards.
+    """
     builder = emit.builder
     is_exclusive = builder.icmp_signed("!=", exclusive, emit.i64(0))
 
@@ -54,9 +57,9 @@ def _sum_columns(
         with emit.loop(length, [emit.at(x, offset), target, *start]) as (_, (at, to, *sums), following):
             following += [emit.at(at, stride), emit.at(to, stride)]
             for (load, store), sum, place in zip(access, sums, places, strict=True):
-                more = emit.add(sum, load(emit.at(at, place)))
-                store(builder.select(is_exclusive, sum, more), emit.at(to, place))
-                following.append(more)
+                total = emit.add(sum, load(emit.at(at, place)))
+                store(builder.select(is_exclusive, sum, total), emit.at(to, place))
+                following.append(total)
         with builder.if_then(is_exclusive):
             for (_, store), place in zip(access, places, strict=True):
                 store(emit.constant(0), emit.at(target, place))
@@ -66,19 +69,22 @@ def _sum_columns(
 def _sum_rows(
     emit: Emit, x: Emitted, stride: Emitted, length: Emitted, out: Emitted, exclusive: Emitted
 ) -> None:
-    """Sum `LANES` rows of ``length`` elements, ``stride`` bytes apart, transposing squares in registers."""
+    """Store the cumulative sums of `LANES` rows of ``length`` elements, which are ``stride`` bytes apart.
+
+    Squares are transposed in registers, so that each vector holds one element of all rows.
+    """
     builder = emit.builder
     is_exclusive = builder.icmp_signed("!=", exclusive, emit.i64(0))
     steps = [builder.mul(stride, emit.i64(i)) for i in range(LANES)]
 
     def square(offset: Emitted, sum: Emitted, load: Load, store: Store) -> Emitted:
         source, target = emit.at(x, offset), emit.at(out, offset)
-        columns, found = transpose_vectors(emit, [load(emit.at(source, step)) for step in steps]), []
+        columns, sums = transpose_vectors(emit, [load(emit.at(source, step)) for step in steps]), []
         for column in columns:
-            more = emit.add(sum, column)
-            found.append(builder.select(is_exclusive, sum, more))
-            sum = more
-        for step, row in zip(steps, transpose_vectors(emit, found), strict=True):
+            total = emit.add(sum, column)
+            sums.append(builder.select(is_exclusive, sum, total))
+            sum = total
+        for step, row in zip(steps, transpose_vectors(emit, sums), strict=True):
             store(row, emit.at(target, step))
         return sum
 
@@ -95,19 +101,19 @@ def _sum_rows(
 
 @device
 def _sum_row(x: int, length: int, out: int, exclusive: int, reverse: int) -> None:
-    """Sum a row."""
+    """Store the cumulative sums of one row."""
     sum = np.float32(_NONE)
     for index in range(length):
         place = length - 1 - index if reverse != 0 else index
-        more = sum + load_f32(x, place)
-        store_f32(out, place, sum if exclusive != 0 else more)
-        sum = more
+        total = sum + load_f32(x, place)
+        store_f32(out, place, sum if exclusive != 0 else total)
+        sum = total
     if exclusive != 0:
         store_f32(out, length - 1 if reverse != 0 else 0, np.float32(0))
 
 
 @device
-def _sum_some(job: CumSumJob, x: int, out: int, row: int, column: int) -> None:
+def _sum_block(job: CumSumJob, x: int, out: int, row: int, column: int) -> None:
     _, length, inner, block = load_sizes(job)
     reverse, stride = job.reverse, 4 * inner
     at = 4 * (row * length * inner + column)
@@ -134,17 +140,17 @@ def _sum_several_rows(job: CumSumJob, x: int, out: int, first: int, end: int) ->
             row += 1
 
 
-CUMSUM = columns_task("cumsum", _sum_some, _sum_several_rows)
-"""Sum A ``[outer, length, inner]`` along the middle axis."""
+CUMSUM = columns_task("cumsum", _sum_block, _sum_several_rows)
+"""Compute the cumulative sums of A ``[outer, length, inner]`` along the middle axis."""
 
 
 @backend.accelerates(CumSum)
 def cumsum(op: CumSum, data: Value, axis: Value | None = None) -> Kernel | None:
-    """Support f32 along a constant axis."""
-    known, rank = (0,) if axis is None else axis.ints(), data.shape.rank
-    if not is_f32(data) or not rank or known is None or len(known) != 1 or not -rank <= known[0] < rank:
+    """Return a kernel for f32 data along a constant axis."""
+    axes, rank = (0,) if axis is None else axis.ints(), data.shape.rank
+    if not is_f32(data) or not rank or axes is None or len(axes) != 1 or not -rank <= axes[0] < rank:
         return None
-    along = frozenset({known[0] % rank})
+    along = frozenset({axes[0] % rank})
 
     def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> ColumnsPlan:
         order, sizes, _, back = plan_axes(shape, strides, along, True)

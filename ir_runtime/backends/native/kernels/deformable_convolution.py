@@ -1,7 +1,6 @@
-"""Deformable convolutions with one group and constant filters: windows are sampled to columns of a product.
+"""Deformable convolutions with one group and constant filters: sampled windows are the rows of a product.
 
-A column element is interpolated from two by two pixels, one channel vector at a time; channels are stored
-last.
+Each element of a window is interpolated from two by two pixels, one vector of channels at a time; data is channels-last.
 """
 
 from __future__ import annotations
@@ -46,9 +45,10 @@ _CORNERS = 4
 class DeformedColumnsJob(Descriptor):
     """The job of `DEFORMED_COLUMNS`.
 
-    ``parts`` of ``part_channels`` channels have separate offsets; ``down`` and ``across`` are addresses of
-    f64 with the start of each position's window. ``has_mask`` says whether C is read. The columns are those
-    of ``units`` units from ``first_unit`` on; ``first_row`` is the index of their first row.
+    The channels are divided into ``parts`` deformable groups of ``part_channels``, each with offsets of its own. ``down``
+    and ``across`` are the addresses of f64 arrays with the row and column at which the window of each of the
+    ``positions`` results starts. If ``has_mask``, C is read. The task samples ``units`` units from ``first_unit`` on, the
+    first of which starts with window ``first_row``.
     """
 
     units: i64
@@ -70,7 +70,7 @@ class DeformedColumnsJob(Descriptor):
 
 @dataclass(frozen=True)
 class _Between:
-    """The two pixels around positions along an axis: f64 indices, visibility, and weights."""
+    """The two pixels around each position along an axis: f64 indices, whether they are in the image, and weights."""
 
     pixels: tuple[Register, Register]
     seen: tuple[Register, Register]
@@ -82,7 +82,11 @@ def _constant(number: float) -> Register:
 
 
 def _between(emit: Emit, place: Register, inside: Register, length: Register, zeros: bool) -> _Between:
-    """Return the pixels around positions, clamped to the image."""
+    """Return the pixels around positions along an axis of ``length`` pixels.
+
+    Indices are clamped to the image. Positions that are not ``inside`` are not seen, nor, if ``zeros``, are pixels whose
+    index was clamped.
+    """
     builder, none = emit.builder, _constant(0)
     place = builder.select(inside, place, none)
     before, after = emit.intrinsic("llvm.floor", place), emit.intrinsic("llvm.ceil", place)
@@ -100,14 +104,20 @@ def _between(emit: Emit, place: Register, inside: Register, length: Register, ze
 
 
 def _place(emit: Emit, start: Register, offset: Register, shift: Register, mask: Register) -> Register:
-    """Return f64 positions of the first lanes along an axis: window starts plus offsets, both in memory, plus a kernel shift."""
+    """Return f64 sampling positions along an axis, in the lanes of ``mask``: window starts plus offsets plus ``shift``.
+
+    ``start`` is the address of the f64 window starts, ``offset`` that of the f32 offsets.
+    """
     builder, starts = emit.builder, emit.masked_load(start, mask, _DOUBLES, 8)
     begin = builder.fadd(starts, emit.splat(builder.sitofp(shift, _DOUBLE)))
     return builder.fadd(begin, builder.fpext(emit.masked_load(offset, mask), _DOUBLES))
 
 
 def _corners(zeros: bool) -> Instruction:
-    """Return an instruction that stores the corner pixels of up to `LANES` positions, -1 if outside, and their weights."""
+    """Return an instruction that stores the four pixels around each of up to `LANES` positions, and their weights.
+
+    Pixels are stored as indices in the image, -1 for pixels outside. ``zeros`` says whether the data is zero-padded.
+    """
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, table: Register, down: Register, across: Register, offset: Register, apart: Register, i: Register, j: Register,
@@ -146,7 +156,7 @@ def _blend(  # noqa: PLR0913 (values in registers)
     emit: Emit, table: Register, lane: Register, x: Register, pixel_bytes: Register, nothing: Register, out: Register, factor: Register,
     channels: Register,
 ) -> None:  # fmt: skip
-    """Store the channels of one position: the weighted sum of its corners, times a factor."""
+    """Store the channels at one position: the weighted sum of its four pixels in ``table``, times ``factor``."""
     builder = emit.builder
     starts, weights = [], []
     for corner in range(_CORNERS):
@@ -166,20 +176,20 @@ def _blend(  # noqa: PLR0913 (values in registers)
 
 
 def _task(name: str, zeros: bool) -> Task:
-    """Return a task whose units are vectors of positions."""
+    """Return a task that samples windows; a unit of work is a vector of result positions."""
     corners = _corners(zeros)
 
     def deformed(call: int, job: DeformedColumnsJob, out: int, x: int, offsets: int, mask: int) -> None:
         height, width = job.height, job.width
-        parts, each = job.parts, job.part_channels
+        parts, size = job.parts, job.part_channels
         positions = job.positions
         has_mask = job.has_mask
         tall, wide = job.kernel_height, job.kernel_width
-        taps, channels = tall * wide, parts * each
+        taps, channels = tall * wide, parts * size
         vectors = (positions + LANES - 1) // LANES
         units, before = job.units, job.first_unit
-        table, nothing = scratch_memory(12 * LANES * _CORNERS), scratch_memory(4 * each)
-        clear_row(nothing, each)
+        table, nothing = scratch_memory(12 * LANES * _CORNERS), scratch_memory(4 * size)
+        clear_row(nothing, size)
         for unit in each_unit(call, units):
             image = (before + unit) // vectors
             start = (before + unit - image * vectors) * LANES
@@ -203,8 +213,8 @@ def _task(name: str, zeros: bool) -> Task:
                         if has_mask != 0:
                             factor = load_f32(mask, element * positions + start + lane)
                         _blend(
-                            table, lane, source + 4 * part * each, 4 * channels, nothing,
-                            row + 4 * ((lane * taps + tap) * channels + part * each), factor, each,
+                            table, lane, source + 4 * part * size, 4 * channels, nothing,
+                            row + 4 * ((lane * taps + tap) * channels + part * size), factor, size,
                         )  # fmt: skip
 
     return Task(deformed, name)
@@ -213,23 +223,23 @@ def _task(name: str, zeros: bool) -> Task:
 DEFORMED_COLUMNS = {
     zeros: _task(f"_deformed_{'zeros' if zeros else 'nothing'}", zeros) for zeros in (False, True)
 }
-"""Sample the columns of data A at offsets B, times a mask C; indexed by whether the data is zero-padded."""
+"""Sample the windows of data A at offsets B, times a mask C; indexed by whether the data is zero-padded."""
 
 
-# Numbers of the columns that are made and multiplied at once, so that they stay in the cache.
+# Elements of the windows that are sampled and multiplied at once, so that they stay in the cache.
 BLOCK = 1 << 20
 
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
 def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> KernelTemplate | None:
-    """Support f32."""
+    """Return a kernel for f32 data, with one group and constant filters."""
     if (w := filters_of(op, data, *others)) is None:
         return None
     return FusedKernel(lambda epilogue: _kernel(op, w, len(others) > 2, epilogue), 1)
 
 
 class _Block(NamedTuple):
-    """Column rows that are sampled and multiplied at once, and the sampling job."""
+    """The range of windows that are sampled and multiplied at once, and the `DeformedColumnsJob`."""
 
     first: int
     end: int
@@ -240,7 +250,7 @@ def _blocks(
     op: DeformableConvolutionBase, kernel: Sequence[int], channels: int, has_mask: bool, images: int,
     lengths: Sequence[int], fit: WindowFit,
 ) -> list[_Block]:  # fmt: skip
-    """Return the blocks for data of these lengths."""
+    """Divide the windows of data of spatial shape ``lengths`` into blocks."""
     down, across = _starts(op, fit)
     positions, parts = down.size, op.deformable_group
     vectors = -(-positions // LANES)
@@ -264,7 +274,7 @@ def _blocks(
 
 
 def _starts(op: DeformableConvolutionBase, fit: WindowFit) -> tuple[Array, Array]:
-    """Return the start of each position's window, down and across."""
+    """Return the first row and the first column of the window of each result position, as f64."""
     rows, columns = (
         np.arange(count, dtype=np.float64) * stride - before
         for count, stride, (before, _) in zip(fit.out, op.strides, fit.pads, strict=True)
@@ -294,9 +304,9 @@ def _kernel(op: DeformableConvolutionBase, w: Array, has_mask: bool, epilogue: E
             index: contiguous(channels_last(extras[index])).reshape(-1, outputs)
             for index in product.packed_epilogue.extras
         }
-        some = blocks(len(x), x.shape[2:])
-        columns = workspace(max(block.end - block.first for block in some) * row)
-        for first, end, job in some:
+        parts = blocks(len(x), x.shape[2:])
+        columns = workspace(max(block.end - block.first for block in parts) * row)
+        for first, end, job in parts:
             part = columns[: (end - first) * row]
             shared = threads_for(steps=part.size // 4)
             parallel_for(task.address, job, part, pixels, offsets, mask, shared)

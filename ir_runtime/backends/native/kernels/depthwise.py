@@ -1,8 +1,8 @@
-"""Depthwise convolution, and windows over groups of several channels, in NHWC layout.
+"""Depthwise convolution, and convolution in groups of few channels, by sliding windows in NHWC layout.
 
-A task computes result rows in blocks of columns and channels that stay in the L1 cache. Windows one dilation
-apart share loaded columns. In groups of several channels, vector lanes are result channels; their factors are
-one broadcast number of the data, or a permuted data vector if it holds several groups.
+A task computes result rows in blocks of columns and channels that stay in the L1 cache. Windows that are one dilation apart
+share loaded columns. In groups of several channels, vector lanes are result channels; they are multiplied by one broadcast
+element of the data, or, if a vector holds several groups, by a permuted vector of the data.
 """
 
 from __future__ import annotations
@@ -65,11 +65,12 @@ __all__ = ["GROUP_CHANNELS", "DEPTHWISE"]
 
 
 class DepthwiseJob(SlidingWindows):
-    """The job of `DEPTHWISE`; ``out_height`` counts the rows of all images, and sizes are the bytes of a number.
+    """The job of a `depthwise_task`.
 
-    Windows have at most ``kernel_depth`` planes, ``plane_rows`` data rows apart. Groups have
-    ``group_channels`` channels; data and weights of ``channel_block`` channels fit the L1 cache. ``more`` is
-    added to the number of the way. Windows computed together are ``spread`` result columns apart.
+    ``out_height`` counts the rows of all images. Windows have up to ``kernel_depth`` planes, which are ``plane_rows`` data
+    rows apart. Groups have ``group_channels`` channels; the data and weights of ``channel_block`` channels fit the L1
+    cache. ``way`` is the kernel variant, 0 for the general one; ``more`` is added to it for groups. Windows computed
+    together are ``spread`` result columns apart. ``data_size`` and ``result_size`` are the bytes of an element.
     """
 
     group_channels: i64
@@ -92,7 +93,7 @@ class DepthwiseJob(SlidingWindows):
 
 
 class RowWindow(Descriptor):
-    """The window of a result row: its first data row and kernel row, and its numbers of rows and planes."""
+    """The part of a result row's windows inside the data: its first data row and kernel row, its rows and its planes."""
 
     data_row: i64
     kernel_row: i64
@@ -101,15 +102,18 @@ class RowWindow(Descriptor):
 
 
 TAPS = 3
-"""The number of kernel elements at a time."""
+"""The number of kernel elements added per iteration."""
 
 AddTaps = Callable[[int, Register, Register, Register, list[Register]], list[Register]]
-"""Returns the sums after elements of a row, given their number, the data address, its column, and the
-weights."""
+"""Returns the sums after consecutive elements of a kernel row; takes the number of elements, the address and the column of the
+data, the address of the weights, and the sums."""
 
 
 def spread_window(padded: bool, memory: Memory) -> Emitter:
-    """Emit windows of stride 1 and any width that are one dilation apart."""
+    """Return an emitter of `WINDOWS` windows of stride 1 that are one dilation apart, for any kernel width.
+
+    Unless ``padded``, all windows must lie inside the data.
+    """
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Register, down: Register, right: Register, w: Register, rows: Register, planes: Register, behind: Register,
@@ -136,8 +140,8 @@ def spread_window(padded: bool, memory: Memory) -> Emitter:
         def add_line(line: Register, weights: Register, sums: list[Register]) -> list[Register]:
             begin = [emit.at(line, emit.builder.mul(low, across)), emit.builder.mul(low, dilation)]
             begin.append(emit.at(weights, emit.builder.mul(low, emit.i64(4 * LANES))))
-            found = _all_taps(emit, count, across, dilation, [*begin, *sums], add_taps)
-            return [emit.at(weights, emit.builder.mul(kernel, emit.i64(4 * LANES))), *found]
+            totals = _add_row(emit, count, across, dilation, [*begin, *sums], add_taps)
+            return [emit.at(weights, emit.builder.mul(kernel, emit.i64(4 * LANES))), *totals]
 
         lines = Lines(x, down, rows, w, planes, behind, further)
         sums = add_lines(emit, lines, [emit.load(start)] * WINDOWS, add_line)
@@ -149,9 +153,9 @@ def spread_window(padded: bool, memory: Memory) -> Emitter:
 def _inside(
     emit: Emit, first: Register, width: Register, kernel: Register, dilation: Register
 ) -> tuple[Register, Register]:
-    """Return the first element of a kernel row that lies inside the data for any window, and the number of such elements.
+    """Return the first element of a kernel row that lies inside the data in any of the windows, and their number.
 
-    With a dilation, all elements are returned, since finding those inside would take divisions.
+    With a dilation, return all elements: the exact range would take divisions.
     """
     builder, none = emit.builder, emit.i64(0)
 
@@ -166,11 +170,14 @@ def _inside(
     return low, builder.sub(builder.select(is_dense, high, kernel), low)
 
 
-def _all_taps(
+def _add_row(
     emit: Emit, count: Register, across: Register, dilation: Register, begin: Sequence[Register], add_taps:
     AddTaps,
 ) -> list[Register]:  # fmt: skip
-    """Return the sums after ``count`` elements, given the first data address, its column, and the weights."""
+    """Emit the addition of ``count`` elements of a kernel row by ``add_taps``, and return the sums.
+
+    ``begin`` is the address and the column of the first data element, the address of its weights, and the sums.
+    """
     builder, now = emit.builder, list(begin)
     many = builder.sdiv(count, emit.i64(TAPS))
     rest = builder.sub(count, builder.mul(many, emit.i64(TAPS)))
@@ -188,15 +195,16 @@ def _all_taps(
 
 
 GROUP_CHANNELS = tuple(2**power for power in range(1, LANES.bit_length()))
-"""The group sizes that fill a vector."""
+"""The supported channels per group: the powers of two from 2 to `LANES`."""
 
 Factors = Callable[[Register], Register]
-"""Returns the lanes' factors, given the address of a data element."""
+"""Returns the factor of each lane, given the address of a pixel."""
 AddChannel = Callable[[Register, Factors, list[Register]], list[Register]]
-"""Returns the sums after a channel, given the byte offset of its weights, its factors, and the previous sums."""
+"""Returns the sums after an input channel; takes the byte offset of its weights, its factors, and the sums."""
 
 
-def _permuted(emit: Emit, channels: int, channel: int) -> Factors:
+def _permute_groups(emit: Emit, channels: int, channel: int) -> Factors:
+    """Return the factors of an input channel if a vector holds several groups: each group's channel ``channel``."""
     order = ir.Constant(INTS, [lane // channels * channels + channel for lane in range(LANES)])
     none = ir.Constant(VECTOR, ir.UNDEFINED)
     return lambda address: emit.builder.shuffle_vector(emit.load(address), none, order)
@@ -205,11 +213,11 @@ def _permuted(emit: Emit, channels: int, channel: int) -> Factors:
 def _add_channels(
     emit: Emit, channels: int, sums: Sequence[Register], add_channel: AddChannel
 ) -> list[Register]:
-    """Return the sums after all channels of a group."""
+    """Emit ``add_channel`` for all input channels of a group, and return the sums."""
     if channels < LANES:
         for channel in range(channels):
             weights = emit.i64(4 * LANES * channel)
-            sums = add_channel(weights, _permuted(emit, channels, channel), list(sums))
+            sums = add_channel(weights, _permute_groups(emit, channels, channel), list(sums))
         return list(sums)
 
     def broadcast(address: Register) -> Register:
@@ -222,7 +230,17 @@ def _add_channels(
 
 
 def fixed_width_groups(channels: int, kernel: int, stride: int, padded: bool, memory: Memory) -> Emitter:
-    """Emit a fixed-width kernel of dilation 1 over groups of `GROUP_CHANNELS`, whose windows share factors."""
+    """Return an emitter of `WINDOWS` grouped windows with a constant kernel width, constant stride and no dilation.
+
+    Windows share loaded factors.
+
+    Args:
+        channels: the channels per group.
+        kernel: the width of the kernel.
+        stride: the stride of the windows.
+        padded: whether windows may reach into padding.
+        memory: the store function.
+    """
     beside, columns, size = WINDOWS, (WINDOWS - 1) * stride + kernel, 4 * LANES * channels
 
     def write(  # noqa: PLR0913 (values in registers)
@@ -257,7 +275,7 @@ def fixed_width_groups(channels: int, kernel: int, stride: int, padded: bool, me
 
 
 def general_groups(channels: int, beside: int, memory: Memory) -> Emitter:
-    """Emit windows of any size, stride and dilation over groups of `GROUP_CHANNELS`."""
+    """Return an emitter of ``beside`` grouped windows of any size, stride and dilation, with ``channels`` per group."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Register, down: Register, right: Register, w: Register, rows: Register, planes: Register, behind: Register,
@@ -291,17 +309,17 @@ def general_groups(channels: int, beside: int, memory: Memory) -> Emitter:
 
 
 FIXED_WIDTHS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
-"""Fixed-width kernels, by width and stride; add `_PADDED` if windows reach into padding."""
+"""The kernel variants for a constant kernel width, by width and stride; `_PADDED` more reads padding."""
 _PADDED = 10
-# All other kernels, by how many windows are computed at a time.
+# The kernel variants for any other kernel: `WINDOWS`, `FEW_WINDOWS` or one window at a time.
 _GENERAL, _GENERAL_FEW, _GENERAL_ONE = 7, 8, 9
 SPREAD = 6
-"""Windows of stride 1 and any width and dilation that are one dilation apart."""
+"""The kernel variant for windows of stride 1 that are one dilation apart."""
 BF16_SIZE = 2
 GROUPED_WIDTHS = (3, 1), (3, 2)
-"""Fixed-width kernels over groups."""
-GROUP_WAYS = {channels: 20 * index for index, channels in enumerate(GROUP_CHANNELS)}
-"""The offset of the way for each supported group size."""
+"""The widths and strides with a kernel variant for groups."""
+GROUP_VARIANTS = {channels: 20 * index for index, channels in enumerate(GROUP_CHANNELS)}
+"""The offset of the kernel variants for each supported number of channels per group."""
 
 
 def _multiply_add(emit: Emit, sum: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
@@ -317,7 +335,7 @@ def _store_clamped(
 def _store_rounded(
     emit: Emit, value: Register, address: Register, low: Register, high: Register, size: Register
 ) -> None:
-    """Store 4-byte numbers, or 2-byte numbers as bf16."""
+    """Clamp and store f32, or bf16 if ``size`` is 2."""
     clamped = emit.minimum(emit.maximum(value, emit.splat(low)), emit.splat(high))
     with emit.builder.if_else(emit.builder.icmp_signed("==", size, emit.i64(2))) as (rounded, exact):
         with rounded:
@@ -326,7 +344,8 @@ def _store_rounded(
             emit.store(clamped, address)
 
 
-def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
+def _variants(memory: Memory) -> dict[int, Callable[..., None]]:
+    """Return the emitter of each kernel variant of a depthwise convolution."""
     fixed = {
         form + more: fixed_width_window(*shape, bool(more), memory)
         for more in (0, _PADDED)
@@ -337,7 +356,8 @@ def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
     return fixed | {form: general_window(_multiply_add, count, memory) for form, count in counts.items()}
 
 
-def _grouped_ways(channels: int) -> dict[int, Callable[..., None]]:
+def _grouped_variants(channels: int) -> dict[int, Callable[..., None]]:
+    """Return the emitter of each kernel variant for groups of ``channels`` channels."""
     memory = Memory(store=_store_clamped)
     fixed = {
         FIXED_WIDTHS[shape] + more: fixed_width_groups(channels, *shape, bool(more), memory)
@@ -349,20 +369,20 @@ def _grouped_ways(channels: int) -> dict[int, Callable[..., None]]:
 
 
 _MORE = types.float32, types.float32, types.int64
-_slide = sliding_window(_ways(Memory(store=_store_clamped)), _MORE)
+_slide = sliding_window(_variants(Memory(store=_store_clamped)), _MORE)
 _slide_groups = sliding_window(
     {
-        form + more: way
-        for channels, more in GROUP_WAYS.items()
-        for form, way in _grouped_ways(channels).items()
+        form + more: variant
+        for channels, more in GROUP_VARIANTS.items()
+        for form, variant in _grouped_variants(channels).items()
     },
     _MORE,
 )
-_slide_bf16 = sliding_window(_ways(Memory(load_bf16, _store_rounded)), _MORE)
+_slide_bf16 = sliding_window(_variants(Memory(load_bf16, _store_rounded)), _MORE)
 
 
-def _windows_of(slide: Instruction) -> Device[..., None]:
-    """Return a function that computes the same columns and channels of several result rows."""
+def _make_compute(slide: Instruction) -> Device[..., None]:
+    """Return a function that computes neighbouring windows, for a range of channels, in several result rows."""
 
     def compute(  # noqa: PLR0913 (values in registers)
         form: int, job: DepthwiseJob, x: int, y: int, right: int, pitch: int, start: int, stop: int, first: int, begin: int, end: int,
@@ -398,7 +418,7 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
 
 @device
 def _bounds(job: DepthwiseJob) -> tuple[np.float32, np.float32]:
-    """Return the bounds of results; none if they apply to the sum with the residual."""
+    """Return the bounds of window sums; infinite if there is a residual, which is added before clamping."""
     low, high = job.epilogue.low, job.epilogue.high
     if job.epilogue.has_residual != 0:
         low, high = np.float32(-np.inf), np.float32(np.inf)
@@ -407,7 +427,7 @@ def _bounds(job: DepthwiseJob) -> tuple[np.float32, np.float32]:
 
 @device
 def _apply(job: DepthwiseJob, partner: int, second: int, y: int, at: int, columns: int) -> None:
-    """Apply the rest of the epilogue to columns of a result row."""
+    """Apply the residual and the post-ops to ``columns`` columns of a result row, at byte offset ``at``."""
     epilogue, channels = job.epilogue, job.channels
     if epilogue.has_residual != 0:
         apply_epilogue(epilogue, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
@@ -419,27 +439,27 @@ def _apply(job: DepthwiseJob, partner: int, second: int, y: int, at: int, column
 def _apply_rows(
     job: DepthwiseJob, partner: int, second: int, y: int, start: int, end: int, column: int, count: int
 ) -> None:
-    """Apply the rest of the epilogue to ``count`` columns of several result rows."""
+    """Apply the residual and the post-ops to ``count`` columns of result rows ``start`` to ``end``."""
     pixel, columns = F32_SIZE * job.channels, job.out_width
     for index in range(start, end):
         _apply(job, partner, second, y, (index * columns + column) * pixel, count)
 
 
 @device
-def _next_column(place: int, several: int, columns: int) -> int:
-    """Return the first column after ``several``; the last group overlaps earlier columns."""
-    following: int = min(place + several, columns - several) if place + several < columns else columns
+def _next_column(place: int, size: int, columns: int) -> int:
+    """Return where the block of ``size`` columns after that at ``place`` starts; the last block may overlap earlier ones."""
+    following: int = min(place + size, columns - size) if place + size < columns else columns
     return following
 
 
 @device
 def _form(job: DepthwiseJob, beside: int, first: int) -> int:
-    """Return the way to compute windows from column ``first`` on."""
+    """Return the kernel variant for ``beside`` windows, the first of which starts at data column ``first``."""
     form, wide = job.way, job.kernel_width
     more = job.more
     if form == 0 or beside < WINDOWS:
-        other = _GENERAL if beside == WINDOWS else (_GENERAL_FEW if beside == FEW_WINDOWS else _GENERAL_ONE)
-        general: int = other + more
+        variant = _GENERAL if beside == WINDOWS else (_GENERAL_FEW if beside == FEW_WINDOWS else _GENERAL_ONE)
+        general: int = variant + more
         return general
     last = first + (beside - 1) * job.stride_across * job.spread
     last += (wide - 1) * job.dilation_across
@@ -449,7 +469,7 @@ def _form(job: DepthwiseJob, beside: int, first: int) -> int:
 
 @device
 def _round_block(job: DepthwiseJob, block: int, y: int, rows: int, columns: int, pitch: int) -> None:
-    """Apply the epilogue to a block of f32, and store it as bf16."""
+    """Apply the post-ops to an f32 block of ``rows`` by ``columns`` pixels, and round it to bf16 in the result."""
     channels = job.channels
     apply_post_ops(job.epilogue, 0, 0, block, 0, 0, rows * columns, channels, F32_SIZE * channels)
     for row in range(rows):
@@ -462,13 +482,13 @@ def _round_block(job: DepthwiseJob, block: int, y: int, rows: int, columns: int,
 
 
 def depthwise_task(name: str, slide: Instruction) -> Task:
-    """Return the task of depthwise convolutions.
+    """Return a task that convolves A by sliding windows; B and C are the extra tensors of post-ops.
 
     Args:
         name: the name of the task.
-        slide: computes neighbouring windows.
+        slide: the `sliding_window` instruction.
     """
-    compute = _windows_of(slide)
+    compute = _make_compute(slide)
 
     def depthwise(call: int, job: DepthwiseJob, y: int, x: int, partner: int, second: int) -> None:
         channels, lines, columns = job.channels, job.out_height, job.out_width
@@ -510,22 +530,21 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
 
 
 DEPTHWISE = depthwise_task("_depthwise", _slide)
-"""Compute several result rows; the same columns of all rows come first, so that their data stays in the L1
-cache. The data is f32, and so are results before any rounding."""
+"""Depthwise convolution of f32 data; results are f32, or are rounded to bf16. Several result rows are computed together,
+a few columns of all rows at a time, so that their data stays in the L1 cache."""
 GROUPED = depthwise_task("_grouped", _slide_groups)
-"""Like `DEPTHWISE`, for groups of `GROUP_CHANNELS`."""
+"""Like `DEPTHWISE`, with `GROUP_CHANNELS` per group."""
 BF16_DEPTHWISE = depthwise_task("_bf16_depthwise", _slide_bf16)
 """Like `DEPTHWISE`, for bf16 data; weights and sums are f32."""
 
 
-# Rows of the result of a block, and vectors of channels with one weight for each element of the kernel, whose data and
-# weights stay in the L1 cache.
+# The result rows and the vectors of channels of a block, whose data and weights stay in the L1 cache.
 ROW_BLOCK, CHANNEL_BLOCK = 8, 8
 
 
 @backend.accelerates(GroupConvolution)
 def depthwise(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Support constant f32 filters ``[C, 1, 1, kernel...]`` over one to three spatial axes, or groups that `is_by_windows` accepts."""
+    """Return a kernel for constant f32 filters, either with one channel per group or accepted by `is_by_windows`."""
     w = filters.known()
     if w is None or not is_f32(data, filters) or w.ndim not in (4, 5, 6):
         return None
@@ -541,17 +560,17 @@ def depthwise(op: GroupConvolution, data: Value, filters: Value) -> KernelTempla
 
 
 def is_by_windows(w: Array) -> bool:
-    """Return whether to compute groups of several channels by windows, like depthwise convolutions."""
+    """Return whether to compute filters ``w[G, C_out, C_in, ...]`` by sliding windows, like depthwise convolutions."""
     groups, outputs, channels = w.shape[:3]
     fits = channels in GROUP_CHANNELS and outputs == channels and groups * outputs >= LANES
     return fits and bool(np.isfinite(w).all()) and asked_products() is F32_PRODUCTS
 
 
 def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> Kernel:
-    """Return the kernel; if ``bf16``, its data may be stored in bf16."""
+    """Return the kernel for filters ``w[G, C_out, C_in, ...]``; if ``bf16``, its data may be stored in bf16."""
     spatial, channels, inputs = w.ndim - 3, math.prod(w.shape[:2]), w.shape[2]
     ahead = (1,) * (3 - spatial)
-    op, kernel = _of_volumes(op, ahead), (*ahead, *w.shape[3:])
+    op, kernel = _prepend_axes(op, ahead), (*ahead, *w.shape[3:])
     weights = w.reshape(channels, inputs, *kernel)
     if epilogue.scale is not None:
         weights = weights * epilogue.scale.reshape(-1, 1, 1, 1, 1)
@@ -565,7 +584,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
     is_fixed = op.dilations[-1] == 1 and (inputs == 1 or shape in GROUPED_WIDTHS)
     form = FIXED_WIDTHS.get(shape, 0) if is_fixed else 0
     is_shared = inputs == 1 and not form and op.strides[-1] == 1
-    more = GROUP_WAYS.get(inputs, 0)
+    more = GROUP_VARIANTS.get(inputs, 0)
     fill_values = np.zeros(LANES, np.float32)
     by_size: dict[int, Task] = {int(F32_SIZE): GROUPED if inputs > 1 else DEPTHWISE}
     if bf16:
@@ -585,15 +604,15 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
         out = (images, *counts[-spatial:], channels + short)
         most = ROW_BLOCK
         if pays_to_share(computed=math.prod(out) * weight):
-            # Some units for each thread, where there are as many rows; more where they take longer.
-            each = 2 if inputs == 1 else 4
-            most = min(counts[0] * counts[1] // 4, len(table) // (each * sharing), ROW_BLOCK)
-        several = max(most, 1)
+            # A few units per thread if there are enough rows; more for groups, whose units take longer.
+            per_thread = 2 if inputs == 1 else 4
+            most = min(counts[0] * counts[1] // 4, len(table) // (per_thread * sharing), ROW_BLOCK)
+        rows_per_unit = max(most, 1)
         windows["out_height"] = len(table)
         is_spread = is_shared and counts[-1] >= WINDOWS * op.dilations[-1]
         job = DepthwiseJob.fill(
             **windows, kernel_depth=kernel[0], plane_rows=lengths[1] * op.dilations[0], group_channels=inputs,
-            units=-(-len(table) // several), rows_per_unit=several,
+            units=-(-len(table) // rows_per_unit), rows_per_unit=rows_per_unit,
             channel_block=LANES * max(CHANNEL_BLOCK // inputs, 1), way=SPREAD if is_spread else form,
             spread=op.dilations[-1] if is_spread else 1, more=more,
             weights=packed, bias=bias, fill_values=fill_values,
@@ -615,7 +634,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
 
 
 def _row_table(op: GroupConvolution, images: int, lengths: tuple[int, ...], kernel: tuple[int, ...]) -> Array:
-    """Return a `RowWindow` for each result row, given the lengths of three axes."""
+    """Return a `RowWindow` for each row of the result, for data with the three spatial ``lengths``."""
     planes, rows = (_ranges(op, axis, lengths, kernel) for axis in (0, 1))
     deep, down = planes[:, None], rows[None]
     table = np.empty((images, len(planes), len(rows), RowWindow.words), np.int64)
@@ -627,18 +646,21 @@ def _row_table(op: GroupConvolution, images: int, lengths: tuple[int, ...], kern
 
 
 def _ranges(op: GroupConvolution, axis: int, lengths: tuple[int, ...], kernel: tuple[int, ...]) -> Array:
-    """Return for each window along an axis: its first data element, its first kernel element inside, and the number inside."""
+    """Return the part of each window along an axis that is inside the data: ``[windows, 3]``.
+
+    The columns are the first data element, the first kernel element, and the number of kernel elements.
+    """
     stride, spread, (before, _) = op.strides[axis], op.dilations[axis], op.pads(lengths, kernel)[axis]
-    found = []
+    ranges = []
     for index in range(op.windows(lengths, kernel)[axis]):
         first = index * stride - before
         low, high = window_range(first, lengths[axis], spread, kernel[axis])
-        found.append((first + low * spread, low, high - low))
-    return np.array(found, np.int64).reshape(-1, 3)
+        ranges.append((first + low * spread, low, high - low))
+    return np.array(ranges, np.int64).reshape(-1, 3)
 
 
-def _of_volumes(op: GroupConvolution, ahead: tuple[int, ...]) -> GroupConvolution:
-    """Return the same convolution with leading spatial axes of length 1 added."""
+def _prepend_axes(op: GroupConvolution, ahead: tuple[int, ...]) -> GroupConvolution:
+    """Return the same convolution with leading spatial axes of length 1: one for each element of ``ahead``."""
     zeros = (0,) * len(ahead)
     return GroupConvolution(
         strides=(*ahead, *op.strides), dilations=(*ahead, *op.dilations), pads_begin=(*zeros, *op.pads_begin),
@@ -649,7 +671,7 @@ def _of_volumes(op: GroupConvolution, ahead: tuple[int, ...]) -> GroupConvolutio
 def _pack_weights(w: Array) -> Array:
     """Pack weights ``[C, inputs, depth, height, width]`` as ``[vector, depth, height, width, input, lane]``.
 
-    The last vector overlaps the previous one.
+    The last vector may overlap the previous one.
     """
     places = np.minimum(np.arange(0, len(w), LANES), len(w) - LANES)
     channels = places[:, None] + np.arange(LANES)

@@ -47,7 +47,7 @@ from ._gemm import NO_OFFSET, Gemm, Rows
 from ._gemm_kernel import Layout, Products, Windows, asked_products, tap_offsets
 from ._gemm_tile import OutputLines
 from ._windows import F32_SIZE, drop_padding, pad_channels
-from .convolution import repeated
+from .convolution import repeat_columns
 
 _Axes = tuple[int, ...]
 """One integer for each of three spatial axes."""
@@ -130,7 +130,7 @@ class _Product(NamedTuple):
             w = w.take(phase_range.elements(stride), 2 + 2 * axis)
         deep, tall, wide = (phase_range.size for phase_range in phases)
         filters = w.transpose(2, 4, 6, 1, 3, 5, 7, 0).reshape(deep * tall, wide * outputs, -1, channels)
-        every = repeated(epilogue, deep * tall * wide)
+        every = repeat_columns(epilogue, deep * tall * wide)
         panels = products.pack(filters, every.scale, every.shift)
         words, zeros = products.words(channels), aligned_empty(channels)
         zeros[...] = 0
