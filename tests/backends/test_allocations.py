@@ -1,4 +1,4 @@
-"""The memory of arrays is counted, bounded, and refused where a test asks for it."""
+"""Array memory can be counted, bounded and refused in tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention that models spell out, on each backend against the reference: also what only looks like it."""
+"""Attention as exporters write it, on each backend against the reference; and subgraphs that only resemble attention."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 def check(path: Path, backend: str, node: ov.Node, inputs: list[ov.Node], *data: Array) -> CompiledModel:
-    """The backend gives what the reference does; the model as it compiled it."""
+    """Compare a backend with the reference; return its compiled model."""
     ov.save_model(ov.Model([op.result(node)], inputs), path, compress_to_fp16=False)
     wanted = ir_runtime.compile_model(path, backend="reference")(list(data))[0]
     compiled = ir_runtime.compile_model(path, backend=backend)
@@ -40,7 +40,7 @@ def check(path: Path, backend: str, node: ov.Node, inputs: list[ov.Node], *data:
 
 
 def steps(compiled: CompiledModel) -> list[int]:
-    """How many layers each step computes."""
+    """Return the number of layers in each step."""
     return [len(step.layers) for step in compiled._plan.steps]
 
 
@@ -94,7 +94,7 @@ def test_a_mask_that_is_an_input(path: Path, backend: str) -> None:
 
 @pytest.mark.parametrize(("pictures", "masks"), [(1, 1), (3, 1), (3, 2)])
 def test_windows(path: Path, backend: str, pictures: int, masks: int) -> None:
-    """A mask for each head, and some for each of four windows of a picture."""
+    """Test a mask for each head, and masks for each of four windows of an image (Swin)."""
     batch = 4 * pictures
     q, k, v = (op.parameter([batch, 3, 6, 8], np.float32) for _ in range(3))
     made = op.add(scores(q, k), op.constant(numbers(1, 3, 6, 6)))
@@ -149,14 +149,14 @@ LENGTHS = dict.fromkeys("bgc", 2) | dict.fromkeys("h", 3) | dict.fromkeys("lqi",
 
 
 def shaped(labels: str, *sums: str) -> list[int]:
-    """The lengths of labels, 8 for one of ``sums``."""
+    """Return the dims for einsum labels: 8 for each summed label."""
     return [8 if label in sums else LENGTHS.get(label, 8) for label in labels.replace("...", "bh")]
 
 
 @pytest.mark.parametrize("mask", [False, True])
 @pytest.mark.parametrize("equations", EQUATIONS, ids=str)
 def test_einsum(path: Path, backend: str, equations: tuple[str, str], mask: bool) -> None:
-    """Equations that are products of matrices in batches, in any order of axes, with a mask or without."""
+    """Einsum equations that are batched matrix products, with any order of axes, with and without a mask."""
     first, second = equations[0].partition("->")[0].split(",")
     third = next(
         x for x in equations[1].partition("->")[0].split(",") if x != equations[0].partition("->")[2]
@@ -176,7 +176,7 @@ def test_einsum(path: Path, backend: str, equations: tuple[str, str], mask: bool
 
 @pytest.mark.parametrize("rank", [3, 5])
 def test_other_ranks(path: Path, backend: str, rank: int) -> None:
-    """One batch of heads, and several batches, with a mask for each, and one for all."""
+    """One or several batch axes of heads, with a mask for each and one for all."""
     outer = [3] if rank == 3 else [2, 2, 3]
     inputs = [op.parameter([*outer, n, 8], np.float32) for n in (5, 7, 7)]
     given = op.parameter([*outer, 5, 7], np.float32)
@@ -199,7 +199,7 @@ def test_turned_matrices(path: Path, backend: str) -> None:
 
 @pytest.mark.parametrize("lengths", [(1, 9), (3, 3), (49, 70), (200, 300)])
 def test_factors_of_heads(path: Path, backend: str, lengths: tuple[int, int]) -> None:
-    """Scores of each head have a factor of their own (Liu et al. 2022, Swin V2)."""
+    """Each head scales its scores by its own factor (Liu et al. 2022, Swin V2)."""
     inputs = [op.parameter([2, 3, n, 8], np.float32) for n in (lengths[0], lengths[1], lengths[1])]
     made = op.multiply(scores(*inputs[:2]), op.constant(numbers(3, 1, 1)))
     made = op.add(made, op.constant(numbers(1, 3, *lengths)))
@@ -210,7 +210,7 @@ def test_factors_of_heads(path: Path, backend: str, lengths: tuple[int, int]) ->
 
 @pytest.mark.parametrize("windows", [1, 64])
 def test_masks_that_leave_hardly_any_weight(path: Path, backend: str, windows: int) -> None:
-    """Weights of keys at -100, which would be subnormal, are 0; a row of nothing else is as without a mask."""
+    """Weights of keys masked by -100, which would be subnormal, are 0; a fully masked row gives the same result as an unmasked one."""
     q, k, v = (op.parameter([windows, 3, 49, 8], np.float32) for _ in range(3))
     mask = np.zeros((windows, 1, 49, 49), np.float32)
     mask[..., ::2, 3:] = -100
@@ -230,7 +230,7 @@ def test_masks_that_leave_hardly_any_weight(path: Path, backend: str, windows: i
 @pytest.mark.parametrize("shared", ["keys and values", "queries and keys", "queries and values", "all"])
 @pytest.mark.parametrize("factor", [None, 0.25])
 def test_one_tensor_for_several(path: Path, backend: str, shared: str, factor: float | None) -> None:
-    """The kernel reads a tensor as often as the layers do (Luong et al. 2015: keys are values)."""
+    """Several operands of attention may be the same tensor (Luong et al. 2015: the keys are the values)."""
     x, y = (op.parameter([2, 3, 9, 8], np.float32) for _ in range(2))
     q, k, v = {
         "keys and values": (x, y, y),

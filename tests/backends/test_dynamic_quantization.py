@@ -1,6 +1,6 @@
-"""Products of activations in 8 bits with integer weights: kernels of native against an emulation, every bit; NumPy's near it.
+"""Products of dynamically quantized 8-bit activations with integer weights: native bit for bit as an emulation, NumPy close to it.
 
-The file is run once more for each kind of vectors, among them those that add four products at a time.
+The file is rerun for each vector instruction set, among them those with dot products of four bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OFFSETS = {E.u4: 0, E.i4: 8, E.u8: 0, E.i8: 128}
 
 @pytest.fixture(params=[1, 2], ids=lambda n: f"threads={n}", autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
         patch.setattr(QuantizedProduct, "min_parallel_work", 0)
         yield
@@ -54,7 +54,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
 def weights(
     element: E, outputs: int, groups: int, length: int, zero: Any = None, rows: bool = True
 ) -> QuantizedWeights:
-    """Random weights; the zero points are those of unsigned values, the same for all, random ones, or none."""
+    """Return random weights; zero points are those of unsigned types, one for all, random, or none."""
     random = np.random.default_rng([outputs, groups, length])
     shape, one = (outputs, groups, length), (outputs, groups, 1)
     numbers = random.integers(0, 2**element.bits, shape).astype(np.uint8)
@@ -92,7 +92,7 @@ def product(backend: Backend, quantized: QuantizedWeights, size: int, x: Array, 
 
 
 def integers(matrix: IntegerMatrix, rows: bool = True) -> Array:
-    """The weights without scales, ``[outputs, groups, length]``."""
+    """Return the integer weights without scales, as ``[outputs, groups, length]``."""
     codes = matrix.weights.codes
     found = (
         (codes.unpack() if isinstance(codes, Packed) else codes).view(np.uint8).reshape(matrix.weights.shape)
@@ -103,7 +103,7 @@ def integers(matrix: IntegerMatrix, rows: bool = True) -> Array:
 
 
 def emulated(quantized: QuantizedWeights, size: int, x: Array, rows: bool = True) -> Array:
-    """Exact sums of each group of activations; they are added up in f32, in order."""
+    """Compute exact sums for each group of activations, and add them in f32, in order."""
     matrix = integer_matrix(quantized, rows, size)
     assert matrix is not None
     groups, w = matrix.groups, integers(matrix, rows)
@@ -124,7 +124,7 @@ def emulated(quantized: QuantizedWeights, size: int, x: Array, rows: bool = True
 
 
 def check(quantized: QuantizedWeights, size: int, x: Array, rows: bool = True) -> None:
-    """Compare the kernels with the emulation: that of native bit by bit."""
+    """Compare the kernels with the emulation; native bit for bit."""
     wanted = emulated(quantized, size, x, rows)
     assert np.isfinite(wanted).all()
     np.testing.assert_array_equal(product(native, quantized, size, x, rows), wanted)
@@ -149,7 +149,7 @@ def test_zero_points_of_each_group_and_column(element: E, rows: bool) -> None:
 @pytest.mark.parametrize("size", [32, 64, 128])
 @pytest.mark.parametrize("length", [7, 16, 32, 40, 64, 100, 128, 320])
 def test_groups_of_activations_within_those_of_weights(length: int, size: int) -> None:
-    """The smaller of both, and what is left of a group of weights."""
+    """The smaller group size applies, and remainders of groups of weights are covered."""
     for element in (E.u4, E.i8):
         for count in (1, 5):
             check(weights(element, 67, 2, length, "random"), size, activations(count, 2 * length))
@@ -196,7 +196,7 @@ def test_a_row_with_nan_or_infinity_is_nan(unusual: float, backend: Backend) -> 
 
 
 def test_it_is_near_the_product_of_f32() -> None:
-    """Neither rounding nor grouping loses more than a hundredth."""
+    """Rounding and grouping cost less than 1 % of accuracy."""
     for element in OFFSETS:
         quantized, x = weights(element, 64, 4, 128, "random"), activations(7, 512)
         exact = product(native, quantized, 0, x)
@@ -207,7 +207,7 @@ def test_it_is_near_the_product_of_f32() -> None:
 
 @pytest.mark.parametrize("count", [1, 6])
 def test_fused_layers(count: int) -> None:
-    """A factor and a summand of each column, a residual, and an activation."""
+    """Fuse a scale and bias of columns, a residual, and an activation."""
     quantized, x = weights(E.u4, 128, 2, 32, 8), activations(count, 64)
     scale, shift, other = activations(1, 128) + 2, activations(128), activations(count, 128)
     unknown = Value.unknown(E.f32, PartialShape([count, 128]))

@@ -1,4 +1,4 @@
-"""Activations of extreme f32 values: no backend overflows where the reference does not."""
+"""Extreme f32 activations: no backend overflows where the reference does not."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_exponentials_that_are_subnormal(count: int, backend: str) -> None:
 
 
 def huge(kind: str, *shape: int) -> Array:
-    """Numbers of which sums, or sums of squares, are beyond f32."""
+    """Return values whose sums, or sums of squares, overflow f32."""
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     flat, middle = x.reshape(-1), x.size // 2
     if kind == "one":
@@ -124,7 +124,7 @@ def test_products_are_rounded_once(count: int, backend: str) -> None:
 def test_the_first_operand_of_extremes_counts_where_one_is_nan(
     type: str, fixed: int | None, element: str, backend: str
 ) -> None:
-    """The page says nothing about NaN; a comparison that fails leaves the first operand in OpenVINO's reference."""
+    """The specification does not define NaN; OpenVINO's reference returns the first operand if the comparison is false."""
     a, b = [0.0, np.nan, np.nan, 1.0], [np.nan, 0.0, np.nan, 2.0]
     extreme = 2.0 if type == "Maximum" else 1.0
     net, arrays = Net(), [np.resize(numbers, COUNT) for numbers in (a, b)]

@@ -1,4 +1,4 @@
-"""Guard pages end a process that reads or writes beside an array, or beside the scratch memory of a kernel."""
+"""Guard pages end a process that accesses memory outside an array or the scratch memory of a kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNT = 5
 
 
 def fate(action: Callable[[], object]) -> str:
-    """The signal that a process dies of which does that."""
+    """Return the signal that kills a process which does this."""
     child = os.fork()
     if not child:
         action()
@@ -41,7 +41,7 @@ def read(array: Any, index: int) -> None:
 
 
 def write(index: int, make: Callable[..., Any]) -> None:
-    """Give an array back of which one number, perhaps beside it, was written."""
+    """Return an array after writing one element, possibly outside it."""
     array = make(COUNT, np.float32)
     ctypes.c_float.from_address(array.ctypes.data + 4 * index).value = 1.0
     del array
@@ -56,7 +56,7 @@ def read_what_is_freed() -> None:
 
 @cache
 def peek() -> Task:
-    """A kernel that reads a number of its input, or of scratch memory of so many bytes."""
+    """Return a kernel that reads an element of its input, or of scratch memory of a given size."""
 
     def look(_call: int, job: int, out: int, x: int) -> None:
         scratch = scratch_memory(load_i64(job, 1))
@@ -81,7 +81,7 @@ def in_a_thread(action: Callable[[], str]) -> str:
 
 
 def fates(_: Path, tell: Callable[[str], None]) -> dict[str, str]:
-    """What becomes of processes that do all kinds of things; run where there are guard pages."""
+    """Run each action in a process with guard pages; return the signals."""
     peek().prepare()
     fresh, zeros = np.empty(COUNT, np.float32), np.zeros(COUNT, np.float32)
     assert np.isnan(fresh).all()

@@ -1,4 +1,4 @@
-"""Kernels are imported when a model needs them, by lists that are up to date; so are operations and commands."""
+"""Modules of kernels, operations and commands are imported on demand, by generated lists that are up to date."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ assert "{package(name).__name__}.kernels.convolution" not in sys.modules
 
 @pytest.mark.parametrize("name", FAST)
 def test_a_backend_imports_no_other_backend(name: str) -> None:
-    """What they share is in `backends.common`."""
+    """Backends share code only through `backends.common`."""
     root = Path(package(name).__file__).parent
     others = {f"{backends.__name__}.{other}" for other in FAST if other != name}
     for file in root.rglob("*.py"):

@@ -1,4 +1,4 @@
-"""Memory of large freed arrays is kept for later ones, and never in use twice."""
+"""Memory of large freed arrays is reused for later ones, and is never used twice at a time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_memory_that_anything_refers_to_is_not_used_again(held: Callable[[Array]
 
 
 def test_use_does_not_depend_on_counts_of_references(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Free-threaded Python counts references elsewhere: what else refers to a block says nothing about its use."""
+    """Reference counts do not tell whether a block is in use: free-threaded Python stores some of them elsewhere."""
     monkeypatch.delattr("sys.getrefcount")
     memory = KeptMemory()
     first = memory.lend(SIZE)

@@ -1,7 +1,7 @@
-"""Fast backends refuse or compute whatever lengths, layouts and numbers come, and touch no memory but their own.
+"""Fast backends compute or refuse any lengths, layouts and values, and access no memory outside their arrays.
 
-Models are fed inputs that are nearly right, in processes of their own with guard pages around every array and all
-scratch memory. What kernels there are is found in what the backends have registered.
+Models are fed nearly correct inputs in processes with guard pages around every array and all scratch memory. The kernels to
+test are read from the registrations of the backends.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def problems(subjects: Iterable[Subject], edge: Edge, threads: int, feeds: int, 
 
 
 def listed(found: list[str]) -> str:
-    """The first of them, in full."""
+    """Format a list, its first items in full."""
     return "\n\n".join([f"{len(found)} problems", *found[:10]])
 
 
 def test_every_kernel_has_a_subject() -> None:
-    """Else: a sample that it is offered for, or a pattern in tests/models/patterns.py, is missing."""
+    """If this fails, add a sample for which the kernel is offered, or a pattern to tests/models/patterns.py."""
     _, covered = chosen(2)
     assert registered() - covered == set()
 
@@ -84,9 +84,10 @@ def test_many_more_inputs_that_are_nearly_right(edge: Edge, threads: int, part: 
     ids=lambda value: getattr(value, "value", str(value)),
 )
 def test_right_inputs_of_all_samples(edge: Edge, threads: int) -> None:
-    """With all lengths known, and with all open; the tests above have the other threads at these edges.
+    """Run all samples with static and with dynamic shapes; the tests above cover other thread counts.
 
-    Each array takes three of the 65,530 mappings of a process, and kernels keep jobs for some shapes: so there are several.
+    Subjects are split into several processes, as each array takes three of the 65,530 memory mappings of a process, and kernels
+    cache jobs for some shapes.
     """
     found = []
     for subjects in batched(all_subjects(), SUBJECTS_PER_PROCESS):
@@ -95,7 +96,7 @@ def test_right_inputs_of_all_samples(edge: Edge, threads: int) -> None:
 
 
 def batched(subjects: Iterable[Subject], size: int) -> Iterator[list[Subject]]:
-    """Divide subjects into lists of at most that many."""
+    """Split subjects into lists of at most this length."""
     waiting = iter(subjects)
     while some := list(islice(waiting, size)):
         yield some
@@ -134,7 +135,7 @@ def _normalized(scale: PartialShape) -> ir_runtime.Model:
 def test_dynamic_lengths_that_numpy_would_broadcast_are_refused(
     model: ir_runtime.Model, place: int, wrong: list[int], backend: str
 ) -> None:
-    """In the first run of a shape, and in one that may be replayed."""
+    """They are refused in the first run of a shape, and in one that may be replayed."""
     right = [2 if dim.is_dynamic else dim.get_length() for dim in model.inputs[0].partial_shape]
     shapes = [
         right,

@@ -1,4 +1,4 @@
-"""Split, concat and views cost one call of NumPy; equal layers share functions and slots."""
+"""Split, Concat and views take one NumPy call; equal layers share functions and slots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(net: Net) -> ir.Model:
 
 
 def agree(model: ir.Model, backend: str, *feeds: Array) -> ExecutionPlan:
-    """Run a model, also with an observer; return the plan if the results are those of the reference."""
+    """Run a model with and without an observer, and compare with the reference; return the plan."""
     compiled, reference = (ir.compile_model(model, backend=name) for name in (backend, "reference"))
     wanted = list(reference(list(feeds)).values())
     for found in (compiled(list(feeds)), compiled(list(feeds), observers=[Observer()])):
@@ -38,7 +38,7 @@ def agree(model: ir.Model, backend: str, *feeds: Array) -> ExecutionPlan:
 
 
 class Observer:
-    """Checks the arrays of every step."""
+    """An observer that checks the arrays of every step."""
 
     def before(self, step: ir.Step, inputs: Sequence[Array]) -> None:
         assert all(isinstance(array, np.ndarray) for array in inputs)
@@ -162,7 +162,7 @@ def test_only_the_part_that_is_read_is_computed(number: int, dims: str, backend:
 @pytest.mark.parametrize("indices", [1, -1, 4, [3, 0, 0], [-4, 3], [4, 0], []], ids=str)
 @pytest.mark.parametrize("element", ["i32", "i64"])
 def test_known_indices(indices: Any, element: str, backend: str) -> None:
-    """Indices out of range select zeros. One index is a view; native copies several in a replay; none need no kernel."""
+    """Out-of-range indices select zeros. A single index is a view; several are copied by native kernels in a replay; no indices need no kernel."""
     net = Net()
     x = net.parameter("x", "4,8", out="FP32 4 8")
     picked = net.op("Gather", x, net.constant(indices, element), net.constant(0), out="FP32",
@@ -175,7 +175,7 @@ def test_known_indices(indices: Any, element: str, backend: str) -> None:
 
 
 def views(length: int) -> ir.Model:
-    """Make a model of views: reshapes, transposes and slices."""
+    """Return a model of views: reshapes, transposes and slices."""
     net = Net()
     end = net.parameter("x", "4,8", out="FP32 4 8")
     for _ in range(length // 6):
@@ -199,7 +199,7 @@ def test_equal_layers_share_functions_and_slots(backend: str) -> None:
 
 @backends
 def test_a_trivial_view_costs_three_calls(backend: str) -> None:
-    """So it takes about a microsecond and a half (tests/bench/chain.py)."""
+    """Three calls take about 1.5 µs (tests/bench/chain.py)."""
     compiled = ir.compile_model(views(2000), backend=backend)
     for _ in range(2):  # the second run may be recorded
         compiled(X)
@@ -208,7 +208,7 @@ def test_a_trivial_view_costs_three_calls(backend: str) -> None:
 
 @backends
 def test_results_that_are_read_later_keep_their_slots(backend: str) -> None:
-    """Every result is read twice, many layers later."""
+    """Every result has a second consumer many layers later."""
     net = Net()
     ends = [net.parameter("x", "4,8", out="FP32 4 8")]
     for number in range(20):
@@ -250,7 +250,7 @@ def test_too_few_outputs_change_nothing(kernel: Any, reads: tuple[int, ...]) -> 
     "indices", [np.zeros((3, 0)), [[1, -1], [3, 7], [0, 0]], [[2], [-4]], np.zeros((0, 2))], ids=str
 )
 def test_tuples_of_any_length(indices: object, backend: str) -> None:
-    """Those of length 0 name all of the data."""
+    """Index tuples of length 0 select all of the data."""
     net = Net()
     tuples = net.parameter("i", "?,?", "i64")
     net.result(net.op("GatherND", net.parameter("x", "4,8"), tuples, version="opset8"))

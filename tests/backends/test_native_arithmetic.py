@@ -1,4 +1,4 @@
-"""Arithmetic of kernels has the results of Python's, and 0 where that raises an error."""
+"""Integer arithmetic in kernels equals Python's, and gives 0 where Python raises an error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def compiled(function: Callable[..., None], *kinds: str) -> Callable[..., None]:
 
 
 def _or_zero(compute: Callable[[int, int], int], a: int, b: int) -> int:
-    """Return 0 where Python raises an error, and where the quotient is no i64."""
+    """Return 0 where Python raises an error, and where the quotient overflows i64."""
     return 0 if b == 0 or (a, b) == (LEAST, -1) else compute(a, b)
 
 

@@ -1,6 +1,6 @@
-"""Products of bf16 in the native backend against emulations: the same rounded numbers, multiplied in f64.
+"""bf16 products of the native backend against emulations that round the same operands and multiply in f64.
 
-The file is run once more for each kind of vectors; only some processors have instructions for bf16.
+The file is rerun for each vector instruction set; only some processors have bf16 instructions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BF16 = Precision("bf16")
     scope="module",
 )
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
         patch.setattr(_gemm_kernel, "BF16_PRODUCTS", replace(_gemm_kernel.BF16_PRODUCTS, min_work=0))
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
@@ -78,7 +78,7 @@ def run(kernel: Any, *arrays: Array) -> Array:
 
 @pytest.mark.parametrize("depth", [*range(1, 10), 31, 64, 130])
 def test_products_of_all_small_sizes(depth: int) -> None:
-    """Rows 1 to 15, columns 1 to 65: exact products of rounded numbers, with sums of f32."""
+    """For 1 to 15 rows and 1 to 65 columns: exact products of rounded operands, f32 sums."""
     x, all_columns = numbers(15, depth), numbers(depth, 65, seed=1)
     left, right = (rounded(array).astype(np.float64) for array in (x, all_columns))
     wanted, size = left @ right, np.abs(left) @ np.abs(right)
@@ -93,7 +93,7 @@ def test_products_of_all_small_sizes(depth: int) -> None:
 
 
 def follow(result: Array, names: Sequence[str], axis: int) -> list[tuple[Op, Array | None, bool]]:
-    """Layers by name, with their other input, and whether that is a constant. Scales do not change the rounding."""
+    """Return post-ops by name, each with its other operand and whether that is constant. Scales do not change the rounding."""
     along = [1] * result.ndim
     along[axis] = result.shape[axis]
     powers = np.float32(2) ** np.random.default_rng(2).integers(-2, 3, along).astype(np.float32)
@@ -109,7 +109,7 @@ def follow(result: Array, names: Sequence[str], axis: int) -> list[tuple[Op, Arr
 
 
 def agree(op: Op, x: Array, w: Array, names: Sequence[str] = (), axis: int = -1) -> None:
-    """A kernel gives what the reference gives of rounded numbers, with the layers that it fuses."""
+    """Compare a kernel and its fused layers with the reference on rounded operands."""
     kernel, extras = offered(op, x, w), []
     with np.errstate(all="ignore"):
         wanted = np.asarray(op.evaluate(rounded(x), rounded(w)))
@@ -188,7 +188,7 @@ def test_groups_of_several_channels(data: st.DataObject, names: Sequence[str]) -
 
 
 def test_groups_of_an_odd_number_of_channels_stay_f32() -> None:
-    """A pair would have numbers of two groups."""
+    """A bf16 pair would span two groups."""
     w = numbers(2, 4, 3, 3, 3)
     how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
     kernel = offered(layer("GroupConvolution-1", **how), numbers(1, 6, 5, 5), w)
@@ -198,7 +198,7 @@ def test_groups_of_an_odd_number_of_channels_stay_f32() -> None:
 @pytest.mark.parametrize("number", [1, np.inf, np.nan])
 @pytest.mark.parametrize("channels", [5, 6])
 def test_taps_in_padding(channels: int, number: float) -> None:
-    """They are skipped, unless zeros times a weight are not zeros."""
+    """Taps in the padding are skipped, unless zero times the weight is not zero."""
     x, w = numbers(1, channels, 9, 20), numbers(LANES + 3, channels, 3, 3)
     w[1, 2, 0, 1] = number
     op = layer("Convolution-1", strides="1,1", dilations="7,7", pads_begin="7,7", pads_end="7,7")
@@ -249,7 +249,7 @@ def test_without_the_precision_products_are_f32() -> None:
 
 
 def test_small_products_stay_f32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounding their data would take longer than they gain; of unknown rows, some are assumed."""
+    """Rounding the operands would cost more than it gains; unknown row counts are estimated."""
     monkeypatch.setattr(_gemm_kernel, "BF16_PRODUCTS", BF16_PRODUCTS)
     op, w = layer("MatMul-1"), numbers(64, 64)
 

@@ -1,6 +1,6 @@
-"""Attention with products of bf16 in the native backend, against an emulation of its roundings in f64.
+"""Attention with bf16 products in the native backend, against an emulation of its roundings in f64.
 
-The file is run once more for each kind of vectors; only some processors have instructions for bf16.
+The file is rerun for each vector instruction set; only some processors have bf16 instructions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WIDTHS = [1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 80, 130]
     scope="module",
 )
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
@@ -51,7 +51,7 @@ def rounded(x: Array) -> Array:
 
 
 def emulated(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
-    """Attention whose products have rounded inputs; sums are f64, and so are the sums that softmax divides by."""
+    """Compute attention with rounded operands; all sums, the softmax denominator included, are f64."""
     times = q.shape[1] // k.shape[1]
     keys, values = (np.repeat(rounded(x), times, 1) for x in (k, v))
     scores = rounded(q) @ keys.swapaxes(-1, -2) * factor
@@ -105,7 +105,7 @@ def test_numbers_that_are_not_finite_stay_in_their_rows() -> None:
 
 
 def model(written_out: bool) -> ov.Model:
-    """Attention as one operation, or as products and a softmax."""
+    """Attention as one operation, or as matrix products and a softmax."""
     q, k, v = (op.parameter([1, 2, 40, 32], np.float32, name=name) for name in "qkv")
     if not written_out:
         return ov.Model([op.scaled_dot_product_attention(q, k, v)], [q, k, v])

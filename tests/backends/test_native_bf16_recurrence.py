@@ -1,6 +1,6 @@
-"""Recurrent cells of the native backend in bf16: steps are those of rounded inputs, states and weights; sums are f32.
+"""Recurrent cells of the native backend in bf16: rounded inputs, states and weights, with f32 sums.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BATCH, TIME = 5, 4
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
@@ -72,7 +72,7 @@ def kernel_of(op: Any, varying: list[Array], constant: list[Array]) -> Any:
 @pytest.mark.parametrize("hidden", SIZES)
 @pytest.mark.parametrize(("kind", "after"), KINDS)
 def test_a_step_multiplies_rounded_numbers(kind: str, after: bool, hidden: int, direction: str) -> None:
-    """States are numbers of bf16: what a GRU adds to its new state is not rounded."""
+    """Operands of products are bf16; the summand of a GRU's new state is not rounded."""
     directions = 1 + (direction == "bidirectional")
     op, constant = sequence(kind, hidden, after, direction), weights_of(kind, directions, 7, hidden, after)
     x, lengths = numbers(BATCH, 1, 7, seed=9), np.ones(BATCH, np.int64)

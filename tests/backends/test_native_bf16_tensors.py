@@ -1,7 +1,7 @@
-"""Tensors that kernels of the native backend read and store in bf16, instead of rounding them in passes of their own.
+"""Tensors that native kernels load and store in bf16, without separate rounding passes.
 
-Each kernel must give the bits that it gives of the same numbers in f32, rounded where it stores bf16. The file is run once
-more for each kind of vectors.
+Each kernel must give the bits that it gives for equal values in f32, rounded if it stores bf16. The file is rerun for each
+vector instruction set.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NO_PADS = SAME | {"pads_begin": "0,0", "pads_end": "0,0"}
     scope="module",
 )
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer; as if bf16 were faster everywhere."""
+    """Run every test with one thread, and with two threads even for the smallest layers, as if bf16 were always faster."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
         patch.setattr(
             _gemm_kernel, "BF16_PRODUCTS", replace(_gemm_kernel.BF16_PRODUCTS, is_faster=True, min_work=0)
@@ -59,7 +59,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:
-    """Numbers of bf16, in f32; channels are last in memory."""
+    """Return bf16 values as f32, in channels-last memory."""
     found = np.random.default_rng([seed, *shape]).standard_normal(shape).astype(BF16).astype(np.float32)
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(found, 1, -1)), -1, 1) if found.ndim > 3 else found
 
@@ -82,14 +82,14 @@ def run(kernel: Any, *arrays: Array) -> Array:
 
 
 def same(found: Array, wanted: Array) -> None:
-    """The same bits, rounded where the first ones are bf16."""
+    """Require equal bits, rounded if the first array is bf16."""
     rounded = wanted.astype(found.dtype)
     assert found.shape == wanted.shape
     np.testing.assert_array_equal(found.astype(np.float32), rounded.astype(np.float32))
 
 
 def fused(kernel: KernelTemplate, out: Array, names: Sequence[str]) -> tuple[KernelTemplate, list[Array]]:
-    """A kernel with more layers, and their other inputs."""
+    """Return a kernel with fused layers, and their other operands."""
     row = (1, -1) + (1,) * (out.ndim - 2) if out.ndim > 2 else (1, -1)
     made: dict[str, tuple[Op, Array | None, bool]] = {
         "bias": (layer("Add-1"), numbers(out.shape[1], seed=1).reshape(row), True),
@@ -111,7 +111,7 @@ def fused(kernel: KernelTemplate, out: Array, names: Sequence[str]) -> tuple[Ker
 
 
 def agree(op: Op, x: Array, w: Array, names: Sequence[str], residual: bool = True) -> None:
-    """A kernel gives the same of data, and a residual, in bf16 as in f32; and stores what it gives rounded."""
+    """Require the same result for bf16 and f32 data and residuals, and rounded stores."""
     kernel = offered(op, unknown(x), Value.constant(w))
     out = run(kernel.prepare(), x, w)
     kernel = offered(op, unknown(x), Value.constant(w))
@@ -152,7 +152,7 @@ COLUMNS = [1, 2, LANES - 1, LANES, LANES + 1, 4 * LANES, 4 * LANES + 1, 7 * LANE
 @quick
 @given(st.data(), chains)
 def test_pixels(data: st.DataObject, names: Sequence[str]) -> None:
-    """1x1 convolutions, of as many pixels as tiles have rows, and more."""
+    """1x1 convolutions, with as many pixels as a tile has rows, and more."""
     tall, wide, channels = (
         data.draw(st.integers(1, 9)),
         data.draw(st.integers(1, 13)),
@@ -180,7 +180,7 @@ def test_windows(data: st.DataObject, names: Sequence[str]) -> None:
 @quick
 @given(st.data(), chains)
 def test_pictures(data: st.DataObject, names: Sequence[str]) -> None:
-    """Three or four channels, stored either way, narrower and wider than a vector; with and without padding."""
+    """Images of three or four channels in either layout, narrower and wider than a vector, with and without padding."""
     kernel, stride = data.draw(st.integers(1, 7)), data.draw(st.integers(1, 3))
     how = SAME | {"strides": f"{stride},{stride}", "pads_begin": "1,2", "dilations": f"{stride},1"}
     height, width = data.draw(st.integers(19, 24)), data.draw(st.integers(7, 3 * LANES + 8))
@@ -221,7 +221,7 @@ def test_more_rows_than_a_block_with_post_ops_has() -> None:
 @quick
 @given(st.data(), chains)
 def test_depthwise(data: st.DataObject, names: Sequence[str]) -> None:
-    """Kernels of a fixed width, and others; rows of several blocks, and of few columns."""
+    """Kernels of fixed and of variable width; rows of several blocks, and of few columns."""
     channels = data.draw(st.sampled_from([LANES, LANES + 2, 3 * LANES, 9 * LANES + 4]))
     wide, stride = data.draw(st.sampled_from([3, 5, 7, 4])), data.draw(st.integers(1, 2))
     height, width = data.draw(st.integers(7, 20)), data.draw(st.sampled_from([7, 9, 12, 30]))
@@ -239,7 +239,7 @@ def test_depthwise(data: st.DataObject, names: Sequence[str]) -> None:
 
 
 def test_element_wise_layers() -> None:
-    """The data may be bf16 if the result is; an operand is f32."""
+    """The data may be bf16 if the result is; the other operand is f32."""
     for shape, gate in [
         ((1, 40, 12, 13), (1, 40, 1, 1)),
         ((2, 3, 50, 70), (2, 3, 50, 70)),
@@ -263,7 +263,7 @@ def test_element_wise_layers() -> None:
 )
 @pytest.mark.parametrize("channels", [3, LANES, 5 * LANES + 2])
 def test_scale_and_bias_of_channels(names: Sequence[str], channels: int) -> None:
-    """Three of these are computed in one pass."""
+    """Three such layers are computed in one pass."""
     x = numbers(2, channels, 33, 40)
     first = {"scale": "Multiply-1", "bias": "Add-1"}[names[0]]
     row = numbers(1, channels, 1, 1, seed=9)
@@ -273,7 +273,7 @@ def test_scale_and_bias_of_channels(names: Sequence[str], channels: int) -> None
 
 
 def test_an_element_wise_layer_whose_operand_is_larger() -> None:
-    """Which is known only when it runs."""
+    """The shape of the operand is known only at run time."""
     x, other = numbers(1, 40, 1, 64), numbers(1, 40, 12, 64)
     maps = Value.unknown(ElementType.f32, PartialShape([-1, 40, -1, 64]))
     storing: Any = offered(layer("Add-1"), maps, maps).storing_bf16()
@@ -347,7 +347,7 @@ def test_averages_of_windows_that_reach_into_padding_stay_f32() -> None:
 
 
 def residual_network() -> Net:
-    """A residual block: pixels, depthwise, pixels, the sum, and its mean."""
+    """A residual block: pointwise, depthwise and pointwise convolutions, the sum, and its mean."""
     net, deep = Net(), 2 * LANES
 
     def convolve(x: Any, w: Array, out: str, name: str, type: str = "Convolution", **how: str) -> Any:
@@ -379,7 +379,7 @@ def residual_network() -> Net:
 
 
 class Types:
-    """Notes the type of the result of each step."""
+    """An observer that records the result type of each step."""
 
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
@@ -392,7 +392,7 @@ class Types:
 
 
 def types_of(net: Net, x: Array, precision: str) -> tuple[list[Array], dict[str, str]]:
-    """The results of a model, and the type of the result of each step, by the name of its first layer."""
+    """Return the results of a model, and the result type of each step by the name of its first layer."""
     ours = Ours(net.xml(), net.weights)
     chain = load("native")[1]
     plan = compile_plan(ours.graph, ours.values, ours.outputs, chain, precision=Precision(precision))

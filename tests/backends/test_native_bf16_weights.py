@@ -1,6 +1,6 @@
-"""Weights of bf16 beside few rows of f32: products are those with rounded weights, states and inputs are as they are.
+"""bf16 weights with few rows of f32: only the weights are rounded, not states or inputs.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer; the smallest weights are worth it."""
+    """Run every test with one thread, and with two threads even for the smallest layers; the smallest weights are rounded."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(_gemm_kernel, "MIN_WIDENED_NUMBERS", 0)
@@ -86,7 +86,7 @@ def test_what_follows_a_product_is_fused() -> None:
 
 
 def test_others_stay_f32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many rows, a number of them that is not known, words that a row does not fill, and weights that the cache has."""
+    """Weights stay f32 for many or unknown rows, rows that are not a multiple of the word size, and weights that fit the cache."""
 
     def name(rows: int, depth: int, precision: Precision = NARROW) -> str:
         return product(rows, depth, numbers(depth, 64), precision).prepare().name
@@ -103,7 +103,7 @@ def test_others_stay_f32(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("hidden", [2, 16, 34, 70, 130])
 @pytest.mark.parametrize(("kind", "after"), KINDS)
 def test_sequences(kind: str, after: bool, hidden: int, direction: str, batch: int) -> None:
-    """States are not rounded; neither are the weights of all inputs at once, where these are many rows."""
+    """States are not rounded; nor are input weights if the inputs of all steps are many rows."""
     time, inputs, directions = 12, 6, 1 + (direction == "bidirectional")
     rows, scale = GATES[kind] * hidden, np.float32(hidden**-0.5)
     w, b = numbers(directions, rows, inputs, seed=5), numbers(directions, rows + after * hidden, seed=7)

@@ -1,4 +1,4 @@
-"""The native backend's element-wise layers on operands that broadcast along any axes, in any layout, beside the reference."""
+"""Element-wise layers of the native backend on operands that broadcast along any axes, in any layout, against the reference."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LENGTHS = (1, 2, 3, 9, 16, 17, 40, 70)
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(elementwise, "MIN_SIZE", 0)
@@ -38,7 +38,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def stored(shape: Sequence[int], layout: int) -> Array:
-    """Numbers of a shape: contiguous, with axes reversed in memory, or a part of a larger array that begins later."""
+    """Return an array that is contiguous, has reversed axes in memory, or is a slice of a larger array."""
     rng = np.random.default_rng([layout, *shape])
     if layout == 1:
         return np.ascontiguousarray(rng.standard_normal(shape).astype(np.float32).T).T
@@ -63,7 +63,7 @@ axis = st.tuples(st.sampled_from(LENGTHS), *[st.booleans()] * 3)
 def test_operands_of_any_axes(
     axes: Sequence[tuple[Any, ...]], name: str, layouts: tuple[int, int, int], swapped: bool, constant: bool
 ) -> None:
-    """Two that may both broadcast, and a third one that is added."""
+    """Two operands may both broadcast; a third one is added."""
     shapes = [[n if kept else 1 for n, *all_kept in axes for kept in [all_kept[index]]] for index in range(3)]
     whole = np.broadcast_shapes(*shapes[:2])
     assume(np.prod(whole) <= 1 << 18)
@@ -90,7 +90,7 @@ def test_operands_of_any_axes(
 def test_nothing_is_left_to_numpy(
     shape: tuple[int, ...], other: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Short innermost axes, and middle ones, of operands that both broadcast."""
+    """Short innermost and middle axes of operands that both broadcast have native kernels."""
     a, b, op = stored(shape, 0), stored(other, 0), layer("Multiply-1")
     kernel = backend.kernel(op, [unknown(a), unknown(b)])
     assert isinstance(kernel, elementwise.ElementwiseChain)
@@ -100,7 +100,7 @@ def test_nothing_is_left_to_numpy(
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_part_of_an_array_is_not_copied(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As what Gather takes at one index of a middle axis."""
+    """For example, the slice that Gather takes at one index of a middle axis."""
     whole, row = stored((20, 7, 16), 0), stored((20, 16), 0)
     inputs = [whole[:, 3], row] if place == 0 else [row, whole[:, 3]]
     kernel = backend.kernel(layer("Multiply-1"), [unknown(x) for x in inputs])

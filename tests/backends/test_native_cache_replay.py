@@ -1,4 +1,4 @@
-"""Runs on variables and growing caches are replayed, and give the same bits as runs that are not."""
+"""Runs with variables and growing caches are replayed, with the bits of runs that are not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEPT = [0, 1]
 
 
 class Pair:
-    """Two requests that must always agree, the second of a model whose runs are not replayed."""
+    """Two requests that must always agree; the model of the second is never replayed."""
 
     def __init__(self, models: tuple[ir.CompiledModel, ir.CompiledModel]) -> None:
         self.replayed, self.plain = (model.create_infer_request() for model in models)
@@ -51,7 +51,7 @@ class Pair:
 
 
 class Fallbacks:
-    """Counts the replays that ran step by step, as an array had another layout."""
+    """Counts the replays that fell back to single steps because an array had another layout."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count, self._run = 0, replay.run_steps
@@ -75,7 +75,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> ir.Model:
 
 
 def compiled(model: ir.Model, config: dict[str, str] = F32) -> tuple[ir.CompiledModel, ir.CompiledModel]:
-    """The same model twice; runs of the second one are not replayed."""
+    """Return the model compiled twice, the second time without replays."""
     replayed, plain = (ir.compile_model(model, "CPU", config, backend="native") for _ in range(2))
     object.__setattr__(plain._plan.programs, "replayer", None)
     return replayed, plain
@@ -121,7 +121,7 @@ def test_beams_are_reordered_where_others_were_not(
 
 
 def test_a_prompt_of_another_length_comes_to_the_same_buffers(llama: ir.Model, fallbacks: Fallbacks) -> None:
-    """Also where a buffer becomes full: capacities follow from lengths alone."""
+    """This holds even when a buffer becomes full: capacities depend on lengths alone."""
     pair = Pair(compiled(llama))
     for prompt in (60, 60, 60, 58, 61, 64):
         generate(pair, prompt, 67 - prompt, prompt)

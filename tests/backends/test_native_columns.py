@@ -1,4 +1,4 @@
-"""Kernels of the native backend along one axis: cumulative sums, norms and windows, which have the bits of the reference."""
+"""Native kernels along one axis (cumulative sums, norms, windows) have the bits of the reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ along_each_axis = pytest.mark.parametrize(("shape", "axis"), PLACES)
 
 
 def runs(build: Build, x: Array, backend: str, times: int = 4) -> list[Array]:
-    """Results for the data and, after them, for the same with axes in the opposite order in memory."""
+    """Return results for the data, then for the same data with reversed axes in memory."""
     data, order = op.parameter(x.shape, np.float32), list(reversed(range(x.ndim)))
     stored = op.transpose(op.relu(op.transpose(data, order)), order)
     ends = [build(data), build(op.subtract(stored, op.relu(op.negative(data))))]
@@ -32,7 +32,7 @@ def runs(build: Build, x: Array, backend: str, times: int = 4) -> list[Array]:
 
 
 def agree(build: Build, shape: tuple[int, ...], rtol: float = 0) -> None:
-    """Compare ordinary numbers, and of those with zeros of either sign, infinity and NaN."""
+    """Compare ordinary values, then values with signed zeros, infinities and NaN."""
     plain = np.random.default_rng(0).standard_normal(shape, np.float32)
     special = plain.copy()
     special.flat[::7] = special[0] = -0.0

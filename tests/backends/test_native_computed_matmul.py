@@ -1,6 +1,6 @@
-"""Products of computed matrices of the native backend against NumPy in f64: shapes, batches, layouts, fused layers.
+"""Products of two computed matrices in the native backend against NumPy in f64: shapes, batches, layouts, fused layers.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LAYOUTS = list(product([False, True], repeat=2))
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True)
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Every test alone, and with a second thread for the smallest product."""
+    """Run every test with one thread, and with two threads even for the smallest products."""
     monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
     threads: int = request.param
     return threads
@@ -51,7 +51,7 @@ def run(model: ir_runtime.Model, threads: int, *data: Array) -> Array:
 
 
 def close(found: Array, wanted: Array, scale: Array) -> None:
-    """Assert that results differ by rounding; ``scale`` is the product of the absolute values."""
+    """Require results to differ by rounding only; ``scale`` is the product of the absolute values."""
     assert found.shape == wanted.shape
     np.testing.assert_array_less(np.abs(found - wanted), 1e-6 * (scale + 1))
 
@@ -59,7 +59,7 @@ def close(found: Array, wanted: Array, scale: Array) -> None:
 @pytest.mark.parametrize("transposed", LAYOUTS, ids=str)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_sizes_and_batches(size: tuple[int, int, int], transposed: tuple[bool, bool], threads: int) -> None:
-    """Without a batch, and with one that changes from layout to layout: each size has all of them."""
+    """Each size is tested without a batch, and with one that changes between layouts."""
     rows, depth, columns = size
     batch = (SIZES.index(size) + LAYOUTS.index(transposed)) % len(BATCHES)
     for of_a, of_b in (((), ()), BATCHES[batch]):
@@ -75,7 +75,7 @@ def test_sizes_and_batches(size: tuple[int, int, int], transposed: tuple[bool, b
 
 
 def test_layers_after_it(threads: int) -> None:
-    """A column's number, a whole tensor and an activation, for many rows, few, and one column."""
+    """Fuse a bias of columns, a residual and an activation, for many rows, few rows, and one column."""
     for rows, columns in ((50, 70), (3, 70), (50, 1)):
         a, b, other = numbers(2, rows, 31), numbers(2, 31, columns), numbers(2, rows, columns, seed=2)
         factors, shift = numbers(columns, seed=3), numbers(1, seed=4)
@@ -88,7 +88,7 @@ def test_layers_after_it(threads: int) -> None:
 
 
 def test_views(threads: int) -> None:
-    """Heads of a tensor whose tokens are contiguous, as attention multiplies them, and every other row and column."""
+    """Multiply heads with contiguous tokens, as attention does, and every other row and column."""
     x, y = numbers(2, 37, 4, 16), numbers(2, 37, 4, 16, seed=1)
     places = [op.parameter(list(x.shape), np.float32) for _ in range(2)]
     heads = [op.transpose(place, op.constant([0, 2, 1, 3])) for place in places]

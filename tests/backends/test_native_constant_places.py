@@ -1,4 +1,4 @@
-"""Parts of tensors at constant places, read or replaced, and products of two computed inputs: also where a run is replayed."""
+"""Slices of tensors at constant positions, read or updated, and products of two computed inputs; also in replays."""
 
 import numpy as np
 import pytest
@@ -17,12 +17,12 @@ WINDOWS = 20 * np.arange(5)[:, None] + np.arange(50)
 
 
 def as_the_reference(model, *shapes, dtype=np.float32, exact=True, scale=50):
-    """Whether both backends give the same for normal numbers; return the compiled model."""
+    """Compare both backends on normally distributed values; return the compiled model."""
     return same_as_the_reference(model, *[draw_numbers(shape, dtype, scale) for shape in shapes], exact=exact)
 
 
 def replays(compiled):
-    """How many instructions the recorded run has."""
+    """Return the number of instructions in the recorded run."""
     return len(program_of(compiled).starts)
 
 
@@ -72,7 +72,7 @@ def test_chosen(indices, axis, dtype):
 
 
 def test_a_replay_does_not_end_at_windows():
-    """As where programs give a tensor other strides: windows, in one axis of indices."""
+    """Programs restride tensors by gathering windows with one axis of indices."""
     x = opset7.parameter([140, 32], np.float32)
     chosen = opset7.gather(opset7.sin(x), WINDOWS.ravel(), np.array(0))
     model = ov.Model([opset7.sin(opset7.reshape(chosen, np.array([5, -1]), False))], [x])
@@ -80,7 +80,7 @@ def test_a_replay_does_not_end_at_windows():
 
 
 def test_chosen_beyond_the_end():
-    """Of data whose length is open: zeros, as the operation says."""
+    """Out-of-range indices into data of dynamic length give zeros, as the operation defines."""
     x = opset7.parameter(ov.PartialShape([-1, 3]), np.float32)
     model = ov.Model([opset7.gather(x, SHORT, np.array(0))], [x])
     for length in (7, 5):
@@ -88,7 +88,7 @@ def test_chosen_beyond_the_end():
 
 
 def tuples(shape, region):
-    """The tuples of indices of a region, as programs assign to it."""
+    """Return the index tuples of a region, as exporters write an assignment to it."""
     return np.stack(
         np.meshgrid(*[np.arange(n)[part] for n, part in zip(shape, region, strict=True)], indexing="ij"), -1
     )
@@ -123,7 +123,7 @@ def test_replaced(shape, named, region, version, dtype):
 
 @pytest.mark.parametrize("places", [[[0], [1], [0], [1]], [[0], [2], [1]]])
 def test_places_that_are_no_part(places):
-    """The last one of equal places wins."""
+    """The last of equal positions wins."""
     x, y = opset15.parameter([5, 40], np.float32), opset15.parameter([len(places), 40], np.float32)
     made = opset15.scatter_nd_update(x, np.array(places), y)
     as_the_reference(ov.Model([made], [x, y]), (5, 40), (len(places), 40))
@@ -166,7 +166,7 @@ def test_a_replay_does_not_end_at_a_product():
 
 @pytest.mark.parametrize("shape", [(40, 30), (3, 4, 5), (2, 30, 40, 3)])
 def test_a_replay_does_not_end_at_a_reshape_that_copies(shape):
-    """Also of few numbers, and of few axes."""
+    """This includes small tensors and few axes."""
     x = opset7.parameter(list(shape), np.float32)
     turned = opset7.transpose(opset7.sin(x), np.arange(len(shape))[::-1].copy())
     model = ov.Model([opset7.sin(opset7.reshape(turned, np.array([-1]), False))], [x])
@@ -174,7 +174,7 @@ def test_a_replay_does_not_end_at_a_reshape_that_copies(shape):
 
 
 def test_a_replay_does_not_end_at_many_joined_numbers():
-    """Of which some are broadcast, as a query beside each element of a history."""
+    """Some inputs are broadcast, such as a query joined with each element of a history."""
     x, y = opset7.parameter([32, 1, 16], np.float32), opset7.parameter([32, 70, 16], np.float32)
     query = opset7.broadcast(opset7.sin(x), np.array([32, 70, 16]))
     joined = opset7.concat([query, opset7.sin(y), opset7.cos(y)], 2)
@@ -185,7 +185,7 @@ def test_a_replay_does_not_end_at_many_joined_numbers():
 @pytest.mark.parametrize("lengths", [[1, 1], [1, 0]])
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_sequences_of_one_step(kind, lengths):
-    """As of decoders that a program calls for each step; one of length 0 leaves the states as they are."""
+    """Decoders call a model for each step; a sequence of length 0 leaves the states unchanged."""
     rng, gates = np.random.default_rng(0), 3 if kind == "gru" else 4
     x = opset7.parameter([2, 1, 24], np.float32)
     states = [opset7.parameter([2, 1, 40], np.float32) for _ in range(gates - 2)]

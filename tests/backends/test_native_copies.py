@@ -1,4 +1,4 @@
-"""Copies between arrays of any strides: as NumPy copies, in all forms, and nothing beside the copy is written."""
+"""Copies between arrays of any strides equal NumPy's, and write nothing outside the target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BESIDE = 7
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest copy."""
+    """Run every test with one thread, and with two threads even for the smallest copies."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), running():
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
@@ -89,7 +89,7 @@ def test_layers_that_take_long_are_shared(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_squares_that_reach_back() -> None:
-    """The last squares of a row reach back over those before them, and write the same there."""
+    """The last tiles of a row overlap the previous ones, and write equal values there."""
     x = np.arange(17 * 19, dtype=np.float32).reshape(17, 19)
     out: Array = np.empty((19, 17), np.float32)
     assert copy(x.T, out, 0)

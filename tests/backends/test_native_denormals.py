@@ -1,4 +1,4 @@
-"""Denormal numbers as zero: to the kernels of a run, in its thread, workers and replays, and nowhere else."""
+"""Denormals are flushed to zero by the kernels of a run, in its thread, workers and replays, and nowhere else."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ pytestmark = pytest.mark.skipif(not FLUSHING_BITS, reason="the mode of this proc
 
 
 def halving(*shape: int) -> ir.Model:
-    """A model that halves each number, and transposes the result."""
+    """A model that halves each element and transposes the result."""
     x = op.parameter(list(shape), np.float32, name="x")
     halves = op.multiply(x, op.constant(np.float32(0.5)))
     return ir.Model([op.result(op.einsum([halves], "ij->ji"))], [x], "halving")
 
 
 def product(rows: int, width: int) -> ir.Model:
-    """A model with a product of matrices, whose sums are denormal."""
+    """A model with a matrix product whose sums are denormal."""
     x = op.parameter([rows, width], np.float32, name="x")
     weights = op.constant(np.full((width, width), 1e-20, np.float32))
     return ir.Model([op.result(op.matmul(x, weights, False, False))], [x], "product")
 
 
 def results(model: ir.Model, data: float, threads: int, **config: Any) -> list[Array]:
-    """The results of several runs: of the first, one that is recorded, and replays."""
+    """Return the results of the first run, a recorded run, and replays."""
     compiled = ir.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, **config}, backend="native")
     feed = np.full(compiled.input(0).shape, data, np.float32)
     return [compiled(feed)[0].copy() for _ in range(RUNS)]
@@ -125,7 +125,7 @@ def test_what_runs_can_be_read() -> None:
 
 
 def overlapping(scale: float, count: int) -> tuple[Array, Array]:
-    """Boxes whose areas are as small as the square of that, and scores."""
+    """Return boxes whose areas are denormal, and scores."""
     rng = np.random.default_rng(count)
     corner, side = rng.uniform(0, 1, (1, count, 2)), rng.uniform(0, 0.3, (1, count, 2))
     boxes = np.concatenate([corner, corner + side], -1) * scale
@@ -158,7 +158,7 @@ def test_which_boxes_are_kept_does_not_depend_on_the_mode(
 def test_buckets_do_not_depend_on_the_mode_or_the_run(
     bounds: int, count: int, config: dict[str, Any]
 ) -> None:
-    """Nor do those that do not ascend."""
+    """Unsorted boundaries are covered as well."""
     rng = np.random.default_rng(0)
     feeds = [(rng.uniform(-9, 9, n) * 1e-39).astype(np.float32) for n in (count, bounds)]
     x, buckets = (op.parameter([n], np.float32) for n in (count, bounds))

@@ -1,4 +1,4 @@
-"""Descriptors: one declaration is the layout of a record in Python and the indices of its fields in kernels."""
+"""Descriptors: one declaration gives the layout of a record in Python and the field indices in kernels."""
 
 from __future__ import annotations
 

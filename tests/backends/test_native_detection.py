@@ -1,6 +1,6 @@
-"""Detection in the fast backends against the reference: maps that are resized, regions of them, and boxes that are left.
+"""Detection in the fast backends against the reference: resized maps, regions, and non-maximum suppression.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30], np.float32)
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer, by the kernel for many boxes."""
+    """Run every test with one thread, and with two threads even for the smallest layers, with the kernel for many boxes."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         if request.param > 1:
             patch.setattr(suppression, "MAX_SMALL", 0)
@@ -91,7 +91,7 @@ def test_maps_that_are_resized(
 
 @pytest.mark.parametrize("axes", [[1, 2], [1], [2]])
 def test_images_are_not_left_to_the_reference(axes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those whose shape has the channels last, as preprocessing resizes them."""
+    """Channels-last images, as preprocessing resizes them, have kernels."""
     op = layer("Interpolate-11", mode="linear", shape_calculation_mode="sizes")
     x, inputs = maps(1, 20, 18, 3, special=False), [np.array([7] * len(axes)), np.array(axes)]
     wanted = op.evaluate(x, *inputs)
@@ -188,7 +188,7 @@ def test_regions_that_scaling_makes_infinite_are_refused(scale: str) -> None:
 
 
 def agree(op: Any, *inputs: Array) -> int:
-    """The backend gives exactly what the reference gives; how many rows that has."""
+    """Require results identical to the reference; return the number of rows."""
     wanted = listed(op.evaluate(*inputs))
     run = native.backend.kernel(op, [*map(unknown, inputs)])
     assert run is not None
@@ -201,7 +201,7 @@ def agree(op: Any, *inputs: Array) -> int:
 def detections(
     batch: int, classes: int, count: int, seed: int, special: bool, round_numbers: bool
 ) -> tuple[Array, Array]:
-    """Boxes that overlap much and little, with scores of which many are equal."""
+    """Return boxes with large and small overlaps, and scores with many ties."""
     rng = np.random.default_rng(seed)
     boxes = rng.integers(0, 40, (batch, count, 4)) if round_numbers else rng.uniform(0, 20, (batch, count, 4))
     found = boxes.astype(np.float32), rng.integers(-2, 9, (batch, classes, count)).astype(np.float32) / 8

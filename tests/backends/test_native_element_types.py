@@ -1,4 +1,4 @@
-"""Element-wise layers of the native backend have the results of the reference: of any type, broadcast, and stored in any order."""
+"""Element-wise layers of the native backend equal the reference for all types, broadcasts and memory layouts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def outputs(build: Callable[..., ir.Node], arrays: Sequence[Array], backend: str
 
 
 def check(build: Callable[..., ir.Node], *arrays: Array, relative: float = 0) -> None:
-    """Compare runs, the last of which are replays, with the reference: also signs of 0."""
+    """Compare runs, replays among them, with the reference, signs of zeros included."""
     (wanted,) = outputs(build, arrays, "reference", 1)
     for found in outputs(build, arrays, "native", 4):
         assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)

@@ -1,4 +1,4 @@
-"""FakeQuantize of the fast backends, alone, in chains and behind products: the bits of the reference."""
+"""FakeQuantize of the fast backends, alone, in chains and after products, has the bits of the reference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unknown(x: Array) -> Value:
 
 
 def numbers(*shape: int) -> Array:
-    """Numbers in and between all levels, and those that are special."""
+    """Return values at and between all levels, and special values."""
     rng = np.random.default_rng(0)
     x: Array = (2 * rng.standard_normal(shape)).astype(np.float32)
     x.reshape(-1)[:9] = [np.nan, np.inf, -np.inf, -0.0, 0, 1e-40, 6, -0.1, 3e38]
@@ -131,7 +131,7 @@ def products() -> dict[str, tuple[Any, Array, Array]]:
 @pytest.mark.parametrize("product", products())
 @pytest.mark.parametrize("per_tensor", [True, False], ids=["per tensor", "per channel"])
 def test_behind_a_product(name: str, product: str, per_tensor: bool) -> None:
-    """Quantized, added to a residual and quantized again: each by the numbers that the layers before gave."""
+    """Quantize a product, add a residual and quantize again."""
     op, x, w = products()[product]
     start = loaded(name).kernel(op, [unknown(x), Value.constant(w)])
     assert start is not None

@@ -1,6 +1,6 @@
-"""Maps of channels in the native backend against the reference: depthwise convolutions, poolings, normalizations, chains, shuffles.
+"""Feature maps in the native backend against the reference: depthwise convolutions, pooling, normalization, chains, shuffles.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LENGTHS = (1, 2, 3, 6, 7, 8, 15, 17)
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(elementwise, "MIN_SIZE", 0)
@@ -60,7 +60,7 @@ def unknown(x: Array, dynamic: bool = False) -> Value:
 
 
 def layouts(x: Array) -> list[Array]:
-    """The same numbers, stored in different ways, and not to be written to."""
+    """Return equal read-only arrays in different memory layouts."""
     found = [x, np.repeat(x, 2, axis=-1)[..., ::2]] if x.ndim else [x]
     if x.ndim > 2:
         found.append(np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1))
@@ -147,7 +147,7 @@ def test_depthwise(
     ],
 )
 def test_depthwise_windows_that_share_columns(kernel: tuple[int, int], dilation: int, special: bool) -> None:
-    """Of any width and dilation, with stride 1: rows of whole blocks, of one more column, and of too few for one."""
+    """Any width and dilation with stride 1: rows of whole blocks, of one column more, and of less than a block."""
     pads = [n // 2 * dilation for n in kernel]
     op = layer(
         "GroupConvolution-1", strides="1,1", dilations=listed(dilation, dilation),
@@ -164,7 +164,7 @@ def test_depthwise_windows_that_share_columns(kernel: tuple[int, int], dilation:
 
 
 def chained(found: Any, wanted: Array) -> tuple[Any, Array, list[Array]]:
-    """With a product and a sum by channel, a sum with a map, and a curve behind it; what they give, what they read."""
+    """Return a chain (per-channel scale and bias, residual, activation), its result, and its inputs."""
     ours, others = unknown(wanted), []
     row, map = numbers(wanted.shape[1], *[1] * (wanted.ndim - 2), seed=1), numbers(*wanted.shape, seed=2)
     for name, extra, constant in (
@@ -218,7 +218,7 @@ def test_each_channel_by_itself(channels: int, variance: bool, mode: str) -> Non
 
 
 def test_means_of_large_maps() -> None:
-    """Sums of many numbers far from 0 keep their digits."""
+    """Means of many values far from 0 keep their precision."""
     op = layer("GroupNormalization-12", num_groups="2", epsilon="1e-5")
     x = numbers(1, 4, 300, 300) + np.float32(100)
     ones, zeros = np.ones(4, np.float32), np.zeros(4, np.float32)
@@ -424,7 +424,7 @@ def test_squares_are_powers_of_two() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 7, 40), (2, 9, 5)], ids=str)
 def test_parts_of_the_channels_of_a_sequence_stay_in_rows(shape: tuple[int, int, int]) -> None:
-    """As halves that gate each other: they are computed in the order in which they are stored."""
+    """Gated halves of channels are computed in memory order."""
     n, length, channels = shape
     op, whole = layer("Sigmoid-1"), numbers(n, length, 2 * channels)
     x = whole[..., channels:].transpose(0, 2, 1)
@@ -449,7 +449,7 @@ def test_shuffles_stay_channels_last(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 8, 9), (3, 7, 5), (2, 1, 40), (0, 4, 4)], ids=str)
 @pytest.mark.parametrize("channels", [(1,), (3, 16), (17, 32, 5), (64, 64, 1, 7)], ids=str)
 def test_maps_joined(shape: tuple[int, int, int], channels: tuple[int, ...]) -> None:
-    """Stored with channels last, as parts of larger maps, and otherwise."""
+    """Join channels-last maps, slices of larger maps, and other layouts."""
     op, (n, h, w) = layer("Concat-1", axis="1"), shape
     last = [numbers(n, h, w, c, seed=i).transpose(0, 3, 1, 2) for i, c in enumerate(channels)]
     parts = [

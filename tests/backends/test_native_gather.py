@@ -1,4 +1,4 @@
-"""Elements at indices, in compiled kernels: as the reference, also where a run is recorded and replayed."""
+"""Compiled Gather kernels equal the reference, in recorded and replayed runs as well."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def indices(shape, length, dtype=np.int32):
 
 
 def chosen(shape, given, asked, axis, dtype=np.float32, kind=np.int32):
-    """A model that broadcasts indices, and chooses elements."""
+    """A model that broadcasts indices and gathers elements."""
     x, index = op.parameter(list(shape), dtype), op.parameter(list(given), kind)
     places = index if given == asked else op.broadcast(index, op.constant(np.array(asked)))
     return ov.Model([op.gather_elements(x, places, axis)], [x, index])
@@ -77,7 +77,7 @@ def test_rows_in_a_replay(shape, asked, axis, dtype):
 
 
 def test_a_replay_does_not_end_at_rows_of_a_mask():
-    """As of the masks of transformers: booleans at indices that are known."""
+    """Transformers gather booleans of masks at constant indices."""
     x, mask = op.parameter([4, 64, 64], np.float32), op.parameter([64], np.int64)
     places = op.constant(np.arange(64, dtype=np.int32).reshape(1, 64))
     kept = op.gather(op.convert(mask, np.bool_), places, op.constant(0))
@@ -87,7 +87,7 @@ def test_a_replay_does_not_end_at_rows_of_a_mask():
 
 
 def gathered_in_batch(shape, asked, batch, dtype, kind):
-    """A model whose indices are those of each entry of a batch."""
+    """A model with separate indices for each batch entry."""
     x, places = op.parameter(list(shape), dtype), op.parameter(list(asked), kind)
     axis = op.constant(batch if batch > 0 else len(asked) + batch)
     return ov.Model([opset8.gather(x, places, axis, batch)], [x, places])

@@ -1,6 +1,6 @@
-"""Products and convolutions of the native backend against the reference, with the layers they fuse.
+"""Matrix products and convolutions of the native backend, with fused layers, against the reference.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COUNTS = [2] if AGAIN in os.environ else [1, 2]
 
 @pytest.fixture(params=COUNTS, ids=lambda n: f"threads={n}", autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param):
@@ -52,7 +52,7 @@ def unknown(x: Array, dynamic: bool = False) -> Value:
 
 
 def layouts(x: Array) -> list[Array]:
-    """The same numbers, stored in different ways."""
+    """Return equal arrays in different memory layouts."""
     found = [x, np.repeat(x, 2, axis=-1)[..., ::2]]
     if x.ndim > 2:
         found.append(np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1))
@@ -64,13 +64,13 @@ def largest(x: Array) -> float:
 
 
 def same(found: Any, wanted: Array, rtol: float = 2e-5, scale: float = 0.0) -> None:
-    """Errors are relative to the largest number of the result, or of a result before it that was bounded."""
+    """Require errors that are small relative to the largest result, or intermediate result before a clamp."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * max(largest(wanted), scale))
 
 
 def follow(result: Array, names: Sequence[str], axis: int) -> list[tuple[Op, Array | None, bool]]:
-    """Layers by name, with their other input, and whether that is a constant."""
+    """Return post-ops by name, each with its other operand and whether that is constant."""
     along = [1] * result.ndim
     along[axis] = result.shape[axis]
     made: dict[str, tuple[Op, Array | None, bool]] = {
@@ -96,7 +96,7 @@ def agree(
     dynamic: bool = False,
     rtol: float = 2e-5,
 ) -> None:
-    """The kernel, with the layers it fuses, gives what the reference gives, however ``x`` is stored."""
+    """Compare the kernel and its fused layers with the reference, for several memory layouts of ``x``."""
     kernel = backend.kernel(op, [unknown(x, dynamic), Value.constant(w)])
     assert kernel is not None
     with np.errstate(all="ignore"):
@@ -185,7 +185,7 @@ def test_groups_of_several_channels(data: st.DataObject, names: Sequence[str]) -
 @quick
 @given(st.data(), chains, st.sampled_from([(1, 3), (3, 3), (2, 5), (1, 9)]))
 def test_few_output_channels(data: st.DataObject, names: Sequence[str], kernel: tuple[int, int]) -> None:
-    """Several neighbours of a row share a vector."""
+    """Several neighbouring pixels of a row share a vector."""
     outputs, channels = data.draw(st.integers(1, LANES // 4)), data.draw(st.sampled_from([1, 4, 5, 17]))
     pad, stride, step = (data.draw(st.integers(low, 2)) for low in (0, 1, 1))
     columns = 4 * data.draw(st.integers(1, 5))
@@ -200,7 +200,7 @@ def test_few_output_channels(data: st.DataObject, names: Sequence[str], kernel: 
 
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, 3e38])
 def test_neighbours_of_numbers_that_are_not_finite(number: float) -> None:
-    """Only windows with the number in them are not finite."""
+    """A non-finite element affects only the windows that contain it."""
     x, w = numbers(1, 2, 5, 8), numbers(1, 2, 3, 3)
     x[0, 1, 2, 4] = number
     op = layer("Convolution-1", strides="1,1", dilations="1,1", pads_begin="0,0", pads_end="0,2")
@@ -211,7 +211,7 @@ def test_neighbours_of_numbers_that_are_not_finite(number: float) -> None:
 @pytest.mark.parametrize("rate", [3, 7, 11])
 @pytest.mark.parametrize("number", [1, np.inf, np.nan])
 def test_taps_in_padding(rate: int, number: float) -> None:
-    """They are skipped, unless zeros times a weight are not zeros."""
+    """Taps in the padding are skipped, unless zero times the weight is not zero."""
     x, w = numbers(1, 5, 9, 20), numbers(LANES + 3, 5, 3, 3)
     w[1, 2, 0, 1] = number
     each = f"{rate},{rate}"
@@ -231,7 +231,7 @@ def test_lines_that_are_copied_between_zeros(
     shape: tuple[int, ...], kernel: tuple[int, ...], stride: int, before: int, after: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """They give the same bits as windows whose elements are looked up one by one."""
+    """Rows copied into zero padding give the same bits as windows with per-element lookup."""
     x, w = numbers(*shape), numbers(LANES + 3, shape[1], *kernel)
     x[(0, 0, *(1 for _ in kernel))] = np.nan
     each = {"strides": stride, "dilations": 1, "pads_begin": before, "pads_end": after}
@@ -254,7 +254,7 @@ def test_lines_that_are_copied_between_zeros(
 def test_panels_that_are_used_in_parts(
     shape: tuple[int, ...], columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sums of parts are added, with the residual and the bounds after the last part."""
+    """Partial sums accumulate; residual and clamp follow the last part."""
     x = numbers(*shape)
     x[(0, 1, *[2] * (x.ndim - 2))] = np.nan
     is_matrix = x.ndim == 2
@@ -268,7 +268,7 @@ def test_panels_that_are_used_in_parts(
 
 @pytest.mark.parametrize("shape", [(50, 700), (2, 90, 9, 9)], ids=str)
 def test_a_large_bias_takes_no_digits_from_products(shape: tuple[int, ...]) -> None:
-    """It is added to their sum: the result is rounded as the sum of both is, not once for each product."""
+    """The bias is added to the finished sum, which rounds once instead of once per product."""
     x, bias = numbers(*shape), np.full(7, 1000, np.float32)
     is_matrix = x.ndim == 2
     w = numbers(shape[1], 7) if is_matrix else numbers(7, shape[1], 3, 3)
@@ -310,7 +310,7 @@ def test_winograd(data: st.DataObject, names: Sequence[str]) -> None:
 def test_winograd_has_the_same_bits_with_any_number_of_threads(
     channels: int, side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a block for each thread, and phase by phase where there would be too few tiles in it."""
+    """Threads take a block each, or share each phase where a block would have too few tiles."""
     monkeypatch.setattr(parallel, "parallelism", lambda: 8)
     op, x = by_three((1, 1), (1, 1)), numbers(1, channels, side, side)
     w = numbers(channels, channels, 3, 3)

@@ -1,4 +1,4 @@
-"""Weights of 16 bits with the native backend: read as stored, or widened to f32 once."""
+"""16-bit weights in the native backend: read as stored, or widened to f32 once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = 4 * DEPTH * COLUMNS
 
 
 def product(rows: int | None, kind: Any, by_rows: bool = True) -> ir.CompiledModel:
-    """Compile a product, with a bias, of some rows, or any number of them, with weights of a type, or their f32."""
+    """Compile a product with a bias, for a fixed or dynamic number of rows, with weights of a type or their f32 values."""
     rng = np.random.default_rng(0)
     w = rng.normal(size=(COLUMNS, DEPTH) if by_rows else (DEPTH, COLUMNS)).astype(kind or np.float16)
     constant = opset13.constant(w) if kind else opset13.constant(w.astype(np.float32))
@@ -32,7 +32,7 @@ def product(rows: int | None, kind: Any, by_rows: bool = True) -> ir.CompiledMod
 
 @pytest.fixture
 def widened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bytes of weights that kernels ask to widen."""
+    """Return the size in bytes of the weights that kernels ask to widen."""
     sizes: list[int] = []
 
     def reserve(size: int) -> bool:
@@ -50,7 +50,7 @@ def widened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ids=str,
 )
 def test_weights_are_widened_for_few_rows(rows: int | None, wanted: list[int], widened: list[int]) -> None:
-    """One row waits for weights to be read, and many are worth widening them in every run."""
+    """A single row is bound by memory; for many rows widening in every run is cheap."""
     product(rows, np.float16)
     assert widened == wanted
 
@@ -63,7 +63,7 @@ def test_other_weights_are_not_widened(widened: list[int]) -> None:
 @pytest.mark.parametrize("by_rows", [True, False])
 @pytest.mark.parametrize("is_static", [True, False])
 def test_few_rows_give_the_numbers_of_f32(is_static: bool, by_rows: bool) -> None:
-    """Bit for bit, as the same kernel multiplies the same numbers; recorded runs are replayed."""
+    """The results have the bits of the f32 kernel, in replays as well."""
     for count in (2, 3, 16):
         rows = count if is_static else None
         half, wide = product(rows, np.float16, by_rows), product(rows, None, by_rows)
@@ -74,7 +74,7 @@ def test_few_rows_give_the_numbers_of_f32(is_static: bool, by_rows: bool) -> Non
 
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16], ids=["f16", "bf16"])
 def test_any_number_of_rows(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model gives the same numbers for one row, none, and many, whether its weights may be widened or not."""
+    """A model gives the same values for one row, none, and many, whether or not its weights may be widened."""
     free = product(None, kind)
     monkeypatch.setattr(kept_weights, "MAX_BYTES", SIZE - 1)
     kept = product(None, kind)

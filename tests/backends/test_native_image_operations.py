@@ -1,4 +1,4 @@
-"""Operations on images and regions of the native backend, and single recurrent cells, against the reference: also in replays."""
+"""Image and region operations of the native backend, and single recurrent cells, against the reference; also in replays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Build = Callable[..., ir.Node]
 
 @pytest.fixture(autouse=True, params=[1, 2], ids=["1 thread", "2 threads"])
 def threads(request: pytest.FixtureRequest) -> Iterator[dict[str, int]]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield {"INFERENCE_NUM_THREADS": request.param}
@@ -34,7 +34,7 @@ def numbers(*shape: int, seed: int = 0) -> Array:
 def compared(
     build: Build, arrays: Sequence[Array], config: dict[str, int], atol: float = 0.0
 ) -> ir.CompiledModel:
-    """Run a model on both backends, on native also as a replay; inputs stay as they are."""
+    """Run a model on both backends, on native also as a replay; check that inputs are unchanged."""
     ports = [op.parameter(x.shape, x.dtype) for x in arrays]
     found = build(*ports)
     model = ir.Model(list(found.outputs()), ports)
@@ -51,7 +51,7 @@ def compared(
 
 
 def replayed(compiled: ir.CompiledModel) -> bool:
-    """Whether a run is one call into machine code."""
+    """Return whether a run is a single call into machine code."""
     (program,) = compiled._plan.programs.recorded.values()
     return list(program.starts) == [0] and program.direct is not None
 

@@ -1,4 +1,4 @@
-"""LLVM IR as text: constants have the bits that are asked for, and LLVM takes what the builder writes."""
+"""LLVM IR as text: constants have exact bits, and LLVM accepts the builder's output."""
 
 from __future__ import annotations
 

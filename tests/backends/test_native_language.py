@@ -1,4 +1,4 @@
-"""The kernel language: what Python functions become, and what is said of those that are no kernels."""
+"""The kernel language: translation of Python functions, and errors for those that cannot be translated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def own_routines() -> Iterator[None]:
 
 
 def run(function: Callable[..., Any], *arguments: int) -> list[int]:
-    """Return what a kernel stores, given integers and an address."""
+    """Return the values that a kernel stores, given integers and an address."""
     kernel = routine(*[types.int64] * (len(arguments) + 1))(function)
     out = np.zeros(8, np.int64)
     call_of(kernel)(*arguments, out.ctypes.data)
@@ -117,7 +117,7 @@ class Part(Descriptor):
 
 
 class Pair(Descriptor):
-    """What a kernel reads."""
+    """A record that a kernel reads."""
 
     count: i64
     factor: f32
@@ -142,7 +142,7 @@ def _fields(address: int, out: int) -> None:
 
 
 def test_records_have_fields() -> None:
-    """A variable stays a record; so does a parameter that is annotated as one, whatever it is given."""
+    """A variable assigned a record is a record; so is a parameter annotated as one, whatever the argument."""
     pairs = np.concatenate([Pair.fill(count=n, factor=n / 4, sizes=(7, 8, 9), part=(3, n)) for n in (5, 6)])
     stored = run(_fields, pairs.ctypes.data)
     assert stored[:3] + stored[4:6] == [11, 12, 8, 6, 66]
@@ -360,7 +360,7 @@ REFUSED: list[tuple[Callable[..., None], str]] = [
 
 @pytest.mark.parametrize(("function", "reason"), REFUSED, ids=[function.__name__ for function, _ in REFUSED])
 def test_python_that_is_no_kernel_is_refused(function: Callable[..., None], reason: str) -> None:
-    """The message has the file and the line of the function that is wrong, and the code."""
+    """The error has the file, the line and the source of the invalid function."""
     with pytest.raises(CompileError) as caught:
         translate(Routine(function, (types.int64,) * function.__code__.co_argcount))
     place, _, said = str(caught.value).partition(": in ")

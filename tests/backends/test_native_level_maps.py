@@ -1,4 +1,4 @@
-"""Maps of levels: their borders, how numbers become levels, and levels numbers, bit for bit as the operation does."""
+"""Maps of quantization levels: their borders, quantization and dequantization, bit for bit as the operation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIMITS = [(-1.1, 0.7), (0.0, 6.0), (-300.0, -200.0)]
 
 @pytest.fixture(params=[1, 2], ids=lambda n: f"threads={n}", autouse=True)
 def run_of_a_model(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Inside a run, alone and with a second thread for the smallest map."""
+    """Run inside a model run, with one thread, and with two threads even for the smallest maps."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
@@ -50,14 +50,14 @@ def level_map(shape: tuple[int, ...], border: tuple[int, int, int, int] = (0, 0,
 
 
 def inside(levels: Array, of: LevelMap) -> Array:
-    """``[images, channels, height, width]`` of a map."""
+    """Return the interior of a map as ``[images, channels, height, width]``."""
     top, _, left, _ = of.border
     found = levels[:, top : top + of.height, left : left + of.width, : of.channels]
     return found.transpose(0, 3, 1, 2)
 
 
 def arrangements(x: Array) -> Iterator[Array]:
-    """The same numbers in several orders in memory."""
+    """Return equal arrays in several memory orders."""
     yield x
     yield np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
     yield np.ascontiguousarray(x[..., ::-1])[..., ::-1]
@@ -117,7 +117,7 @@ def test_the_border_is_zero(shape: tuple[int, ...], border: tuple[int, int, int,
 def test_every_layer_writes_the_border(
     lines: int, count: int, border: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Products and windows, whether threads share them by lines or by channels."""
+    """Products and windows write it, whether threads share lines or channels."""
     monkeypatch.setattr(quantized_network, "threads", lambda: count)
     shape = (2, 70, lines, 6)
     data, of = level_map(shape), level_map(shape, border)

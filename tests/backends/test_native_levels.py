@@ -1,6 +1,6 @@
-"""Integer kernels of the native backend: every level is that of an emulation, and of the definition where that is no tie.
+"""Integer kernels of the native backend: levels equal an emulation, and the definition except at ties.
 
-The file is run once more for each kind of vectors, among them those that add four products at a time.
+The file is rerun for each vector instruction set, among them those with dot products of four bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DATA, OTHER = Port(0, 0), Port(1, 0)
 
 @pytest.fixture(params=[1, 2], ids=lambda n: f"threads={n}", autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
@@ -43,7 +43,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def same_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same numbers whichever tests ran before: with one seed in 400, a bound of the values is nearly a tie."""
+    """Seed the random numbers of each test: with one seed in 400, a bound of the values is nearly a tie."""
     monkeypatch.setitem(globals(), "RANDOM", np.random.default_rng(0))
 
 
@@ -58,14 +58,14 @@ def source(shape: Sequence[int], zero: int, port: Port = DATA, scale: float = 0.
 
 
 def values_of(quantizer: Quantizer) -> Array:
-    """The value of each level, as the operation computes it."""
+    """Return the value of each level, as the operation computes it."""
     _, _, _, _, steps, span, first, *_ = quantizer.parameters
     values: Array = np.arange(quantizer.steps + 1, dtype=np.float32) / steps * span + first
     return values
 
 
 def levels_of(node: Source) -> Array:
-    """Random levels of a shape, of which every value occurs."""
+    """Return random levels in which every level occurs."""
     found: Array = RANDOM.integers(0, 256, node.shape)
     return found
 
@@ -77,7 +77,7 @@ def spread(sums: Array) -> float:
 def windows(
     op: Any, x: Array, kernel: Sequence[int], fill: int, out: Sequence[int]
 ) -> Iterator[tuple[int, int, Array]]:
-    """Each element of the kernel with the data that it meets, ``[N, C, out...]``."""
+    """Return the data that each kernel element meets, as ``[N, C, out...]``."""
     pads = op.pads(x.shape[2:], kernel)
     rest = [(0, 0), (0, 0), *((before, before + 99) for before, _ in pads)]
     padded = np.pad(x, rest, constant_values=fill)
@@ -88,7 +88,7 @@ def windows(
 
 
 def sums_of(node: Product, x: Array) -> Array:
-    """Exact sums of products of levels and weights; padding is the level of zero."""
+    """Return exact sums of products of levels and weights; padding has the level of zero."""
     w = node.weights.numbers.astype(np.int64)
     total = np.zeros(node.shape, np.int64)
     for a, b, part in windows(node.op, x, w.shape[-2:], node.data.quantizer.zero, node.shape[2:]):
@@ -100,7 +100,7 @@ def sums_of(node: Product, x: Array) -> Array:
 
 
 def emulated(node: Product, x: Array, other: Array | None) -> Array:
-    """Return the levels of a product as its kernel computes them: f32 of the sum, FMA, nearest, halves to even."""
+    """Return the levels of a product as its kernel computes them: the sum as f32, FMA, rounding to nearest even."""
     channels = node.shape[1]
     scale, bias, limits = requantization(node, channels)
     bounds = dict(zip(LevelBounds.dtype.names or (), limits[0].item(), strict=True))
@@ -115,7 +115,7 @@ def emulated(node: Product, x: Array, other: Array | None) -> Array:
 
 
 def defined(node: Product, x: Array, other: Array | None) -> tuple[Array, Array]:
-    """Return the levels that the operations say, in f64, and where they are no ties."""
+    """Return the levels by definition in f64, and a mask of those that are not ties."""
     column = (-1, 1, 1)
     weights = node.weights.numbers.astype(np.float64).reshape(len(node.weights.scale), -1)
     zero = node.data.quantizer.zero * weights.sum(axis=1).reshape(column)
@@ -143,7 +143,7 @@ def product(
     residual: bool = False,
     bounds: Any = (-np.inf, np.inf),
 ) -> tuple[Product, Array, Array | None]:
-    """Return a product whose levels are spread over the whole range, and its data."""
+    """Return a product whose levels cover the whole range, and its data."""
     data = source(shape, zero)
     x, outputs = levels_of(data), len(w)
     scale = RANDOM.uniform(0.5, 1.5, outputs) * 0.01
@@ -168,7 +168,7 @@ def product(
 
 
 def run(node: Node, *data: tuple[Source, Array]) -> Array:
-    """Return the levels that the kernel of a node gives."""
+    """Return the levels computed by the kernel of a node."""
 
     def refuse(*arrays: Array) -> Array:
         raise AssertionError
@@ -268,7 +268,7 @@ def test_convolutions(shape: Sequence[int], filters: Sequence[int], how: dict[st
 
 @pytest.fixture
 def winograd(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
-    """The products that Winograd computes."""
+    """Yield the products computed by Winograd."""
     found: list[Node] = []
     original = quantized_network._winograd
 
@@ -287,7 +287,7 @@ SAME = {"pads_begin": "1,1", "pads_end": "1,1"}
 @pytest.mark.parametrize("zero", [0, 128])
 @pytest.mark.parametrize("filters", [(64, 64), (128, 95), (125, 64)], ids=str)
 def test_winograd(filters: tuple[int, int], zero: int, residual: bool, winograd: list[Node]) -> None:
-    """Two images, panels of the result and pairs of the data that are not all used."""
+    """Two images, with partially used result panels and data pairs."""
     node, x, other = product(
         convolution(**SAME), (2, filters[1], 12, 24), random_weights(*filters, 3, 3), zero, residual
     )
@@ -300,7 +300,7 @@ def test_winograd(filters: tuple[int, int], zero: int, residual: bool, winograd:
 def test_winograd_of_any_number_of_threads(
     pads: str, count: int, winograd: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shares of different lengths, of several blocks each, or of no tile."""
+    """Shares of unequal length, of several blocks each, or without tiles."""
     monkeypatch.setattr(quantized_network, "threads", lambda: count)
     monkeypatch.setattr(quantized_network, "MIN_TILES", 0)
     monkeypatch.setattr(quantized_network, "BLOCK_BYTES", 1 << 17)
@@ -312,7 +312,7 @@ def test_winograd_of_any_number_of_threads(
 
 @pytest.mark.parametrize("weight", [-128, 127])
 def test_the_largest_sums_of_winograd(weight: int, winograd: list[Node]) -> None:
-    """Levels at each place of a tile, whose transforms are the largest; sums of twice as many channels have no room."""
+    """Levels with the largest transforms at each position of a tile; sums over twice as many channels would overflow."""
     for channels in (64, 128):
         w = np.full((64, channels, 3, 3), weight, np.int8)
         w[1::2, :, ::2, 1] = w[2::4, :, 1] = 127 if weight < 0 else -128
@@ -326,7 +326,7 @@ def test_the_largest_sums_of_winograd(weight: int, winograd: list[Node]) -> None
 
 @pytest.mark.parametrize("how", [{"strides": "2,2"}, {"dilations": "2,2"}, {}], ids=str)
 def test_what_winograd_does_not_compute(how: dict[str, str], winograd: list[Node]) -> None:
-    """Strides, dilations, and lengths that are no multiples of 4."""
+    """Strides, dilations, and sizes that are not multiples of 4 use other kernels."""
     shape = (1, 64, 24 if how else 23, 24)
     check(*product(convolution(**SAME, **how), shape, random_weights(64, 64, 3, 3), 3))
     assert not winograd
@@ -349,7 +349,7 @@ def test_depthwise_convolutions(kernel: Sequence[int], stride: int, width: int, 
 def test_depthwise_convolutions_of_many_channels(
     channels: int, size: Sequence[int], strides: str, zero: int
 ) -> None:
-    """Blocks of channels, of which the last overlaps another; an odd number of rows and columns."""
+    """The last block of channels overlaps the previous one; rows and columns are odd."""
     how = {"strides": strides, "pads_begin": "1,1", "pads_end": "1,1"}
     w = random_weights(channels, 1, 1, 3, 3)
     w.flat[:9] = -128
@@ -378,7 +378,7 @@ def test_maximum(rounding: str) -> None:
 @pytest.mark.parametrize("count", [2, 3, 30])
 @pytest.mark.parametrize("lines", [1, 7, 20])
 def test_shares(count: int, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every unit is computed by however many threads, also by fewer than there are shares, or more than units."""
+    """Every unit is computed, also with fewer threads than shares, or more threads than units."""
     monkeypatch.setattr(quantized_network, "threads", lambda: count)
     same, shape = {"pads_begin": "1,1", "pads_end": "1,1"}, (2, 67, lines, 3)
     for filters in ((65, 67, 3, 3), (9, 67, 1, 1)):  # shared by panel, and by row where there are enough
@@ -390,7 +390,7 @@ def test_shares(count: int, lines: int, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_panels_of_a_share(count: int) -> None:
-    """No panel has columns of two shares, and shares differ by one vector at most."""
+    """No panel spans two shares, and shares differ by at most one vector."""
     vectors = share_starts(13, count)
     assert set(np.diff(vectors)) <= {13 // count, 13 // count + 1}
     panels = pack_levels(random_weights(200, 8), (LANES * vectors).tolist())
@@ -401,7 +401,7 @@ def test_panels_of_a_share(count: int) -> None:
 
 @pytest.mark.parametrize("residual", [False, True])
 def test_any_number_of_rows(residual: bool) -> None:
-    """Tiles of all lengths; four columns of vectors are the widest panel."""
+    """Tiles of all heights; the widest panel has four vectors."""
     weights = random_weights(4 * LANES, 5, 1, 1)
     for rows in range(1, 56, 1 if AGAIN not in os.environ else 7):
         check(*product(convolution(), (1, 5, 1, rows), weights, 9, residual))
@@ -412,7 +412,7 @@ def test_any_number_of_rows(residual: bool) -> None:
 def test_weights_of_the_next_product_are_prefetched(
     lines: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each share names the panel that it reads first: its own if panels are shared, the first one if rows are."""
+    """Each share names the panel that it reads first: its own if threads share panels, the first one if they share rows."""
     monkeypatch.setattr(quantized_network, "threads", lambda: count)
     nodes = [product(convolution(), (1, 200, lines, 8), random_weights(200, 200, 1, 1), 0)[0] for _ in "ab"]
     levels = LevelMap(1, lines, 8, 200, -(-200 // LANES) * LANES, 0)

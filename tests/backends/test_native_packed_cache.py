@@ -1,6 +1,6 @@
-"""Packed rows of caches in the native backend, against the emulation in NumPy, and attention to them.
+"""Quantized rows of KV caches in the native backend, and attention to them, against a NumPy emulation.
 
-The file is run once more for each kind of vectors; only some have masks for bytes.
+The file is rerun for each vector instruction set; only some have byte masks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WIDTHS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 80, 130, 257]
     scope="module",
 )
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest cache."""
+    """Run every test with one thread, and with two threads even for the smallest caches."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(quantized_cache, "CHUNK", 64)
@@ -91,7 +91,7 @@ def test_empty_rows(shape: tuple[int, ...]) -> None:
 
 
 def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
-    """The definition, in f64."""
+    """Attention by its definition, in f64."""
     times = q.shape[1] // k.shape[1]
     keys, values = (np.repeat(unpack_rows(x).astype(np.float64), times, 1) for x in (k, v))
     scores = q.astype(np.float64) @ keys.swapaxes(-1, -2) * factor
@@ -129,7 +129,7 @@ def test_attention(data: st.DataObject) -> None:
 
 
 def test_attention_reads_a_part_of_a_buffer() -> None:
-    """As caches grow, they are the first rows of a longer array."""
+    """A growing cache is the first rows of a larger buffer."""
     k, v = (pack_rows(numbers(2, 2, 50, 24, seed=seed)) for seed in (1, 2))
     q = numbers(2, 4, 1, 24)
     part = (slice(None), slice(None), slice(37))

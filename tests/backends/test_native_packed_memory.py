@@ -1,4 +1,4 @@
-"""The memory of packed weights: aligned, never shared by two arrays, and given back with the last array of a block."""
+"""Memory of packed weights: aligned, never shared by two arrays, and freed with the last array of a block."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_weights_of_one_compilation_share_blocks() -> None:
 
 
 def test_arrays_are_in_whole_huge_pages() -> None:
-    """Also those of less than the 4 MiB from which on NumPy asks for them."""
+    """This includes arrays below 4 MiB, for which NumPy does not request huge pages."""
     with backend.compiling():
         arrays = [aligned_empty(size // 4) for size in (MIN_SHARED, FIRST_BLOCK - 64, FIRST_BLOCK * 3 // 5)]
     for array in arrays:
@@ -76,7 +76,7 @@ def test_a_block_is_given_back_with_its_last_array() -> None:
     reason="only glibc can give it back",
 )
 def test_free_memory_of_the_heap_is_given_back_before_a_large_block_is_taken() -> None:
-    """The last piece keeps the heap from shrinking by itself."""
+    """The last chunk keeps the heap from shrinking by itself."""
     library, size, count = (
         ctypes.CDLL(None),
         1 << 16,
@@ -99,12 +99,12 @@ def test_free_memory_of_the_heap_is_given_back_before_a_large_block_is_taken() -
 
 
 def resident() -> int:
-    """Return how many bytes of this process are in memory."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 def is_resident(begin: int, end: int) -> bool:
-    """Whether any page between two addresses is in memory."""
+    """Return whether any page between two addresses is resident."""
     page = mmap.PAGESIZE
     begin = -(-begin // page) * page
     pages = (ctypes.c_ubyte * ((end - begin) // page))()
@@ -114,7 +114,7 @@ def is_resident(begin: int, end: int) -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it asks Linux which pages are in memory")
 def test_what_is_left_of_a_block_takes_no_memory() -> None:
-    """Neither of one that was too small for the next array, nor of the last one; huge pages would have 2 MiB."""
+    """The unused rest of a block is not resident, although huge pages have 2 MiB."""
     with backend.compiling():
         arrays = []
         for size in (FIRST_BLOCK // 16, FIRST_BLOCK // 4):  # of f32: the second needs another block

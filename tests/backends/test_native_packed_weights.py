@@ -1,4 +1,4 @@
-"""Weights as the native backend packs them: Winograd's filters, and integers that FakeQuantize makes of constants."""
+"""Packed weights of the native backend: Winograd filters, and integers that FakeQuantize makes of constants."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRANSFORM = np.array(
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("columns", "channels"), [(1, 1), (1, 3), (5, 2), (7, 4)])
 def test_filters_are_transformed(columns: int, channels: int, threads: int) -> None:
-    """Numbers of channels in vectors, so that panels of every width occur."""
+    """The channel counts cover panels of every width."""
     rng = np.random.default_rng(0)
     w = rng.standard_normal((columns * LANES, channels * LANES, 3, 3), np.float32)
     scale = rng.uniform(0.5, 2, len(w)).astype(np.float32)
@@ -48,7 +48,7 @@ def quantized(x: object, limits: Sequence[float], levels: int = 256) -> ov.Node:
 
 
 def convolved(w: Array, limits: Sequence[float], levels: int) -> ov.Model:
-    """A convolution of levels by quantized weights."""
+    """A convolution of levels with quantized weights."""
     x = opset1.parameter([1, w.shape[1], 5, 6], np.float32, name="x")
     filters = quantized(opset1.constant(w), limits, levels)
     y = opset1.convolution(
@@ -74,7 +74,7 @@ def computes_in_integers(model: ov.Model) -> bool:
 def test_weights_behind_a_fake_quantize(
     limits: Sequence[float], levels: int, integers: bool, special: float
 ) -> None:
-    """Those that are not integers of 8 bits, NaN among them, are multiplied as they are."""
+    """Weights that are not 8-bit integers, NaN among them, are multiplied as they are."""
     rng = np.random.default_rng(0)
     w = rng.uniform(-1.5, 1.5, (7, 5, 3, 2)).astype(np.float32)
     w[3, 2, 1, 0] = special
@@ -89,7 +89,7 @@ def test_weights_behind_a_fake_quantize(
 
 @pytest.mark.parametrize("element", [ov.Type.u2, ov.Type.u4, ov.Type.i4, ov.Type.nf4, ov.Type.f4e2m1])
 def test_weights_that_are_results_of_another_model(element: ov.Type, tmp_path: Path) -> None:
-    """In memory they may have a byte each, and they are packed in files; products are the same."""
+    """In memory, weights may have a byte each; in files they are packed. The products are equal."""
     rng = np.random.default_rng(0)
     numbers = opset1.parameter([64, 2, 32], np.float32, name="numbers")
     request = ov.compile_model(ov.Model([opset1.convert(numbers, element)], [numbers])).create_infer_request()

@@ -1,6 +1,6 @@
-"""Random numbers of the native backend are those of the reference, bit by bit, in one run after the other.
+"""Random numbers of the native backend have the bits of the reference, in consecutive runs.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations

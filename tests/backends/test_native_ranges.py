@@ -1,4 +1,4 @@
-"""Loops of kernels have the values of Python's; what may raise is refused."""
+"""Loops in kernels count as Python's do; loops that may raise are refused."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_ranges_with_any_step(compiled: Callable[..., list[int]], start: int, st
 
 
 def test_a_step_of_zero_goes_nowhere(compiled: Callable[..., list[int]]) -> None:
-    """Where Python raises an error, which kernels cannot."""
+    """Python raises an error here, which kernels cannot."""
     assert compiled(_steps, 0, 5, 0) == compiled(_steps, 5, 0, 0) == []
 
 

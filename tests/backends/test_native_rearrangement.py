@@ -1,4 +1,4 @@
-"""Copies of the native backend that move elements: Reshape of transposed data, Roll, and blocks of space."""
+"""Native kernels that move elements: Reshape of transposed data, Roll, SpaceToBatch and the like."""
 
 from itertools import permutations
 
@@ -14,17 +14,17 @@ pytestmark = pytest.mark.skipif("native" not in available(), reason="native is n
 
 
 def as_the_reference(model, shape):
-    """Whether both backends give the same for normal numbers; return the compiled model."""
+    """Compare both backends on normally distributed values; return the compiled model."""
     return same_as_the_reference(model, draw_numbers(shape, scale=1))
 
 
 def replayed(compiled):
-    """The first steps of the instructions of the recorded run."""
+    """Return the first step of each instruction of the recorded run."""
     return list(program_of(compiled).starts)
 
 
 def last_of(type, compiled):
-    """The index of the last step of a type."""
+    """Return the index of the last step of a type."""
     return max(i for i, step in enumerate(compiled._plan.steps) if step.layer.type == type)
 
 
@@ -133,7 +133,7 @@ def test_a_replay_does_not_end_where_blocks_move():
 
 
 def divided(shape, inner, order, target):
-    """Channels-last maps whose axes are divided, moved, and joined to a map that a convolution reads."""
+    """A model that splits, permutes and joins axes of channels-last maps before a convolution."""
     x = op.parameter(list(shape), np.float32)
     same = op.constant(np.eye(shape[1], dtype=np.float32)[..., None, None])
     stored = op.convolution(x, same, [1, 1], [0, 0], [0, 0], [1, 1])

@@ -1,6 +1,6 @@
-"""Recurrent cells of the fast backends against the reference, along sequences of any length and alone.
+"""Recurrent cells of the fast backends, alone and along sequences of any length, against the reference.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SIZES = (1, 3, 16, 17, 33, 64, 70, 100)
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param), backend.around():
@@ -57,7 +57,7 @@ def listed(found: Any) -> list[Array]:
 
 
 def agree(op: Any, varying: list[Array], constant: list[Array], backend: Backend = native.backend) -> None:
-    """Any layout of the inputs gives what the reference gives, and none is changed."""
+    """Compare with the reference for any layout of the inputs, which stay unchanged."""
     known = [Value.unknown(ElementType.from_dtype(x.dtype), PartialShape(x.shape)) for x in varying]
     wanted = op.evaluate(*varying, *constant)
     apart = [np.repeat(x, 2, axis=-1)[..., ::2] for x in varying]

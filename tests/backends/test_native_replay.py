@@ -1,4 +1,4 @@
-"""Consecutive steps of the native backend become one call, which gives what the steps give."""
+"""Consecutive steps of the native backend become one call with the same results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def perceptron(rows: int = 3) -> ir.Model:
 
 
 def convolutions() -> ir.Model:
-    """Layers of images, which are stored channels last, and a view of the last one."""
+    """Image layers in channels-last memory, and a view of the last one."""
     x = opset1.parameter([1, 16, 12, 12], np.float32, name="x")
     y: Any = x
     for kernel in (1, 3):
@@ -51,7 +51,7 @@ def convolutions() -> ir.Model:
 
 
 def volumes() -> ir.Model:
-    """Layers of volumes of few channels."""
+    """Layers on volumes with few channels."""
     x = opset1.parameter([1, 12, 6, 6, 6], np.float32, name="x")
     y: Any = x
     for _ in range(2):
@@ -62,7 +62,7 @@ def volumes() -> ir.Model:
 
 
 def upsampled() -> ir.Model:
-    """Transposed convolutions whose windows overlap: phases that read equally much, and not; borders are cut off."""
+    """Transposed convolutions with overlapping windows: phases of equal and unequal size, and cropped borders."""
     x = opset1.parameter([1, 16, 8, 8], np.float32, name="x")
     y: Any = x
     for kernel in (4, 3):
@@ -72,7 +72,7 @@ def upsampled() -> ir.Model:
 
 
 def joined() -> ir.Model:
-    """Channels of two maps side by side, and of few elements."""
+    """Concatenated channels of two maps, and of small tensors."""
     x = opset1.parameter([1, 16, 12, 12], np.float32, name="x")
     parts = [
         opset1.relu(
@@ -86,7 +86,7 @@ def joined() -> ir.Model:
 
 
 def large_maps() -> ir.Model:
-    """Layers of more than a megabyte each."""
+    """Layers with more than a megabyte each."""
     x = opset1.parameter([1, 16, 160, 160], np.float32, name="x")
     y: Any = x
     for _ in range(3):
@@ -116,7 +116,7 @@ def compiled(model: ir.Model, threads: int = 1) -> ir.CompiledModel:
 
 
 def instructions(model: ir.CompiledModel) -> int:
-    """How many instructions the next run has."""
+    """Return the number of instructions of the next run."""
     programs = model._plan.programs
     assert programs.recorded
     return min(len(program.instructions) for program in programs.recorded.values())
@@ -147,7 +147,7 @@ def test_all_steps_become_one_call_that_gives_the_same(make: Callable[[], ir.Mod
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_pictures_in_bf16_are_replayed(threads: int) -> None:
-    """With the border of zeros, which is in memory that other layers used before."""
+    """The zero border is in memory that other layers used before."""
     x, w = opset1.parameter([1, 3, 40, 40], np.float32, name="x"), opset1.constant(numbers(16, 3, 3, 3))
     y = opset1.convolution(
         opset1.multiply(x, opset1.constant(np.float32(2))), w, [1, 1], [2, 0], [1, 3], [1, 1]
@@ -216,7 +216,7 @@ def test_inputs_of_other_strides() -> None:
 
 
 def test_a_number_that_is_gathered_before_a_replay_is_an_array() -> None:
-    """Tasks get addresses of arrays: those of what is none are addresses of something else."""
+    """Tasks take addresses of arrays; a NumPy scalar would have the address of something else."""
     x = opset1.parameter([-1], np.float32, name="x")
     at = opset1.parameter([], np.int64, name="at")
     y = opset1.parameter([2, 3], np.float32, name="y")
@@ -231,7 +231,7 @@ def test_a_number_that_is_gathered_before_a_replay_is_an_array() -> None:
 
 
 def test_parts_of_an_input_with_channels_last_are_taken_without_ending_the_replay() -> None:
-    """A layer of the replay reads both, one after it reads the first."""
+    """One layer of the replay reads both slices, another the first."""
     x = opset1.parameter([1, 16, 15, 20], np.float32, name="x")
     parts = opset1.split(x, opset1.constant(1), 2)
     y = opset1.multiply(opset1.relu(parts.output(1)), parts.output(0))
@@ -268,7 +268,7 @@ def test_shapes_that_change_with_every_run_are_not_recorded() -> None:
 
 
 def test_of_many_shapes_those_that_come_often_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a recording takes as long as many runs, and a cache that grows has another length for each token."""
+    """A recording costs as much as many runs, and a growing cache has a new length for each token."""
     model = perceptron()
     model.reshape([-1, 8])
     fast = compiled(model)
@@ -283,7 +283,7 @@ def test_of_many_shapes_those_that_come_often_are_recorded(monkeypatch: pytest.M
 
 
 def test_replays_count_memory() -> None:
-    """So that a limit holds as it does without them."""
+    """Memory limits hold as they do without replays."""
     x = opset1.parameter([-1, 64], np.float32, name="x")
     y: Any = x
     for _ in range(6):
@@ -298,7 +298,7 @@ def test_replays_count_memory() -> None:
 
 
 def test_an_array_for_two_inputs_in_the_first_run() -> None:
-    """So that it cannot be said by its address which one a kernel read."""
+    """The address of an array does not tell then which input a kernel read."""
     fast, x, y = compiled(two_inputs()), numbers(2, 4096), numbers(2, 4096)
     for _ in range(3):
         assert not fast([x, x])[0].any()
@@ -368,7 +368,7 @@ def test_observers_see_every_layer() -> None:
 
 
 def test_steps_between_large_arrays_stay_apart() -> None:
-    """So that interrupts and deadlines are not delayed by a replay of long calls."""
+    """Otherwise interrupts and deadlines would wait for a long replay."""
     x = opset1.parameter([1 << 11, 1 << 11], np.float32, name="x")
     fast = compiled(ir.Model([opset1.exp(opset8.softmax(opset8.softmax(x, 1), 1))], [x]))
     for _ in range(2):
@@ -377,7 +377,7 @@ def test_steps_between_large_arrays_stay_apart() -> None:
 
 
 def attention(mask_type: Any = np.bool_) -> ir.Model:
-    """Two layers of attention with a mask, of an open number of tokens, whose heads are joined by a shape that is computed."""
+    """Two layers of masked attention with a dynamic number of tokens; heads are joined by a computed shape."""
     tokens, width, heads = -1, 8, 2
     x = opset1.parameter([1, tokens, width], np.float32, name="x")
     mask = opset1.parameter([1, 1, tokens, tokens], mask_type, name="mask")
@@ -460,7 +460,7 @@ def test_deep_networks_are_one_replay() -> None:
 
 
 def test_networks_of_large_constants_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An integer network is one step: its calls read packed weights, and not the constants that its definition reads."""
+    """An integer network is one step: it reads packed weights, not the constants of its definition."""
     monkeypatch.setattr(recorder, "MAX_CALL_BYTES", 1 << 12)
     x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
     limits = [opset1.constant(np.float32(limit)) for limit in (-4, 4 * 127 / 128)]

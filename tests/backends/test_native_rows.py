@@ -1,6 +1,6 @@
-"""Rows that indices pick, in the native backend against the reference: embedding bags and scattered sums.
+"""Rows at indices in the native backend (embedding bags, scattered sums) against the reference.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RANDOM = np.random.default_rng(0)
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param):
@@ -41,7 +41,7 @@ def described(x: Array) -> str:
 
 
 def fast(op: Op, *arrays: Array, constant: tuple[int, ...] = ()) -> Any:
-    """What the kernel gives."""
+    """Return the result of the kernel."""
     known = [x if i in constant else described(x) for i, x in enumerate(arrays)]
     kernel = backend.kernel(op, values(known))
     assert kernel is not None
@@ -52,7 +52,7 @@ def fast(op: Op, *arrays: Array, constant: tuple[int, ...] = ()) -> Any:
 
 
 def both(op: Op, *arrays: Array, constant: tuple[int, ...] = ()) -> tuple[Any, Any]:
-    """What the kernel gives, and the reference."""
+    """Return the results of the kernel and of the reference."""
     return fast(op, *arrays, constant=constant), op.evaluate(*arrays)  # type: ignore[attr-defined]
 
 
@@ -104,7 +104,7 @@ def test_bags_out_of_range_are_refused(indices: list[int], offsets: list[int]) -
 @pytest.mark.parametrize("shape", [(6, 5, 7), (3, 70, 1), (1, 4, 130), (2, 0, 3)], ids=str)
 @pytest.mark.parametrize("reduction", ["sum", "none"])
 def test_scattered_elements(reduction: str, shape: tuple[int, ...], axis: int, kind: Any) -> None:
-    """Of indices that differ everywhere, and of such that are broadcast; negative ones count from the end."""
+    """Distinct and broadcast indices; negative ones count from the end."""
     op, data = layer("ScatterElementsUpdate-12", reduction=reduction), numbers(*shape)
     longer = [11 if i == axis % 3 else n for i, n in enumerate(shape)]
     length = shape[axis]
@@ -128,7 +128,7 @@ def test_scattered_sums_out_of_range_are_refused(index: int) -> None:
 
 @pytest.mark.parametrize("wanted", ["i32", "f32", "boolean"])
 def test_converted_indices_that_are_broadcast_stay_so(wanted: str) -> None:
-    """Each is converted once, and layers that read them see that they are the same."""
+    """Each index is converted once, and consumers still see a broadcast array."""
     indices = np.broadcast_to(np.arange(-3, 4).reshape(7, 1), (2, 7, 300))
     found, expected = both(layer("Convert-1", destination_type=wanted), indices)
     assert found.strides[0] == found.strides[2] == 0

@@ -1,6 +1,6 @@
 """Sampling of images at points, and deformable convolutions, against the reference.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TIES = np.array([-1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1], np.float32)
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param), native.backend.around():
@@ -49,7 +49,7 @@ def unknown(x: Array) -> Value:
 
 
 def channels_last(x: Array) -> Array:
-    """The same in another order of memory."""
+    """Return an equal array in channels-last memory."""
     return np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
 
 

@@ -1,4 +1,4 @@
-"""Scratch memory of kernels is given back, and where there is none, a run ends with an error instead of the process."""
+"""Scratch memory of kernels is freed, and its exhaustion ends a run with an error instead of a crash."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ir_runtime.backends.native.threading.task import Task
 
 
 def test_runs_without_scratch_memory_end_with_an_error() -> None:
-    """Nothing is left behind, no thread waits, and the next run has the right results."""
+    """No memory is leaked, no thread waits, and the next run has correct results."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, "-m", "harness.scratch"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
@@ -42,7 +42,7 @@ def _alone(size: int) -> None:
 
 
 def test_only_tasks_have_scratch_memory() -> None:
-    """A routine cannot tell that there is none."""
+    """Routines cannot report exhaustion."""
     with pytest.raises(CompileError, match="in _alone: only tasks can have scratch memory"):
         translate(Routine(_alone, (types.int64,)))
 
@@ -54,7 +54,7 @@ def _several(_call: int, job: int) -> None:
 
 
 def test_what_a_loop_asked_for_before_is_given_back() -> None:
-    """A place that asks has one piece of memory: it is released when it asks again, and when the function returns."""
+    """Each allocation site owns one block: it is freed when the site allocates again and when the function returns."""
     functions = translate(Task(_several)).functions
     release = f'@"{TABLE}", i64 {WORDS.index("release")}\n'
     released = {name: each.definition().count(release) for name, each in functions.items()}

@@ -1,4 +1,4 @@
-"""What the native backend needs around it: a library for the processor, and when it is used."""
+"""Setup of the native backend: finding a library for the processor, and when it is used."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def own_routines() -> Iterator[None]:
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A folder of libraries that a test fills; nothing is known of any yet."""
+    """An initially empty folder of libraries; nothing about them is cached."""
     folder = tmp_path / "libraries"
     folder.mkdir()
     monkeypatch.setattr(machine_code, "FOLDER", folder)
@@ -72,12 +72,12 @@ _BUILT = machine_code.library().path
 
 
 def add(folder: Path, name: str = TARGET.name) -> None:
-    """Put the library of this processor there, under the name of a target."""
+    """Add the library of this processor under the name of a target."""
     shutil.copy(_BUILT, folder / f"{name}{_BUILT.suffix}")
 
 
 def refused(installed: Path, monkeypatch: pytest.MonkeyPatch, snapshot: str) -> None:
-    """The backend is refused with a message, and numpy is used with one warning if none is asked for."""
+    """Require an error for the backend, and numpy with one warning if no backend is requested."""
     assert "native" not in backends.available()
     with pytest.raises(ir.InputError) as caught:
         backends.load("native")
@@ -134,7 +134,7 @@ def test_a_library_that_is_damaged(installed: Path, monkeypatch: pytest.MonkeyPa
 def test_the_best_library_that_the_processor_runs_is_used(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And it says why no other one is."""
+    """The reasons against the other libraries are reported."""
     for name in ("x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "aarch64"):
         add(installed, name)
     known = Processor("x86_64", "GenuineIntel", TARGETS["x86-64-v3-vnni"].features)
@@ -154,7 +154,7 @@ def test_the_best_library_that_the_processor_runs_is_used(
 def test_libraries_for_another_family_are_not_loaded(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A source tree has them when wheels are tried on an emulated processor."""
+    """A source tree has such libraries when wheels are tried on an emulated processor."""
     monkeypatch.setattr(machine_code, "TARGETS", dict(reversed(TARGETS.items())))
     other = next(target for target in TARGETS.values() if target.family != TARGET.family)
     (installed / f"{other.name}{_BUILT.suffix}").write_bytes(b"machine code of another processor")
@@ -189,7 +189,7 @@ def test_the_processor_is_what_llvm_says() -> None:
 
 
 def words_of(**registers: int) -> Any:
-    """What `identify` stores for a processor with all features, but for some words."""
+    """Return the words that `identify` stores for a processor with all features, with some replaced."""
     words = (ctypes.c_int64 * 21)(*[0xFFFFFFFF] * 21)
     for place, value in registers.items():
         words[int(place[1:])] = value
@@ -197,7 +197,7 @@ def words_of(**registers: int) -> Any:
 
 
 def test_registers_that_the_system_does_not_save_are_not_used() -> None:
-    """As in a virtual machine, or where a system was started without them."""
+    """Virtual machines, or boot options, may disable them."""
     every = machine_code._x86(words_of()).features
     assert TARGETS["x86-64-v4-bf16"].features <= every
     without = machine_code._x86(words_of(_20=0x07)).features
@@ -208,7 +208,7 @@ def test_registers_that_the_system_does_not_save_are_not_used() -> None:
 
 
 def test_the_fingerprint_is_of_contents_alone(tmp_path: Path) -> None:
-    """A copy of a source tree, whose files have other times, uses the libraries of the original."""
+    """A copy of a source tree with other file times uses the libraries of the original."""
     original, copied = Path(machine_code._PACKAGE), tmp_path / "copied"
     shutil.copytree(original, copied, ignore=shutil.ignore_patterns("__pycache__", "libraries"))
     for path in copied.rglob("*.py"):
@@ -223,7 +223,7 @@ def test_the_fingerprint_is_of_contents_alone(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not levels._HAS_VNNI, reason="needs VNNI")
 def test_dot_products_of_pairs_are_one_instruction() -> None:
-    """LLVM else replaces those of some tiles by two, for a shorter latency."""
+    """Otherwise LLVM replaces some by two instructions, for a shorter latency."""
     text = assembly(levels_winograd)
     assert "vpdpwssd" in text
     assert "vpmaddwd" not in text
@@ -235,7 +235,7 @@ def assembly(kernel: Routine) -> str:
 
 
 def doubling(name: str) -> Task:
-    """Doubles eight numbers, a unit each."""
+    """Double eight elements, one per unit."""
 
     def double(call: int, _job: int, out: int, x: int) -> None:
         counter = shared_counters(call)
@@ -298,7 +298,7 @@ def test_threads_share_units(own_routines: None, count: int) -> None:
 
 
 def test_who_waits_lets_others_have_the_core(own_routines: None) -> None:
-    """After the first polls, each yields the core to what is waited for, which here is ready the third time it gets it."""
+    """After some polls, a waiting thread yields the core; here the condition holds after the third yield."""
 
     @routine(types.int64, returns=types.int64)
     def wait(at: int) -> int:
@@ -353,7 +353,7 @@ def test_kernels_are_loaded_without_what_builds_them() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the linker's output differs in other places elsewhere")
 def test_the_same_sources_yield_the_same_bytes(tmp_path: Path) -> None:
-    """Whatever the order of sets is, in another process and folder."""
+    """Builds are reproducible across processes, folders and set orders."""
     code = (
         "import sys; from pathlib import Path; from harness.routines import link_routines\n"
         "from ir_runtime.backends.native.threading.tape import replay_tape\n"
