@@ -1,4 +1,4 @@
-"""Is every input fed, does the graph end, are there outputs?"""
+"""Checks that every input is fed, that the graph is acyclic, and that it has outputs."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_result_may_declare_an_output() -> None:
 
 
 def assigning(element: str, shape: str = "2") -> Net:
-    """A variable of two numbers of f32, to which a tensor of some type is assigned."""
+    """A variable of two f32 elements, to which a tensor of another type is assigned."""
     net = Net()
     x = net.parameter("x", "2")
     held = net.op("ReadValue", x, variable_id="v", variable_type="f32", variable_shape="2", version="opset6")

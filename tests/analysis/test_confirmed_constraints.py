@@ -1,4 +1,4 @@
-"""No run contradicts a constraint that is called confirmed, whatever the lengths are that it is run with."""
+"""No run contradicts a confirmed constraint, whatever the dims of its inputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LARGEST = 10 << 20
 
 
 def points(found: Constraints, rng: Random, count: int) -> Iterator[Lengths]:
-    """All lengths the same, equal where their names are, or those with one that differs."""
+    """Yield lengths: all equal, equal where the names are, and with one that differs."""
     for length in LENGTHS:
         yield dict.fromkeys(found.symbols, length)
     for _ in range(count):
@@ -39,7 +39,7 @@ def points(found: Constraints, rng: Random, count: int) -> Iterator[Lengths]:
 
 
 def holds(constraint: Constraint, found: Constraints, at: Lengths) -> bool:
-    """What a constraint says of some lengths; what its text allows to be 1 may be."""
+    """Return whether lengths satisfy a constraint; a broadcast dim may be 1 where the text says so."""
     if constraint.kind == "sum":
         return True  # which lengths are added is only in its text
     lengths = [
@@ -71,7 +71,7 @@ def holds(constraint: Constraint, found: Constraints, at: Lengths) -> bool:
 
 
 def runs(model: ir.Model, compiled: ir.CompiledModel, at: Lengths) -> bool:
-    """Whether the model runs from its initial state on random inputs of these lengths."""
+    """Return whether the model runs from its initial state on random inputs of these lengths."""
     arrays = []
     for layer, type in model._parameter_types.items():
         shape = tuple(at.get(Dim(layer, axis), dim.min) for axis, dim in enumerate(type.shape))

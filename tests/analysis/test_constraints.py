@@ -1,4 +1,4 @@
-"""What graphs demand of the lengths of their inputs: found, checked, confirmed, and never wrong."""
+"""The constraints of graphs on the dims of their inputs: found, checked, confirmed, and never wrong."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def enlarged(net: Net, x: End, times: float) -> End:
 
 
 def u_net(shape: str = "?,3,?,?", depth: int = 5) -> Net:
-    """Halved and doubled again, and joined with what it was before, at each of some depths."""
+    """A U-Net: downsampled and upsampled at each depth, with skip connections."""
     net = Net()
     levels = [net.parameter("image", shape)]
     for _ in range(depth):
@@ -55,7 +55,7 @@ def u_net(shape: str = "?,3,?,?", depth: int = 5) -> Net:
 
 
 def positions(rows: int = 512, gathered: bool = False) -> Net:
-    """Embeddings of positions 0, 1, 2 ... up to the length of the input, added to the input."""
+    """Embeddings of the positions 0, 1, 2, ... added to the input."""
     net = Net()
     x = net.parameter("ids", "?,?,4")
     shape = net.op("ShapeOf", x, version="opset3", output_type="i64")
@@ -82,7 +82,7 @@ def window(shape: str = "?,1,?,?", size: int = 3) -> Net:
 
 
 def attended(past: bool = True) -> Net:
-    """A mask added to the scores of a cache and new tokens, which are joined."""
+    """A mask added to scores of cached and new tokens."""
     net = Net()
     cache, new = net.parameter("past_key", "?,6,?,8"), net.parameter("new_key", "?,6,?,8")
     mask = net.parameter("mask", "?,1,1,?")
@@ -93,7 +93,7 @@ def attended(past: bool = True) -> Net:
 
 
 def decoder() -> Net:
-    """Tokens attend to those of earlier calls, which a variable holds, reordered as a beam search says."""
+    """A stateful decoder: tokens attend to a cache in a variable, reordered by beam search."""
     net = Net()
     ids, mask = net.parameter("ids", "?,?"), net.parameter("mask", "?,?")
     positions, beam = net.parameter("positions", "?,?"), net.parameter("beam_idx", "?", "i32")
@@ -123,7 +123,7 @@ def test_of_less_depth_less_is_wanted() -> None:
 
 
 def test_bounds_of_the_input_are_kept_to() -> None:
-    """What the Parameter excludes is no constraint of the graph; 40..100 holds 64 and 96."""
+    """Bounds of the Parameter are not constraints of the graph; 40..100 contains 64 and 96."""
     constraints = found(u_net("1,3,40..100,64"))
     assert [str(c) for c in constraints] == ["height is a multiple of 32"]
     lengths = [n for trial in constraints.accepted for n in trial.lengths.values()]
@@ -141,14 +141,14 @@ def test_positions_sliced_from_a_table(rows: int) -> None:
 
 
 def out_of_range(op: Gather, data: Value, indices: Value, axis: Value) -> Iterator[str]:
-    """What an operation may say of numbers that are known."""
+    """An operation that refuses known values out of range."""
     numbers = indices.ints()
     if numbers and max(numbers) >= data.shape[0].min:
         yield f"index {max(numbers)} is behind the end"
 
 
 def test_positions_gathered_from_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No shape contradicts another there; the indices do, which are known for lengths that are."""
+    """No shape is refused; out-of-range indices are, and they are known for known lengths."""
     monkeypatch.setattr(Gather, "audit", out_of_range)
     (constraint,) = found(positions(300, gathered=True))
     assert str(constraint) == "seq ≤ 300"
@@ -161,7 +161,7 @@ def test_positions_gathered_from_a_table(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_length_that_bounds_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of one input, chosen by the numbers of the rows of another."""
+    """Rows of one input are selected by indices below the number of rows of another."""
     monkeypatch.setattr(Gather, "audit", out_of_range)
     net = Net()
     ids, table = net.parameter("ids", "?,4"), net.parameter("table", "?,8")
@@ -227,7 +227,7 @@ def test_a_sum_of_two_lengths() -> None:
 
 
 def test_lengths_of_a_stateful_decoder() -> None:
-    """All lengths are 2 where the search starts, and only together can they be others; no one of them is fixed."""
+    """The search starts with all lengths 2, which can only change together; none of them is fixed."""
     constraints = found(decoder())
     assert [str(c) for c in constraints] == [
         "ids[0] = mask[0] = positions[0] = beam_idx[0] = batch; mask[0] and positions[0] may be 1 instead",
@@ -290,7 +290,7 @@ def test_lengths_that_the_search_does_not_find_are_no_error() -> None:
 
 
 def test_an_image_whose_area_counts() -> None:
-    """As height and width only have to multiply up, no bound of one alone is claimed."""
+    """Only the product of height and width matters, so no bound of either alone may be claimed."""
     net = Net()
     x = net.parameter("x", "1,1,?,?")
     net.result(net.op("Reshape", x, net.constant([36]), special_zero=False))
@@ -301,7 +301,7 @@ def test_an_image_whose_area_counts() -> None:
 
 
 def test_patches_with_an_offset() -> None:
-    """A slice of all but the first, taken apart into patches of 4."""
+    """A slice without the first element, split into patches of 4."""
     net = Net()
     x = net.parameter("x", "2,?")
     end, step = net.constant([1 << 40]), net.constant([1])
@@ -330,7 +330,7 @@ def test_a_budget_that_ends_is_said(evaluations: int, said: str) -> None:
 
 
 def test_what_is_found_does_not_depend_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine so busy that an hour passes between any two looks at the clock."""
+    """Simulate a machine so busy that an hour passes between any two readings of the clock."""
     model = ir.read_model(u_net().xml(), u_net().weights, limits=ir.Limits(seconds=1e12))
     hours = itertools.count(step=3600)
     for clock in ("time", "monotonic", "perf_counter"):
@@ -349,11 +349,11 @@ def test_records_are_plain_data() -> None:
 
 @pytest.fixture
 def fragile() -> Iterator[None]:
-    """An operation that fails on more rows than two, of which inference knows nothing."""
+    """An operation whose kernel fails on more than two rows, which inference does not know."""
 
     @op("ProbeFragile-1")
     class Fragile(Op):
-        """The same."""
+        """Return the input, or raise an error for more than two rows."""
 
         data = Input(T_FLOAT, "any")
         output = Output(T_FLOAT, "the same")
@@ -390,7 +390,7 @@ def test_layouts_give_names() -> None:
 
 
 def test_gaps_are_no_bounds() -> None:
-    """39 and 40 are accepted as well as 63 and 64, and nothing between."""
+    """39, 40, 63 and 64 are accepted, and nothing between."""
     net = Net()
     image = net.parameter("image", "2,1,64,32..64")
     weights = net.constant(np.zeros((4, 1, 3, 3)), "f32")
@@ -412,7 +412,7 @@ NETS: list[Callable[[], Net]] = [
 
 @pytest.mark.parametrize("number", range(len(NETS)))
 def test_claims_agree_with_reshaping(number: int) -> None:
-    """What reshaping says, by the ordinary walk, of the lengths that stand for each claim."""
+    """Each claim agrees with an ordinary reshape to representative lengths."""
     net = NETS[number]()
     model = ir.read_model(net.xml(), net.weights)
     constraints = model.constraints(confirm=False)
@@ -459,7 +459,7 @@ def test_patterns(accepts: Callable[[int], bool], start: int, expected: str) -> 
 
 @given(data=st.data())
 def test_no_pattern_is_wrong(data: st.DataObject) -> None:
-    """Whatever the period, the residues and the bounds are: what is found is right, or said not to be."""
+    """For any period, residues and bounds, the pattern found is correct or marked as unconfirmed."""
     step = data.draw(st.sampled_from([1, 2, 3, 4, 6, 8, 14, 16, 32]))
     residues = data.draw(st.sets(st.integers(0, step - 1), min_size=1, max_size=3))
     low, length = data.draw(st.integers(1, 300)), data.draw(st.integers(0, 700))
@@ -474,7 +474,7 @@ def test_no_pattern_is_wrong(data: st.DataObject) -> None:
 
 
 def test_periods_within_bounds() -> None:
-    """What is accepted about 56, 112, 168 and 224, and not about 0 or 280."""
+    """Lengths near 56, 112, 168 and 224 are accepted, but not near 0 or 280."""
     pattern = explore(lambda n: 56 <= n < 228 and n % 56 < 4, 224)
     assert (str(pattern), pattern.regular) == ("56..227, (0, 1, 2, 3) mod 56", True)
 
@@ -494,13 +494,13 @@ def test_lengths_that_are_proved_to_be_refused_are_not_tried() -> None:
 
 
 def test_few_queries_find_the_lengths_of_a_decoder() -> None:
-    """Ranges of lengths are refused as a whole, where inference can tell."""
+    """Inference refuses whole ranges of lengths at once."""
     assert found(decoder(), confirm=False).questions < 500
 
 
 @pytest.mark.parametrize("start", [39, 40, 63, 64])
 def test_patterns_between_bounds(start: int) -> None:
-    """A bound is not taken for the end of what is accepted, nor a gap for a bound."""
+    """A search bound is not mistaken for a limit of the accepted lengths, nor a gap for a bound."""
     pattern = explore(lambda n: n % 8 in (0, 7), start, 32, 64)
     assert (str(pattern), pattern.refused_below, pattern.refused_above) == (
         "32..64, (0, 7) mod 8",

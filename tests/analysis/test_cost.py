@@ -1,4 +1,4 @@
-"""What running a model costs."""
+"""Costs of running a model: arithmetic, parameters, memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEGMENTER = EXAMPLES / "segmenter" / "segmenter.xml"
 
 
 def agree(found: Cost, run: dict[str, int], **lengths: int) -> None:
-    """Each layer that is counted computes in a run what is counted of it."""
+    """Compare the counted FLOPs of each layer with those of a run."""
     checked = 0
     for layer in found.layers:
         if layer.name in run:
@@ -49,7 +49,7 @@ def test_formulas_are_what_a_run_counts(path: Path, shape: tuple[int, ...], leng
 
 
 def test_the_digits_by_hand() -> None:
-    """The convolutions that the file shows, and its parameters: 24, 48 and 80 filters, and ten classes."""
+    """Sum the convolutions and parameters in the file by hand: 24, 48 and 80 filters, and ten classes."""
     found = ir_runtime.cost(DIGITS, [1, 1, 8, 8])
     spatial = 8 * 8
     assert found.macs == spatial * 24 * 9 + spatial * 48 * 24 * 9 + 16 * 80 * 48 * 9 + 80 * 10
@@ -71,7 +71,7 @@ def test_lengths_are_written_as_factors() -> None:
 
 
 def test_the_peak_is_the_largest_sum_of_what_is_needed_together() -> None:
-    """Two convolutions of 8x8 meet: the input, then 24 channels read and 48 written."""
+    """The peak is between two 8x8 convolutions: the input, 24 channels read and 48 written."""
     found = ir_runtime.cost(DIGITS, [1, 1, 8, 8])
     assert found.peak == 4 * (64 + 48 * 64 + 48 * 64)
 
@@ -98,7 +98,7 @@ def test_loops_of_unknown_length_are_formulas() -> None:
 
 
 def test_lengths_that_only_a_run_tells_have_short_names() -> None:
-    """However long the names of the layers are that have them."""
+    """Data-dependent dims have short symbols, however long the names of their layers."""
     net = Net()
     places = net.op(
         "NonZero", net.parameter("x", "4"), name="model/" * 20 + "places", version="opset3", output_type="i64"

@@ -1,4 +1,4 @@
-"""Types in one walk, held against what the file declares; a mistake does not end the walk."""
+"""Type inference in one pass, compared with the declarations of the file; an error does not end it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_lines_are_those_of_the_port() -> None:
 
 
 def test_a_mistake_does_not_hide_the_next() -> None:
-    """Behind a layer that cannot be inferred, what it declares is believed."""
+    """After a layer that cannot be inferred, its declared types are used."""
     net = Net()
     x, y = net.parameter("x", "2,3"), net.parameter("y", "2,4")
     wrong = net.op("Add", x, y, out="FP32 2 5", name="wrong")
@@ -88,7 +88,7 @@ def test_what_a_file_does_not_say_of_unknown_operations_stays_open() -> None:
 
 
 def test_shapes_are_followed_through_arithmetic() -> None:
-    """ShapeOf, Gather, Concat and Reshape keep what is known of each length."""
+    """ShapeOf, Gather, Concat and Reshape propagate known dims."""
     net = Net()
     x = net.parameter("x", "?,2..5,4", out="FP32 -1 -1 4")
     shape = net.op("ShapeOf", x, out="I64 3", version="opset3", output_type="i64")
@@ -113,11 +113,11 @@ def test_lengths_of_one_input_are_equal_to_themselves() -> None:
 
 @pytest.fixture
 def failing() -> Iterator[None]:
-    """An operation whose inference and evaluation have mistakes."""
+    """An operation with errors in inference and evaluation."""
 
     @op("ProbeBroken-1")
     class Broken(Op):
-        """It fails in one way or the other."""
+        """Raise an error in `infer` or in `evaluate`."""
 
         data = Input(T_FLOAT, "any")
         output = Output(T_FLOAT, "the same")
@@ -177,7 +177,7 @@ def test_axes_of_reductions(axes: object, code: Code | None) -> None:
 
 
 def test_values_of_known_contents_are_inferred_from_again() -> None:
-    """What is remembered of a layer holds for inputs of the same types, unless something is known of their elements."""
+    """Cached results of a layer apply to inputs of equal types, unless some contents are known."""
     plain = Value.unknown(ir.Type.f32, PartialShape([2]))
     assert is_same(plain, Value.unknown(ir.Type.f32, PartialShape([2])))
     assert not is_same(plain, Value.unknown(ir.Type.f16, PartialShape([2])))
@@ -190,7 +190,7 @@ def test_values_of_known_contents_are_inferred_from_again() -> None:
 
 
 def test_equal_layers_are_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deep networks repeat blocks: what a layer computes depends on its operation, static shapes and small constants."""
+    """Deep networks repeat blocks: inference depends on the operation, static shapes and small constants."""
     inferred, infer_values = [], Op.infer_values
 
     def count(op: Op, *inputs: Value, **context: Any) -> Any:

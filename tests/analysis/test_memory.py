@@ -1,4 +1,4 @@
-"""Memory that runs out is no property of a model: inference does not take it for a refusal of the lengths."""
+"""Running out of memory during inference is not mistaken for a refusal of the shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random inputs: lengths that a model accepts, indices in range, whole sequences and masks of ones."""
+"""Random inputs: accepted dims, indices in range, full sequences and masks of ones."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def feeds(
     model: ir.Model, given: dict[int, np.ndarray] | None = None, seed: int = 0
 ) -> dict[str, np.ndarray]:
-    """Random inputs by name, with those that are given by number."""
+    """Return random inputs by name, except for those passed by index."""
     arrays = {model.inputs[index]: array for index, array in (given or {}).items()}
     found = random_feeds(model, arrays, seed)
     return {port.label: array for port, array in found.arrays.items()}
 
 
 def language_model() -> ir.Model:
-    """Token ids of a vocabulary of 50, positions of at most 20, and a mask that must be as long."""
+    """A model with token ids below 50, at most 20 positions, and a mask of the same length."""
     ids = op.parameter([-1, -1], np.int64, name="ids")
     mask = op.parameter([-1, -1], np.int64, name="attention_mask")
     places = op.parameter([-1, -1], np.int32, name="position_ids")
@@ -96,7 +96,7 @@ def test_every_selection_bounds_its_indices(make: Callable[[ir.Node], ir.Node]) 
     "command", ["run {} --random", "profile {} --runs 1", "compare {} --against numpy --random"]
 )
 def test_commands_take_random_inputs_of_the_segmenter(command: str) -> None:
-    """Its height and width are multiples of 4."""
+    """The segmenter's height and width are multiples of 4."""
     found = CliRunner().invoke(main, command.format(EXAMPLES / "segmenter" / "segmenter.xml").split())
     assert found.exit_code == 0, found.output
     assert "random data: seed 0; image=[1,3,64,96]" in found.stderr

@@ -1,4 +1,4 @@
-"""Chains of operations on shapes, with dynamic inputs: what follows from them, beside what OpenVINO infers."""
+"""Chains of shape operations on dynamic inputs: our inferred shapes compared with OpenVINO's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def scalar(number: int) -> Node:
 
 
 def dim(x: Node, *axes: int) -> Node:
-    """Some lengths of a tensor, as a 1-D tensor."""
+    """Return some dims of a tensor, as a 1-D tensor."""
     return o.gather(o.shape_of(x), ints(*axes), scalar(0))
 
 
@@ -39,7 +39,7 @@ def joined(*parts: Node | int) -> Node:
 
 
 def through_reals(x: Node, change: Callable[[Node], Node], *axes: int) -> Node:
-    """Some lengths, changed as numbers of f32."""
+    """Return some dims after f32 arithmetic."""
     return o.convert(change(o.convert(dim(x, *axes), "f32")), "i64")
 
 
@@ -48,7 +48,7 @@ def real(*numbers: float) -> Node:
 
 
 def filled(lengths: Node) -> Node:
-    """A tensor of these lengths."""
+    """Return a tensor with these dims."""
     return o.broadcast(scalar(1), lengths)
 
 
@@ -57,13 +57,13 @@ def shaped(x: Node, *parts: Node | int, special_zero: bool = False) -> Node:
 
 
 def picked(x: Node) -> Node:
-    """The rows of a tensor of three axes whose first number is greater than 5, as ``x[x[..., 0] > 5]`` has them."""
+    """Return the rows of a 3-D tensor whose first element is greater than 5, as ``x[x[..., 0] > 5]``."""
     mask = o.greater(o.gather(x, scalar(0), scalar(2)), o.constant(np.float32(5)))
     return o.gather_nd(x, o.transpose(o.non_zero(mask, "i64"), ints(1, 0)))
 
 
 class Chain(NamedTuple):
-    """Inputs by shape, what is done with them, and the shape that follows."""
+    """Input shapes, the operations on them, and the resulting shape."""
 
     inputs: tuple[str, ...]
     build: Callable[..., Node]
@@ -397,7 +397,7 @@ CHAINS = {
 
 
 def saved(chain: Chain, folder: Path) -> tuple[bytes, bytes]:
-    """The chain as OpenVINO writes it."""
+    """Return the chain as OpenVINO saves it."""
     lengths = None if chain.given is None else len(chain.inputs) - 1
     inputs = [
         o.parameter(ov.PartialShape(shape), np.int64 if i == lengths else np.float32, name=f"input{i}")
@@ -409,7 +409,7 @@ def saved(chain: Chain, folder: Path) -> tuple[bytes, bytes]:
 
 
 def sizes(shape: str, chosen: int) -> tuple[int, ...]:
-    """Lengths that a shape allows."""
+    """Return lengths that a shape allows."""
     return tuple((d.min or 2, d.max or 3)[chosen] for d in PartialShape(shape))
 
 

@@ -27,7 +27,7 @@ COUNT = 5
 
 
 def fate(action: Callable[[], object]) -> str:
-    """Return the signal that kills a process which does this."""
+    """Return the signal that kills a child process performing an action, or `ALIVE`."""
     child = os.fork()
     if not child:
         action()

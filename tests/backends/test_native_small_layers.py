@@ -1,4 +1,4 @@
-"""Small layers of the native backend: reductions, softmax along any axis, copies; alone, and in runs that are replayed."""
+"""Small layers of the native backend: reductions, softmax along any axis, copies; as steps and in replays."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_softmax_of_columns_whose_elements_are_next_to_each_other(length: int) -
 
 
 def boxes(x: ir.Node) -> ir.Node:
-    """Decode boxes as detection networks do: small layers on views."""
+    """A box decoder as in detection networks: small layers on views."""
     columns = op.transpose(op.reshape(x, [4, 30], False), [1, 0])
     low = op.slice(columns, [0], [2], [1], [1])
     high = op.slice(columns, [2], [4], [1], [1])

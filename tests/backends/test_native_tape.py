@@ -1,4 +1,4 @@
-"""Memory plans of recorded calls: regions that are in use at once do not overlap, and the plan is small."""
+"""Memory plans of recorded calls: regions with overlapping lifetimes are disjoint, and the plan is small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def region(size: int, first: int, last: int) -> Region:
 
 
 def check(regions: list[Region], results: list[Region], found: Allocation) -> None:
-    """No two regions share bytes while both are in use, and none is in a result that has been written."""
+    """Require that no live regions share bytes, and none overlaps a result that has been written."""
     assert set(found.places) == set(regions)
     for index, one in enumerate(regions):
         place, start = found.places[one]

@@ -1,4 +1,4 @@
-"""Layers of single tokens on the native backend: products with quantized weights and mixtures of experts, as one call."""
+"""Layers for single tokens on the native backend: products with quantized weights, and mixtures of experts, replayed as one call."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def compiled(model: ir.Model, threads: int = 1, mode: str = "ACCURACY") -> ir.Co
 
 
 def instructions(model: ir.CompiledModel) -> int:
-    """How many instructions the next run has."""
+    """Return the number of instructions of the next run."""
     programs = model._plan.programs
     return min(len(program.instructions) for program in programs.recorded.values())
 
 
 def check(model: ir.Model, *inputs: Array, threads: int, mode: str = "ACCURACY") -> None:
-    """Compare replays with runs that are not recorded, and those with the reference."""
+    """Compare replays with unrecorded runs, and those with the reference."""
     fast = compiled(model, threads, mode)
     expected = [array.copy() for array in fast(inputs).to_tuple()]
     for _ in range(4):
@@ -58,7 +58,7 @@ def check(model: ir.Model, *inputs: Array, threads: int, mode: str = "ACCURACY")
 
 
 def quantized(x: Any, inputs: int, outputs: int) -> Any:
-    """A product with weights of 8 bits, and a scale for each output."""
+    """A product with 8-bit weights and a scale for each output."""
     stored = opset1.convert(opset1.constant(RANDOM.integers(-127, 128, (outputs, inputs), np.int8)), "f32")
     scale = opset1.constant(RANDOM.uniform(0.5, 1, (outputs, 1)).astype(np.float32) / 500)
     return opset1.matmul(x, opset1.multiply(stored, scale), False, True)
@@ -71,7 +71,7 @@ def quantized(x: Any, inputs: int, outputs: int) -> Any:
 def test_products_with_quantized_weights_are_replayed(
     monkeypatch: pytest.MonkeyPatch, rows: int, outputs: int, threads: int, mode: str
 ) -> None:
-    """With inputs that are added and multiplied to the result, and a bias; several threads share each product."""
+    """With inputs added to and multiplied with the result, and a bias; several threads share each product."""
     for product in QuantizedProduct.__subclasses__():
         monkeypatch.setattr(product, "min_parallel_work", 1)
     width = 96
@@ -84,7 +84,7 @@ def test_products_with_quantized_weights_are_replayed(
 
 @pytest.mark.parametrize("zero", [None, 0, 3, 128, 255])
 def test_products_in_f16_are_rounded_as_in_the_file(zero: int | None) -> None:
-    """Multiply f16 scales by every number of 8 bits less a zero point, and the result by 1 and 0."""
+    """Multiply f16 scales by every 8-bit value minus a zero point, and the result by 1 and 0."""
     scale = np.arange(1, 0x5B00, 16, dtype=np.uint16).view(np.float16)[:, None]
     codes = np.ascontiguousarray(np.broadcast_to(np.arange(256, dtype=np.uint8), (len(scale), 256)))
     points = None if zero is None else np.full_like(scale, zero)
@@ -103,7 +103,7 @@ def test_products_in_f16_are_rounded_as_in_the_file(zero: int | None) -> None:
 
 
 def chosen(rows: Sequence[int], indices: Sequence[int], by_rows: bool, kind: Any = np.int64) -> ir.Model:
-    """Rows by matrices that indices choose, scaled, with a bias, a sum and an activation behind."""
+    """A product of rows with matrices selected by indices, followed by a scale, bias, sum and activation."""
     depth, columns = rows[-1], 70
     x = opset1.parameter(list(rows), np.float32, name="x")
     places = opset1.parameter(list(indices), kind, name="places")
@@ -141,7 +141,7 @@ def test_products_with_chosen_matrices(
     by_rows: bool,
     threads: int,
 ) -> None:
-    """Negative indices count from the end, and those out of range choose zeros."""
+    """Negative indices count from the end; out-of-range indices select zeros."""
     monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
     model, x = chosen(rows, indices, by_rows, kind), numbers(*rows)
     assert is_matched(compiled(model))
@@ -159,7 +159,7 @@ def test_of_many_rows_copies_are_multiplied(rows: Sequence[int]) -> None:
 
 
 def test_chosen_matrices_of_open_lengths() -> None:
-    """What does not broadcast is refused as by the reference."""
+    """With dynamic dims, shapes that do not broadcast are refused as by the reference."""
     model = chosen((-1, 1, 20), (-1,), True)
     fast, slow = compiled(model), ir.compile_model(model, backend="reference")
     assert is_matched(fast)
@@ -193,7 +193,7 @@ def best(shape: Sequence[int], k: int, mode: str, sort: str, kind: str) -> ir.Mo
     ],
 )
 def test_the_best_of_rows(shape: Sequence[int], k: int, kind: str, mode: str, sort: str) -> None:
-    """Of equal elements, those with lower indices come first; NaN is larger than any number."""
+    """Ties are ordered by index; NaN is larger than any number."""
     model = best(shape, k, mode, sort, kind)
     check(model, numbers(*shape), threads=1)
     fast, slow = compiled(model, 2), ir.compile_model(model, backend="reference")
@@ -218,7 +218,7 @@ def test_more_elements_than_there_are() -> None:
 @pytest.mark.parametrize("axis", [0, -2])
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 def test_embeddings_and_positions_are_part_of_a_replay(kind: Any, axis: int) -> None:
-    """Rows at indices, of which those out of range are zeros, and integers that are converted."""
+    """Gathered rows, with zeros for out-of-range indices, and converted integers."""
     ids = opset1.parameter([2, 3], kind, name="ids")
     rows = opset8.gather(opset1.constant(numbers(5, 33)), ids, opset1.constant(axis))
     other = opset1.convert(ids, "i32" if kind is np.int64 else "i64")

@@ -1,4 +1,4 @@
-"""TopK on the fast backends: the elements and the order of the reference, along any axis, for any number of them."""
+"""TopK on the fast backends: the elements and the order of the reference, along any axis, for any ``k``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES = [
 
 
 def data(shape: tuple[int, ...]) -> list[Array]:
-    """Numbers of which many are equal, zeros of either sign among them; different ones; infinities; NaN."""
+    """Return data with many ties and zeros of either sign; distinct values; infinities; NaN."""
     random = np.random.default_rng(0)
     equal = np.round(random.standard_normal(shape, np.float32) * 3) / 2
     equal.flat[::5] *= -1

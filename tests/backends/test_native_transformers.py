@@ -1,4 +1,4 @@
-"""Kernels of the native backend that transformers need, against the reference: odd sizes, masks, NaN."""
+"""Transformer kernels of the native backend against the reference: odd sizes, masks, NaN."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def numbers(*shape: int, seed: int = 0) -> Array:
 
 
 def check(model: ov.Model, *data: Array, rtol: float = 1e-4) -> CompiledModel:
-    """Run on all backends; what they give must be the same."""
+    """Run on all backends, and compare the results."""
     read = ir_runtime.read_model(*_saved(model))
     for array in data:
         array.setflags(write=False)
@@ -79,7 +79,7 @@ def test_norm_with_epsilon_outside(variance: bool) -> None:
 @pytest.mark.parametrize("layer", ["softmax", "convolution"])
 @pytest.mark.parametrize("axis", [1, 2, -2])
 def test_norms_along_other_axes(axis: int, layer: str) -> None:
-    """Of data that are stored channels first, and last; with scale, shift and what follows."""
+    """Channels-first and channels-last data, with scale, shift and fused layers."""
     shape = (2, 33, 6, 7)
     x = op.parameter(list(shape), np.float32)
     pixels = op.constant(numbers(shape[1], shape[1], 1, 1, seed=1))
@@ -97,7 +97,7 @@ def number(value: float) -> ov.Node:
 
 
 def rms(x: ov.Node, spelling: str = "divide") -> ov.Node:
-    """RMSNorm in the ways that exporters spell it."""
+    """RMSNorm as different exporters write it."""
     square = op.multiply(x, x) if spelling == "product" else op.power(x, number(2))
     mean = op.add(op.reduce_mean(square, op.constant([-1]), True), number(1e-5))
     if spelling == "power":
@@ -109,7 +109,7 @@ def rms(x: ov.Node, spelling: str = "divide") -> ov.Node:
 
 @pytest.mark.parametrize("spelling", ["divide", "product", "power", "quotient"])
 def test_root_mean_square_is_one_step(spelling: str) -> None:
-    """Also where others read the tensor, so that a sum before stays."""
+    """A sum before it stays a tensor of its own if it has other consumers."""
     x, y = (op.parameter([-1, 65], np.float32) for _ in range(2))
     sum = op.add(x, y)
     gained = op.multiply(op.constant(numbers(1, 65, seed=3)), rms(sum, spelling))
@@ -162,7 +162,7 @@ def test_attention(sizes: tuple[int, ...], mask: str) -> None:
 
 
 def repeated(x: ov.Node, heads: int, width: int) -> ov.Node:
-    """Heads as often as queries have them, as exporters write it."""
+    """Key heads repeated for grouped queries, as exporters write it."""
     shared = x.get_output_partial_shape(0)[1].get_length()
     if shared == heads:
         return x
@@ -172,7 +172,7 @@ def repeated(x: ov.Node, heads: int, width: int) -> ov.Node:
 
 
 def test_heads_that_look_repeated_but_are_not() -> None:
-    """The shape in the end mixes batch and length."""
+    """The final shape mixes batch and length."""
     q, k = op.parameter([-1, 4, -1, 8], np.float32), op.parameter([-1, 2, -1, 8], np.float32)
     wide = op.broadcast(
         op.unsqueeze(k, op.constant(2)), op.constant([1, 1, 2, 1, 1]), broadcast_spec="BIDIRECTIONAL"
@@ -184,7 +184,7 @@ def test_heads_that_look_repeated_but_are_not() -> None:
 
 
 def packed(element: ov.Type, outputs: int, inputs: int, group: int, zero: bool, transposed: bool) -> ov.Node:
-    """Weights as tools write them, f32 throughout, so that the reference does not round in between."""
+    """Compressed weights as tools write them, in f32 throughout so that the reference does not round in between."""
     rng = np.random.default_rng([outputs, inputs, group])
     groups = inputs // group
     shape = (outputs, groups, group) if transposed else (groups, group, outputs)
@@ -202,7 +202,7 @@ def packed(element: ov.Type, outputs: int, inputs: int, group: int, zero: bool, 
 @pytest.mark.parametrize("zero", [False, True])
 @pytest.mark.parametrize("element", [ov.Type.u4, ov.Type.i4, ov.Type.u8, ov.Type.i8], ids=str)
 def test_products_with_packed_weights(element: ov.Type, zero: bool, rows: int) -> None:
-    """Columns that fill panels or not, either side of the matrix first, and what follows."""
+    """Full and partial panels, weights as left or right operand, and fused layers."""
     for outputs, inputs, group, transposed in ((64, 64, 64, True), (130, 35, 7, True), (192, 320, 32, False)):
         x = op.parameter([-1, inputs], np.float32)
         y = op.matmul(x, packed(element, outputs, inputs, group, zero, transposed), False, transposed)
@@ -235,13 +235,13 @@ def test_rows_of_a_packed_table() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("target", OTHERS)
 def test_every_kind_of_vectors(target: str) -> None:
-    """A few of the tests above, where other registers are said to be there."""
+    """Run some of the tests above for other vector registers."""
     chosen = "(softmax and 130) or (attention and 130) or (packed_weights and True) or (root_mean and divide)"
     run_again(__file__, target, "-k", f"({chosen}) and not every")
 
 
 def test_numbers_that_lie_apart() -> None:
-    """Every other number of a row is one-dimensional, too, and no row."""
+    """Every other element of a row is 1-D, but not contiguous."""
     net = Net()
     net.result(net.op("SoftMax", net.parameter("x", "6,2,3"), version="opset8", axis=-1))
     apart = np.random.default_rng(0).standard_normal((6, 2, 6)).astype(np.float32)[:, :, ::2]

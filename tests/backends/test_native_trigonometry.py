@@ -1,4 +1,4 @@
-"""Sine and cosine of f32 are the nearest numbers, and layers of masks and angles give the same bits in replays."""
+"""Sine and cosine of f32 are correctly rounded, and layers of masks and angles give the same bits in replays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_results_are_the_nearest_numbers(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numbers_beyond_are_those_of_numpy(name: str) -> None:
-    """Also in replays, which begin with the third run; NaN, infinities and the sign of 0 are as in NumPy."""
+    """Large arguments, NaN, infinities and signed zeros are as in NumPy; also in replays, which start with the third run."""
     model = compiled(name)
     for numbers in ([1, 2, 3, 4], [1e9, -3e38, 1, 2], [np.nan, np.inf, -np.inf, -0.0], [1, 2, 3, 4]):
         x = np.float32(numbers)
@@ -148,7 +148,7 @@ SHAPES = [
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("kind", [np.float32, np.int32, np.int64, np.bool_])
 def test_questions_about_pairs_are_those_of_numpy(shapes: tuple[Any, Any], kind: type) -> None:
-    """With NaN, of which only not_equal holds, and broadcast from either side; in replays, too."""
+    """Comparisons equal NumPy's: with NaN, for which only not_equal holds, with either operand broadcast, and in replays."""
     functions = CONNECTIVES if kind is np.bool_ else COMPARISONS
     inputs = [op.parameter(list(shape), kind) for shape in shapes]
     results = [getattr(op, each.__name__)(*inputs[: each.nin]) for each in functions]

@@ -1,4 +1,4 @@
-"""GatherND and ScatterNDUpdate of the native backend: as the reference, also where a run is recorded and replayed."""
+"""GatherND and ScatterNDUpdate of the native backend equal the reference, in recorded and replayed runs as well."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ TYPES = [np.float32, np.int8, np.int64]
 
 
 def tuples(shape, lengths, kind=np.int64):
-    """Tuples of indices, some of them negative."""
+    """Return index tuples, some of them negative."""
     return lambda rng: np.stack([rng.integers(-n, n, shape) for n in lengths], -1).astype(kind)
 
 

@@ -1,4 +1,4 @@
-"""The units of a call: each is computed once, and a thread begins with its own range."""
+"""The units of a call: each is computed exactly once, and a thread starts with its own range."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _count(call: int, job: int, out: int) -> None:
 
 @Task
 def _count_elements(call: int, job: int, out: int) -> None:
-    """Count elements, whose chunks are of some size, and then units of a phase; the job is elements, size, units."""
+    """Count elements in chunks of a given size, and then units of a phase; the job is elements, size, units."""
     counter = shared_counters(call)
     elements, size, units = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2)
     for start, end in each_chunk(call, elements, size):

@@ -1,6 +1,6 @@
-"""Maps of any number of axes in the native backend: copies in C order, transposed convolutions, poolings, concatenation.
+"""Maps with any number of spatial axes in the native backend: C-order copies, transposed convolutions, pooling, concatenation.
 
-The file is run once more for each kind of vectors, in a process of its own.
+The file is rerun in a subprocess for each vector instruction set.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ quick = settings(max_examples=10 if AGAIN in os.environ else 50, deadline=None)
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         for module in (copies, joining):
@@ -52,7 +52,7 @@ def unknown(x: Array) -> Value:
 
 
 def stored_last(x: Array) -> Array:
-    """The same numbers, stored with the channels last."""
+    """Return an equal array in channels-last memory."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
 
 
@@ -87,7 +87,7 @@ def test_bits_of_numbers_stay() -> None:
 
 
 def windows(spatial: int, draw: st.DrawFn) -> dict[str, str]:
-    """Strides and pads of some spatial axes."""
+    """Return strides and pads for some spatial axes."""
     ranges = {"strides": (1, 3), "pads_begin": (0, 2), "pads_end": (0, 2)}
     return {
         name: ",".join(str(draw(st.integers(*ends))) for _ in range(spatial)) for name, ends in ranges.items()
@@ -156,7 +156,7 @@ def test_transposed_convolutions_whose_windows_do_not_overlap(
 
 
 def test_what_a_transposed_convolution_does_not_compute() -> None:
-    """Dilated filters, filters smaller than their strides, and layers that read another map are left to others."""
+    """The kernel declines dilated filters, filters smaller than their strides, and post-ops with another map."""
     x, w = unknown(numbers(1, 4, 5, 5)), numbers(4, 6, 2, 2)
     attributes = {"pads_begin": "0,0", "pads_end": "0,0"}
     for strides, dilations in (("1,1", "2,1"), ("1,3", "1,1")):
@@ -176,7 +176,7 @@ def test_what_a_transposed_convolution_does_not_compute() -> None:
 @pytest.mark.parametrize("name", ["MaxPool-14", "AvgPool-16"])
 @pytest.mark.parametrize("stride", [1, 2, 4])
 def test_pooling_of_planes(stride: int, name: str, shape: tuple[int, ...], rounding: str) -> None:
-    """Windows of one plane: volumes are maps of as many channels or images."""
+    """With windows of one plane, volumes are maps with more channels or images."""
     more = {"exclude-pad": "true"} if name == "AvgPool-16" else {"dilations": "1,1,1"}
     op = layer(
         name, kernel="1,3,2", strides=f"{stride},2,1", pads_begin="0,1,0", pads_end="0,1,1", rounding_type=rounding, **more
@@ -260,7 +260,7 @@ def test_layers_after_channels_that_are_joined(lengths: tuple[int, ...], names: 
 
 
 def test_results_of_a_model_are_copied_by_its_steps() -> None:
-    """Not those that other layers read, which take them as they are stored."""
+    """Results with other consumers are not copied; those read them as stored."""
     x = opset13.parameter([1, 8, 6, 5], np.float32, name="x")
     w = numbers(20, 8, 3, 3)
     first = opset13.convolution(x, w, [1, 1], [1, 1], [1, 1], [1, 1])

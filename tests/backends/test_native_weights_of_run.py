@@ -1,4 +1,4 @@
-"""The native backend's convolutions and matrix products with weights that the run computes, beside the reference."""
+"""Convolutions and matrix products of the native backend with computed weights, against the reference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNTS = [2] if AGAIN in os.environ else [1, 2]
 
 @pytest.fixture(params=COUNTS, ids=lambda n: f"threads={n}", autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param):
@@ -40,7 +40,7 @@ def unknown(x: Array) -> Value:
 
 
 def agree(op: Op, *inputs: Array, then: Sequence[Op] = ()) -> None:
-    """The kernel, with layers that it fuses, gives what the reference gives, also for weights that change."""
+    """Compare the kernel and its fused layers with the reference, for weights that change between runs."""
     kernel = backend.kernel(op, [unknown(x) for x in inputs])
     for after in then:
         assert isinstance(kernel, KernelTemplate)
@@ -94,7 +94,7 @@ def test_computed_filters_of_groups() -> None:
 
 
 def test_infinite_filters_beside_padding() -> None:
-    """Products with the zeros of padding are NaN, as in the reference."""
+    """Products with zero padding are NaN, as in the reference."""
     op, x, w = convolution("Convolution-1", 2), numbers(1, 16, 4, 4), numbers(16, 16, 3, 3)
     w[3, 2, 0, 0] = np.inf
     kernel = backend.kernel(op, [unknown(x), unknown(w)])
@@ -106,7 +106,7 @@ def test_infinite_filters_beside_padding() -> None:
 
 
 def test_one_other_tensor_is_fused() -> None:
-    """The packed filters are in the place of a second one."""
+    """The packed filters take the place of a second operand."""
     x, w = numbers(1, 16, 5, 5), numbers(32, 16, 3, 3)
     kernel = backend.kernel(convolution("Convolution-1", 2), [unknown(x), unknown(w)])
     same = numbers(1, 32, 5, 5)

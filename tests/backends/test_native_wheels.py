@@ -1,4 +1,4 @@
-"""Wheels: with the kernels of a system and its tag, or without any; the same bytes whenever they are built."""
+"""Wheels: platform wheels with kernels, and a pure-Python wheel; builds are reproducible."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_usual_wheel_has_no_machine_code_and_runs_everywhere(tmp_path: Path)
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_targets_of_wheels_are_of_the_family_of_their_system(name: str) -> None:
-    """The least of them has what nearly all processors of the family have."""
+    """The lowest target has only instructions that nearly all processors of the family have."""
     targets = [TARGETS[target] for target in SYSTEMS[name].targets]
     assert {target.family for target in targets} == {name.partition("-")[2]}
     assert all(targets[-1].features <= target.features for target in targets)
@@ -63,7 +63,7 @@ def test_targets_of_wheels_are_of_the_family_of_their_system(name: str) -> None:
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_library_is_the_same_wherever_it_is_linked(name: str, tmp_path: Path) -> None:
-    """And needs nothing but libraries that every process of the system has."""
+    """It depends only on libraries that every process of the system has loaded."""
     system = SYSTEMS[name]
     target = TARGETS[system.targets[-1]]
     data = compile_module(data_module({"constant": b"its bytes"}) + COPY, target, system.triple)

@@ -1,4 +1,4 @@
-"""Element-wise layers of the NumPy backend against the reference: any slopes, and extrema of two tensors."""
+"""Element-wise layers of the NumPy backend against the reference: slopes of any shape, and Maximum and Minimum of two tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_slopes_of_any_sign(slopes: list[float], shape: tuple[int, ...]) -> None
 )
 @pytest.mark.parametrize("special", [False, True])
 def test_extrema_of_two_tensors(name: str, a: tuple[int, ...], b: tuple[int, ...], special: bool) -> None:
-    """Where a number is NaN, the first one is the result, as in the reference."""
+    """If an element is NaN, the first operand is the result, as in the reference."""
     op, left, right = layer(name), numbers(*a, special=special), numbers(*b, seed=1, special=special)
     kernel = backend.kernel(op, [unknown(left), unknown(right)])
     assert kernel is not None

@@ -1,4 +1,4 @@
-"""Layers that the NumPy backend fuses, and concurrent runs of them."""
+"""Layers that the NumPy backend fuses, also in concurrent runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("one_and_three_threads")
 
 
 def both(net: Net, *feeds: Array) -> list[tuple[str, ...]]:
-    """Run numpy and the reference, compare, and return the types of the layers of each step."""
+    """Compare numpy with the reference; return the types of the layers of each step."""
     ours = Ours(net.xml(), net.weights)
     assert list(ours.report) == []
     for feed in feeds:
@@ -66,7 +66,7 @@ def test_bias_and_activation(shape: str, size: int, batch: int) -> None:
 
 @pytest.mark.parametrize(("channels", "outputs"), [(40, 136), (5, 136)])
 def test_threads_share_the_outputs_of_few_windows(channels: int, outputs: int) -> None:
-    """With 40 channels by Winograd's algorithm; post-ops then come after all threads."""
+    """With 40 channels and Winograd, post-ops run after all threads have finished."""
     net = Net()
     x, y = net.parameter("x", f"1,{channels},10,11"), net.parameter("y", f"1,{outputs},10,11")
     summed = net.op("Add", bias(net, conv(net, x, channels, outputs), outputs), y)

@@ -1,4 +1,4 @@
-"""Products with matrices that indices choose, on the NumPy backend: read where they are, with the layers behind."""
+"""Products with matrices selected by indices on the NumPy backend: matrices are read in place, and following layers fused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def numbers(*shape: int) -> Array:
 
 
 def chosen(rows: Sequence[int], indices: Sequence[int], by_rows: bool, columns: int = 256) -> ir.Model:
-    """Rows by matrices that indices choose, with a bias, an activation and a product behind."""
+    """A product of rows with matrices selected by indices, followed by a bias, an activation and a product."""
     depth = rows[-1]
     x = opset1.parameter(list(rows), np.float32, name="x")
     places = opset1.parameter(list(indices), np.int64, name="places")
@@ -49,7 +49,7 @@ SHAPES = [
 @pytest.mark.parametrize("by_rows", [True, False])
 @pytest.mark.parametrize(("rows", "indices"), SHAPES)
 def test_products_with_chosen_matrices(rows: Sequence[int], indices: Sequence[int], by_rows: bool) -> None:
-    """Negative indices count from the end, and those out of range choose zeros; many are copied."""
+    """Negative indices count from the end; out-of-range indices select zeros; many matrices are copied."""
     model, x = chosen(rows, indices, by_rows), numbers(*rows)
     fast, slow = (ir.compile_model(model, backend=name) for name in ("numpy", "reference"))
     assert len(patterns(fast)) == 2

@@ -1,4 +1,4 @@
-"""Products with constant matrices on the NumPy backend, of one thread and of several."""
+"""Products with constant matrices on the NumPy backend, single- and multithreaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other kernels of the NumPy backend against the reference: odd shapes, special numbers, any memory layout."""
+"""Other kernels of the NumPy backend against the reference: odd shapes, special values, any memory layout."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_matmul_by_a_constant(shape: tuple[int, ...], columns: int, transpose: s
 def test_one_row_by_a_large_matrix(
     shape: tuple[int, ...], transpose: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Threads of BLAS share it, where the run has several."""
+    """BLAS threads share it if the run has several threads."""
     shared = []
     monkeypatch.setattr(matmul, "multithreaded_blas", lambda: [shared.append(1), multithreaded_blas()][1])
     w = numbers(1031, 520) if transpose == "true" else numbers(520, 1031)
@@ -172,7 +172,7 @@ def test_attention_of_many_queries_and_without_keys() -> None:
 
 @pytest.mark.parametrize("queries", [3, 10, 300])
 def test_attention_with_rows_of_very_different_scores(queries: int) -> None:
-    """One maximum for all rows would let the exponentials of the low ones, or of all beside infinity, vanish."""
+    """With one maximum for all rows, the exponentials of low rows, or of all rows next to an infinity, would vanish."""
     op = layer("ScaledDotProductAttention-13", causal="false")
     q, k, v = numbers(1, 2, queries, 8), numbers(1, 2, 400, 8, seed=1), numbers(1, 2, 400, 8, seed=2)
     mask = np.zeros((queries, 400), np.float32)

@@ -1,4 +1,4 @@
-"""Quantized subgraphs of the NumPy backend: levels are those of the definition, but where a number is halfway between two."""
+"""Quantized subgraphs of the NumPy backend: levels equal the definition, except at ties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RANDOM = np.random.default_rng(0)
 
 @pytest.fixture(params=[1, 2], ids=lambda n: f"threads={n}", autouse=True)
 def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Run every test with one thread, and with two threads even for the smallest layers."""
     monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 1)
     monkeypatch.setitem(globals(), "RANDOM", np.random.default_rng(0))
     with at_most(request.param):
@@ -28,7 +28,7 @@ def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
 
 
 def quantized(x: Any, low: float, high: float, levels: int = 129) -> Any:
-    """In 128 steps, whose number is a power of two: where limits are such numbers, too, all arithmetic is exact."""
+    """Quantize to a power of two of steps: with limits that are powers of two, all arithmetic is exact."""
     limits = np.float32(low), np.float32(high)
     return op.fake_quantize(x, *limits, *limits, levels)
 
@@ -38,7 +38,7 @@ def channels_of(x: Any) -> int:
 
 
 def filters(*shape: int) -> Array:
-    """Integers, so that all sums are exact."""
+    """Return integer filters, for which all sums are exact."""
     return RANDOM.integers(-5, 6, shape).astype(np.float32)
 
 
@@ -64,7 +64,7 @@ def built(net: Callable[[Any], Any], *shape: int) -> tuple[ov.Model, Array]:
 
 
 def compiled(model: ov.Model) -> tuple[Any, list[Any]]:
-    """Return the model on this backend, and its kernels of quantized subgraphs."""
+    """Return the model on this backend, and its kernels for quantized subgraphs."""
     kernels: list[Any] = []
 
     class Listed(quantized_network.QuantizedNetwork):
@@ -104,13 +104,13 @@ def affine(x: Any) -> Any:
 
 
 def zero_is_odd(x: Any) -> Any:
-    """Ties are rounded to even levels, not to levels that are even numbers away from that of zero."""
+    """Zero has an odd level: ties round to even levels, not to levels at an even distance from that of zero."""
     first = quantized(conv(quantized(x, -8, 8), 16, 3, 1, 1), -37 * 4, 91 * 4)
     return quantized(op.add(quantized(conv(first, 16), -4096, 4096), first), -37 * 64, 91 * 64)
 
 
 def read_twice(x: Any) -> Any:
-    """Levels that an operation on numbers reads, too."""
+    """Levels with a second, dequantized consumer."""
     middle = quantized(op.relu(conv(quantized(x, -8, 8), 16, 3, 1, 1)), 0, 256)
     return op.add(op.reduce_mean(middle, np.int64([1]), True), quantized(conv(middle, 16), -2048, 2048))
 
@@ -127,7 +127,7 @@ NETS: dict[Callable[[Any], Any], tuple[int, ...]] = {
 
 @pytest.mark.parametrize("net", NETS, ids=lambda net: net.__name__)
 def test_levels_are_those_of_the_reference(net: Callable[[Any], Any]) -> None:
-    """Where all arithmetic is exact, so are ties."""
+    """All arithmetic is exact here, so ties agree as well."""
     model, data = built(net, *NETS[net])
     found, kernels = compiled(model)
     assert {layer.type for kernel in kernels for layer in kernel.graph.layers} >= {
@@ -142,7 +142,7 @@ def test_levels_are_those_of_the_reference(net: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize(("channels", "kernel"), [(48, 1), (32, 3), (3, 3)])
 def test_other_levels_are_next_to_a_tie(channels: int, kernel: int) -> None:
-    """Limits of any size; also by Winograd's method, which rounds more."""
+    """With arbitrary limits; Winograd, which rounds more, is included."""
     limits = (-0.731, 0.731 * 127 / 128), (-1.1 * 128, 1.1 * 127)
     filters = RANDOM.standard_normal((40, channels, kernel, kernel)).astype(np.float32) * 12
     shift = RANDOM.standard_normal((1, 40, 1, 1)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Padding and broadcasting of the numpy backend: views where nothing is copied."""
+"""Padding and broadcasting on the NumPy backend: views if nothing is copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products with quantized weights on numpy, dequantized or not: all types, scales, zero points and shapes."""
+"""Matrix products with quantized weights on the NumPy backend, dequantized or not: all types, scales, zero points and shapes."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_inexact_products_are_declined() -> None:
 def test_small_models_keep_the_f32_weights_of_the_file(
     element: E, size: tuple[int, int, int], by_rows: bool
 ) -> None:
-    """Bit by bit: each row of the matrix comes out when it alone is multiplied by 1."""
+    """The weights are kept bit for bit: each row of the matrix is recovered by multiplying it by 1."""
     for zero in ("", "one", "groups") if element.integral else ("",):
         for arithmetic in (E.f32, E.f16):
             quantized = weights(element, size, by_rows, zero, arithmetic)
@@ -184,7 +184,7 @@ def test_small_models_keep_the_f32_weights_of_the_file(
 
 
 def test_weights_of_one_compilation_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights are dequantized while they fit; nested graphs have no memory of their own."""
+    """Weights are dequantized while they fit a budget; nested graphs share that budget."""
     monkeypatch.setattr(kept_weights, "MAX_BYTES", 100)
     assert not kept_weights.reserve(1)
     with backend.compiling():

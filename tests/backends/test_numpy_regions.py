@@ -1,4 +1,4 @@
-"""Regions of feature maps, samples of them, and scattered rows, on the NumPy backend against the reference."""
+"""Regions of feature maps, sampling, and scattered rows on the NumPy backend against the reference."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_bins_of_regions(
     scale: str,
     seed: int,
 ) -> None:
-    """Of regions that are partly or not in the image, some of them turned around; of no more than the first -1."""
+    """Regions partly or fully outside the image, inverted ones, and none after the first -1."""
     size, how = bins[0], {"spatial_scale": scale}
     if largest:
         op = layer("ROIPooling-1", pooled_h=str(size), pooled_w=str(bins[1]), method="max", **how)

@@ -17,7 +17,7 @@ UNARY = ("ReLU", "Abs", "Negative", "Floor", "Tanh", "Sign", "Exp")
 
 
 def chain(types: list[str], shape: str = "1,4", first: bool = True) -> ir.Model:
-    """Make a chain of layers; the constant is the first or the second input."""
+    """Return a chain of layers; the constant is the first or the second input."""
     net = Net()
     dims = "FP32 " + shape.replace(",", " ").replace("?", "-1")
     end: End = net.parameter("x", shape.replace("?", "-1"), out=dims)
@@ -53,7 +53,7 @@ def test_a_chain_does_not_change_its_input() -> None:
 
 @pytest.mark.parametrize("types", [["ReLU"], ["Add"], ["Abs", "Multiply"]])
 def test_a_trivial_layer_costs_two_calls(types: list[str]) -> None:
-    """So it takes about a microsecond and a half (tests/bench/chain.py)."""
+    """Two calls take about 1.5 µs (tests/bench/chain.py)."""
     layers = 2000
     compiled = ir.compile_model(chain(types * (layers // len(types))), backend="numpy")
     compiled(X)
@@ -61,7 +61,7 @@ def test_a_trivial_layer_costs_two_calls(types: list[str]) -> None:
 
 
 def perceptron(rows: str, layers: int) -> ir.Model:
-    """Dense layers on rows of four numbers."""
+    """Dense layers on rows of four elements."""
     net = Net()
     dims = f"FP32 {rows.replace('?', '-1')} 4"
     weights, bias = net.constant(np.eye(4, dtype=np.float32) / 2, "f32"), net.constant([[1, 2, 3, 4]], "f32")
@@ -92,7 +92,7 @@ def test_a_dense_layer_of_few_numbers_costs_few_calls(rows: str, most: int) -> N
 
 @pytest.mark.parametrize("backend", available())
 def test_a_call_of_a_small_model_makes_few_calls(backend: str) -> None:
-    """Of what surrounds the only layer: inputs, limits, threads, results; that takes 17 to 22 µs."""
+    """Everything around the only layer (inputs, limits, threads, results) takes 17 to 22 µs."""
     of_threads = 6 if backend == "native" else 0
     compiled = ir.compile_model(chain(["ReLU"]), backend=backend)
     request = compiled.create_infer_request()

@@ -1,4 +1,4 @@
-"""Which layers are post-ops, and what is known of their operands."""
+"""Which layers are post-ops, and what is known about their operands."""
 
 from __future__ import annotations
 

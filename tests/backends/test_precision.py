@@ -1,4 +1,4 @@
-"""The precision of a compilation: from properties to kernels, and what a compiled model says of it."""
+"""The precision of a compilation, from properties to kernels, and as reported by the compiled model."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_mode_alone_is_no_reason_to_warn(backend: str) -> None:
 
 
 def recording(seen: list[Precision]) -> Backend:
-    """A backend that notes the precision in which it is asked for a kernel, and names that."""
+    """A backend that records the precision for which kernels are requested."""
     mine = dataclasses.replace(ABLE, offers={}, packed={}, patterns={})
 
     @mine.accelerates(RELU)

@@ -1,4 +1,4 @@
-"""Rotary embeddings are computed by one step, with the bits of the reference, however exporters spell them."""
+"""Rotary embeddings are one step with the bits of the reference, in all exporters' spellings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contracts of passes: what the program holds after each of them, for models of many kinds."""
+"""The postconditions of passes, for models of many kinds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_after(name: str, earlier: str) -> bool:
 
 
 def verify(name: str, program: Program) -> None:
-    """Check what holds after a pass."""
+    """Check the postcondition of a pass."""
     graph = program.graph
     assert all(graph[layer.id] is layer for layer in program.layers)
     assert all(port in program.values for layer in program.layers for port in layer.output_ports)
@@ -46,7 +46,7 @@ def verify(name: str, program: Program) -> None:
 
 
 def verify_groups(program: Program) -> None:
-    """Check that groups cover the layers that run, and that each comes after those that it reads."""
+    """Check that groups cover the executed layers, each after its producers."""
     lasts = [group.layers[-1].id for group in program.groups]
     assert len(lasts) == len(set(lasts))
     covered = {layer.id for group in program.groups for layer in group.layers}

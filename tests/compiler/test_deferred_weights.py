@@ -1,4 +1,4 @@
-"""Weights of convolutions that are stored as integers: they are dequantized where a kernel asks for them, and only there."""
+"""Convolution weights stored as integers are dequantized only if a kernel asks for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def levels(net: Net, x: Any, out: str, low: float, high: float) -> Any:
 def convolution(
     quantized: bool = False, zero: bool = True, also: str = "", numbers: Array = NUMBERS
 ) -> ir.Model:
-    """A convolution with dequantized weights; ``also`` names what else is a result."""
+    """A convolution with dequantized weights; ``also`` names further model outputs."""
     net, kind = Net(), f"FP32 {len(numbers)} 8 3 3"
     x = net.parameter("x", "1,8,8,8", out="FP32 1 8 8 8")
     named = {
@@ -68,7 +68,7 @@ def convolution(
 
 @pytest.fixture
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The types of layers that were evaluated when their weights were asked for."""
+    """Record the types of layers that are evaluated when their weights are requested."""
     found: list[str] = []
     original = fold.evaluate_constant
 
@@ -120,7 +120,7 @@ def test_what_is_deferred() -> None:
 
 @pytest.mark.parametrize("also", ["codes", "zero", "weights"])
 def test_what_others_read(also: str) -> None:
-    """What is between the integers and the weights must not be read; an output is computed as it is."""
+    """Intermediate results of the dequantization must have no other consumers; model outputs are computed."""
     model = convolution(also=also)
     assert bool(deferred(model)) == (also != "codes")
     (layer,) = (layer for layer in model._graph.layers.values() if layer.name == also)

@@ -9,7 +9,7 @@ from ir_runtime.compiler.evaluate import foldable
 
 
 def folded(*axes):
-    """Whether a product of three constants, which is summed over some axes, is computed when compiling."""
+    """Return whether the sum over some axes of a product of three constants is folded."""
     parts = [opset7.constant(np.ones(shape, np.float32)) for shape in ((64, 1, 1), (1, 64, 1), (1, 1, 512))]
     large = opset7.multiply(opset7.multiply(parts[0], parts[1]), parts[2])
     known = opset7.reduce_sum(opset7.exp(large), np.array(axes), True) if axes else opset7.exp(large)
@@ -19,12 +19,12 @@ def folded(*axes):
 
 
 def test_large_results_that_become_small_are_computed_once():
-    """As of filters that are sums of a few functions at many points."""
+    """For example, filters that are sums of a few functions at many points."""
     assert folded(1)
 
 
 def test_large_results_are_computed_again():
-    """They would take more memory than the network itself."""
+    """Storing them would take more memory than the network itself."""
     assert not folded()
 
 

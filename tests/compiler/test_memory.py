@@ -1,4 +1,4 @@
-"""The peak of memory: what is live while a step runs, with the bodies of its layer."""
+"""Peak memory: the live tensors while a step runs, including those of its layer's body."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ir_runtime.compiler.memory import peak
 
 
 def _steps() -> list[Any]:
-    """Two steps: the first writes slot 0, the second slot 1, after which slot 0 is free."""
+    """Two steps: the first writes slot 0, the second slot 1, after which slot 0 is freed."""
     first = SimpleNamespace(layer=SimpleNamespace(id=7), writes=(0,), frees=())
     second = SimpleNamespace(layer=SimpleNamespace(id=8), writes=(1,), frees=(0,))
     return [first, second]

@@ -1,4 +1,4 @@
-"""Layers with mixed inputs: no kernel and no pattern of a backend is asked about them, whatever it could do."""
+"""Layers with mixed element types: no kernel or pattern of a backend is tried for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ir_runtime.ops.arithmetic import Negative
 
 
 def with_slopes(element: str) -> Ours:
-    """PReLU of negated numbers of bf16, with slopes of an element type."""
+    """PReLU of negated bf16 data, with slopes of another element type."""
     net = Net()
     x = net.parameter("x", "1,4", "bf16", out="BF16 1 4")
     slopes = net.constant([0.5, 0.25, 0.5, 0.25], element)
@@ -28,7 +28,7 @@ def with_slopes(element: str) -> Ours:
 
 
 class Eager:
-    """A backend that takes all layers, and notes which it was asked about."""
+    """A backend that accepts all layers, and records for which it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -47,7 +47,7 @@ class Eager:
 
 
 class Fusing(KernelTemplate):
-    """A kernel that would take the layer that reads its result."""
+    """A kernel that would fuse its consumer."""
 
     def __init__(self, eager: Eager) -> None:
         self.eager = eager

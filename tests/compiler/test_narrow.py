@@ -1,4 +1,4 @@
-"""Models in f32 that are computed in f16, where that is asked for."""
+"""f32 models computed in f16 on request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def in_f16(model: Any, backend: str = "reference") -> ir.CompiledModel:
 
 
 def types(compiled: ir.CompiledModel) -> dict[str, str]:
-    """The element type of each layer's output, by its name."""
+    """Return the element type of each layer's output by name."""
     nodes = compiled._model.get_ordered_ops()
     return {n.friendly_name: n.output().element_type.label for n in nodes if n.outputs()}
 
@@ -33,7 +33,7 @@ def types(compiled: ir.CompiledModel) -> dict[str, str]:
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks(name: str, compressed: bool, backend: str, tmp_path: Path) -> None:
-    """As near to OpenVINO's f32 as f16 gets; inputs and outputs are as before."""
+    """Results are as close to OpenVINO's f32 as f16 allows; inputs and outputs keep their types."""
     path = save(name, tmp_path)
     if compressed:
         ov.save_model(core().read_model(path), path := tmp_path / "small.xml", compress_to_fp16=True)
@@ -66,7 +66,7 @@ def test_a_reshaped_model_keeps_its_shapes() -> None:
 
 
 def test_each_tensor_name_stays_on_one_tensor_in_its_type() -> None:
-    """Outputs are f32 as before, so their names move to the Converts; those between layers in f16 stay there."""
+    """Outputs stay f32, so their names move to the Converts; names of inner tensors stay on f16 tensors."""
     net = Net()
     x = net.parameter("x", "3")
     inner = net.op("Exp", x, out="f32 3", name="inner", names="inner")
@@ -80,7 +80,7 @@ def test_each_tensor_name_stays_on_one_tensor_in_its_type() -> None:
 
 
 def test_arithmetic_on_shapes_stays_exact(tmp_path: Path) -> None:
-    """2049 is no number of f16."""
+    """2049 is not representable in f16."""
     x = op.parameter([-1], np.float32, name="x")
     length = op.convert(op.shape_of(x), "f32")
     half = op.convert(op.floor(op.multiply(length, op.constant(np.float32([1])))), "i64")

@@ -1,4 +1,4 @@
-"""Passes: each has a name and a summary, and shows the program that it leaves."""
+"""Each pass has a name and a summary, and can print the program that it leaves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ir_runtime.openvino.compiling import PASS_NAMES, fusions_of, program_after
 
 
 def convolution(activation: str = "ReLU") -> ir.Model:
-    """A convolution whose weights are computed from constants, an activation, and an exponential."""
+    """A convolution with weights computed from constants, an activation, and Exp."""
     net = Net()
     x = net.parameter("x", "1,3,8,8", out="FP32 1 3 8 8")
     kind = "FP32 512 3 3 3"

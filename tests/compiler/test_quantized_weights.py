@@ -1,4 +1,4 @@
-"""Which constants stay as they are stored, and which are folded."""
+"""Which constants stay compressed, and which are folded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ir_runtime.compiler.quantized_weights import find_quantized_weights
 
 
 def stored(kind: Any, rows: int) -> bool:
-    """Return whether a table of 64 columns, of which rows are gathered, stays as it is stored."""
+    """Return whether a table of 64 columns, read by Gather, stays compressed."""
     indices = opset13.parameter([-1], np.int64, name="indices")
     table = opset13.convert(opset13.constant(np.zeros((rows, 64), kind)), "f32")
     model = ir.Model([opset13.gather(table, indices, 0)], [indices])
@@ -23,6 +23,6 @@ def stored(kind: Any, rows: int) -> bool:
 
 @pytest.mark.parametrize(("kind", "rows"), [(np.int8, 16), (np.float16, 1024)], ids=["i8", "f16"])
 def test_small_weights_are_folded(kind: Any, rows: int) -> None:
-    """To keep 16 bits saves 128 KiB at most where it is not worth it; fewer bits save more, and time."""
+    """Keeping 16-bit weights is worth it only above 128 KiB; narrower types save more memory, and time."""
     assert stored(kind, rows)
     assert not stored(kind, rows - 1)

@@ -1,4 +1,4 @@
-"""What follows from shapes alone is computed once for each of them; views are one call."""
+"""Results that depend on shapes alone are computed once per shape; views take one call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ backends = pytest.mark.parametrize("backend", [name for name in available() if n
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The shapes that are measured."""
+    """Record the shapes that are computed."""
     found: list[tuple[int, ...]] = []
     usual = ShapeOf.evaluate
 
@@ -39,7 +39,7 @@ def length(net: Net, x: End, axis: int, name: str = "length") -> End:
 
 
 def ones_as_long(*, result: bool = True, **limits: Any) -> ir.Model:
-    """As many ones as the input has columns times 100, and the input."""
+    """A model that returns 100 ones per input column, and the input."""
     net = Net()
     x = net.parameter("x", "?,?", out="FP32 -1 -1")
     target = net.op("Multiply", length(net, x, 1), net.constant([100]), out="I64 1")
@@ -120,7 +120,7 @@ def test_what_cannot_be_names_the_layer_inside(backend: str) -> None:
 
 
 def test_long_arithmetic_stays_apart() -> None:
-    """What is inside may be needed by others, too."""
+    """Its intermediate results may have other consumers."""
     net = Net()
     x = net.parameter("x", "?,?", out="FP32 -1 -1")
     count = length(net, x, 0)
@@ -135,7 +135,7 @@ def test_long_arithmetic_stays_apart() -> None:
 
 
 def viewed(type: str, dims: str) -> tuple[Net, End]:
-    """A layer that changes nothing but how its input is looked at."""
+    """A layer that only changes the shape of its input."""
     net = Net()
     x = net.parameter("x", dims.replace("-1", "?").replace(" ", ","), out=f"FP32 {dims}")
     few = [net.constant([number]) for number in (1, 9, 2, 1)]

@@ -1,4 +1,4 @@
-"""Models of f16, which the fast backends compute in f32, as OpenVINO's CPU plugin does."""
+"""f16 models, which the fast backends compute in f32, as OpenVINO's CPU plugin does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HALF = np.float16
 
 
 def rms(found: Array, wanted: Array) -> float:
-    """How far apart two results are, relative to their size."""
+    """Return the relative RMS difference of two results."""
     a, b = found.astype(np.float64), wanted.astype(np.float64)
     return float(np.sqrt(np.mean((a - b) ** 2) / np.mean(b**2)))
 
@@ -49,7 +49,7 @@ def plugin(path: Path, *inputs: Array) -> list[Array]:
 
 
 def network(folder: Path) -> Path:
-    """A network all of whose layers are f16, in which rounding after each shows; also its result before that is rounded."""
+    """A network of f16 layers in which rounding after each layer is visible; and its unrounded result."""
     x = op.parameter([1, 3, 16, 16], HALF, name="x")
     found = x
     for number, (before, after) in enumerate([(3, 8), (8, 8)]):
@@ -65,7 +65,7 @@ PICTURE = numbers(1, 3, 16, 16, seed=7)
 
 
 class Seen:
-    """Keeps what an observer sees."""
+    """An observer that keeps all results."""
 
     def __init__(self) -> None:
         self.inputs: dict[str, list[Array]] = {}
@@ -181,7 +181,7 @@ def test_constants_are_folded_in_f32(backend: str, tmp_path: Path) -> None:
 
 @fast
 def test_lengths_that_f16_cannot_hold(backend: str, tmp_path: Path) -> None:
-    """2049 is no number of f16."""
+    """2049 is not representable in f16."""
     x = op.parameter([-1], np.float32, name="x")
     scaled = op.multiply(op.convert(op.shape_of(x), "f16"), op.constant(HALF(1)))
     path = saved(tmp_path, [op.broadcast(op.constant(np.float32(1)), op.convert(scaled, "i64"))], [x])
@@ -194,7 +194,7 @@ def test_lengths_that_f16_cannot_hold(backend: str, tmp_path: Path) -> None:
 
 
 def counting(folder: Path) -> Path:
-    """A variable to which a part of the input is added; its new value in f32."""
+    """A variable that accumulates a part of the input; its new value is f32."""
     x = op.parameter([4], HALF, name="x")
     held = opset6.read_value(op.constant(np.zeros(4, HALF)), "sum", HALF, [4])
     new = op.add(held, op.multiply(x, op.constant(HALF(1e-3))))
@@ -235,7 +235,7 @@ def test_variables_between_runs_that_are_watched_and_that_are_not(backend: str, 
 
 
 def looping(folder: Path) -> Path:
-    """A recurrence of f16 over the rows of the input, and a branch."""
+    """An f16 recurrence over the rows of the input, and an If."""
     x, h0 = op.parameter([7, 8], HALF, name="x"), op.parameter([1, 8], HALF, name="h")
     row, h = op.parameter([1, 8], HALF), op.parameter([1, 8], HALF)
     new = op.tanh(op.add(op.matmul(h, op.constant(numbers(8, 8)), False, False), row), name="new")
@@ -294,7 +294,7 @@ def test_random_numbers_continue_whoever_watches(backend: str, tmp_path: Path) -
 
 
 class Sees(ir.Op):
-    """An operation from outside the package, which keeps the types that it is given."""
+    """A custom operation that records its input types."""
 
     seen: ClassVar[list[str]] = []
 
@@ -332,7 +332,7 @@ def test_operations_from_outside_are_given_what_they_declare(backend: str) -> No
 
 
 def test_what_has_no_f16_is_left_alone(tmp_path: Path) -> None:
-    """Nor is what is only stored in it."""
+    """A model that only stores f16 is left alone, too."""
     x = op.parameter([2, 64], np.float32, name="x")
     y = op.matmul(x, op.constant(numbers(64, 64, of=np.float32)), False, False, name="y")
     ov.save_model(ov.Model([y], [x]), path := tmp_path / "m.xml", compress_to_fp16=True)
@@ -357,7 +357,7 @@ def test_the_graph_that_runs(tmp_path: Path) -> None:
 
 @fast
 def test_constants_take_no_more_memory_than_compressed_ones(backend: str, tmp_path: Path) -> None:
-    """A file of f16 throughout, and one of f32 with weights of f16."""
+    """Compare a pure f16 model with an f32 model that has f16 weights."""
 
     def held(half: bool) -> int:
         x = op.parameter([2, 256], HALF if half else np.float32, name="x")
@@ -376,7 +376,7 @@ KINDS = ("i8", "u8", "i4", "u4", "nf4", "f8e4m3", "f8e5m2", "f4e2m1")
 
 
 def weights(kind: str, with_zero: bool, grouped: bool, rows: int, columns: int) -> Any:
-    """Codes, converted to f16, less zero points, times scales, in groups of 32 or by row; converted to f32."""
+    """Dequantized weights: codes as f16, minus zero points, times scales by group of 32 or by row, as f32."""
     rng, element = np.random.default_rng(1), E.parse(kind)
     shape = (rows, columns // 32, 32) if grouped else (rows, columns)
     if element.real and kind != "nf4":
@@ -398,7 +398,7 @@ def weights(kind: str, with_zero: bool, grouped: bool, rows: int, columns: int) 
 
 
 def consumer(name: str, folder: Path, chain: tuple[str, bool, bool]) -> tuple[Path, Array]:
-    """A model in which a layer reads such weights, and data for it."""
+    """A model with a layer that reads such weights, and its data."""
     if name == "MatMul":
         x, data = op.parameter([-1, 128], np.float32), numbers(5, 128, of=np.float32)
         return saved(folder, [op.matmul(x, weights(*chain, 96, 128), False, True)], [x]), data

@@ -1,4 +1,4 @@
-"""Tensors without elements, whose other lengths are huge: no kernel works through them, and lengths have limits, too."""
+"""Tensors without elements but with huge dims: no kernel iterates over them, and the dims are limited, too."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def test_constants_without_elements_are_not_folded_over_their_lengths() -> None:
 
 @pytest.fixture
 def calls() -> Iterator[list[tuple[int, ...]]]:
-    """An operation from outside the package, which notes its calls."""
+    """A custom operation that records its calls."""
     found: list[tuple[int, ...]] = []
 
     @op("ProbeNotes-1")
     class Notes(Op):
-        """It notes the shapes of its input."""
+        """Record the shapes of the input."""
 
         data = Input(T_FLOAT, "any")
         output = Output(T_FLOAT, "the same")

@@ -1,4 +1,4 @@
-"""Forks beside threads that compute: children find locks, threads and settings in order, and so does the parent."""
+"""Forks during computations of other threads: locks, threads and settings are intact in the child and in the parent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TESTS = Path(__file__).parents[1]
     ],
 )
 def test_children_of_a_busy_process(backend: str, way: str, count: int) -> None:
-    """They run what was compiled before, and what they compile, on as many threads; and so does the parent."""
+    """Children run models compiled before and after the fork, with as many threads; so does the parent."""
     run = [sys.executable, str(TESTS / "harness" / "forking.py"), backend, way, str(count)]
     paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
     done = subprocess.run(run, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": paths})
@@ -63,11 +63,11 @@ ARRIVED, GO_ON = threading.Event(), threading.Event()
 
 @pytest.fixture
 def model() -> Iterator[ir.CompiledModel]:
-    """Layers that count, of which the first says so and waits."""
+    """A model that counts its layers; the first one signals that it runs, and waits."""
 
     @op("ProbeSteps-1")
     class Steps(Op):
-        """The same again."""
+        """Return the input."""
 
         data = Input(T_FLOAT, "any")
         output = Output(T_FLOAT, "the same")
@@ -96,7 +96,7 @@ def model() -> Iterator[ir.CompiledModel]:
 
 
 def forking(before: Any = forks.SAFEPOINT.before) -> None:
-    """What a fork does in the parent."""
+    """Perform the parent's part of a fork."""
     before()
     forks.SAFEPOINT.forking = None
     forks.SAFEPOINT.notify()
@@ -133,7 +133,7 @@ def test_a_fork_waits_until_others_have_halted_between_layers(
 
 
 def test_a_fork_does_not_wait_for_ever(model: ir.CompiledModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread that it waits for may wait for it."""
+    """The awaited thread may itself wait for the forking one."""
     monkeypatch.setattr(forks, "FORK_TIMEOUT", 0.1)
     running = threading.Thread(target=model, args=(np.ones(2, np.float32),))
     running.start()
@@ -170,7 +170,7 @@ def test_a_fork_does_not_wait_for_observers(model: ir.CompiledModel, monkeypatch
 
 
 def test_a_fork_waits_for_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A module that is being imported stays locked in the child."""
+    """A module that is being imported during the fork would stay locked in the child."""
     monkeypatch.setattr(forks, "FORK_TIMEOUT", 3600)
     monkeypatch.setattr(forks, "PACKAGES", {"slow_to_import"})
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -193,7 +193,7 @@ def test_a_fork_waits_for_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def in_child(function: Any) -> str:
-    """What a function returns in a child process; what goes wrong there, if it does."""
+    """Return the result of a function in a child process, or the error that it raises there."""
     reading, writing = os.pipe()
     if not (child := os.fork()):
         try:
@@ -253,11 +253,11 @@ CHILD: list[int] = []
 
 @pytest.fixture
 def forking_model() -> Iterator[ir.Model]:
-    """Products that are worth several threads, and a layer between them that forks once."""
+    """Multithreaded products, and a layer between them that forks once."""
 
     @op("ProbeForks-1")
     class Forks(Op):
-        """The same again, in another process, too."""
+        """Return the input, in the child process as well."""
 
         data = Input(T_FLOAT, "any")
         output = Output(T_FLOAT, "the same")
@@ -283,7 +283,7 @@ def forking_model() -> Iterator[ir.Model]:
 @quiet
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 def test_a_run_that_forks_goes_on_in_both(forking_model: ir.Model, backend: str) -> None:
-    """It has the only thread of the child, and what it has set stays set until it ends."""
+    """It runs on the child's only thread, and its settings hold until it ends."""
     x = np.random.default_rng(0).random((300, 300), np.float32)
     compiled = ir.compile_model(forking_model, backend=backend)
     before = blas_threads()
@@ -300,14 +300,14 @@ def blas_threads() -> int:
 
 
 def elsewhere(function: Any) -> None:
-    """Call it in another thread."""
+    """Call a function in another thread."""
     thread = threading.Thread(target=function)
     thread.start()
     thread.join()
 
 
 def test_blas_has_its_threads_again_in_a_child() -> None:
-    """What runs of other threads have set is undone there; what this thread has set is not."""
+    """Settings of other threads' runs are undone in the child; those of this thread are kept."""
     blas = _blas.Blas()
     numbers = [4]
     blas._get, blas._set = lambda: numbers[-1], numbers.append

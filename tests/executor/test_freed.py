@@ -1,4 +1,4 @@
-"""What compiled models leave behind: nothing that only a garbage collection frees, but the graph that nodes have in common.
+"""Compiled models leave no reference cycles, except for the graph that nodes share.
 
 Packed weights are as large as the model.
 """
@@ -22,7 +22,7 @@ PARTS = tuple(f"ir_runtime.{part}" for part in ("backends", "executor", "ir.defe
 
 
 def unreachable() -> set[str]:
-    """The types of what has a part in compiling, and only a collection frees."""
+    """Return the types of compiler and executor objects that only a garbage collection frees."""
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         gc.collect()
@@ -51,7 +51,7 @@ def test_nothing_of_a_compiled_model_is_left(tmp_path: Path, backend: str, compr
 
 @pytest.mark.parametrize("backend", available())
 def test_nothing_of_a_concatenation_is_left(backend: str) -> None:
-    """A kernel that calls itself would hold itself, with the plans it has made."""
+    """A nested function that refers to itself would keep itself and its plans alive."""
     x = op.parameter([1, 16, 24, 24], np.float32)
     model = ir_runtime.Model([op.relu(op.concat([x, op.exp(x)], 1))], [x])
     data = np.ones((1, 16, 24, 24), np.float32)

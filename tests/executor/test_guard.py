@@ -1,4 +1,4 @@
-"""Guards cost nothing where they are not needed; failures say why; results are what was inferred; interrupts."""
+"""Guards cost nothing where they are not needed; failures are explained; results match inference; interrupts pass through."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def guards(compiled: ir.CompiledModel) -> list[Guard]:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The operations whose types are inferred."""
+    """Record the operations whose types are inferred."""
     found: list[str] = []
     usual = Op.infer_types
 
@@ -76,7 +76,7 @@ def test_what_is_bounded_and_little_is_not_inferred(asked: list[str]) -> None:
 
 @backends
 def test_sizes_in_proportion_are_known_at_any_length(asked: list[str], backend: str) -> None:
-    """The product of rows and weights would be far more than there may be."""
+    """The product of all rows and weights would exceed any limit."""
     net = Net()
     x = net.parameter("x", "?,100", out="FP32 -1 100")
     weights = net.constant(np.eye(100), "f32")
@@ -201,7 +201,7 @@ def test_data_that_break_a_contract_name_the_layer(type: str, backend: str) -> N
 
 @backends
 def test_a_file_that_lies_about_parts_is_found_out(backend: str) -> None:
-    """The port map says parts of 3, so 2 iterations give 6; the body gives what it is given."""
+    """The port map declares parts of 3, so 2 iterations give 6; the body returns its whole input."""
     net = looping("?", joined=True, part_size=3, count=2)
     assert ir.compile_model(read(net), backend=backend)(np.ones(3, np.float32))[0].shape == (6,)
     problem = failing(net, np.ones(2, np.float32), backend)
@@ -212,11 +212,11 @@ def test_a_file_that_lies_about_parts_is_found_out(backend: str) -> None:
 
 @pytest.fixture
 def operations() -> Iterator[None]:
-    """One that gives another shape than it says, one that is interrupted."""
+    """Register an operation that returns another shape than inferred, and one that is interrupted."""
 
     @op("ProbeLies-1")
     class Lies(Op):
-        """It gives one element more."""
+        """Return one element too many."""
 
         data = Input(T_FLOAT, "any")
         output = Output(T_FLOAT, "more")
@@ -229,7 +229,7 @@ def operations() -> Iterator[None]:
 
     @op("ProbeInterrupted-1")
     class Interrupted(Op):
-        """Somebody presses Ctrl-C while it runs, if told so."""
+        """Raise `KeyboardInterrupt` if requested."""
 
         data = Input(T_FLOAT, "any")
         output = Output(T_FLOAT, "the same")
@@ -259,7 +259,7 @@ def test_an_output_that_is_not_what_was_inferred_is_an_error(backend: str) -> No
 
 
 def counting() -> Net:
-    """A variable that is assigned what it was plus ``x``, and a layer behind it."""
+    """A variable that accumulates ``x``, and a layer after it."""
     net = Net()
     x = net.parameter("x", "1", out="FP32 1")
     says = {"variable_id": "v", "variable_type": "f32", "variable_shape": "1"}

@@ -16,7 +16,7 @@ from ir_runtime.backends import available
 def test_attention_to_more_and_more_tokens_needs_no_inference(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its result is as long as the queries, which no product of all its inputs says."""
+    """The result is as long as the queries, however long the cache."""
     q, k, v = (
         ir.opset1.parameter([1, 2, -1, width], np.float32, name=name)
         for name, width in zip("qkv", (8, 8, 64), strict=True)

@@ -1,4 +1,4 @@
-"""The interpreter: what the guide prints, and that it computes what the fast way computes."""
+"""The interpreter as printed in the guide, and its agreement with the fast path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interrupts, wherever they come: what was borrowed is given back, and the next run gives the right result."""
+"""An interrupt at any point leaves a sound state: resources are released, and the next run gives the right result."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ PACKAGE = str(Path(ir.__file__).parent)
 
 @cache
 def _begins(code: CodeType) -> frozenset[int]:
-    """Where a function begins, or a generator goes on; an exception that is thrown into one comes elsewhere."""
+    """Return the offsets where a function starts or a generator resumes."""
     return frozenset(each.offset for each in dis.get_instructions(code) if each.opname == "RESUME")
 
 
 @cache
 def _places(code: CodeType) -> frozenset[int]:
-    """Where the instructions begin before which Python has looked, unless a function in Python was called."""
+    """Return the offsets of instructions before which Python checks for signals: after calls into C, and at backward jumps."""
     found, after_call = set(), False
     for instruction in dis.get_instructions(code):
         if after_call or instruction.opname == "JUMP_BACKWARD":
@@ -52,14 +52,14 @@ def _places(code: CodeType) -> frozenset[int]:
 
 
 def _is_ours(code: CodeType) -> bool:
-    """Whether it is the package's, or the library's on its behalf. Conditions of the library cannot stand interrupts."""
+    """Return whether code belongs to the package, or to the standard library on its behalf. `threading.Condition` does not survive interrupts."""
     if code.co_filename == threading.__file__:
         return code.co_name == "start"
     return code.co_filename.startswith(PACKAGE) or code.co_filename == contextlib.__file__
 
 
 class Interrupter:
-    """Counts the places that a call passes, and raises `KeyboardInterrupt` at one of them."""
+    """Counts the interruptible points that a call passes, and raises `KeyboardInterrupt` at one of them."""
 
     def __init__(self, place: int = -1) -> None:
         self.place, self.passed = place, 0
@@ -67,7 +67,7 @@ class Interrupter:
         self._in_python: FrameType | None = None
 
     def during(self, call: Callable[[], Any]) -> None:
-        """Make a call, which is interrupted if it passes so many places."""
+        """Make a call that is interrupted at the given point, if it gets there."""
         sys.settrace(self._called)
         try:
             call()
@@ -118,7 +118,7 @@ def test_interrupts_by_a_timer(backend: str, count: int) -> None:
 
 
 class Calls:
-    """A compiled model in all the ways of calling it."""
+    """A compiled model and all ways of running it."""
 
     def __init__(self, backend: str) -> None:
         self.scene = Scene.of(backend)
@@ -150,12 +150,12 @@ class Calls:
         ir.compile_model(self.scene.model, backend=self.scene.compiled.backend)
 
     def settle(self) -> None:
-        """Wait for what goes on in the background."""
+        """Wait for background work."""
         self.queue.wait_all()
         self.request.wait()
 
     def state(self) -> dict[str, Any]:
-        """All that a run changes for a while."""
+        """Return the state that a run changes temporarily."""
         return {
             "BLAS": parallel._blas._get() if parallel._blas._get else 0,
             "runs": [*parallel._blas._runs, *self.scene.compiled._running],
@@ -184,7 +184,7 @@ WAYS: list[tuple[Callable[[Calls], None], int]] = [
 def test_an_interrupt_anywhere(
     backend: str, way: Callable[[Calls], None], every: int, fewer: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One run for some of the places where Python looks for interrupts."""
+    """Interrupt a run at each of a sample of the points where Python checks for signals."""
     monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
     parallel._pool.close()
     calls = Calls(backend)
@@ -213,7 +213,7 @@ def test_an_interrupt_anywhere(
 
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
 def test_scopes_end_in_reverse_whatever_happens(error: type[BaseException] | None) -> None:
-    """Also where an interrupt comes while they end; work that fails is not taken for interrupted."""
+    """They do when an interrupt arrives while they end, too; an error is not mistaken for an interrupt."""
     events: list[tuple[str, bool]] = []
     keys: set[object] = set()
 
@@ -248,7 +248,7 @@ def test_scopes_end_in_reverse_whatever_happens(error: type[BaseException] | Non
 def test_whose_threads_are_used_again(
     error: type[BaseException], kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that fails makes no new threads; an interrupted one ends its own, whoever holds the traceback."""
+    """A failed run keeps its threads; an interrupted one ends them, even if its traceback is kept."""
     monkeypatch.setattr(_pools, "_IDLE", [])
     monkeypatch.setattr(compiled_threads, "most", lambda cores: 2)
 

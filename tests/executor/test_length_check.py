@@ -1,4 +1,4 @@
-"""Lengths that were open when a kernel was chosen are checked before it runs, on every backend."""
+"""Dims unknown when a kernel was chosen are checked before it runs, on every backend."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_wrong_lengths_are_refused_as_by_the_reference(name: str, backend: str) 
 
 @pytest.fixture
 def inferred(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The operations whose types are inferred."""
+    """Record the operations whose types are inferred."""
     found: list[str] = []
     infer_types = Op.infer_types
 
@@ -154,7 +154,7 @@ def test_inference_is_asked_once_for_each_shape(inferred: list[str], backend: st
 
 @backends
 def test_known_lengths_are_not_looked_at(backend: str) -> None:
-    """Their kernels are called as they are."""
+    """Kernels with static shapes are called without checks."""
     net = Net()
     x = net.parameter("x", "1,32,9,9", out="FP32 1 32 9 9")
     how = {
@@ -217,7 +217,7 @@ def test_lengths_of_one_symbol_must_be_equal() -> None:
 
 
 def test_a_result_may_not_contradict_what_was_known() -> None:
-    """As where a file declares what is not so."""
+    """For example, when the declaration in the file is wrong."""
     check = check_of(PartialShape([-1]), made=PartialShape([7]), infer=first)
     check.accept([zeros(7)])
     with pytest.raises(RefusedInputError, match=r"expected \[7\], as was inferred, got \[8\]"):
@@ -251,7 +251,7 @@ def test_a_kernel_may_say_itself_what_suits_it() -> None:
 
 @backends
 def test_a_variable_holds_what_was_inferred(backend: str) -> None:
-    """What ReadValue-3 gives was inferred from its initial value; something else was assigned."""
+    """ReadValue-3 is inferred from its initial value, but a different shape is assigned."""
     net = Net()
     x = net.parameter("x", "?,4", out="FP32 -1 4")
     held = net.op(
@@ -276,7 +276,7 @@ def test_a_body_is_given_what_was_inferred(backend: str) -> None:
 def liar() -> Iterator[None]:
     @op("ProbeLies-1")
     class Liar(Op):
-        """Says 64 columns, and gives one."""
+        """Infer 64 columns, and return one."""
 
         output = Output(ElementType.f32, "a row")
         pure = False

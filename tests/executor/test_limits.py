@@ -1,4 +1,4 @@
-"""Running is held to limits: memory before anything is made, iterations, time; and says which layer it was."""
+"""Limits on runs: memory before it is allocated, iterations, and time; the error names the layer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refused(limit: str, layer: str | None, caught: pytest.ExceptionInfo[ir.Limit
 
 @backends
 def test_memory_is_planned_when_compiling(backend: str) -> None:
-    """The input, and of three results two at a time."""
+    """The peak is the input and two of three results."""
     net = curves("Exp", "Sqrt", "Sin")
     compiled = ir.compile_model(read(net, memory=12_000), backend=backend)
     assert compiled(np.ones(1000, np.float32))[0].shape == (1000,)
@@ -161,7 +161,7 @@ def test_elements_are_limited_while_running() -> None:
 
 @backends
 def test_products_are_looked_at(backend: str) -> None:
-    """Outer product: what is small at first is not any more. A fused Add is covered, too."""
+    """An outer product of small inputs is large; a fused Add is covered as well."""
     net = Net()
     a, b = (
         net.parameter(name, s, out=f"FP32 {d}") for name, s, d in (("a", "?,1", "-1 1"), ("b", "1,?", "1 -1"))
@@ -201,7 +201,7 @@ def test_lengths_that_add_up_are_looked_at(limit: str, backend: str) -> None:
 
 @backends
 def test_what_is_alive_is_counted_together(backend: str) -> None:
-    """Each result is small, but all are read at last."""
+    """Each result is small, but all are read by the last layer."""
     net = Net()
     target = net.parameter("target", "?", "i64", out="I64 -1")
     parts = [
@@ -229,7 +229,7 @@ def test_iterations_are_limited() -> None:
 
 
 def test_iterations_of_all_loops_are_counted_together() -> None:
-    """Loops in loops multiply, so that a limit on each alone bounds nothing."""
+    """Nested loops multiply, so a limit for each loop alone would bound nothing."""
     made = SHAPES["loops_nested"](3)
     once, thrice = np.zeros((1, 2), np.float32), np.ones((1, 2), np.float32)
     for x, count in (once, 4), (thrice, 3 + 9 + 27 + 81):
@@ -253,7 +253,7 @@ def test_parts_of_iterations_are_limited() -> None:
 
 
 class Clock:
-    """A clock that stands still, but for a step at each look at it."""
+    """A clock that advances by one step each time it is read."""
 
     now = step = 0.0
 
@@ -264,7 +264,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of deadlines, and of runs that have one."""
+    """Replace the clock of deadlines and of the runs that have one."""
     clock = Clock()
     for module in (deadline, plan):
         monkeypatch.setattr(module, "time", clock)
@@ -299,11 +299,11 @@ def test_reading_and_compiling_are_timed() -> None:
 
 @pytest.fixture
 def greedy() -> Iterator[None]:
-    """An operation of this test for which there is never enough memory."""
+    """An operation that always runs out of memory."""
 
     @op("ProbeGreedy-1")
     class Greedy(Op):
-        """It wants more."""
+        """Raise `MemoryError`."""
 
         data = Input(T_FLOAT, "any")
         output = Output(T_FLOAT, "the same")

@@ -1,4 +1,4 @@
-"""Constants that kernels have packed leave memory, and can still be read."""
+"""Constants packed by kernels are dropped from memory, and can still be read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def weights(tmp_path: Path) -> Array:
 
 
 def resident() -> int:
-    """Bytes of mapped files that this process holds in memory."""
+    """Return the resident bytes of mapped files of this process."""
     status = Path("/proc/self/status")
     if not status.exists():
         pytest.skip("the system does not say what is in memory")

@@ -1,4 +1,4 @@
-"""Running: what is folded, freed, shared, watched; the same results every time, from any thread."""
+"""Execution plans: folding, freeing, sharing, observers, and repeatable results from any thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ backends = pytest.mark.parametrize("backend", available())
 
 
 class _Probe(Op):
-    """An operation of these tests."""
+    """Base class of operations for these tests."""
 
     data = Input(T_FLOAT, "any")
     output = Output(T_FLOAT, "the same")
@@ -39,22 +39,22 @@ class _Probe(Op):
 
 @pytest.fixture(autouse=True)
 def operations() -> Iterator[None]:
-    """Operations that only these tests have: one that fails, one that only infers, one that keeps traces."""
+    """Register operations: one fails, one has no kernel, one tracks its live results."""
 
     @op("ProbeFails-1")
     class Fails(_Probe):
-        """It fails on what it is given."""
+        """Raise an error."""
 
         def evaluate(self, data: Array) -> Array:
             raise ZeroDivisionError("no such number")
 
     @op("ProbeInfers-1")
     class Infers(_Probe):
-        """It has no evaluate."""
+        """Has no `evaluate`."""
 
     @op("ProbeTraces-1")
     class Traces(_Probe):
-        """It notes which of its results are still alive when it makes the next one."""
+        """Record which earlier results are still alive."""
 
         def evaluate(self, data: Array) -> Array:
             gc.collect()
@@ -92,7 +92,7 @@ X = np.float32([-1, 0, 2])
 
 
 class Watch:
-    """Notes what each step was given and what it made."""
+    """An observer that records the inputs and outputs of each step."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, list[Array], list[Array]]] = []
@@ -108,7 +108,7 @@ class Watch:
 
 
 def constants_and_more() -> Net:
-    """(c + c) is constant, x * (c + c) is not."""
+    """A model in which (c + c) is constant and x * (c + c) is not."""
     net = Net()
     x, c = net.parameter("x", "2", out="FP32 2"), net.constant([1, 2], "f32", name="c")
     doubled = net.op("Add", c, c, out="FP32 2", name="doubled")
@@ -236,7 +236,7 @@ def test_requests_take_observers_too(backend: str) -> None:
 
 
 class Mistaken(Watch):
-    """An observer with a mistake of its own."""
+    """An observer that raises an error."""
 
     def __init__(self, when: str) -> None:
         super().__init__()
@@ -329,7 +329,7 @@ def test_declarations_that_are_wrong_do_not_keep_a_model_from_running() -> None:
 
 
 def sharing() -> Net:
-    """Outputs that are an input, a constant, a view of the input, the same tensor twice, and views of it."""
+    """A model that outputs an input, a constant, views of both, and one tensor twice."""
     net = Net()
     x, c = net.parameter("x", "2,3", out="FP32 2 3"), net.constant([[1, 2, 3], [4, 5, 6]], "f32", name="c")
     y = net.op("ReLU", x, out="FP32 2 3", name="y")
@@ -426,7 +426,7 @@ def test_one_compiled_model_runs_in_many_threads(backend: str) -> None:
 
 
 def test_observers_in_many_threads() -> None:
-    """The plan with every layer in it is made once, whoever asks first."""
+    """The unfused plan is compiled once, by the first thread."""
     compiled = ir.compile_model(ir.read_model(DIGITS / "digits.xml"))
 
     def run(_: int) -> int:

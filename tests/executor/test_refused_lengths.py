@@ -1,4 +1,4 @@
-"""Lengths that inference refuses are refused in a run, too, where NumPy would broadcast them: for every operation."""
+"""Dims that inference refuses are refused at run time as well, even if NumPy would broadcast them; for every operation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFUSING = [op for op, samples in SAMPLES.items() if any(s.layer().refuses_lengt
 
 
 def refused(sample: Sample) -> Iterator[tuple[Array, ...]]:
-    """Inputs of such lengths that inference refuses, whatever they hold."""
+    """Return inputs whose dims inference refuses, whatever their contents."""
     op, elements = sample.layer(), [value.element for value in sample.values()]
     for feed in lengths(sample.inputs):
         if any(feed.arrays[index].shape != sample.inputs[index].shape for index in sample.constant):
@@ -46,7 +46,7 @@ def refused(sample: Sample) -> Iterator[tuple[Array, ...]]:
 
 
 def opened(sample: Sample) -> ir.Model:
-    """A model of the operation whose lengths are all open."""
+    """A model of the operation with fully dynamic inputs."""
     model = ir.read_model(*model_of(sample, sample.constant))
     free = [x for index, x in enumerate(sample.inputs) if index not in sample.constant]
     model.reshape({place: [-1] * x.ndim for place, x in enumerate(free)})
@@ -93,7 +93,7 @@ CELLS = {
 
 
 def recurrent(type: str) -> tuple[Net, list[Array]]:
-    """A recurrent layer of 64 rows of data, and one of each state."""
+    """A recurrent layer with 64 rows of data, but one row of each state."""
     gates = CELLS[type][0]
     is_sequence, hidden, inputs = type.endswith("Sequence"), 4, 3
     net = Net()

@@ -1,4 +1,4 @@
-"""With a backend that is asked for, the same input gives the same output, bit for bit."""
+"""With an explicit backend, equal inputs give equal bits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def weights(*shape: int) -> Any:
 
 
 def network() -> ov.Model:
-    """Convolutions, products, attention and norms, each worth several threads."""
+    """Multithreaded convolutions, products, attention and norms."""
     x = op.parameter(SHAPE, np.float32, name="x")
     how = [1, 1], [1, 1], [1, 1], [1, 1]
     y = op.relu(op.convolution(x, weights(64, 32, 3, 3), *how))

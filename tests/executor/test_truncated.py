@@ -1,4 +1,4 @@
-"""A ``.bin`` that becomes shorter while the model is in use: an error or right results, never a signal."""
+"""A ``.bin`` truncated while the model is in use gives an error or correct results, never a signal."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ except ir.IRError as problem:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A product, a sum, and a table that is asked for rows, each with more than a page of numbers."""
+    """A product, a sum, and a table lookup, each with more than a page of weights."""
     net = Net()
     x = net.parameter("x", f"1,{SIDE}")
     square = net.constant(np.full((SIDE, SIDE), 0.5, np.float32), "f32", name="square")

@@ -1,4 +1,4 @@
-"""Work by blocks: all elements in order, little memory, and a deadline between blocks."""
+"""Work in blocks: all elements in order, little memory, and a deadline check between blocks."""
 
 from __future__ import annotations
 

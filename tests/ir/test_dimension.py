@@ -1,4 +1,4 @@
-"""Lengths and intervals: arithmetic keeps what is true, comparisons mean what OpenVINO's mean."""
+"""Dimensions and intervals: arithmetic is sound, comparisons have OpenVINO's semantics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ bounds = st.none() | st.integers(-20, 20)
 
 @st.composite
 def intervals(draw: st.DrawFn) -> tuple[Interval, int]:
-    """An interval, and a number in it."""
+    """Draw an interval, and a number in it."""
     number = draw(st.integers(-20, 20))
     low = draw(st.none() | st.integers(-25, number))
     high = draw(st.none() | st.integers(number, 25))
@@ -27,7 +27,7 @@ def intervals(draw: st.DrawFn) -> tuple[Interval, int]:
 
 @st.composite
 def lengths(draw: st.DrawFn) -> tuple[Dimension, int]:
-    """A dimension, and a length it allows."""
+    """Draw a dimension, and a length that it allows."""
     number = draw(st.integers(0, 20))
     high = draw(st.none() | st.integers(number, 25))
     return Dimension.between(draw(st.integers(0, number)), high), number

@@ -1,4 +1,4 @@
-"""How element types show themselves: as OpenVINO's to programs, by their short names in messages."""
+"""The text of element types: OpenVINO's for programs, short names in messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that are evaluated alone."""
+"""Evaluation of single layers."""
 
 from __future__ import annotations
 

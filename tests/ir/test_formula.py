@@ -1,4 +1,4 @@
-"""Formulas of open lengths: products and sums of many of them stay in proportion to what they are made of."""
+"""Formulas of dynamic dims: large products and sums stay linear in the number of their parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph: what networkx sees, what cannot be changed, in which order layers come."""
+"""The graph: its networkx interface, immutability, and the order of layers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_it_is_a_networkx_graph() -> None:
 
 
 def test_the_graph_for_users_is_the_one_that_layers_are_read_into() -> None:
-    """Inference and passes follow its edges; none is built for networkx."""
+    """Inference and passes walk its edges; no copy is made for networkx."""
     model = twice()
     assert model.graph is model._graph.network
     assert all(model._graph.ancestors([n]) == nx.ancestors(model.graph, n) | {n} for n in model.graph)
@@ -62,7 +62,7 @@ def test_models_with_one_graph_describe_their_own_shapes() -> None:
 
 
 def test_models_leave_no_cycles_behind() -> None:
-    """So that a program which reads one after the other frees each at once."""
+    """Programs that read one model after another free each at once."""
     model = twice()
     assert model._graph.order
     assert model._graph.readers(model._graph.sources(model._graph[1])[0])

@@ -1,4 +1,4 @@
-"""Parts of an axis that iterations get: they lie beside each other, and only what does not fill one is left over."""
+"""Parts of an axis that iterations receive: they are adjacent, and only a partial one is left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of which some lengths, or the rank, are open."""
+"""Shapes with dynamic dims or unknown rank."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_scheme() -> None:
 
 
 def test_what_is_equal() -> None:
-    """Symbols do not count, as in OpenVINO: they say which lengths are equal, not how long they are."""
+    """Symbols do not count, as in OpenVINO: they relate dims, but have no length."""
     named = PartialShape([Dimension.between(0, None, Symbol("batch")), 3])
     assert named == PartialShape("?,3") == [-1, 3]
     assert hash(named) == hash(PartialShape("?,3"))

@@ -1,4 +1,4 @@
-"""What is known of a tensor before it exists."""
+"""What is known about a tensor before it is computed."""
 
 from __future__ import annotations
 
