@@ -1,1 +1,1 @@
-"""Files of models: read XML and weights into a graph, and write them back."""
+"""Model files: reading XML and weights into a graph, and writing them back."""

@@ -1,4 +1,4 @@
-"""Write graphs as XML and weights, which are compressed to f16 on request: the inverse of ``reader``."""
+"""The writer of graphs as XML and weights, which are compressed to f16 on request: the inverse of ``reader``."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ __all__ = [
 ]
 
 
-# Write a graph as an IR of version 11, or 10.
+# Writing of a graph as an IR of version 11, or 10.
 
 _TYPES = {"Constant": "Const"}  # as files spell them
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a file.
+    """The content of a model file.
 
-    ``declared`` tells whether the declared dims still hold, which is not so after reshaping inputs. They may
-    be more specific than the inferred ones.
+    ``declared`` tells whether the declared dims still hold, which is false after reshaping inputs. They may be more
+    specific than the inferred ones.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Content:
 
 
 def write(content: Content, xml: IO[bytes], weights: IO[bytes]) -> None:
-    """Write a model, deterministically.
+    """Write a model; equal models give equal bytes.
 
     Raises:
         InputError: if a name has characters that XML does not allow.
@@ -121,7 +121,7 @@ class _GraphWriter:
                 self.out.element("data", data)
             write_layer_info(self.out, layer.rt_info)
             bodies = layer.bodies()
-            for body in reversed(bodies):  # as OpenVINO has them
+            for body in reversed(bodies):  # in the order of OpenVINO
                 write_port_map(self.out, layer, body)
             write_back_edges(self.out, bodies)
             self._ports("input", layer, zip(layer.inputs, sources, strict=True))
@@ -130,7 +130,7 @@ class _GraphWriter:
                 self._body(layer, body)
 
     def _changed_attributes(self, layer: Layer) -> dict[str, object]:
-        """Return the attributes that do not follow from the operation alone."""
+        """Return the attributes whose values differ from the operation's: places of Constants, and inferred shapes."""
         if layer.type == "Constant":
             op = vars(layer.op)
             place = self.weights.place(raw_bytes(op["value"], op["element_type"], min(op["size"], 1)))
@@ -165,7 +165,7 @@ class _GraphWriter:
             write_layer_info(self.out, spec.rt_info)
 
     def _type(self, spec: PortSpec, source: Port | None) -> TensorType | None:
-        """Return the inferred type of a tensor, completed by the declared one."""
+        """Return the type to declare for a tensor: the inferred one, completed by the declared one if that holds."""
         value = self.known.get(source) if source else None
         if value is None or spec.type is None or not self.declared:
             return value.type if value else spec.type
@@ -182,7 +182,7 @@ class _GraphWriter:
 
 
 def precision(element: ElementType) -> str:
-    """Return the name of an element type in ports of files.
+    """Return the name of an element type as ports of files declare it.
 
     >>> precision(ElementType.f32), precision(ElementType.i64), precision(ElementType.boolean)
     ('FP32', 'I64', 'BOOL')
@@ -201,7 +201,7 @@ _PRECISIONS = {
 
 
 def write_port_map(out: Printer, layer: Layer, body: Body) -> None:
-    """Write the port map of a body: Parameters by layer input, Results by layer output."""
+    """Write the port map of a body, which maps layer inputs to Parameters, and Results to layer outputs."""
     with out.inside(PORT_MAPS[body.name]):
         for entry in body.inputs:
             out.element("input", _entry(layer.inputs[entry.port].id, entry.parameter, entry.cut))
@@ -216,7 +216,7 @@ def write_port_map(out: Printer, layer: Layer, body: Body) -> None:
 
 
 def write_back_edges(out: Printer, bodies: Iterable[Body]) -> None:
-    """Write the back edges from Results to Parameters."""
+    """Write the back edges of bodies, from Results to Parameters, if there are any."""
     edges = [edge for body in bodies for edge in body.back_edges]
     if not edges:
         return
@@ -234,7 +234,7 @@ def _entry(port: int, inner: int, cut: Cut | None = None) -> dict[str, str]:
 
 
 def write_model_info(out: Printer, info: RtInfo) -> None:
-    """Write the entries of a model, strings or nested entries, except the IR version it was read from."""
+    """Write the ``<rt_info>`` of a model, except the IR version that it was read from."""
     info = {name: entry for name, entry in info.items() if (name, type(entry)) != (IR_VERSION, int)}
     if not info:
         out.element("rt_info")
@@ -244,7 +244,7 @@ def write_model_info(out: Printer, info: RtInfo) -> None:
 
 
 def write_layer_info(out: Printer, info: RtInfo) -> None:
-    """Write the entries of a layer or a port, which have a version and other attributes."""
+    """Write the ``<rt_info>`` of a layer or a port, if it has entries."""
     if not info:
         return
     with out.inside("rt_info"):
@@ -260,7 +260,7 @@ def write_layer_info(out: Printer, info: RtInfo) -> None:
 
 
 def _are_attributes(entry: RtInfo) -> bool:
-    """Return whether the reader restores the same entries from an element with these attributes."""
+    """Return whether an entry can be written as attributes of an element, from which the reader restores it."""
     plain = all(
         not isinstance(value, Mapping) and is_tag(name) and name != "name" for name, value in entry.items()
     )
@@ -281,7 +281,7 @@ def _entries(out: Printer, info: RtInfo) -> None:
 
 
 def format_value(value: object) -> str:
-    """Format a value as in files."""
+    """Return the text of a value as OpenVINO writes it."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, float):
@@ -294,26 +294,29 @@ def format_value(value: object) -> str:
     return str(value)
 
 
-_NAMESPACE = "{"  # how names in a namespace begin; an IR has none
+_NAMESPACE = "{"  # the start of names in a namespace, which an IR does not have
 
 
 def attribute_texts(layer: Layer, changed: Mapping[str, object]) -> dict[str, str]:
-    """Return the attributes of a layer by their names in files.
+    """Return the texts of a layer's attributes, by their names in files.
+
+    Texts from the file that the layer was read from are kept if their values are the same, and so are attributes unknown
+    to its operation.
 
     Args:
-        layer: the layer. Texts from its file are kept if they mean the same, as are attributes unknown to its operation.
-        changed: values that override those of the operation.
+        layer: the layer.
+        changed: values that override attributes of the operation, by their names in Python.
     """
     texts = {name: text for name, text in layer.attributes.items() if not name.startswith(_NAMESPACE)}
     for name, attribute in layer.op.schema().items() if isinstance(layer.op, Op) else ():
         if attribute.external:
             continue
         value = changed.get(name, vars(layer.op)[name])
-        said = texts.get(attribute.xml)
-        if said is None:
+        text = texts.get(attribute.xml)
+        if text is None:
             if name in changed or value != attribute.default:
                 texts[attribute.xml] = attribute_text(value)
-        elif attribute_text(attribute.parse(said)) != attribute_text(value):
+        elif attribute_text(attribute.parse(text)) != attribute_text(value):
             texts[attribute.xml] = attribute_text(value)
     return texts
 
@@ -325,7 +328,7 @@ def join_names(names: Iterable[str]) -> str:
     x,y\,z
 
     Raises:
-        InputError: if two names end in a backslash, which would escape the comma after the first.
+        InputError: if two names end in a backslash: one of them would escape the comma after it.
     """
     ordered = sorted(names, key=lambda name: name.endswith("\\"))
     if sum(name.endswith("\\") for name in ordered) > 1:
@@ -338,12 +341,12 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def output_names(layer: Layer) -> str:
-    """Return the names that a Result gives to the output of the model."""
+    """Return the joined names that a Result gives to an output of the model; empty for other layers."""
     return join_names(name for port in layer.inputs for name in port.names) if layer.type == "Result" else ""
 
 
 class Place(NamedTuple):
-    """The offset and size of a constant."""
+    """The offset and size of a constant in the ``.bin``, in bytes."""
 
     offset: int
     size: int
@@ -360,8 +363,8 @@ class WeightsWriter:
         self._known: dict[bytes, Place] = {}
 
     def place(self, raw: Array) -> Place:
-        """Write bytes unless equal ones were written before; return their place."""
-        # A 256-bit digest identifies the content: no collisions are known.
+        """Return the place of a constant's bytes, after writing them unless equal bytes were written before."""
+        # No collisions of the digest are known.
         digest = hashlib.sha256(raw.data).digest()
         if digest not in self._known:
             self._file.write(raw.data)
@@ -371,10 +374,10 @@ class WeightsWriter:
 
 
 def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType, least: int = 1) -> Array:
-    """Return the bytes of a tensor in file format; a view if memory has the same format.
+    """Return the bytes of a tensor as files store them; a view if the array has the same layout.
 
-    An empty tensor has ``least`` bytes: one in most of OpenVINO's files, none in others. A function is called
-    to compute the tensor lazily.
+    An empty tensor has ``least`` bytes: one in most of OpenVINO's files, none in others. If ``value`` is a function, it is
+    called to compute the tensor.
 
     >>> raw_bytes(np.array([1, 2, 3], np.uint8), ElementType.u6).tolist()
     [18, 48, 0]
@@ -424,7 +427,7 @@ def is_tag(text: str) -> bool:
 
 
 class Printer:
-    """Writes elements to a file, deterministically."""
+    """Prints XML elements to a file, indented."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._indent = file, ""
@@ -440,7 +443,7 @@ class Printer:
 
     @contextmanager
     def inside(self, tag: str, attributes: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Write an element around the content written in the block."""
+        """Write an element that contains what the block writes."""
         self._line(f"<{tag}{self._attributes(tag, attributes)}>")
         self._indent += "\t"
         yield
@@ -463,16 +466,16 @@ class Printer:
         self._file.write(f"{self._indent}{text}\n".encode())
 
 
-# Compress weights to f16, as OpenVINO does when it saves a model.
+# Compression of weights to f16, as OpenVINO does when it saves a model.
 
 _WIDE = (ElementType.f32, ElementType.f64)
 _LARGEST = float(np.finfo(np.float16).max)
 _SMALLEST = float(np.finfo(np.float16).smallest_subnormal)
 
-# A constant is not compressed if this fraction of its values exceeds f16.
+# A constant is not compressed if this fraction of its values is outside the range of f16.
 _BEYOND = 0.75
 
-# Inputs whose values determine shapes and may be f32; f16 is not precise enough for them.
+# Inputs whose values determine shapes: they may be f32, and f16 is not precise enough for them.
 _DECIDING: Mapping[str, tuple[int, ...]] = {"Interpolate": (1, 2), "Range": (0, 1, 2)}
 
 # Operations by which OpenVINO recognizes a model that is already quantized or compressed.
@@ -486,10 +489,9 @@ _DECOMPRESSION = MappingProxyType({"decompression": MappingProxyType({"version":
 
 
 def compress(content: Content) -> Content:
-    """Replace f32 and f64 constants by f16 ones, each followed by a Convert.
+    """Return a model with f32 and f64 constants stored in f16, each followed by a Convert.
 
-    The Convert takes over the constant's id, name and consumers. A quantized or compressed model is left
-    unchanged.
+    The Convert has the id, name and consumers of the constant. A quantized or compressed model is unchanged.
     """
     graph = content.graph
     return content if _is_compressed(graph) else replace(content, graph=_compress_graph(graph))
@@ -506,7 +508,7 @@ def _is_compressed(graph: Graph) -> bool:
 
 
 def _is_scaled(graph: Graph, layer: Layer) -> bool:
-    """Return whether a constant holds scaled quantized values of at most a byte each."""
+    """Return whether a layer is a constant of quantized values, of at most 8 bits each, that are scaled."""
     if layer.type != "Constant" or vars(layer.op)["element_type"] not in _SMALL:
         return False
     converts = [reader for reader in _readers(graph, layer) if reader.type == "Convert"]
@@ -534,7 +536,7 @@ def _compress_graph(graph: Graph) -> Graph:
 
 
 def _shape_sources(graph: Graph) -> Iterator[int]:
-    """Return the constants that shapes are computed from, and the layers in between."""
+    """Yield the ids of the layers that inputs which determine shapes depend on."""
     waiting = [
         source
         for layer in graph.layers.values()
@@ -573,14 +575,14 @@ def _to_f16(numbers: Array) -> Array:
 
 
 def _blocks(numbers: Array) -> Iterator[Array]:
-    """Yield the values as f32 in blocks that fit in the cache."""
+    """Yield the values of an array as f32, in blocks that fit in the processor's cache."""
     flat = numbers.reshape(-1)
     for start in range(0, flat.size, _BLOCK):
         yield flat[start : start + _BLOCK].astype(np.float32, copy=False)
 
 
 def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
-    """Return the compressed constant, and the Convert that restores its type."""
+    """Return a constant compressed to f16, and the Convert that restores its type."""
     operation = registry.require("Convert")
     assert layer.op is not None
     op = vars(layer.op)
@@ -604,7 +606,7 @@ def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
 
 
 def _with_bodies(op: Operation) -> Operation:
-    """Return the operation with the constants of its bodies compressed."""
+    """Return an operation whose bodies have compressed constants."""
     bodies = {name: body for name, body in vars(op).items() if isinstance(body, Body)}
     stored = {n: replace(body, graph=_compress_graph(body.graph)) for n, body in bodies.items()}
     return op.replace(**stored) if stored else op

@@ -1,1 +1,1 @@
-"""Read files: whole models, and fragments as the specification prints them."""
+"""Readers of whole models, and of fragments as the specification prints them."""

@@ -1,4 +1,4 @@
-"""Parse untrusted XML; the result of reading a file."""
+"""Parsing of untrusted XML, and the document that a file is read into."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ class Document:
     rt_info: RtInfo
     weights: Weights = field(default_factory=Weights)
     limits: Limits = DEFAULT
-    """The limits it was read with, which also apply to running it."""
+    """The limits with which it was read, which also apply to running it."""
     size: int = 0
-    """The bytes of the XML and the weights."""
+    """The size of the XML and the weights in bytes."""
     is_page: bool = False
     """Whether it is an example on a page of the specification."""
     unconverted: Graph | None = None
-    """The layers of the file, where reading it added conversions at inputs and outputs (version 10 and older)."""
+    """The layers of the file before reading added conversions at inputs and outputs, for version 10 and older."""
 
 
 _FORBIDDEN = re.compile(rb"<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)")
 
-# Bytes of a tag with the text after it, and of an attribute, in the memory of libxml2.
+# Bytes that libxml2 needs for a tag with the text after it, and for an attribute.
 _NODE, _ATTRIBUTE = 120, 230
 # Bytes parsed between two checks of the deadline.
 _AT_ONCE = 1 << 22
-# Attributes of an element that are read one by one.
+# Maximum number of attributes of an element to read one by one.
 _FEW = 64
-# The most frequent integers of files, by their texts; others are checked digit by digit.
+# The most frequent integers in files, by their texts; others are checked digit by digit.
 _COMMON = {str(number): number for number in range(1 << 10)}
 
 # The messages of libxml2 when its own bounds on depth, length and growth are reached, and their suffix.
@@ -60,7 +60,7 @@ _ASIDE = re.compile(
 
 
 def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAULT) -> Element:
-    """Return the root element. Refuse document types, entities, network access and huge trees.
+    """Parse XML and return its root element; document types, entities, network access and huge trees are refused.
 
     Raises:
         ParseError: if it is not well-formed, or uses a refused feature.
@@ -94,7 +94,7 @@ def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAU
 
 
 def _parse_chunks(data: bytes, parser: Element) -> Element:
-    """Parse in chunks and return the root; check the deadline between chunks."""
+    """Parse in chunks, checking the deadline after each, and return the root element."""
     if len(data) <= _AT_ONCE:
         return etree.fromstring(data, parser)
     for start in range(0, len(data), _AT_ONCE):
@@ -104,12 +104,12 @@ def _parse_chunks(data: bytes, parser: Element) -> Element:
 
 
 def _tree_bytes(data: bytes) -> int:
-    """Estimate the memory of the tree."""
+    """Return an estimate of the bytes that the parsed tree needs."""
     return _NODE * data.count(b"<") + _ATTRIBUTE * data.count(b"=") + len(data)
 
 
 def _check_attributes(root: Element, name: str, limits: Limits) -> None:
-    """Check the byte length of attributes; only values that are long in characters are encoded."""
+    """Check the length of attributes in UTF-8 against the limit; only long ones are encoded."""
     for element in check_periodically(root.iter("*")):
         for value in attributes(element).values():
             if 4 * len(value) > limits.attribute_bytes:
@@ -118,15 +118,15 @@ def _check_attributes(root: Element, name: str, limits: Limits) -> None:
 
 
 def attributes(element: Element) -> dict[str, str]:
-    """Return all attributes, in order."""
+    """Return the attributes of an element, in order."""
     if len(element.attrib) <= _FEW:
         return dict(element.attrib.items())
-    # For each attribute, `items` looks through all that come before it.
+    # `items` would take quadratic time: for each attribute, it passes over all before it.
     return {str(text.attrname): str(text) for text in element.xpath("@*")}
 
 
 def by_tag(element: Element) -> dict[str, list[Element]]:
-    """Return the children of an element, in order, by their tags."""
+    """Return the children of an element by tag, in order."""
     children: dict[str, list[Element]] = {}
     for child in element:
         children.setdefault(child.tag, []).append(child)
@@ -136,7 +136,10 @@ def by_tag(element: Element) -> dict[str, list[Element]]:
 def integer(element: Element, attribute: str, name: str, signed: bool = False) -> int:
     """Return an integer attribute, which must be non-negative unless ``signed``.
 
-    As in OpenVINO, leading blanks are allowed, trailing characters are not.
+    As in OpenVINO, leading blanks are allowed, but no trailing characters.
+
+    Raises:
+        ParseError: if the attribute is missing or no such integer.
     """
     text = element.get(attribute)
     if (number := _COMMON.get(text)) is not None:

@@ -1,7 +1,7 @@
-"""Read bare ``<layer>`` elements as models.
+"""Reading of bare ``<layer>`` elements, as on documentation pages, as models.
 
 Unconnected inputs become Parameters, or Constants if the page or the caller gives their value; unread outputs
-get a Result. A Constant of the page becomes a Parameter, as its value is in no file.
+get a Result. A Constant on the page becomes a Parameter, as there is no file with its value.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Page:
     """The examples on a documentation page that can be read as documents.
 
     Args:
-        text: the page, or just the layers.
-        values: contents for input ports; they override the page's comments.
-        version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where tag and page do not say.
-        name: the file, for messages; a versioned name in it is used, too.
+        text: the page, or only its layers.
+        values: contents of input ports; they override comments on the page.
+        version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, for layers without a version in their tag.
+        name: the name of the file, for messages; it may contain a versioned name, as the page may.
         limits: the resource limits.
 
     Raises:
@@ -91,11 +91,11 @@ class Page:
         return len(self._examples)
 
     def read(self, example: int, report: Diagnostics) -> Document:
-        """Read an example by its number, starting from 1; add findings to ``report``.
+        """Read an example by its number, from 1, and add findings to ``report``.
 
         Raises:
             ParseError: if it is not well-formed.
-            InputError: if the example is unknown, or one of the values fits no port.
+            InputError: if there is no such example, or no port for one of the values.
         """
         if not 1 <= example <= len(self):
             raise InputError(f"unknown example {example}", hint=f"the page has {len(self)}")
@@ -113,7 +113,7 @@ def read_fragments(
     example: int | None = None,
     limits: Limits = DEFAULT,
 ) -> list[Document]:
-    """Read every example on a page, or the one with a number (from 1); see `Page`."""
+    """Read all examples on a page, or only the one with the number ``example``, from 1; see `Page`."""
     page = Page(text, values=values, version=version, name=name, limits=limits)
     if values and example is None and len(page) > 1:
         raise InputError(
@@ -125,7 +125,7 @@ def read_fragments(
 
 @dataclass(slots=True)
 class _Builder:
-    """Builds a graph from an example on a page; adds layers for unconnected ports."""
+    """Builds a graph from an example on a page, with added layers for unconnected ports."""
 
     file: str
     versions: Versions
@@ -181,7 +181,7 @@ class _Builder:
         return replace(layer, type="Parameter", op=Parameter(element_type=element, shape=shape))
 
     def _version(self, element: Element) -> str:
-        """Return a layer's version: from the tag, the caller or the page, or else the newest."""
+        """Return the version of a layer: from its tag, the caller or the page, else the newest, with a warning."""
         type = element.get("type", "")
         if declared := element.get("version") or self.versions.opset(type):
             return str(declared)
@@ -201,7 +201,7 @@ class _Builder:
         """Add a Parameter or a Constant for each unconnected input port."""
         types = element_types(layer)
         ports = element.findall("input/port")
-        # A layer that cannot be read has no ports, whatever its element has.
+        # An unreadable layer has no ports, even if its element has.
         for index, (spec, port) in enumerate(zip(layer.inputs, ports, strict=False)):
             if Port(layer.id, index) in fed:
                 continue
@@ -252,7 +252,7 @@ class _Builder:
 
 
 def _number(elements: Sequence[Element]) -> None:
-    """Number the layers that have no id; ids of pages may use digits of any script."""
+    """Set unused ids on layers without one, and write ids with digits of other scripts in ASCII."""
     for element in elements:
         text = element.get("id", "").strip()
         if text.isdecimal() and not text.isascii() and len(text) < 18:
@@ -265,7 +265,7 @@ def _number(elements: Sequence[Element]) -> None:
 
 
 def _name_outputs(layer: Layer, alone: bool) -> Layer:
-    """Name outputs without a tensor name after the ports of the operation."""
+    """Return a layer whose outputs without tensor names are named after the operation's ports."""
     names = [p.name for p in layer.op.outputs] if layer.op else []
     names += [f"output{i}" for i in range(len(names), len(layer.outputs))]
     prefix = "" if alone else f"{layer.name}."
@@ -277,7 +277,7 @@ def _name_outputs(layer: Layer, alone: bool) -> Layer:
 
 
 def port_name(layer: Layer, index: int) -> str:
-    """Return the operation's name for an input port."""
+    """Return the name of an input port in the operation; ``input0`` and so on if it is unknown."""
     port = layer.op.port_of(index) if layer.op else None
     if port is None:
         return f"input{index}"
@@ -285,7 +285,7 @@ def port_name(layer: Layer, index: int) -> str:
 
 
 def element_types(layer: Layer) -> list[ElementType]:
-    """Return element types of the inputs: the port's precision, or that of its type variable."""
+    """Return the element type of each input: its declared precision, else that of its type variable."""
     declared = [spec.type.element if spec.type else ElementType.dynamic for spec in layer.inputs]
     if layer.op is None:
         return [e if e is not ElementType.dynamic else ElementType.f32 for e in declared]
@@ -300,7 +300,7 @@ def element_types(layer: Layer) -> list[ElementType]:
 
 
 def comment_value(port: Element, spec: PortSpec) -> list[float] | float | None:
-    """Return the value that a comment inside or right after a port gives it."""
+    """Return the value of a port in a comment inside or right after it, if there is one."""
     values = (value_in(comment) for comment in _comments(port))
     return next((v for v in values if v is not None and _plausible(v, spec)), None)
 
@@ -314,7 +314,7 @@ def constant(
     where: Location,
     report: Diagnostics,
 ) -> Layer | None:
-    """Return a Constant with a port's value; report a value that contradicts its dims.
+    """Return a Constant for a port's value; ``None`` if it contradicts the port's dims, which is reported.
 
     Raises:
         InputError: if the element type cannot hold the value.
@@ -337,13 +337,13 @@ def constant(
 
 
 def parameter(number: int, name: str, element: ElementType, spec: PortSpec, where: Location) -> Layer:
-    """Return a Parameter with the port's dims, or of any shape."""
+    """Return a Parameter for a port, with its dims if it declares them."""
     shape = spec.type.shape if spec.type else PartialShape.dynamic()
     return _outer(number, name, Parameter(element_type=element, shape=shape), where)
 
 
 def _array(value: ArrayLike, element: ElementType, spec: PortSpec, where: Location) -> Array:
-    """Return the value as an array, if the element type can represent it."""
+    """Return a value as an array of an element type; raise if the type cannot represent it."""
     try:
         numbers = np.asarray(value)
         with np.errstate(all="ignore"):
@@ -376,7 +376,7 @@ def _plausible(value: list[float] | float, spec: PortSpec) -> bool:
 
 
 def _outer(number: int, name: str, op: Parameter | Constant, where: Location) -> Layer:
-    """Return a layer located at a port, as the page does not print the layer itself."""
+    """Return an added layer, which has the location of the port that it feeds."""
     port = PortSpec(0, TensorType(op.element_type, op.shape), (name,), where.line)
     return Layer.inserted(number, name, op, where, (), (port,))
 
@@ -387,11 +387,11 @@ _ASKED = re.compile(r"(?:opset|(?P<name>\w+)-)?(?P<number>\d{1,4})", re.IGNORECA
 
 
 class Versions:
-    """The version that the caller asks for, or else the one on the page.
+    """Versions of operations, from the caller's request or from versioned names on a page.
 
     Args:
         asked: ``"ReduceL2-4"`` for one operation, ``"opset4"`` or ``4`` for all.
-        page: the name and text of the page, which may contain versioned names.
+        page: the name and text of the page.
 
     Raises:
         InputError: if ``asked`` is not a version.
@@ -411,7 +411,7 @@ class Versions:
         self._page = page
 
     def opset(self, type: str) -> str | None:
-        """Return the opset of an operation type, or ``None`` if it is not given."""
+        """Return the opset of an operation type, or ``None`` if neither the caller nor the page tells it."""
         if self._number and (self._name is None or _same(self._name, type)):
             return f"opset{self._number}"
         names = (type, registry.name(type) or type)
@@ -422,7 +422,7 @@ class Versions:
 
     @cached_property
     def _versions_by_name(self) -> dict[str, tuple[int, str]]:
-        """The first number after each operation name on the page, with its position, by lower-case name."""
+        """The position and version of the first versioned name of each operation on the page, by lower-case name."""
         versions: dict[str, tuple[int, str]] = {}
         for match in _VERSIONED.finditer(self._page):
             versions.setdefault(match.group(1).lower(), (match.start(), match.group(2)))
@@ -433,8 +433,8 @@ def _same(name: str, type: str) -> bool:
     return name.lower() == type.lower() or registry.name(name) == (registry.name(type) or type)
 
 
-# An unclosed comment reaches to the end of the page. Searching for its end from each of many
-# starts would take time that grows with the square of the page.
+# An unclosed comment reaches to the end of the page: searching for an end after each of many starts would take quadratic
+# time.
 _COMMENT = r"<!--.*?(?:-->|\Z)"
 _LAYER = re.compile(rf"{_COMMENT}|<layer\b[^<>]*?(?P<alone>/)?>|(?P<end></layer\s*>)", re.DOTALL)
 _MARKUP = re.compile(rf"{_COMMENT}|<[^<>]*>", re.DOTALL)
@@ -443,7 +443,7 @@ _EDGES = re.compile(
     r"\s*(?:</layers\s*>)?\s*(<edges\b[^<>]*>(?:\s|</?edge\b[^<>]*>|<!--(?:(?!-->).)*-->)*+</edges\s*>)",
     re.DOTALL,
 )
-# Quotes and blanks as word processors make them.
+# Quotes and blanks as word processors write them.
 _DOUBLE, _SINGLES, _BLANKS = "\u201c\u201d\u201e", "\u2018\u2019", "\u00a0\u3000"
 _MARKS = f"\"'{_DOUBLE}{_SINGLES}"
 _ID = re.compile(rf"<layer\b[^<>]*?\sid\s*=\s*[{_MARKS}]\s*([^{_MARKS}\s]*)")
@@ -456,14 +456,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """An example on a page: its well-formed layers and edges, and their first line."""
+    """An example on a page: its layers and edges, made well-formed, and their first line."""
 
     text: str
     line: int
 
     @property
     def xml(self) -> bytes:
-        """A parsable document with the line numbers of the page."""
+        """The example as a document, whose lines have the numbers that they have on the page."""
         above = "\n" * (self.line - 1)
         return f"<net>{above}{self.text}</net>".encode(errors="replace")
 
@@ -528,7 +528,7 @@ def _layers(text: str, name: str) -> Iterator[tuple[int, int]]:
 
 
 def _id(text: str, start: int) -> str:
-    """Return the id of a layer, or an empty string; ``01`` and ``1`` are equal."""
+    """Return the id of the layer at a position without leading zeros; empty if it has none."""
     match = _ID.match(text, start)
     return (match.group(1).lstrip("0") or "0") if match and match.group(1) else ""
 
@@ -543,7 +543,7 @@ def _excerpt(text: str, group: list[tuple[int, int]]) -> Excerpt:
 
 
 def _clean(markup: re.Match[str]) -> str:
-    """Make markup well-formed: no literal dots, straight quotes, no dashes inside comments."""
+    """Make markup well-formed: straighten quotes, and remove ellipses, and dashes inside comments."""
     text = markup.group()
     if text.startswith("<!--"):
         inside = re.sub(r"--+", " ", text[4:].removesuffix("-->"))

@@ -1,4 +1,4 @@
-"""Read the layers and edges of a graph: a whole model, or a body."""
+"""Reading of the layers and edges of a graph: of a whole model, or of a body."""
 
 from __future__ import annotations
 
@@ -56,7 +56,11 @@ class ConstantSizes:
     copied: int = 0
 
     def add(self, element: ElementType, size: int, limits: Limits, where: Location) -> None:
-        """Count a constant before it is read; strings and booleans are copied, others are views."""
+        """Add the size of a constant before it is read; strings and booleans count as copied, others are views.
+
+        Raises:
+            LimitError: if the total exceeds a limit.
+        """
         self.stored += size
         limits.check("constant_bytes", self.stored, where)
         if element in (ElementType.string, ElementType.boolean):
@@ -74,7 +78,13 @@ class ConstantReader:
     sizes: ConstantSizes
 
     def read(self, op: Op, where: Location) -> Op:
-        """Return the operation with its value."""
+        """Return a Constant with its value.
+
+        Raises:
+            LimitError: if the constants read so far exceed a limit.
+            ParseError: if the weights have no such bytes.
+            ValidationError: if the element type or the shape is dynamic.
+        """
         attributes = vars(op)
         element, shape, offset, size = (
             attributes["element_type"],
@@ -99,7 +109,7 @@ class ConstantReader:
 
 
 def report_problem(report: Diagnostics, problem: IRError, where: Location) -> None:
-    """Report a problem of a layer; missing weights are reported once for all constants."""
+    """Report a problem of a layer; missing weights are reported only for the first constant."""
     if problem.code == Code.WEIGHTS_MISSING and report.count(code=problem.code):
         report.add_consequence(where)
     else:
@@ -107,7 +117,7 @@ def report_problem(report: Diagnostics, problem: IRError, where: Location) -> No
 
 
 def declared_by_port(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
-    """Take the type and shape of a constant from its port, as declared by OpenVINO 2020."""
+    """Return the attributes of a layer; a Constant of OpenVINO 2020 gets its missing type and shape from its port."""
     if cls is None or cls.name != "Constant" or (port := element.find("output/port")) is None:
         return data
     declared = {"element_type": _label(port), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
@@ -115,7 +125,7 @@ def declared_by_port(cls: type[Op] | None, element: Element, data: Mapping[str, 
 
 
 def _label(port: Element) -> str | None:
-    """Return the element type of a port as an attribute spells it, if it has one."""
+    """Return the precision of a port as an attribute spells it, or ``None`` if it is no element type."""
     try:
         return ElementType.of_port(port.get("precision", "")).label
     except ValueError:
@@ -133,9 +143,9 @@ FORMER_IR, NEWEST_IR = 10, 11
 
 @dataclass(slots=True)
 class LayerReader:
-    """Reads the layers of one file; adds errors to ``report``.
+    """Reads the layers of one file, and adds errors to ``report``.
 
-    Models repeat their layers, so parts of them are cached.
+    Models repeat layers, so types, operations and declarations are cached.
     """
 
     file: str
@@ -143,7 +153,7 @@ class LayerReader:
     weights: Weights = field(default_factory=Weights)
     limits: Limits = DEFAULT
     path: tuple[str, ...] = ()
-    """Names of the layer and the body that contain the layers, if any."""
+    """Names of the layer and the body that contain the layers; empty for the model itself."""
     unsure: set[int] = field(default_factory=set)
     """Ids of layers that could be read only in part."""
     nameless: bool = False
@@ -152,13 +162,13 @@ class LayerReader:
     """The version of the IR; ``None`` for pages of the specification, where layers may have no name."""
     sizes: ConstantSizes = field(default_factory=ConstantSizes)
     resolved: dict[tuple[str, str], tuple[type[Op] | None, str]] = field(default_factory=dict)
-    """Operations found so far, with their names, by type and version."""
+    """Cache of operation classes with their versioned names, by type and version."""
     types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
-    """Types declared by ports so far, by precision and dims."""
+    """Cache of types declared by ports, by precision and dims."""
     built: dict[tuple[type[Op], tuple[tuple[str, str], ...]], Op] = field(default_factory=dict)
     """Cache of operations without bodies or findings, by class and attributes."""
     needed_only: bool = False
-    """Whether layers that no output needs are left out."""
+    """Whether to skip layers that no output needs."""
     ports: PortReader = field(init=False)
     constants: ConstantReader = field(init=False)
 
@@ -167,7 +177,7 @@ class LayerReader:
         self.constants = ConstantReader(self.report, self.weights, self.limits, self.sizes)
 
     def read(self, element: Element, version: str | None = None) -> Layer | None:
-        """Read a layer and report its errors; return ``None`` if its id cannot be read.
+        """Read a layer, and report its errors; return ``None`` if its id is unreadable.
 
         Raises:
             LimitError: if its tensors are larger than the limits allow.
@@ -179,7 +189,7 @@ class LayerReader:
             return self._remains(element)
 
     def skips(self, element: Element, left_out: Collection[int]) -> bool:
-        """Return whether a layer is skipped; OpenVINO parses the id, name, version and ports even of skipped layers."""
+        """Return whether a layer is in ``left_out``; report errors in its ports and required attributes, as OpenVINO does."""
         report = Diagnostics(self.report.most)
         try:
             if integer(element, "id", self.file) not in left_out:
@@ -196,7 +206,7 @@ class LayerReader:
         return True
 
     def _remains(self, element: Element) -> Layer | None:
-        """Return a layer without attributes in place of an unreadable one, so that edges to it are valid."""
+        """Return a layer without attributes for an unreadable element, so that edges to it are valid."""
         try:
             number = integer(element, "id", self.file)
         except ParseError:
@@ -216,7 +226,7 @@ class LayerReader:
         return Layer(number, name, type, element.get("version", ""), None, where, inputs, outputs)
 
     def layer(self, element: Element, version: str | None = None) -> Layer:
-        """Read one layer. ``version`` is used if the element has none.
+        """Read one layer; ``version`` is used if the element has none.
 
         Raises:
             ParseError: if it has no id, name, type or version.
@@ -257,7 +267,7 @@ class LayerReader:
         return text
 
     def _resolve(self, type: str, version: str) -> tuple[type[Op] | None, str]:
-        """Return the operation, or ``None`` if unknown, and its name with its version."""
+        """Return the operation class, ``None`` if unknown, and its versioned name."""
         if (type, version) not in self.resolved:
             self.resolved[type, version] = self._look_up(type, version)
         return self.resolved[type, version]
@@ -274,7 +284,7 @@ class LayerReader:
         ports = tuple(self.ports.read(groups, "input", where))
         if (text := element.get("output_names")) is None:
             return ports
-        names = tensor_names(text)  # a Result may name the output of the model
+        names = tensor_names(text)  # names of a model output, on its Result
         return tuple(replace(port, names=(*names, *port.names)) for port in ports) if names else ports
 
     def _bodies(
@@ -285,7 +295,7 @@ class LayerReader:
         outputs: Sequence[PortSpec],
         where: Location,
     ) -> Mapping[str, Body]:
-        """Return the bodies of the layer, by the names of their attributes."""
+        """Return the bodies of a layer, by attribute name."""
         bodies = {}
         for name in () if cls is None else _body_names(cls):
             inside = element.find(name)
@@ -325,7 +335,7 @@ class LayerReader:
     def _new(
         self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
     ) -> Op | None:
-        """Create an operation from its attributes; report errors in them."""
+        """Create an operation from its attributes; report errors in them, and return ``None`` if there are any."""
         known = _attribute_names(cls)
         if not data.keys() <= known:
             self._unknown_attributes(cls, data, known, where)
@@ -380,7 +390,7 @@ class LayerReader:
 
 @cached_by_class
 def _attribute_names(cls: type[Op]) -> frozenset[str]:
-    """Return the names of an operation's attributes in files."""
+    """Return the names that an operation's attributes have in files."""
     return frozenset(attribute.xml for attribute in cls.schema().values())
 
 
@@ -390,13 +400,13 @@ def _body_names(cls: type[Op]) -> tuple[str, ...]:
 
 
 def _attributes(parts: Mapping[str, Sequence[Element]]) -> Mapping[str, str]:
-    """Return the attributes of the first ``<data>`` of a layer, given its children by tag."""
+    """Return the attributes of a layer's first ``<data>``, given the layer's children by tag."""
     data = parts.get("data")
     return MappingProxyType(attributes(data[0]) if data else {})
 
 
 def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring]:
-    """Return the ``<layers>`` of a graph by id, and its ``<edges>``; report errors in them.
+    """Read the ``<layers>`` and ``<edges>`` of a graph; return layers by id, and edges, and report errors in them.
 
     Raises:
         LimitError: if their number exceeds the limits.
@@ -429,15 +439,15 @@ def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wi
 
 
 def read_graph(root: Element, reader: LayerReader) -> Graph:
-    """Return the ``<layers>`` and ``<edges>`` of a body."""
+    """Read the graph of a body."""
     layers, wiring = read_parts(root, reader)
     return Graph(layers.values(), wiring.edges, wiring.severed)
 
 
 def with_outputs(layer: Layer) -> Layer:
-    """Give a layer without ``<output>`` the outputs of its operation, as OpenVINO does; no edge starts there.
+    """Return a layer without ``<output>`` with the outputs of its operation, as OpenVINO reads it.
 
-    Model Optimizer omits it in Assign, as does the example in the specification.
+    Model Optimizer omits ``<output>`` in Assign, as does the example in the specification.
     """
     if layer.op is None or layer.type == "Result" or any(port.variadic for port in layer.op.outputs):
         return layer
@@ -451,8 +461,8 @@ NEWEST = 17
 EXACT = {"Constant": "Const", "Parameter": "Parameter", "Result": "Result", "Assign": "Assign"}
 """Types that OpenVINO compares case-sensitively; all others are case-insensitive."""
 
-# The opset of operations that files declare as outside of opsets: OpenVINO accepts this for those of opset6; those of
-# opset15 belonged to openvino_tokenizers before.
+# The opsets of operations that files may declare as outside of opsets: OpenVINO accepts this for operations of opset6; those
+# of opset15 belonged to openvino_tokenizers before.
 FORMER = ("experimental", "extension")
 _FORMERLY_OUTSIDE = {
     "ExperimentalDetectronDetectionOutput": 6,
@@ -469,9 +479,9 @@ _FORMERLY_OUTSIDE = {
 
 
 def resolve(type: str, version: str, on_page: bool = False) -> type[Op] | None:
-    """Return the operation of a ``<layer>``; ``None`` if it is unknown.
+    """Return the operation class of a ``<layer>``; ``None`` if it is unknown.
 
-    Third-party operations may have any version: files name their own set. Pages of the specification write
+    Third-party operations may have any version, as they belong to sets of their own. Pages of the specification write
     ``Constant``, files ``Const``.
     """
     name = registry.name(type)
@@ -487,7 +497,7 @@ def resolve(type: str, version: str, on_page: bool = False) -> type[Op] | None:
 
 
 def opset_of(version: str) -> int | None:
-    """Return the number of an opset, or ``None`` if the name is unknown."""
+    """Return the number of an opset by its name, or ``None`` if there is no such opset."""
     match = re.fullmatch(r"opset([1-9][0-9]?)", version)
     number = int(match.group(1)) if match else 0
     return number if 0 < number <= NEWEST else None
@@ -514,14 +524,14 @@ def unknown_operation(type: str, version: str) -> tuple[str, str]:
 
 
 def _opset_for(versions: list[type[Op]], version: str) -> str:
-    """Return the nearest opset name, or the first opset that has the operation."""
+    """Return a hint: the most similar opset name, or the first opset that has the operation."""
     first = f"{versions[0].name} starts with opset{versions[0].since}"
     names = [f"opset{number}" for number in range(1, NEWEST + 1)]
     return first if re.fullmatch(r"opset\d+", version) else did_you_mean(version.lower()[:20], names) or first
 
 
 def _span(versions: list[type[Op]], opset: int) -> str:
-    """Describe the opsets that have an operation."""
+    """Return a clause about the opsets that have an operation, none of which is ``opset``."""
     first, last = versions[0].since, versions[-1].until
     return f"it starts with opset{first}" if opset < first else f"the last to have it is opset{last}"
 
@@ -539,7 +549,7 @@ def _no_such_type(type: str, version: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Ties:
-    """The layers and ports that a port map may refer to."""
+    """The layers and ports that the entries of a port map may name."""
 
     graph: Graph
     inputs: Mapping[int, int]
@@ -547,7 +557,7 @@ class _Ties:
     where: Location
 
     def inner(self, entry: Element, attribute: str, type: str) -> int:
-        """Return the id of a Parameter or Result of the body."""
+        """Return the id of the body's Parameter or Result that an entry names."""
         number = integer(entry, attribute, self.where.file)
         if number not in self.graph.layers or self.graph[number].type != type:
             ids = [layer.id for layer in self.graph.of_type(type)]
@@ -558,7 +568,7 @@ class _Ties:
         return number
 
     def outer(self, entry: Element, ports: Mapping[int, int]) -> int:
-        """Return the index of a port of the layer."""
+        """Return the index of the layer's port that an entry names."""
         number = integer(entry, "external_port_id", self.where.file)
         if number not in ports:
             numbers = ", ".join(map(str, ports)) or "none"
@@ -620,7 +630,7 @@ def _places(ports: Sequence[PortSpec]) -> dict[int, int]:
 
 
 def _output_places(ports: Sequence[PortSpec], entries: Sequence[Element], where: Location) -> dict[int, int]:
-    """Return whether an entry of the port map only marks the iteration or the condition."""
+    """Return the index of each output port by the number that port map entries use: its id, or else its position."""
     places = _places(ports)
     tied = [entry for entry in entries if not _purpose(entry, where)]
     ids = {integer(entry, "external_port_id", where.file, signed=True) for entry in tied}
@@ -629,7 +639,7 @@ def _output_places(ports: Sequence[PortSpec], entries: Sequence[Element], where:
 
 
 def _purpose(entry: Element, where: Location) -> bool:
-    """Return whether an entry of the port map has no port, but marks the iteration or the condition."""
+    """Return whether a port map entry has no port, but marks the iteration number or the condition."""
     return entry.get("purpose") is not None and _number(entry, "external_port_id", where) == -1
 
 
@@ -653,11 +663,11 @@ def _number(entry: Element, attribute: str, where: Location) -> int:
 
 
 def _place(entry: Element, where: Location) -> Location:
-    """Return the location of an entry of the port map."""
+    """Return the location of a port map entry."""
     return replace(where, line=entry.sourceline)
 
 
-# Find the layers that no output needs: OpenVINO skips them, including any errors in them.
+# Layers that no output needs: OpenVINO skips them, including any errors in them.
 
 _ENDS = ("Result", "Assign")
 _ROOTS = (*_ENDS, "Parameter")
@@ -666,8 +676,8 @@ _ROOTS = (*_ENDS, "Parameter")
 def unneeded_ids(root: Element) -> frozenset[int]:
     """Return the ids of layers that no Result or Assign depends on.
 
-    A layer without output ports counts as an end, too: it may be a Result whose type is misspelled.
-    Parameters are always kept. Without ends, no layer is unneeded.
+    A layer without output ports counts as a Result, as its type may be misspelled. Parameters are always needed. Without
+    any Result or Assign, all layers are needed.
     """
     inputs: dict[int | None, list[int | None]] = {}
     for edge in check_periodically(root.iterfind("edges/edge")):
@@ -692,7 +702,7 @@ def unneeded_ids(root: Element) -> frozenset[int]:
 
 
 def _id(element: Element, attribute: str) -> int | None:
-    """Return the id of a layer, or ``None`` if unreadable, which is reported elsewhere."""
+    """Return the id of a layer, or ``None`` if it is unreadable, which is reported elsewhere."""
     try:
         return integer(element, attribute, "")
     except ParseError:
@@ -700,10 +710,10 @@ def _id(element: Element, attribute: str) -> int | None:
 
 
 def may_be_unneeded(graph: Graph, errors: Iterable[Diagnostic]) -> bool:
-    """Return whether all errors may concern unneeded layers of a graph or of a body in it.
+    """Return whether all errors may be in unneeded layers of a graph or of a body in it.
 
-    Invalid edges are missing from the graph, which cannot make more layers needed. Such an edge is reported
-    at either end.
+    Errors of dangling edges do not count, as they may be reported at either end. These edges are missing from the graph,
+    so layers may seem unneeded.
     """
     needed: set[str | None] = set()
     unneeded: set[str | None] = set()

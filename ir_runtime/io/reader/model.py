@@ -1,4 +1,4 @@
-"""Read a model: a ``<net>`` with layers and edges, or a page with examples."""
+"""Reading of a model: a ``<net>`` with layers and edges, or a page with examples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "read_net", "version_text"]
 
-# A whole model starts with <net>, perhaps after a declaration and comments; a page has <layer> anywhere.
+# A whole model starts with <net>, optionally after a declaration and comments; a page has <layer> anywhere.
 _WHOLE = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?>(?:<\?.*?\?>|<!--.*?-->)\s*+)*+<(?!layer|!--|\?)", re.DOTALL)
 
 
@@ -38,17 +38,17 @@ def load(
     """Read a model, or each example on a page of the specification.
 
     Args:
-        source: a path, bytes or an open file, opened before or not.
+        source: a path, bytes, an open file, or the `Source` read from one.
         weights: the ``.bin``; by default, the file of the same name beside the model.
-        report: takes the findings.
+        report: collects the findings.
         limits: the resource limits.
-        values: for a page: contents for input ports.
-        example: for a page: which one to read, from 1.
+        values: contents of input ports; for pages only.
+        example: the number of the example to read, from 1; for pages only.
 
     Raises:
-        ParseError: if it cannot be read as an IR at all.
+        ParseError: if the source is not an IR at all.
         LimitError: if it exceeds ``limits``.
-        InputError: if ``values`` or ``example`` do not fit it.
+        InputError: if ``values`` or ``example`` do not fit the source.
     """
     opened = source if isinstance(source, Source) else open_source(source, limits)
     report = Diagnostics() if report is None else report
@@ -71,7 +71,7 @@ _SUPPORTED = (2, 3, 4, 5, 6, 7, FORMER_IR, NEWEST_IR)
 
 
 def version_text(version: int) -> str:
-    """Describe the IR version of a file, and whether it was upgraded."""
+    """Return the text of an IR version, which also tells whether the file was upgraded."""
     return f"IR version {version}{', upgraded' if 0 < version < FORMER_IR else ''}"
 
 
@@ -83,7 +83,7 @@ def read_net(
     limits: Limits = DEFAULT,
     needed_only: bool = False,
 ) -> Document:
-    """Read a ``<net>``; findings go into ``report``.
+    """Read a ``<net>``, and add findings to ``report``.
 
     ``needed_only`` skips the layers that no output needs, as OpenVINO does.
 
@@ -123,7 +123,7 @@ def _convert(document: Document) -> Document:
 
 
 def _check_means(root: Element, file: str, report: Diagnostics) -> None:
-    """Refuse mean values of old models: OpenVINO subtracts them, so ignoring them would give wrong results."""
+    """Report the mean values of old models as an error: OpenVINO subtracts them, so results would be wrong without them."""
     means = next(root.iterfind("pre-process//mean"), None)
     if means is not None:
         report.error(

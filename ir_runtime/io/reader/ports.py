@@ -1,4 +1,4 @@
-"""Read the ports of a layer: ids, names, and declared types."""
+"""Reading of ports (their ids, names and declared types), and of the edges between them."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PortReader:
-    """Reads the ports of one file; adds errors to ``report``."""
+    """Reads the ports of one file, and adds errors to ``report``."""
 
     file: str
     report: Diagnostics
     limits: Limits
     types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
-    """Cache of types by precision and dims: many ports of a model declare the same type."""
+    """Cache of types by precision and dims, as many ports of a model declare the same type."""
 
     def read(self, groups: Sequence[Element], side: str, where: Location) -> list[PortSpec]:
-        """Read the ports of a layer on one ``side``, the elements ``<input>`` or ``<output>``."""
+        """Read the ports of a layer; ``groups`` are its elements ``<input>`` or ``<output>``, as ``side`` names them."""
         ports = [self._port(port, where) for group in groups for port in group if port.tag == "port"]
         if len(ports) > 1 and len({port.id for port in ports}) < len(ports):
             self._twice(ports, side, where)
@@ -71,7 +71,7 @@ class PortReader:
             seen.add(port.id)
 
     def _type(self, port: Element, dims: Sequence[str], where: Location) -> TensorType:
-        """Return the declared type. Without dims it is ambiguous: a scalar, or a tensor of unknown rank."""
+        """Return the declared type; without dims the rank is unknown, as files declare scalars in the same way."""
         key = (port.get("precision"), *dims)
         type = self.types.get(key)
         if type is None:
@@ -125,7 +125,11 @@ class PortReader:
 
 
 def check_size(shape: PartialShape, limits: Limits, where: Location | None = None) -> None:
-    """Raise `LimitError` for a tensor that is too large for any value of its dynamic dims."""
+    """Check the rank and size of a tensor, with dynamic dims at their minimum.
+
+    Raises:
+        LimitError: if they exceed the limits.
+    """
     if shape.rank is None:
         return
     limits.check("rank", shape.rank, where)
@@ -146,7 +150,7 @@ def _is_length(text: str) -> bool:
 
 
 def _brief(texts: Sequence[str | None]) -> str:
-    """Format strings from a file for a message, truncated if long."""
+    """Format strings from a file for a message: the first eight, each truncated."""
     return ", ".join(repr(text and text[:20]) for text in texts[:8]) + (" …" if len(texts) > 8 else "")
 
 
@@ -167,7 +171,7 @@ def rt_info(element: Element) -> RtInfo:
 
 
 def first_info(elements: Sequence[Element]) -> RtInfo:
-    """Return the first ``<rt_info>`` of an element, as `rt_info` does."""
+    """Return the first of several ``<rt_info>`` elements, as `rt_info` does; empty if there are none."""
     return _entries(elements[0]) if elements else NO_INFO
 
 
@@ -190,10 +194,10 @@ def _entry(element: Element) -> RtInfo | str:
 _FROM, _TO = "from", "to"
 _OTHER = {_FROM: _TO, _TO: _FROM}
 _SIDES = {_FROM: ("starts", "output"), _TO: ("ends", "input")}
-# Edges of a kind that are kept until it is known what to say of them, whatever the limit on findings is.
+# Minimum number of invalid edges of a kind to describe, even if the limit on findings is lower.
 _FEW = 10
 _NONE: Mapping[int, Port] = {}
-# Ports of a layer that a message names.
+# Maximum number of ports listed in a message.
 _SHOWN = 100
 
 
@@ -217,12 +221,12 @@ def read_edges(
     """Read the ``<edges>`` of a graph; report invalid ones.
 
     Args:
-        root: the element with ``<edges>`` in it.
+        root: the element that contains ``<edges>``.
         layers: the layers of the graph, by id.
-        file: its name, for messages.
-        report: takes the findings.
-        unsure: layers that could be read only in part, so that some of their ports are unknown; ``None`` if even the id of some layer is unknown. Their edges are not reported again.
-        left_out: layers that were skipped; edges to them are ignored.
+        file: the name of the file, for messages.
+        report: collects the findings.
+        unsure: ids of layers that were read only in part, whose unknown ports are not reported; ``None`` if the id of some layer is unreadable.
+        left_out: ids of skipped layers; edges to them are ignored.
     """
     reading = _Reading(layers, file, report, unsure, left_out)
     for element in check_periodically(root.iterfind("edges/edge")):
@@ -236,9 +240,9 @@ class _Lost(NamedTuple):
 
     end: str
     number: int
-    """The id of that layer."""
+    """The id of the missing layer."""
     other: int
-    """The id at the other end."""
+    """The layer id at the other end."""
     line: int
 
 
@@ -259,21 +263,21 @@ class _Reading:
     doubtful: set[int] = field(default_factory=set)
     """Layers with an edge to an unknown input port: it may be intended for any of their inputs."""
     lost: list[_Lost] = field(default_factory=list)
-    """At most as many as are reported."""
+    """Dangling edges, up to the number to describe."""
     losing: Counter[str] = field(default_factory=Counter)
     """The number of dangling edges at each end."""
     touched: set[int] = field(default_factory=set)
     """Layers at the other ends of dangling edges."""
     twice: list[tuple[Port, int, int]] = field(default_factory=list)
-    """Inputs with a second edge, its line, and the line of the first; at most as many as are reported."""
+    """Inputs with a second edge, its line, and the line of the first, up to the number to describe."""
     doubled: int = 0
-    """The number of such edges."""
+    """The number of second edges."""
     astray: bool = False
     """Whether some edge is invalid, which explains inputs without edges."""
     outputs: dict[int, dict[int, Port]] = field(default_factory=dict)
     inputs: dict[int, dict[int, Port]] = field(default_factory=dict)
-    """Ports by the ids that edges use: that of the layer, then that of the port. One table by both would take quadratic
-    time for ids chosen such that all pairs have the same hash; single numbers of 18 digits have different ones."""
+    """Ports by layer id and port id. One table by pairs of ids would take quadratic time for ids chosen so that all pairs have
+    the same hash; single integers of up to 18 digits have different hashes."""
 
     def __post_init__(self) -> None:
         for la in self.layers.values():
@@ -295,7 +299,7 @@ class _Reading:
             self._missing(element, _TO, taker, giver[0])
         elif source is None:
             self.severed.add(target)
-        elif target in self.fed:  # which of the two is wrong is not known; so neither is followed
+        elif target in self.fed:  # either edge may be wrong, so both are dropped
             self._keep_twice(element, target)
         else:
             self.fed[target] = Edge(source, target), element.sourceline
@@ -313,11 +317,11 @@ class _Reading:
 
     @property
     def _reported(self) -> int:
-        """The number of findings of a kind that are described; others are only counted."""
+        """Maximum number of findings of a kind to describe; others are only counted."""
         return max(self.report.most, _FEW)
 
     def _missing(self, element: Element, end: str, end_ids: tuple[int, int], other: int) -> None:
-        """Record an end with an unknown port; ``other`` is the id of the layer at the other end."""
+        """Record an edge with an unknown port at one end; ``other`` is the id of the layer at the other end."""
         number, port = end_ids
         if number in self.left_out:
             return
@@ -408,13 +412,13 @@ class _Reading:
         )
 
     def _alone(self) -> list[Layer]:
-        """Return layers that have ports but no edges."""
+        """Return the layers that have ports but no edges."""
         connected = {port.layer for edge, _ in self.fed.values() for port in edge}
         connected |= {port.layer for port in self.severed} | self.touched
         return [la for la in self.layers.values() if la.id not in connected and (la.inputs or la.outputs)]
 
     def _mistaken_id(self) -> bool:
-        """Return whether one layer is missing and one layer has no edges, so that its id must be wrong."""
+        """Report a wrong layer id, if edges name one missing layer and one layer has no edges; return whether it was."""
         alone = self._alone()
         number = self.lost[0].number
         if len(alone) != 1 or any(lost.number != number for lost in self.lost):
@@ -434,7 +438,7 @@ class _Reading:
         return True
 
     def _meant(self) -> str:
-        """Suggest the only unconnected input for an edge to an unknown port."""
+        """Return a hint naming the only unconnected input of the graph; empty if there are several."""
         missing = self._open(self.layers.values())
         if len(missing) != 1:
             return ""

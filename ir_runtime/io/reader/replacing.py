@@ -1,4 +1,4 @@
-"""Replacement of a layer by other operations: its inputs, the operations added so far, and the resulting layers."""
+"""Replacement of a layer by other operations."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ f32, i64 = ElementType.f32, ElementType.i64
 
 
 class Tensor(NamedTuple):
-    """A tensor of the new graph; an input of the replaced layer also has its declared port."""
+    """A tensor of the new graph: an input of the replaced layer, or the output of an added operation."""
 
     port: Port | None
-    """``None`` if no edge leads to the input of the legacy layer."""
+    """Its port in the new graph; ``None`` for an input without an edge."""
     element: ElementType = ElementType.dynamic
     spec: PortSpec | None = None
-    """The input port of the legacy layer."""
+    """The input port of the replaced layer, for an input."""
     is_severed: bool = False
-    """Whether a bad edge to it has been reported, so that the missing input is not reported again."""
+    """Whether a bad edge to the input has been reported, so that its absence is not reported again."""
 
 
 class Draft(NamedTuple):
-    """One of the operations that replace a layer."""
+    """An operation added to replace a layer, before it becomes a layer."""
 
     id: int
     name: str
@@ -49,10 +49,10 @@ class Draft(NamedTuple):
 
 @dataclass(slots=True)
 class Unused:
-    """Generator of unused layer ids and names."""
+    """Generates unused layer ids and names."""
 
     ids: Iterator[int]
-    """Unused ids."""
+    """The next unused ids."""
     names: set[str]
     """Names already in use."""
     numbers: dict[str, int] = field(default_factory=dict, kw_only=True)
@@ -63,7 +63,7 @@ class Unused:
         return next(self.ids)
 
     def new_name(self, requested: str) -> str:
-        """Return an unused name: the requested one, numbered if it is taken."""
+        """Return an unused name: the requested one, with a number if it is taken."""
         name, number = requested, self.numbers.get(requested, 1)
         while name in self.names:
             number += 1
@@ -86,17 +86,17 @@ class Replacement:
     """The tensor whose operation keeps the name of the layer; by default the first output."""
 
     def refuse(self, message: str, code: str = Code.CONTRADICTION, hint: str = "") -> NoReturn:
-        """Raise an error with the reason why the layer cannot be replaced."""
+        """Raise a ValidationError with the reason why the layer cannot be replaced."""
         raise ValidationError(message, code=code, hint=hint)
 
     def op(self, versioned_name: str, *inputs: Tensor, **attributes: Any) -> Tensor:
-        """Add an operation with one output."""
+        """Add an operation, and return its first output."""
         return self.ops(versioned_name, inputs, 1, **attributes)[0]
 
     def ops(
         self, versioned_name: str, inputs: Sequence[Tensor], outputs: int, **attributes: Any
     ) -> tuple[Tensor, ...]:
-        """Add an operation with several outputs.
+        """Add an operation by its versioned name and attributes, and return its outputs.
 
         Raises:
             ValidationError: if an attribute is not allowed.
@@ -109,7 +109,7 @@ class Replacement:
     def add(
         self, op: Op, inputs: Sequence[Tensor] = (), outputs: int = 1, name: str = ""
     ) -> tuple[Tensor, ...]:
-        """Add an operation."""
+        """Add an operation, and return its outputs."""
         number = self.net.new_id()
         full_name = self.net.new_name(f"{self.layer.name}/{name or op.name.lower()}")
         elements = tuple(_element(op, index, inputs) for index in range(outputs))
@@ -117,10 +117,10 @@ class Replacement:
         return tuple(Tensor(Port(number, index), element) for index, element in enumerate(elements))
 
     def constant(self, values: ArrayLike, element: ElementType = i64, name: str = "") -> Tensor:
-        """Add a constant.
+        """Add a constant, and return its output.
 
         Raises:
-            ValidationError: if a number of an attribute does not fit the element type.
+            ValidationError: if a value does not fit the element type.
         """
         try:
             with np.errstate(over="ignore"):
@@ -128,39 +128,39 @@ class Replacement:
         except (OverflowError, ValueError):
             self.refuse(f"an attribute has a number that {element.label} cannot hold", Code.BAD_ATTRIBUTE)
         cls = registry.require("Constant")
-        # Its size in the .bin is 0: no bytes there are its own.
+        # Offset and size are 0, as the value is not in the .bin.
         op = cls(element_type=element, shape=PartialShape(array.shape), offset=0, size=0, value=array)
         return self.add(op, name=name or "constant")[0]
 
     def number(self, value: float, like: Tensor) -> Tensor:
-        """Add a scalar with the element type of a tensor; f32 if that is unknown."""
+        """Add a scalar constant with the element type of a tensor, f32 if that is unknown."""
         return self.constant(value, f32 if like.element is ElementType.dynamic else like.element)
 
     def convert(self, tensor: Tensor, element: ElementType) -> Tensor:
-        """Convert a tensor unless it has the element type."""
+        """Return a tensor converted to an element type, or unchanged if it has that type."""
         if tensor.element is element:
             return tensor
         return self.op("Convert-1", tensor, destination_type=element)
 
     def scalar(self, tensor: Tensor) -> Tensor:
-        """Reshape a tensor of one element to a scalar."""
+        """Return a tensor of one element reshaped to a scalar."""
         return self.op("Reshape-1", tensor, self.constant([], i64), special_zero=False)
 
     def reshape(self, tensor: Tensor, dims: Sequence[int], keep: bool = True) -> Tensor:
-        """Reshape a tensor; 0 keeps a dim, unless ``keep`` is false, and -1 is inferred."""
+        """Return a reshaped tensor; in ``dims``, -1 is inferred, and 0 keeps a dim unless ``keep`` is false."""
         return self.op("Reshape-1", tensor, self.constant(list(dims), i64, "shape"), special_zero=keep)
 
     def lengths(self, tensor: Tensor, axes: Sequence[int]) -> Tensor:
-        """Return the lengths of some axes of a tensor, computed from its shape."""
+        """Return the lengths of axes of a tensor, by ShapeOf and Gather."""
         shape = self.op("ShapeOf-3", tensor, output_type=i64)
         return self.op("Gather-1", shape, self.constant(list(axes)), self.constant(0))
 
     def identity(self, tensor: Tensor) -> Tensor:
-        """Add an operation that returns a tensor unchanged, under the name of the layer."""
+        """Return a tensor unchanged, through an added operation that can have the name of the layer."""
         return self.op("Concat-1", tensor, axis=0)
 
     def finish(self, outputs: Sequence[Tensor]) -> Rebuilt:
-        """Return the new layers, one of which has the id, the name and the output ports of the replaced one."""
+        """Return the layers that replace the layer; one of them has its id, name and output ports."""
         own = {draft.id for draft in self.drafts}
         outputs = [t if t.port and t.port.layer in own else self.identity(t) for t in outputs]
         main = self.main or (outputs[0] if outputs else Tensor(Port(self.drafts[-1].id, 0)))
@@ -229,12 +229,12 @@ def _element(op: Op, index: int, inputs: Sequence[Tensor]) -> ElementType:
 
 
 def _lacks_value(op: Op) -> bool:
-    """Return whether an operation is a constant whose weights are missing."""
+    """Return whether an operation is a Constant whose weights are missing."""
     return op.name == "Constant" and vars(op)["value"] is None
 
 
 def _without_operation(constant: Layer) -> Layer:
-    """Return a constant with missing weights as a layer without operation, with the type of its port."""
+    """Return a Constant with missing weights as a layer without an operation, whose port declares its type."""
     attributes = vars(constant.op)
     type = TensorType(attributes["element_type"], attributes["shape"])
     return replace(constant, op=None, outputs=tuple(replace(port, type=type) for port in constant.outputs))
@@ -251,7 +251,7 @@ def _texts(op: Op) -> Mapping[str, str]:
 
 
 def _input_specs(inputs: Sequence[Tensor]) -> tuple[PortSpec, ...]:
-    """Return input ports: those of the file keep their ids and dims, others get unused ids."""
+    """Return input ports; ports of the replaced layer keep their ids and dims, others get unused ids."""
     ids = [tensor.spec.id for tensor in inputs if tensor.spec is not None]
     reserved = set(ids) if len(set(ids)) == len(ids) else set()
     free = iter(number for number in range(len(reserved) + len(inputs)) if number not in reserved)

@@ -1,4 +1,4 @@
-"""Open a source, and identify it if it is not an IR."""
+"""Opening of model sources and weights, and identification of files that are no IR."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _SIGNATURES = (
 )
 _URL = re.compile(r"(?:https?|ftp|s3|gs|hf)://")
 _WEBPAGE = (b"<!doctype html", b"<html")
-# The ways XML may start: a tag, UTF-16 with or without a byte order mark, or that of UTF-8.
+# The first bytes of XML: a tag, a byte order mark of UTF-8 or UTF-16, or UTF-16 without one.
 _XML = (b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00<")
 
 
@@ -77,7 +77,7 @@ def open_source(source: SourceLike, limits: Limits = DEFAULT) -> Source:
 
     Raises:
         ParseError: if it cannot be read, or is clearly not XML.
-        LimitError: if it is too large.
+        LimitError: if it exceeds the limit on the size of XML.
     """
     opened = _read_source(source, limits)
     limits.check("xml_bytes", len(opened.data), Location(opened.name))
@@ -90,12 +90,12 @@ def open_source(source: SourceLike, limits: Limits = DEFAULT) -> Source:
 
 
 def is_webpage(head: bytes) -> bool:
-    """Return whether a file starts as HTML, as if the page about a file was saved instead."""
+    """Return whether a file starts as HTML: probably the page about a file, saved instead of it."""
     return head.lstrip().lower().startswith(_WEBPAGE)
 
 
 def _something_else(data: bytes) -> tuple[str, str] | None:
-    """Identify data that is not XML, with a hint."""
+    """Return a description of data that is not XML, and a hint; ``None`` if it may be XML."""
     for signature, start, what, hint in _SIGNATURES:
         if data[start : start + len(signature)] == signature:
             return what, hint
@@ -129,7 +129,7 @@ def _read_source(source: SourceLike, limits: Limits) -> Source:
 
 
 def _path_of(file: IO[bytes] | IO[str], name: str) -> Path | None:
-    """Return the path of an open file, to find the .bin beside it; members of archives have names but no path."""
+    """Return the path of an open file, to find the .bin beside it; ``None`` if it has none, as members of archives."""
     try:
         return Path(name) if os.path.samestat(os.fstat(file.fileno()), os.stat(name)) else None
     except (OSError, ValueError, AttributeError):
@@ -147,7 +147,7 @@ def _open_path(text: str, limits: Limits) -> Source:
     try:
         size = path.stat().st_size
         limits.check("xml_bytes", size, Location(str(path)))
-        with path.open("rb") as file:  # the size of a file that is not regular is 0
+        with path.open("rb") as file:  # files that are not regular have size 0
             return Source(file.read((size or limits.xml_bytes) + 1), str(path), path)
     except FileNotFoundError:
         raise _unreadable(_shown(path), "no such file", _sibling_hint(path)) from None
@@ -190,12 +190,12 @@ def _unreadable(name: str, message: str, hint: str = "") -> ParseError:
 WeightsLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | Array"
 
 
-# Signatures of other kinds of files.
+# Number of bytes in which to look for signatures of other kinds of files.
 _HEAD = 64
 
 
 class Weights:
-    """The bytes of a ``.bin``, read-only; ``None`` if the model has none."""
+    """The read-only bytes of a ``.bin``; ``data`` is ``None`` if the model has none."""
 
     def __init__(
         self,
@@ -226,10 +226,10 @@ class Weights:
     def tensor(
         self, element: ElementType, shape: tuple[int, ...], offset: int, size: int, where: Location
     ) -> Array | Packed:
-        """Return the constant at ``offset`` as a view; sub-byte elements stay packed.
+        """Return the constant at ``offset``: a view of the file, in which sub-byte elements stay packed.
 
         Raises:
-            ParseError: if it is outside the file, or ``size`` is too small for the shape.
+            ParseError: if it extends beyond the file, or ``size`` is too small for the shape.
         """
         needed = packed_bytes(element, shape)
         if size < needed:
@@ -284,7 +284,7 @@ def _lengths(shape: tuple[int, ...]) -> str:
 
 
 def packed_bytes(element: ElementType, shape: tuple[int, ...]) -> int:
-    """Return the size of a constant in the ``.bin``; for strings, that of the header."""
+    """Return the size of a constant in the ``.bin`` in bytes; for strings, only the size of their header."""
     count = math.prod(shape)
     return header_size(count) if element is ElementType.string else element.nbytes(count)
 
@@ -344,7 +344,7 @@ def _map(path: Path) -> Weights:
 
 
 def _refuse_other(head: bytes, name: str) -> None:
-    """Refuse a Git LFS pointer, a web page or an .xml in place of the weights."""
+    """Raise if the weights start like a Git LFS pointer, a web page or an .xml."""
     if head.startswith(LFS_POINTER):
         what, hint = "a pointer of Git LFS", LFS_PULL
     elif is_webpage(head):

@@ -1,9 +1,9 @@
-"""Make the implicit conversions of IR version 10 at inputs and outputs explicit.
+"""Explicit Converts for the implicit conversions of IR version 10 at inputs and outputs.
 
-Such models were made for an API with tensors named after layers, no f16 inputs, and outputs in f32 or i32.
+Models of this version were made for an API with tensors named after layers, no f16 inputs, and outputs in f32 or i32.
 OpenVINO still reads them so, and programs rely on it. It uses the inferred types, which are known only after
-reading: until then the declared types are used, and where they differ (Model Optimizer declares the f16 of a
-DetectionOutput as FP32), the file's layers are converted again.
+reading. Until then, the declared types are used; if they differ (Model Optimizer declares the f16 of a DetectionOutput
+as FP32), the layers of the file are converted again.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _INTEGERS = (ElementType.i64, ElementType.u64, ElementType.i32, ElementType.u32)
 def convert_version_10(
     layers: Mapping[int, Layer], edges: Iterable[Edge], inferred: Mapping[Port, TensorType] | None = None
 ) -> tuple[dict[int, Layer], list[Edge]]:
-    """Name inputs and outputs after their layers, and convert between old and new element types.
+    """Name inputs and outputs after their layers, and insert Converts where their element types are implied.
 
     Args:
-        layers: by id.
-        edges: between them.
-        inferred: the output types that differ from the declared ones.
+        layers: the layers of the file, by id.
+        edges: the edges between them.
+        inferred: the inferred types of outputs, which replace the declared ones.
     """
     sources = {edge.target: edge.source for edge in edges}
     work = _Converter(dict(layers), sources, count(len(layers)), inferred or {})
@@ -47,11 +47,11 @@ def convert_version_10(
 
 
 def convert_again(graph: Graph, values: Mapping[Port, Value]) -> Graph | None:
-    """Convert the outputs of a file again if their inferred types differ from the declared ones.
+    """Return the graph converted by inferred types; ``None`` if they equal the declared types of all outputs.
 
     Args:
         graph: the layers of the file, without conversions.
-        values: their types inferred from the operations alone.
+        values: their inferred values, regardless of declared types.
     """
     ports = {
         source for result in graph.of_type("Result") for source in graph.reads(result) if source in values
@@ -72,10 +72,10 @@ class _Converter:
     """Candidates for an unused id."""
     inferred: Mapping[Port, TensorType]
     outputs: dict[int, list[PortSpec]] = field(default_factory=dict)
-    """The output ports of layers, where they were changed."""
+    """The changed output ports, by layer id."""
 
     def enter(self, layer: Layer, readers: Iterable[Port]) -> None:
-        """Change an f16 input to f32 for its ``readers``."""
+        """Make an f16 input of the model f32, with a Convert for its ``readers``."""
         port = _add_name(layer.outputs[0], layer.name)
         self.layers[layer.id] = replace(layer, outputs=(port, *layer.outputs[1:]))
         if layer.op is None or layer.op.attributes()["element_type"] is not ElementType.f16:
@@ -91,7 +91,7 @@ class _Converter:
         self.sources[Port(narrow.layer, 0)] = Port(layer.id, 0)
 
     def leave(self, output: Port, result: Port) -> None:
-        """Change an output to f32, or to i32 if the file declares wider integers."""
+        """Convert an output of the model to f32, or integers of 32 or 64 bits to i32."""
         source = self.layers[output.layer]
         outputs = self.outputs.setdefault(output.layer, list(source.outputs))
         port = _add_name(outputs[output.number], _output_name(source, output.number))
@@ -110,18 +110,18 @@ class _Converter:
         self.sources[Port(converted.layer, 0)] = output
 
     def finished(self) -> dict[int, Layer]:
-        """Return all layers, including the changed outputs."""
+        """Return all layers, with their changed outputs."""
         for number, outputs in self.outputs.items():
             self.layers[number] = replace(self.layers[number], outputs=tuple(outputs))
         return self.layers
 
     def _set_input(self, result: Layer, spec: PortSpec) -> None:
-        """Give a Result the type of the Convert before it."""
+        """Set the declared input type of a Result to that of the Convert before it."""
         inputs = tuple(replace(port, type=spec.type) if port.type else port for port in result.inputs)
         self.layers[result.id] = replace(result, inputs=inputs)
 
     def _convert(self, beside: Layer, input_spec: TensorType, output_spec: PortSpec) -> Port:
-        """Add a Convert layer; return its output."""
+        """Add a Convert layer, and return its output."""
         assert output_spec.type is not None
         label = output_spec.type.element.label
         number = next(n for n in self.numbers if n not in self.layers)

@@ -13,7 +13,12 @@ assert read_legacy  # whose module registers the declarations
 
 
 def described(cls: type[LegacyLayer]) -> str:
-    return " ".join((inspect.getdoc(cls) or "").split()).removeprefix("Refused: ").rstrip(".")
+    return (
+        " ".join((inspect.getdoc(cls) or "").split())
+        .removeprefix("Refused: ")
+        .removeprefix("Upgraded to ")
+        .rstrip(".")
+    )
 
 
 def test_the_guide_has_every_declaration() -> None:

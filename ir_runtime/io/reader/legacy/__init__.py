@@ -1,5 +1,5 @@
-"""Upgrade IR versions 2 to 7, the formats before operation sets, to current operations.
+"""Upgrading of IR versions 2 to 7, the formats before operation sets, to current operations.
 
-Each type of layer is one declaration in `layers`: its names, attributes, blobs and inputs, and a function that builds the
-operations that compute the same.
+Each legacy layer type has one declaration in `layers`: its names, attributes, blobs and inputs, and a method that builds
+equivalent operations.
 """

@@ -1,4 +1,4 @@
-"""Declare legacy layers: the names of their types, their attributes with defaults, inputs and blobs."""
+"""Declarations of legacy layer types: their names, attributes with defaults, inputs and blobs."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Spelling(NamedTuple):
     """An alternative spelling of an attribute in IR version 2: one attribute for each item of a list."""
 
     items: tuple[tuple[str, ...], ...]
-    """For each item the attributes that may hold it, the first that is there counts."""
+    """For each item, the attributes that may hold it; the first that is present counts."""
     absent: str = ""
-    """An item that none of its attributes holds."""
+    """The text of an item whose attributes are all absent."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all its attributes."""
+        """The names of the attributes for all items."""
         return tuple(name for item in self.items for name in item)
 
     def text(self, data: Mapping[str, str]) -> str | None:
-        """Join the texts of its attributes into a list; ``None`` if all are absent."""
+        """Return the texts of the items as a list joined by commas; ``None`` if all are absent."""
         if not any(name in data for name in self.names):
             return None
         texts = ((data[name] for name in item if name in data) for item in self.items)
@@ -47,36 +47,36 @@ class Spelling(NamedTuple):
 
 
 class LegacyLayer:
-    """One type of legacy layer. An instance holds the attributes of one layer; subclasses annotate them.
+    """A type of legacy layer. An instance holds the attributes of one layer, which subclasses annotate.
 
-    The docstring of a subclass names the operations that replace the layer; the guide lists them.
+    The docstring of a subclass names the operations to which the layer is upgraded; the guide lists them.
     """
 
     types: ClassVar[tuple[str, ...]] = ()
-    """The names of the type; case does not count."""
+    """The names of the type in files, regardless of case."""
     inputs: ClassVar[tuple[int, int | None]] = (1, 1)
-    """The fewest and the most inputs; ``None`` if any number may follow."""
+    """The minimum and maximum number of inputs; ``None`` for no maximum."""
     blobs: ClassVar[tuple[str, ...]] = ()
     """The names of its data in the ``.bin``."""
     spelled: ClassVar[Mapping[str, Spelling]] = {}
-    """Other spellings of attributes, by their names in files."""
+    """Alternative spellings of attributes, by their names in files."""
     leftovers: ClassVar[frozenset[str]] = frozenset()
-    """Attributes that files have and no runtime ever read."""
+    """Attributes that occur in files, but that no runtime ever read."""
     unread: ClassVar[frozenset[str]] = frozenset()
-    """Attributes that the CPU plugin ignored, though documented; reported unless they are 0."""
+    """Documented attributes that the CPU plugin ignored; reported unless they are 0."""
     is_certain: ClassVar[bool] = True
-    """Whether its meaning is certain; layers of other types are refused."""
+    """Whether its meaning is certain; otherwise, layers of the type are refused."""
     is_activation: ClassVar[bool] = False
-    """Whether a layer of type Activation may name it."""
+    """Whether attribute `type` of an Activation may name it."""
 
     @classmethod
     def schema(cls) -> Mapping[str, Attribute]:
-        """Return the attributes, in the order of their declaration."""
+        """Return the declared attributes by name, in order."""
         return _schema(cls)
 
     @classmethod
     def parse(cls, data: Mapping[str, str]) -> Self:
-        """Return a layer with the attributes of a file.
+        """Return an instance with the attributes of a layer in a file.
 
         Raises:
             ValidationError: if attributes are missing or not allowed; the error names all of them.
@@ -99,12 +99,12 @@ class LegacyLayer:
 
     @classmethod
     def known(cls) -> frozenset[str]:
-        """Return the names of attributes that are read or known to be meaningless."""
+        """Return the names of attributes that are read, or known to be meaningless."""
         return _known_names(cls)
 
     @classmethod
     def ignored(cls, data: Mapping[str, str]) -> Iterator[str]:
-        """Yield the names of a file's attributes that are ignored though they may matter."""
+        """Yield the names of attributes in a file that are ignored, though they may matter."""
         known = cls.known()
         yield from (name for name in data if name not in known and not _is_zero(cls, name, data[name]))
 
@@ -116,7 +116,7 @@ class LegacyLayer:
 
     @abstractmethod
     def build(self, site: Site) -> Tensor | tuple[Tensor, ...]:
-        """Build the operations that compute the layer, and return its outputs.
+        """Build equivalent operations, and return the outputs.
 
         Raises:
             ValidationError: if inputs, blobs or declared dims contradict the attributes.
@@ -139,11 +139,11 @@ def _is_zero(cls: type[LegacyLayer], name: str, text: str) -> bool:
 
 
 _LEFTOVERS = ("engine", "PrimitivesPriority", "quantization_level")
-"""Leftovers of converters in layers of any type."""
+"""Attributes that converters left in layers of any type, without meaning."""
 
 
 def _plain(attribute: Attribute, text: str) -> str:
-    """Remove the decimal point that some converters wrote in integers and flags."""
+    """Return the text of an attribute without the decimal point that some converters wrote in integers and flags."""
     if attribute.type in (int, bool) and (match := _WHOLE.fullmatch(text.strip())):
         return match[1]
     return text
@@ -154,7 +154,7 @@ _DECLARED: dict[str, type[LegacyLayer]] = {}
 
 
 def layer(*types: str) -> Callable[[_LayerT], _LayerT]:
-    """Register a declaration under the names of its type in files."""
+    """Return a class decorator that registers a declaration under its type names in files."""
 
     def register(cls: _LayerT) -> _LayerT:
         cls.types = types
@@ -165,15 +165,15 @@ def layer(*types: str) -> Callable[[_LayerT], _LayerT]:
 
 
 def declared() -> Mapping[str, type[LegacyLayer]]:
-    """Return all declarations, of the package ``layers``, by the lower-case names of their types."""
+    """Return all registered declarations, by lower-case type name."""
     return MappingProxyType(_DECLARED)
 
 
 def find_declaration(type: str) -> type[LegacyLayer] | None:
-    """Return the declaration of a layer type."""
+    """Return the declaration of a layer type, or ``None`` if it is unknown."""
     return _DECLARED.get(type.lower())
 
 
 def suggest_type(type: str) -> str:
-    """Return a hint listing types with similar names."""
+    """Return a hint naming the most similar layer type, if there is one."""
     return did_you_mean(type, sorted({name for cls in _DECLARED.values() for name in cls.types}))

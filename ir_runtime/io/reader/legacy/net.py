@@ -1,4 +1,4 @@
-"""Read a graph of IR version 2 to 7, and build the operations that replace its layers."""
+"""Reading of a graph of IR version 2 to 7, and replacement of its layers by current operations."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ assert _layers  # which registers the declarations
 _PARTS = ("input", "output", "blobs", "weights", "biases", "port_map", "back_edges", "body", "rt_info")
 # The precision of nets whose layers have several.
 _MIXED = "MIXED"
-# Attributes of the entries of a port map that say how a tensor is cut.
+# Attributes of port map entries that tell how a tensor is sliced.
 _CUT = ("axis", "start", "end", "stride", "part_size")
 
 
 @dataclass(slots=True)
 class LegacyReader(LayerReader):
-    """Reads legacy layers as written in the file: ports and attributes, without operations."""
+    """Reads legacy layers with their ports and attributes, as written in the file, without operations."""
 
     elements: dict[int, Element] = field(default_factory=dict)
-    """The elements of the layers that were read, by id."""
+    """The elements of the layers read so far, by id."""
     precision: str = ""
     """The precision of layers that declare none."""
     unread: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """How many layers of a type have an attribute that it has not."""
+    """The number of layers with an unknown attribute, by layer type and attribute."""
     first: dict[tuple[str, str], Location] = field(default_factory=dict)
-    """The first of these layers."""
+    """The location of the first such layer."""
 
     def layer(self, element: Element, version: str | None = None) -> Layer:
         number = integer(element, "id", self.file)
@@ -68,7 +68,7 @@ class LegacyReader(LayerReader):
         ports = {
             side: tuple(self.ports.read(parts.get(side, ()), side, where)) for side in ("input", "output")
         }
-        self.elements.setdefault(number, element)  # of two with the same id, the first counts
+        self.elements.setdefault(number, element)  # the first of two layers with the same id counts
         return Layer(number, name, type, "", None, where, ports["input"], ports["output"], _data(element))
 
     def inside(self, layer: Layer) -> LegacyReader:
@@ -86,7 +86,7 @@ class LegacyReader(LayerReader):
 def read_legacy(
     root: Element, reader: LegacyReader, version: int
 ) -> tuple[dict[int, Layer], list[Edge], set[Port]]:
-    """Return the upgraded layers of a ``<net>``, the edges, and the inputs with invalid edges.
+    """Read a legacy ``<net>``; return its upgraded layers by id, the edges, and the inputs with invalid edges.
 
     Raises:
         LimitError: if the file exceeds the limits.
@@ -118,9 +118,9 @@ def _report_unread(reader: LegacyReader, version: int) -> None:
 
 
 def _data(element: Element) -> Mapping[str, str]:
-    """Return the attributes of ``<data>``, which version 2 also calls ``<convolution_data>`` and the like.
+    """Return the attributes of a layer's ``<data>``, or ``<convolution_data>`` and the like in version 2.
 
-    Child elements in it are joined: each attribute becomes the list of its texts.
+    An attribute of its child elements becomes the list of their texts.
     """
     texts_by_name: dict[str, str] = {}
     for part in element:
@@ -157,7 +157,7 @@ class _Net:
         return self.reader.report
 
     def build(self) -> None:
-        """Replace all layers; keep those on a cycle for validation to report."""
+        """Replace all layers; if there is a cycle, keep them, as validation reports it."""
         if len(self.graph.order) < len(self.legacy):
             self.layers, self.edges = dict(self.legacy), self.wiring.edges
             self.severed |= self.wiring.severed
@@ -212,7 +212,7 @@ class _Net:
         return Site(layer, inputs, self.building, blobs, computed_type(precision))
 
     def _precision(self, layer: Layer, element: Element) -> ElementType:
-        """Return the element type of a layer: its precision, or else its outputs', or else f32."""
+        """Return the element type of a layer: its precision, else that of an output, else f32."""
         text = element.get("precision") or self.reader.precision
         try:
             precision = ElementType.of_port(text) if text not in ("", _MIXED) else ElementType.dynamic
@@ -229,7 +229,7 @@ class _Net:
         return ElementType.f32 if precision is ElementType.dynamic else precision
 
     def _blobs(self, layer: Layer, element: Element, precision: ElementType) -> dict[str, Blob]:
-        """Return the data ranges of a layer in the ``.bin``, by name."""
+        """Return the blobs of a layer in the ``.bin``, by name."""
         blobs: dict[str, Blob] = {}
         for path in ("biases", "weights", "data/blobs/*", "blobs/*"):
             for blob in element.iterfind(path):
@@ -246,7 +246,7 @@ class _Net:
         return blobs
 
     def _declaration(self, layer: Layer) -> type[LegacyLayer] | None:
-        """Return the declaration of a layer's type; report unknown types."""
+        """Return the declaration of a layer's type; report an unknown type, and return ``None``."""
         declaration = find_declaration(layer.type)
         if declaration is None:
             hint = (
@@ -258,7 +258,7 @@ class _Net:
         return declaration
 
     def _build(self, declared: type[LegacyLayer], site: Site) -> list[Tensor]:
-        """Build the operations of a layer; return one tensor for each output."""
+        """Build equivalent operations for a layer; return a tensor for each output."""
         layer, (least, most) = site.layer, declared.inputs
         if len(layer.inputs) < least or (most is not None and len(layer.inputs) > most):
             expected = str(least) if most == least else f"{least} to {most}" if most else f"at least {least}"
@@ -273,7 +273,7 @@ class _Net:
         return outputs
 
     def _keep(self, layer: Layer, inputs: tuple[Tensor, ...]) -> None:
-        """Keep an irreplaceable layer with its declared types, so that its consumers can be validated."""
+        """Keep a layer that cannot be replaced, with its declared types, so that its consumers can be validated."""
         outputs = tuple(_widen(port) for port in layer.outputs)
         ports = tuple(replace(port, type=_dims(port)) for port in layer.inputs)
         self.layers[layer.id] = replace(layer, inputs=ports, outputs=outputs)
@@ -306,7 +306,7 @@ class _Net:
 
     @cached_property
     def places(self) -> dict[str, dict[tuple[int, int], int]]:
-        """The port indices on each side, by the ids of the layer and the port."""
+        """The indices of input and of output ports, by layer id and port id."""
         layers = self.legacy.values()
         return {
             "input": {(la.id, spec.id): index for la in layers for index, spec in enumerate(la.inputs)},
@@ -332,9 +332,9 @@ class _Net:
         return read_body(element, "body", graph, layer.inputs, layer.outputs, layer.where)
 
     def connect(self, element: Element, outer: Mapping[int, Tensor]) -> None:
-        """Build the body, with a Parameter for each input in the port map or the back edges, and Results.
+        """Build the body, with a Parameter or Result for each end named in the port map or the back edges.
 
-        The entries of both are changed to name these, as in later versions.
+        These entries are changed to name the Parameters and Results, as in later versions.
         """
         ends: dict[tuple[str, Port], int] = {}
         entries = [
@@ -374,7 +374,7 @@ class _Net:
             _name_end(entry, by_layer, by_port, ends["Result", port])
 
     def _end(self, entry: Element, by_layer: str, by_port: str, is_output: bool = False) -> tuple[Layer, int]:
-        """Return the body layer that an entry names, and the index of its port."""
+        """Return the body layer that an entry names, and the index of the port."""
         number, port = (integer(entry, name, self.reader.file) for name in (by_layer, by_port))
         layer = self.legacy.get(number)
         where = Location(self.reader.file, entry.sourceline, "/".join(self.reader.path[:-1]))
@@ -395,7 +395,7 @@ class _Net:
         return layer, place
 
     def _parameter(self, layer: Layer, port: Port, source: Tensor | None) -> int:
-        """Add a Parameter that feeds an input of a legacy layer."""
+        """Add a Parameter that feeds an input of a legacy layer, and return its id."""
         known = ElementType.dynamic if source is None else source.element
         declared = _widen(layer.inputs[port.number]).type
         if known is ElementType.dynamic and declared is not None:
@@ -412,7 +412,7 @@ class _Net:
 
 
 def _name_end(entry: Element, by_layer: str, by_port: str, number: int) -> None:
-    """Make an entry name a Parameter or Result by id, and keep ``axis`` only if the tensor has it."""
+    """Make an entry name a Parameter or Result by id, and drop its slice if ``axis`` is -1, for none."""
     entry.set(by_layer, str(number))
     entry.attrib.pop(by_port, None)
     if entry.get("axis") == "-1":
@@ -421,7 +421,7 @@ def _name_end(entry: Element, by_layer: str, by_port: str, number: int) -> None:
 
 
 def _widen(port: PortSpec) -> PortSpec:
-    """Return a port with the element type used for computation: f32 for f16."""
+    """Return a port with the element type in which it is computed: f32 for f16."""
     return port.converted((ElementType.f16,), ElementType.f32)
 
 
@@ -429,11 +429,11 @@ def _dims(port: PortSpec) -> TensorType | None:
     return None if port.type is None else TensorType(ElementType.dynamic, port.type.shape)
 
 
-# Read ``<pre-process>``: the means subtracted from an input.
+# Reading of ``<pre-process>``: the means subtracted from an input.
 
 
 def read_means(root: Element, layers: Mapping[int, Layer], reader: LayerReader) -> dict[int, Means]:
-    """Return the means subtracted from inputs, by input id; report errors in them."""
+    """Return the means to subtract from inputs, by input id; report errors in them."""
     element = root.find("pre-process")
     if element is None or element.find("channel") is None:
         return {}
@@ -448,7 +448,7 @@ def read_means(root: Element, layers: Mapping[int, Layer], reader: LayerReader) 
 
 
 def _input_of(element: Element, layers: Mapping[int, Layer], file: str) -> Layer:
-    """Return the named input, or else the first 4-D input by name, or else the first by name."""
+    """Return the input that an element names, else the first 4-D input in the order of names, else the first input."""
     inputs = {
         layer.name: layer for layer in layers.values() if layer.type.lower() == "input" and layer.outputs
     }
@@ -497,7 +497,7 @@ def _channels(element: Element, layer: Layer, file: str) -> list[float | Blob]:
 
 
 def _note_scales(element: Element, reader: LayerReader) -> None:
-    """Report scales other than 1 as ignored, as in the runtimes of that time."""
+    """Note that a scale other than 1 is ignored, as runtimes of that time ignored it."""
     for scale in element.iterfind("channel/scale"):
         if scale.get("value", "").strip() not in ("1", "1.0"):
             message = "<scale> of <pre-process> is left out, as runtimes of that time did not read it"

@@ -1,4 +1,4 @@
-"""The graph under construction from legacy layers, and the context of one of them during its replacement."""
+"""The graph built from legacy layers, and the context in which one of them is replaced."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ __all__ = [
 ]
 
 
-# The state of a graph under construction from legacy layers.
+# The state of the graph built from legacy layers.
 
 
 class Blob(NamedTuple):
-    """Data of a layer in the ``.bin``."""
+    """The location and element type of a layer's data in the ``.bin``."""
 
     element: ElementType
     offset: int
@@ -50,26 +50,26 @@ class Blob(NamedTuple):
 
 
 class Means(NamedTuple):
-    """The means that ``<pre-process>`` subtracts from the channels of an input: numbers or images."""
+    """The mean that ``<pre-process>`` subtracts from each channel of an input: a number or an image."""
 
     channels: tuple[float | Blob, ...]
 
 
 @dataclass(slots=True)
 class Building(Unused):
-    """The graph under construction."""
+    """The context shared by all layers of the graph being built."""
 
     constants: ConstantReader
     read_body: Callable[[Layer], Body]
     """Reads and upgrades the body of a TensorIterator."""
     means: dict[int, Means] = field(default_factory=dict)
-    """Means by the ids of the inputs that they are subtracted from."""
+    """The means to subtract from inputs, by input id."""
 
     def stored(self, blob: Blob, element: ElementType, shape: Sequence[int], where: Location) -> Op:
-        """Return a constant with data from the ``.bin``; report missing weights and leave out the value.
+        """Return a Constant with data from the ``.bin``; without a value if weights are missing, which is reported.
 
         Raises:
-            ParseError: if it is not in the ``.bin``, or too small for the shape.
+            ParseError: if the data extends beyond the ``.bin``, or is too small for the shape.
             LimitError: if its size exceeds the limits.
         """
         cls = registry.require("Constant")
@@ -84,10 +84,10 @@ class Building(Unused):
             return op
 
     def signs(self, blob: Blob, shape: Sequence[int], where: Location) -> Op:
-        """Return bits of the ``.bin``, lowest of each byte first, as -1 and 1 in i8.
+        """Return an i8 Constant with bits of the ``.bin``, the lowest of each byte first: -1 for 0, and 1 for 1.
 
         Raises:
-            ParseError: if they are not in the ``.bin``, or too few for the shape.
+            ParseError: if the bits extend beyond the ``.bin``, or are too few for the shape.
             LimitError: if its size exceeds the limits.
         """
         count = int(np.prod(shape, dtype=object))
@@ -100,7 +100,7 @@ class Building(Unused):
 
 
 def _unpack_signs(raw: Array, count: int) -> Array:
-    """Return the first bits as -1 and 1."""
+    """Return the first ``count`` bits, the lowest of each byte first: -1 for 0, and 1 for 1."""
     bits = np.unpackbits(np.ascontiguousarray(raw), bitorder="little")[:count]
     return bits.astype(np.int8) * 2 - 1
 
@@ -115,25 +115,25 @@ END = 2**31 - 1
 
 @dataclass(slots=True)
 class Site(Replacement):
-    """The replacement of a legacy layer."""
+    """The replacement of a legacy layer: what the file declares of it, and helpers to build operations."""
 
     net: Building
     blobs: Mapping[str, Blob]
     precision: ElementType
-    """The element type that the layer declares for its outputs and blobs; f16 is f32."""
+    """The element type that the layer declares for its outputs and blobs, with f32 in place of f16."""
 
     # What the file declares
 
     def dims(self, index: int = 0) -> tuple[int, ...]:
-        """Return the dims of an input port; empty if it declares none, as for scalars.
+        """Return the declared dims of an input; empty if it declares none, as for scalars.
 
         Raises:
-            ValidationError: if they are not lengths.
+            ValidationError: if there is no such input, or a dim is dynamic.
         """
         return self._lengths(self.layer.inputs, index, "input")
 
     def output_dims(self, index: int = 0) -> tuple[int, ...]:
-        """Return the dims of an output port, like `dims`."""
+        """Return the declared dims of an output, like `dims`."""
         return self._lengths(self.layer.outputs, index, "output")
 
     def _lengths(self, ports: Sequence[PortSpec], index: int, side: str) -> tuple[int, ...]:
@@ -150,10 +150,10 @@ class Site(Replacement):
         return shape.static
 
     def ranked(self, least: int, most: int | None = None, index: int = 0) -> tuple[int, ...]:
-        """Return the dims of an input.
+        """Return the dims of an input, and check their number.
 
         Raises:
-            ValidationError: if it has fewer than ``least``, or more than ``most``.
+            ValidationError: if there are fewer than ``least``, or more than ``most``.
         """
         dims = self.dims(index)
         if len(dims) < least or (most is not None and len(dims) > most):
@@ -164,10 +164,10 @@ class Site(Replacement):
         return dims
 
     def ranked_output(self, rank: int, index: int = 0) -> tuple[int, ...]:
-        """Return the dims of an output.
+        """Return the dims of an output, and check their number.
 
         Raises:
-            ValidationError: if it has another rank.
+            ValidationError: if the output has another rank.
         """
         dims = self.output_dims(index)
         if len(dims) != rank:
@@ -176,15 +176,15 @@ class Site(Replacement):
         return dims
 
     def channels(self, index: int = 0) -> int:
-        """Return the length of axis 1, or of the only axis, of an input."""
+        """Return the length of the channel axis of an input: axis 1, or the only axis."""
         dims = self.ranked(1, index=index)
         return dims[min(1, len(dims) - 1)]
 
     def along_channels(self, count: int, index: int = 0) -> tuple[int, ...]:
-        """Return a shape that broadcasts one number, or one per channel, to an input.
+        """Return the shape in which ``count`` values, one or one per channel, broadcast to an input.
 
         Raises:
-            ValidationError: if ``count`` is neither.
+            ValidationError: if ``count`` is another number.
         """
         dims = self.dims(index)
         if count not in (1, self.channels(index)):
@@ -195,7 +195,7 @@ class Site(Replacement):
         return (count,) if len(dims) < 2 else (1, count, *(1 for _ in dims[2:]))
 
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
-        """Return an axis counted from the front.
+        """Return a possibly negative axis as a non-negative one.
 
         Raises:
             ValidationError: if there is no such axis.
@@ -205,20 +205,20 @@ class Site(Replacement):
         return axis % rank
 
     def declared(self, index: int = 0) -> ElementType | None:
-        """Return the element type declared by an output port."""
+        """Return the element type that an output declares, with f32 in place of f16; ``None`` if it declares none."""
         type = self.layer.outputs[index].type if index < len(self.layer.outputs) else None
         if type is None or type.element is ElementType.dynamic:
             return None
         return computed_type(type.element)
 
-    # What is built
+    # Operations to build
 
     def blob(self, name: str, shape: Sequence[int], raw: ElementType | None = None) -> Tensor:
-        """Add a constant with data of the layer, converted to f32 unless ``raw`` gives its element type.
+        """Add a Constant with a blob of the layer, converted to f32 unless ``raw`` gives its element type.
 
         Raises:
-            ParseError: if it is not in the ``.bin``, or has another size.
-            ValidationError: if the layer has no such data.
+            ParseError: if the blob extends beyond the ``.bin``, or is too small for the shape.
+            ValidationError: if the layer has no such blob.
         """
         blob = self.stored(name)
         value = self.net.stored(blob, raw or blob.element, tuple(shape), self.layer.where)
@@ -226,10 +226,10 @@ class Site(Replacement):
         return tensor if raw else self.convert(tensor, f32)
 
     def stored(self, name: str) -> Blob:
-        """Return the range of a layer's data in the ``.bin``.
+        """Return a blob of the layer by name.
 
         Raises:
-            ValidationError: if the layer has no data of that name.
+            ValidationError: if the layer has no such blob.
         """
         if name not in self.blobs:
             hint = "it says where in the .bin its numbers are"
@@ -237,16 +237,16 @@ class Site(Replacement):
         return self.blobs[name]
 
     def floating(self, tensor: Tensor) -> Tensor:
-        """Convert integers and booleans to f32."""
+        """Return a tensor with integers and booleans converted to f32."""
         is_real = tensor.element is ElementType.dynamic or tensor.element.is_real()
         return tensor if is_real else self.convert(tensor, f32)
 
     def indices(self, tensor: Tensor) -> Tensor:
-        """Convert indices, lengths or axes to i64; old files may have them in f32."""
+        """Return indices, lengths or axes as integers; old files may have them in f32."""
         return tensor if tensor.element in (i64, ElementType.i32) else self.convert(tensor, i64)
 
     def first_that_fits(self, candidates: Sequence[Op], inputs: Sequence[Tensor]) -> Op:
-        """Return the first operation that gives the declared output dims, or else the first of all."""
+        """Return the first operation whose inferred output has the declared dims, or the first candidate if none has."""
         values = [Value(TensorType(f32, PartialShape(self.dims(i)))) for i in range(len(inputs))]
         declared = self.output_dims()
         for op in candidates:
@@ -260,5 +260,5 @@ class Site(Replacement):
 
 
 def computed_type(element: ElementType) -> ElementType:
-    """Return the element type used for values of a declared type: f32 for f16, as in such files."""
+    """Return the element type in which values of a declared type are computed: f32 for f16."""
     return f32 if element is ElementType.f16 else element

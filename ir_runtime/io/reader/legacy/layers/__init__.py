@@ -1,4 +1,4 @@
-"""The declarations of legacy layers, grouped by the operations that replace them."""
+"""Declarations of legacy layers, grouped by kind of operation."""
 
 from . import convolution, detection, elementwise, movement, recurrent
 

@@ -1,4 +1,4 @@
-"""Layers on images: convolutions, poolings, resizing."""
+"""Legacy layers on images: convolutions, pooling, matrix products, and resizing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..site import END, Site, Tensor
 
 
 class Windowed(LegacyLayer):
-    """A layer with windows. IR version 2 has one attribute for each of the two axes."""
+    """A layer with sliding windows. In IR version 2, each of the two axes has attributes of its own."""
 
     kernel: tuple[int, ...] = attr(gt=0, doc="the lengths of a window")
     strides: tuple[int, ...] = attr((), ge=0)
@@ -36,7 +36,7 @@ class Windowed(LegacyLayer):
     )
 
     def filled(self, numbers: Sequence[int], default: int) -> tuple[int, ...]:
-        """Return numbers for all axes of the kernel. A stride of 0 means 1."""
+        """Return an attribute for all axes of the kernel, with ``default`` for 0 and for missing values."""
         return tuple(number or default for number in numbers) or (default,) * len(self.kernel)
 
     def windows(self, site: Site) -> dict[str, Any]:
@@ -83,23 +83,23 @@ class Weighted(Windowed):
         return self.group or 1
 
     def split(self, site: Site, channels: int, what: str) -> int:
-        """Return the channels of a group.
+        """Return the number of channels in a group.
 
         Raises:
-            ValidationError: if the number of groups does not divide them.
+            ValidationError: if the number of groups does not divide ``channels``.
         """
         if channels % self.groups:
             site.refuse(f"{self.groups} groups do not divide {channels} {what} channels", Code.BAD_ATTRIBUTE)
         return channels // self.groups
 
     def weights(self, site: Site, shape: Sequence[int], first: int = 1) -> Tensor:
-        """Return the weights in a shape, from the ``.bin`` or from an input with as many elements."""
+        """Return the weights in a shape: input ``first`` if there is one, else a blob."""
         if len(site.inputs) > first:
             return site.reshape(site.inputs[first], shape, keep=False)
         return site.blob("weights", shape)
 
     def add_biases(self, site: Site, result: Tensor, first: int = 2) -> Tensor:
-        """Add the biases, if there are any."""
+        """Return ``result`` plus the biases, which are input ``first`` or a blob, if there are any."""
         shape = (1, self.output, *(1,) * len(self.kernel))
         if len(site.inputs) > first:
             return site.op("Add-1", result, site.reshape(site.inputs[first], shape, keep=False))
@@ -108,7 +108,7 @@ class Weighted(Windowed):
 
 @layer("Convolution")
 class Convolution(Weighted):
-    """Convolution or GroupConvolution; Add."""
+    """Upgraded to Convolution or GroupConvolution, and Add of biases."""
 
     def build(self, site: Site) -> Tensor:
         windows, data = self.windows(site), site.floating(site.inputs[0])
@@ -122,7 +122,7 @@ class Convolution(Weighted):
 
 @layer("Deconvolution")
 class Deconvolution(Weighted):
-    """ConvolutionBackpropData or GroupConvolutionBackpropData; Add."""
+    """Upgraded to ConvolutionBackpropData or GroupConvolutionBackpropData, and Add of biases."""
 
     def build(self, site: Site) -> Tensor:
         windows, data = self.windows(site), site.floating(site.inputs[0])
@@ -165,7 +165,7 @@ class Deconvolution(Weighted):
 
 @layer("DeformableConvolution")
 class DeformableConvolution(Weighted):
-    """DeformableConvolution; Add."""
+    """Upgraded to DeformableConvolution, and Add of biases."""
 
     inputs = (2, 4)
     deformable_group: int = attr(1, gt=0)
@@ -189,7 +189,7 @@ class DeformableConvolution(Weighted):
 
 @layer("BinaryConvolution")
 class BinaryConvolution(Weighted):
-    """Convolution of -1 and 1, made from the input by Greater and Select, and Pad; 0 bits are weights of -1."""
+    """Upgraded to a Convolution of the input's signs, from Greater and Select, with bits 1 and 0 as weights 1 and -1."""
 
     inputs = (1, 1)
     input: int = attr(0)
@@ -226,7 +226,7 @@ class BinaryConvolution(Weighted):
 
 @layer("Pooling")
 class Pooling(Windowed):
-    """MaxPool or AvgPool, with the rounding that gives the declared lengths."""
+    """Upgraded to MaxPool or AvgPool, with the rounding that gives the declared lengths."""
 
     method: Literal["max", "avg"] = attr("max", xml="pool-method")
     exclude_pad: bool = attr(False, xml="exclude-pad")
@@ -250,7 +250,7 @@ class Pooling(Windowed):
         assert cls is not None
         more: dict[str, Any] = {}
         if self.method == "avg":
-            # Without padding, windows that reach beyond the end counted only elements inside.
+            # Without padding, the mean of windows that extend beyond the end is over elements inside.
             is_padded = any((*windows["pads_begin"], *windows["pads_end"])) or windows.get(
                 "auto_pad"
             ) not in (
@@ -263,7 +263,7 @@ class Pooling(Windowed):
 
 @layer("FullyConnected", "InnerProduct")
 class FullyConnected(LegacyLayer):
-    """Reshape, which flattens all dims but the first; MatMul; Add."""
+    """Upgraded to a Reshape that flattens all dims but the first, MatMul, and Add of biases."""
 
     inputs = (1, 3)
     blobs = ("weights", "biases")
@@ -272,7 +272,7 @@ class FullyConnected(LegacyLayer):
 
     def build(self, site: Site) -> Tensor:
         dims, data = site.ranked(2), site.floating(site.inputs[0])
-        # Some versions kept two of three dims; the output dims tell.
+        # Some versions did not flatten three dims: then the output has three as well.
         is_flat = len(dims) == 2 or len(site.output_dims()) == len(dims) == 3
         if not is_flat:
             data = site.reshape(data, (0, -1))
@@ -298,7 +298,7 @@ def _resize(
     mode: str,
     **settings: object,
 ) -> Tensor:
-    """Interpolate to given lengths, or by a factor."""
+    """Return a tensor interpolated to given lengths, or by a factor if ``sizes`` is ``None``."""
     scales = site.constant([factor] * len(axes), ElementType.f32)
     by = "scales" if sizes is None else "sizes"
     sizes = site.constant([1] * len(axes)) if sizes is None else sizes
@@ -315,7 +315,7 @@ def _resize(
 
 
 def _is_multiple(site: Site, axes: list[int], factor: float, cropped: int = 0) -> bool:
-    """Return whether the output lengths are the cropped input lengths multiplied by ``factor``."""
+    """Return whether the declared output lengths are the input lengths, less ``cropped``, times ``factor``."""
     dims, output_dims = site.dims(), site.output_dims()
     return (
         factor > 0
@@ -325,14 +325,14 @@ def _is_multiple(site: Site, axes: list[int], factor: float, cropped: int = 0) -
 
 
 def _declared_lengths(site: Site, axes: list[int]) -> Tensor:
-    """Return the declared lengths of the output."""
+    """Return the declared output lengths along axes, as a constant."""
     dims = site.ranked_output(len(site.dims()))
     return site.constant([dims[axis] for axis in axes])
 
 
 @layer("Interp")
 class Interp(LegacyLayer):
-    """Slice if pads are negative; and bilinear Interpolate, with corners aligned or not."""
+    """Upgraded to a bilinear Interpolate, after a Slice if pads are negative."""
 
     inputs = (1, 2)
     height: int = attr(0, ge=0)
@@ -368,7 +368,7 @@ class Interp(LegacyLayer):
         return _resize(site, data, axes, sizes, factor, "linear_onnx", coordinate_transformation_mode=corners)
 
     def _crop(self, site: Site, axes: list[int]) -> Tensor:
-        """Crop the input by negative pads."""
+        """Return the input cropped by negative pads."""
         if not (self.pad_beg or self.pad_end):
             return site.inputs[0]
         ends = (-self.pad_beg, self.pad_end or END, 1)
@@ -380,7 +380,7 @@ class Interp(LegacyLayer):
         )
 
     def _from_input(self, site: Site, axes: list[int]) -> Tensor:
-        """Return the lengths held by the second input, or else its own shape's lengths."""
+        """Return the output lengths: the values of a 1-D second input, else the lengths of its shape."""
         dims = site.dims(1)
         if len(dims) > 1:
             return site.lengths(site.inputs[1], axes)
@@ -392,11 +392,11 @@ class Interp(LegacyLayer):
 
 @layer("Resample")
 class Resample(LegacyLayer):
-    """Interpolate, nearest or linear, aligned to pixel centers."""
+    """Upgraded to a nearest or linear Interpolate, aligned to pixel centers."""
 
     inputs = (1, 2)
     type: Literal["caffe.ResampleParameter.NEAREST", "caffe.ResampleParameter.LINEAR"] = attr(
-        doc="how numbers between others are found"
+        doc="the interpolation mode"
     )
     antialias: bool = attr(False)
     factor: float = attr(0.0)
@@ -413,7 +413,7 @@ class Resample(LegacyLayer):
             sizes = _declared_lengths(site, axes)
         factor = self.factor if self.factor > 0 else 1.0
         if self.type.endswith("NEAREST"):
-            # So until 2020.1; 2020.4, which no longer wrote such files, took the place at the corner, rounded down.
+            # As in releases up to 2020.1. Release 2020.4, which no longer wrote such files, rounded asymmetric coordinates down.
             nearest = {"nearest_mode": "round_prefer_ceil"}
             return _resize(site, site.inputs[0], axes, sizes, factor, "nearest", **nearest)
         return _resize(site, site.inputs[0], axes, sizes, factor, "linear", antialias=self.antialias)

@@ -1,4 +1,4 @@
-"""Object detection and sequence decoding."""
+"""Legacy layers for object detection and sequence decoding."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from ..declaration import LegacyLayer, attr, layer
 from ..site import Site, Tensor
 
 _SIZES = 4
-"""The numbers of an image that Proposal reads: height, width, and how both were scaled."""
+"""Number of image properties that Proposal reads: height, width, and the scales of both."""
 
 
 def _sizes(site: Site) -> tuple[Tensor, Tensor]:
-    """Return the height and width of both inputs."""
+    """Return the heights and widths of both inputs, each as a tensor of two lengths."""
     first, second = site.inputs
     return site.lengths(first, (2, 3)), site.lengths(second, (2, 3))
 
 
 def _flat(site: Site, index: int) -> Tensor:
-    """Flatten an input to rows."""
+    """Return an input flattened to two dims."""
     tensor = site.inputs[index]
     return tensor if len(site.dims(index)) == 2 else site.reshape(tensor, (0, -1))
 
 
 def _settings(declared: LegacyLayer, *without: str) -> dict[str, Any]:
-    """Return all attributes by name, for operations with the same attributes."""
+    """Return the attributes of a layer by name, for operations with the same attributes, except those in ``without``."""
     return {name: value for name, value in vars(declared).items() if name not in without}
 
 
 @layer("PriorBox")
 class PriorBox(LegacyLayer):
-    """ShapeOf and Gather of heights and widths, PriorBox, Unsqueeze."""
+    """Upgraded to PriorBox, with heights and widths from ShapeOf and Gather, and Unsqueeze."""
 
     inputs = (2, 2)
     min_size: tuple[float, ...] = attr(())
@@ -57,7 +57,7 @@ class PriorBox(LegacyLayer):
 
 @layer("PriorBoxClustered")
 class PriorBoxClustered(LegacyLayer):
-    """ShapeOf and Gather of heights and widths, unless they are given, PriorBoxClustered, Unsqueeze."""
+    """Upgraded to PriorBoxClustered, with heights and widths from attributes or ShapeOf and Gather, and Unsqueeze."""
 
     inputs = (2, 2)
     width: tuple[float, ...] = attr((), gt=0)
@@ -90,7 +90,7 @@ class PriorBoxClustered(LegacyLayer):
 
 @layer("DetectionOutput")
 class DetectionOutput(LegacyLayer):
-    """Reshape of the first two inputs to rows, DetectionOutput."""
+    """Upgraded to DetectionOutput, after a Reshape of all inputs but the priors to rows."""
 
     inputs = (3, 5)
     num_classes: int = attr(gt=0)
@@ -102,7 +102,7 @@ class DetectionOutput(LegacyLayer):
         "caffe.PriorBoxParameter.CORNER"
     )
     share_location: bool = attr(True)
-    nms_threshold: float = attr(doc="boxes that overlap by more than this are one")
+    nms_threshold: float = attr(doc="the overlap above which boxes are merged")
     confidence_threshold: float = attr(float(-(2**127) * (2 - 2**-23)))
     clip: bool = attr(False)
     clip_after_nms: bool = attr(False)
@@ -131,7 +131,7 @@ class DetectionOutput(LegacyLayer):
 
 @layer("Proposal")
 class Proposal(LegacyLayer):
-    """Reshape of the image size to one dim, Slice of its first four numbers if longer, Proposal."""
+    """Upgraded to Proposal, after the image size is reshaped to one dim and cut to four values."""
 
     inputs = (3, 3)
     base_size: int = attr(gt=0)
@@ -161,7 +161,7 @@ class Proposal(LegacyLayer):
 
 @layer("ROIPooling")
 class ROIPooling(LegacyLayer):
-    """ROIPooling."""
+    """Upgraded to ROIPooling."""
 
     inputs = (2, 2)
     pooled_h: int = attr(gt=0)
@@ -175,7 +175,7 @@ class ROIPooling(LegacyLayer):
 
 @layer("PSROIPooling")
 class PSROIPooling(LegacyLayer):
-    """PSROIPooling."""
+    """Upgraded to PSROIPooling."""
 
     inputs = (2, 2)
     output_dim: int = attr(gt=0)
@@ -192,7 +192,7 @@ class PSROIPooling(LegacyLayer):
 
 @layer("ExperimentalDetectronROIFeatureExtractor")
 class ExperimentalDetectronROIFeatureExtractor(LegacyLayer):
-    """ExperimentalDetectronROIFeatureExtractor."""
+    """Upgraded to ExperimentalDetectronROIFeatureExtractor."""
 
     inputs = (2, None)
     output_size: int = attr(gt=0)
@@ -208,7 +208,7 @@ class ExperimentalDetectronROIFeatureExtractor(LegacyLayer):
 
 @layer("RegionYolo")
 class RegionYolo(LegacyLayer):
-    """RegionYolo."""
+    """Upgraded to RegionYolo."""
 
     axis: int = attr(1)
     end_axis: int = attr(3)
@@ -227,7 +227,7 @@ class RegionYolo(LegacyLayer):
 
 @layer("ReorgYolo")
 class ReorgYolo(LegacyLayer):
-    """ReorgYolo."""
+    """Upgraded to ReorgYolo."""
 
     stride: int = attr(gt=0)
 
@@ -237,7 +237,7 @@ class ReorgYolo(LegacyLayer):
 
 @layer("NonMaxSuppression")
 class NonMaxSuppression(LegacyLayer):
-    """NonMaxSuppression with indices in i32; Concat and Slice, which pad the declared rows with -1."""
+    """Upgraded to NonMaxSuppression with i32 indices, padded with -1 to the declared rows by Concat and Slice."""
 
     inputs = (2, 5)
     center_point_box: bool = attr(False)
@@ -266,7 +266,7 @@ class NonMaxSuppression(LegacyLayer):
 
 @layer("CTCGreedyDecoder")
 class CTCGreedyDecoder(LegacyLayer):
-    """CTCGreedyDecoder; without a second input, sequences have full length."""
+    """Upgraded to CTCGreedyDecoder; without a second input, sequences have full length."""
 
     inputs = (1, 2)
     ctc_merge_repeated: bool = attr(True)

@@ -1,4 +1,4 @@
-"""Layers that compute element by element, along axes, or normalize: activations, arithmetic, reductions."""
+"""Legacy layers for activations, elementwise arithmetic, reductions, and normalization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..site import Site, Tensor
 
 
 def _function(operation: str, *types: str) -> type[LegacyLayer]:
-    """Declare layers that are replaced by one operation of their only input, without attributes."""
+    """Declare a layer type without attributes that is upgraded to one operation on its only input."""
 
     class Function(LegacyLayer):
         is_activation = True
@@ -21,7 +21,7 @@ def _function(operation: str, *types: str) -> type[LegacyLayer]:
         def build(self, site: Site) -> Tensor:
             return site.op(operation, site.floating(site.inputs[0]))
 
-    Function.__doc__ = f"{operation.rpartition('-')[0]}."
+    Function.__doc__ = f"Upgraded to {operation.rpartition('-')[0]}."
     Function.__name__ = Function.__qualname__ = types[0]
     return layer(*types)(Function)
 
@@ -56,7 +56,7 @@ for _operation, *_types in (
 
 @layer("Activation")
 class Activation(LegacyLayer):
-    """The layer named by attribute `type`."""
+    """Upgraded to the replacement of the layer type that attribute `type` names."""
 
     type: str = attr(doc="the activation function")
     negative_slope: float = attr(0.0)
@@ -76,7 +76,7 @@ class Activation(LegacyLayer):
 
 @layer("ReLU")
 class ReLU(LegacyLayer):
-    """ReLU, or PReLU with a slope for negative numbers."""
+    """Upgraded to ReLU, or PReLU if ``negative_slope`` is not 0."""
 
     is_activation = True
     negative_slope: float = attr(0.0)
@@ -90,7 +90,7 @@ class ReLU(LegacyLayer):
 
 @layer("ReLU6")
 class ReLU6(LegacyLayer):
-    """Clamp to the range from 0 to ``n``, usually 6."""
+    """Upgraded to Clamp from 0 to ``n``, by default 6."""
 
     is_activation = True
     n: float = attr(6.0)
@@ -101,11 +101,11 @@ class ReLU6(LegacyLayer):
 
 @layer("Clamp")
 class Clamp(LegacyLayer):
-    """Clamp."""
+    """Upgraded to Clamp."""
 
     is_activation = True
-    min: float = attr(doc="the least number")
-    max: float = attr(doc="the greatest number")
+    min: float = attr(doc="the lower bound")
+    max: float = attr(doc="the upper bound")
 
     def build(self, site: Site) -> Tensor:
         return site.op("Clamp-1", site.inputs[0], min=self.min, max=self.max)
@@ -113,7 +113,7 @@ class Clamp(LegacyLayer):
 
 @layer("ELU")
 class ELU(LegacyLayer):
-    """Elu."""
+    """Upgraded to Elu."""
 
     is_activation = True
     alpha: float = attr(1.0)
@@ -124,7 +124,7 @@ class ELU(LegacyLayer):
 
 @layer("PReLU")
 class PReLU(LegacyLayer):
-    """PReLU with the slopes in ``<weights>``: one, or one for each channel."""
+    """Upgraded to PReLU with the slopes in ``<weights>``, one for all channels or one per channel."""
 
     is_activation = True
     blobs = ("weights",)
@@ -142,7 +142,7 @@ class PReLU(LegacyLayer):
 
 @layer("Selu")
 class Selu(LegacyLayer):
-    """Selu."""
+    """Upgraded to Selu."""
 
     is_activation = True
     alpha: float = attr(1.67326319217681884765625)
@@ -155,7 +155,7 @@ class Selu(LegacyLayer):
 
 @layer("HardSigmoid")
 class HardSigmoid(LegacyLayer):
-    """HardSigmoid."""
+    """Upgraded to HardSigmoid."""
 
     is_activation = True
     alpha: float = attr(0.2)
@@ -168,7 +168,7 @@ class HardSigmoid(LegacyLayer):
 
 @layer("Reciprocal")
 class Reciprocal(LegacyLayer):
-    """Power with exponent -1."""
+    """Upgraded to Power with exponent -1."""
 
     is_activation = True
 
@@ -179,7 +179,7 @@ class Reciprocal(LegacyLayer):
 
 @layer("Not")
 class Not(LegacyLayer):
-    """LogicalNot, with results 1 and 0."""
+    """Upgraded to LogicalNot, with results converted to 1 and 0."""
 
     is_activation = True
 
@@ -190,7 +190,7 @@ class Not(LegacyLayer):
 
 @layer("SoftMax")
 class SoftMax(LegacyLayer):
-    """SoftMax."""
+    """Upgraded to SoftMax."""
 
     axis: int = attr(1)
 
@@ -200,7 +200,7 @@ class SoftMax(LegacyLayer):
 
 @layer("LogSoftmax")
 class LogSoftmax(LegacyLayer):
-    """LogSoftmax."""
+    """Upgraded to LogSoftmax."""
 
     axis: int = attr(1)
 
@@ -235,7 +235,7 @@ _BINARY = {
 
 @layer("Eltwise")
 class Eltwise(LegacyLayer):
-    """Add, Multiply, Maximum and the like, applied to the inputs one after another; comparisons give 1 and 0."""
+    """Upgraded to a chain of Add, Multiply, Maximum or another binary operation; comparisons give 1 and 0."""
 
     inputs = (1, None)
     operation: str = attr("sum")
@@ -258,7 +258,7 @@ class Eltwise(LegacyLayer):
         return result
 
     def _scale_inputs(self, site: Site) -> list[Tensor]:
-        """Return the inputs of a sum, multiplied by their coefficients."""
+        """Return the inputs of a sum, each multiplied by its coefficient."""
         inputs = self._unify_types(site, site.inputs)
         if not self.coeff:
             return inputs
@@ -276,18 +276,18 @@ class Eltwise(LegacyLayer):
         ]
 
     def _unify_types(self, site: Site, inputs: tuple[Tensor, ...]) -> list[Tensor]:
-        """Convert inputs of several types to f32, as the runtimes of that time did."""
+        """Return inputs with integers converted to f32 if their types differ, as runtimes of that time did."""
         elements = {tensor.element for tensor in inputs} - {ElementType.dynamic}
         return [site.floating(tensor) for tensor in inputs] if len(elements) > 1 else list(inputs)
 
 
 @layer("Power")
 class Power(LegacyLayer):
-    """Multiply by ``scale``, Add ``shift``, Power; neutral ones are left out."""
+    """Upgraded to Multiply by ``scale``, Add of ``shift``, and Power; steps without effect are omitted."""
 
-    power: float = attr(doc="the exponent, after scale and shift")
-    scale: float = attr(doc="the factor")
-    shift: float = attr(doc="what is added")
+    power: float = attr(doc="the exponent, applied last")
+    scale: float = attr(doc="the factor, applied first")
+    shift: float = attr(doc="the addend")
 
     def build(self, site: Site) -> Tensor:
         result = site.inputs[0]
@@ -307,7 +307,7 @@ class Power(LegacyLayer):
 
 @layer("ScaleShift")
 class ScaleShift(LegacyLayer):
-    """Multiply by ``<weights>`` and Add ``<biases>``, each a number for all channels or one per channel."""
+    """Upgraded to Multiply by ``<weights>`` and Add of ``<biases>``, for all channels or per channel."""
 
     blobs = ("weights", "biases")
     broadcast: int = attr(0)
@@ -324,7 +324,7 @@ class ScaleShift(LegacyLayer):
 
 @layer("Select")
 class Select(LegacyLayer):
-    """Select with a condition of any type."""
+    """Upgraded to Select, with the condition converted to Boolean."""
 
     inputs = (3, 3)
 
@@ -335,7 +335,7 @@ class Select(LegacyLayer):
 
 @layer("Gemm")
 class Gemm(LegacyLayer):
-    """MatMul; Multiply by ``alpha`` and ``beta``, Add."""
+    """Upgraded to MatMul, Multiply by ``alpha`` and ``beta``, and Add."""
 
     inputs = (2, 3)
     alpha: float = attr(1.0)
@@ -357,7 +357,7 @@ class Gemm(LegacyLayer):
 
 @layer("FakeQuantize", "Quantize")
 class FakeQuantize(LegacyLayer):
-    """FakeQuantize."""
+    """Upgraded to FakeQuantize."""
 
     inputs = (5, 5)
     levels: int = attr(ge=2)
@@ -370,7 +370,7 @@ class FakeQuantize(LegacyLayer):
 
 
 def _reduction(type: str, operation: str) -> type[LegacyLayer]:
-    """Declare a reduction that is one operation."""
+    """Declare a layer type that is upgraded to one reduction."""
 
     class Reduction(LegacyLayer):
         inputs = (2, 2)
@@ -383,7 +383,7 @@ def _reduction(type: str, operation: str) -> type[LegacyLayer]:
             result = site.op(operation, data, site.indices(axes), keep_dims=self.keep_dims)
             return site.convert(result, site.declared() or site.precision) if is_logical else result
 
-    Reduction.__doc__ = f"{operation.rpartition('-')[0]}."
+    Reduction.__doc__ = f"Upgraded to {operation.rpartition('-')[0]}."
     Reduction.__name__ = Reduction.__qualname__ = type
     return layer(type)(Reduction)
 
@@ -405,14 +405,14 @@ for _type, _reduction_name in (
 # Normalization.
 
 _LEAST = 2.0**-126
-"""The replacement of an ``eps`` of 0, which operations do not support: it changes no sum but 0."""
+"""The replacement of an ``eps`` of 0, which operations do not support; it changes no sum except 0."""
 
 
 @layer("Norm", "LRN")
 class Norm(LegacyLayer):
-    """LRN, across channels or over the spatial axes."""
+    """Upgraded to LRN across channels or over the spatial axes."""
 
-    alpha: float = attr(doc="the factor of the sum")
+    alpha: float = attr(doc="the factor of the sum of squares")
     beta: float = attr(doc="the exponent")
     size: int = attr(gt=0, xml="local-size")
     region: Literal["across", "same"] = attr("across")
@@ -427,7 +427,7 @@ class Norm(LegacyLayer):
 
 @layer("BatchNormalization")
 class BatchNormalization(LegacyLayer):
-    """Subtract the means ``<biases>``, Multiply by inverse deviations from ``<weights>``."""
+    """Upgraded to a Subtract of the means in ``<biases>``, and a Divide by deviations, from variances in ``<weights>``."""
 
     blobs = ("weights", "biases")
     epsilon: float = attr(ge=0)
@@ -446,7 +446,7 @@ class BatchNormalization(LegacyLayer):
 
 @layer("GRN")
 class GRN(LegacyLayer):
-    """GRN."""
+    """Upgraded to GRN."""
 
     bias: float = attr(0.0)
 
@@ -456,7 +456,7 @@ class GRN(LegacyLayer):
 
 @layer("MVN")
 class MVN(LegacyLayer):
-    """MVN."""
+    """Upgraded to MVN."""
 
     across_channels: bool = attr(False)
     normalize_variance: bool = attr(True)
@@ -469,12 +469,12 @@ class MVN(LegacyLayer):
 
 @layer("Normalize")
 class Normalize(LegacyLayer):
-    """NormalizeL2, across channels or all axes but the first; Multiply by ``<weights>``."""
+    """Upgraded to NormalizeL2 over the channels, or over all axes but the first, and Multiply by ``<weights>``."""
 
     blobs = ("weights",)
     across_spatial: bool = attr(False)
     channel_shared: bool = attr(False)
-    eps: float = attr(doc="what is added to the sum of squares")
+    eps: float = attr(doc="the addend to the sum of squares")
     leftovers = frozenset({"scale_filler", "type", "value"})
 
     def build(self, site: Site) -> Tensor:

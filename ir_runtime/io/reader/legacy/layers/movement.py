@@ -1,4 +1,4 @@
-"""Layers that rearrange, select or describe elements, and the ends of a model."""
+"""Legacy layers that move, select or count elements, and inputs, constants and variables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .....ir.shape import PartialShape
 from ..declaration import PAGE, LegacyLayer, attr, layer
 from ..site import END, Blob, Site, Tensor
 
-# Move, slice and repeat parts of tensors.
+# Layers that move, slice and repeat parts of tensors.
 
 
 @layer("Concat")
 class Concat(LegacyLayer):
-    """Concat."""
+    """Upgraded to Concat."""
 
     inputs = (1, None)
     axis: int = attr(1)
@@ -28,7 +28,7 @@ class Concat(LegacyLayer):
 
 @layer("Permute")
 class Permute(LegacyLayer):
-    """Transpose."""
+    """Upgraded to Transpose."""
 
     order: tuple[int, ...] = attr(ge=0)
 
@@ -38,10 +38,10 @@ class Permute(LegacyLayer):
 
 @layer("Tile")
 class Tile(LegacyLayer):
-    """Tile, along one axis."""
+    """Upgraded to Tile along one axis."""
 
-    axis: int = attr(doc="the axis that is repeated")
-    tiles: int = attr(gt=0, doc="how often")
+    axis: int = attr(doc="the axis to repeat")
+    tiles: int = attr(gt=0, doc="the number of repetitions")
 
     def build(self, site: Site) -> Tensor:
         repeats = [1] * len(site.dims())
@@ -51,7 +51,7 @@ class Tile(LegacyLayer):
 
 @layer("Split", "Slice")
 class Split(LegacyLayer):
-    """Split into equal parts, or VariadicSplit into the lengths declared by the outputs."""
+    """Upgraded to Split into equal parts, or VariadicSplit into the lengths that the outputs declare."""
 
     axis: int = attr(1)
     num_split: int = attr(0, ge=0)
@@ -71,7 +71,7 @@ class Split(LegacyLayer):
 
 @layer("Crop")
 class Crop(LegacyLayer):
-    """Slice to the lengths of input 2, or to ``dim``, or by ``crop_begin`` and ``crop_end``."""
+    """Upgraded to a Slice to the lengths of input 2, to ``dim``, or by ``crop_begin`` and ``crop_end``."""
 
     inputs = (1, 2)
     axis: tuple[int, ...] = attr((1,))
@@ -113,7 +113,7 @@ class Crop(LegacyLayer):
 
 @layer("StridedSlice")
 class StridedSlice(LegacyLayer):
-    """StridedSlice with inverted begin and end masks."""
+    """Upgraded to StridedSlice with inverted begin and end masks."""
 
     inputs = (3, 4)
     begin_mask: tuple[int, ...] = attr(())
@@ -138,7 +138,7 @@ class StridedSlice(LegacyLayer):
 
 @layer("Gather")
 class Gather(LegacyLayer):
-    """Gather. Files have data and indices in either order, told apart by types or else by declared dims."""
+    """Upgraded to Gather; declared dims, else element types, tell which input holds the indices."""
 
     inputs = (2, 2)
     axis: int = attr(0)
@@ -166,7 +166,7 @@ class Gather(LegacyLayer):
 
 @layer("Pad")
 class Pad(LegacyLayer):
-    """Pad."""
+    """Upgraded to Pad."""
 
     pads_begin: tuple[int, ...] = attr(ge=0)
     pads_end: tuple[int, ...] = attr(ge=0)
@@ -182,7 +182,7 @@ class Pad(LegacyLayer):
 
 @layer("OneHot")
 class OneHot(LegacyLayer):
-    """OneHot."""
+    """Upgraded to OneHot."""
 
     axis: int = attr(-1)
     depth: int = attr(ge=0)
@@ -199,7 +199,7 @@ class OneHot(LegacyLayer):
 
 @layer("ReverseSequence")
 class ReverseSequence(LegacyLayer):
-    """ReverseSequence."""
+    """Upgraded to ReverseSequence."""
 
     inputs = (2, 2)
     batch_axis: int = attr(0)
@@ -213,7 +213,7 @@ class ReverseSequence(LegacyLayer):
 
 @layer("ShuffleChannels")
 class ShuffleChannels(LegacyLayer):
-    """ShuffleChannels."""
+    """Upgraded to ShuffleChannels."""
 
     axis: int = attr(1)
     group: int = attr(1, gt=0)
@@ -224,7 +224,7 @@ class ShuffleChannels(LegacyLayer):
 
 @layer("DepthToSpace")
 class DepthToSpace(LegacyLayer):
-    """DepthToSpace, the blocks first unless ``mode`` says depth."""
+    """Upgraded to DepthToSpace, with blocks first unless ``mode`` is depth_first."""
 
     block_size: int = attr(1, gt=0)
     mode: Literal["blocks_first", "depth_first"] = attr("blocks_first")
@@ -235,7 +235,7 @@ class DepthToSpace(LegacyLayer):
 
 @layer("SpaceToDepth")
 class SpaceToDepth(LegacyLayer):
-    """SpaceToDepth, the blocks first unless ``mode`` says depth."""
+    """Upgraded to SpaceToDepth, with blocks first unless ``mode`` is depth_first."""
 
     block_size: int = attr(1, gt=0)
     mode: Literal["blocks_first", "depth_first"] = attr("blocks_first")
@@ -246,11 +246,11 @@ class SpaceToDepth(LegacyLayer):
 
 @layer("TopK")
 class TopK(LegacyLayer):
-    """TopK."""
+    """Upgraded to TopK."""
 
     inputs = (2, 2)
-    axis: int = attr(doc="the axis that is searched")
-    mode: Literal["max", "min"] = attr(doc="which numbers are looked for")
+    axis: int = attr(doc="the axis to search")
+    mode: Literal["max", "min"] = attr(doc="whether to find the largest or the smallest values")
     sort: Literal["value", "index", "none"] = attr(doc="the order of the results")
 
     def build(self, site: Site) -> tuple[Tensor, ...]:
@@ -261,7 +261,7 @@ class TopK(LegacyLayer):
 
 @layer("ArgMax")
 class ArgMax(LegacyLayer):
-    """TopK along ``axis``, or over all axes but the first; then Convert of indices to f32, or Concat of both."""
+    """Upgraded to TopK along ``axis``, or over all axes but the first, for indices in f32, values, or both."""
 
     axis: int | None = attr(None)
     top_k: int = attr(gt=0)
@@ -285,7 +285,7 @@ class ArgMax(LegacyLayer):
 
 @layer("Reshape")
 class Reshape(LegacyLayer):
-    """Reshape to input 2, to a matching ``dim``, or to the declared dims; an equal first dim is copied."""
+    """Upgraded to a Reshape to input 2, else to ``dim`` if it fits, else to declared dims; an equal first dim is copied."""
 
     inputs = (1, 2)
     dim: tuple[int, ...] = attr((), ge=-1)
@@ -305,7 +305,7 @@ class Reshape(LegacyLayer):
         return site.reshape(site.inputs[0], declared)
 
     def _pattern(self, dims: tuple[int, ...]) -> tuple[int, ...]:
-        """Return ``dim`` in place of the axes that it replaces, with the other axes kept around it."""
+        """Return the target of the Reshape: ``dim`` in place of the axes that it replaces; empty if there are none."""
         start = self.axis if self.axis >= 0 else len(dims) + self.axis + 1
         end = len(dims) if self.num_axes < 0 else start + self.num_axes
         rest = dims[end:] if len(self.dim) != end - start else (0,) * (len(dims) - end)
@@ -313,7 +313,7 @@ class Reshape(LegacyLayer):
 
 
 def _reshape(dims: tuple[int, ...], pattern: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the dims that a pattern gives: 0 copies one, -1 is inferred."""
+    """Return the dims that a Reshape gives: 0 in the pattern copies a dim, and -1 is inferred; ``None`` if it is invalid."""
     if any(number == 0 and axis >= len(dims) for axis, number in enumerate(pattern)):
         return None
     lengths = [number or dims[axis] for axis, number in enumerate(pattern)]
@@ -325,7 +325,7 @@ def _reshape(dims: tuple[int, ...], pattern: tuple[int, ...]) -> tuple[int, ...]
 
 @layer("Flatten")
 class Flatten(LegacyLayer):
-    """Reshape that merges the dims from ``axis`` to ``end_axis``."""
+    """Upgraded to a Reshape that merges the dims from ``axis`` to ``end_axis``."""
 
     axis: int = attr(0)
     end_axis: int = attr(-1)
@@ -344,7 +344,7 @@ class Flatten(LegacyLayer):
 
 @layer("Squeeze")
 class Squeeze(LegacyLayer):
-    """Squeeze of the axes in input 2, or of all dims of 1."""
+    """Upgraded to a Squeeze of the axes in input 2, or of all dims of length 1."""
 
     inputs = (1, 2)
 
@@ -355,7 +355,7 @@ class Squeeze(LegacyLayer):
 
 @layer("Unsqueeze")
 class Unsqueeze(LegacyLayer):
-    """Unsqueeze."""
+    """Upgraded to Unsqueeze."""
 
     inputs = (2, 2)
 
@@ -366,7 +366,7 @@ class Unsqueeze(LegacyLayer):
 
 @layer("Shape", "ShapeOf")
 class Shape(LegacyLayer):
-    """ShapeOf."""
+    """Upgraded to ShapeOf."""
 
     def build(self, site: Site) -> Tensor:
         declared = site.declared()
@@ -377,7 +377,7 @@ class Shape(LegacyLayer):
 
 @layer("Broadcast")
 class Broadcast(LegacyLayer):
-    """Broadcast."""
+    """Upgraded to Broadcast."""
 
     inputs = (2, 2)
 
@@ -388,7 +388,7 @@ class Broadcast(LegacyLayer):
 
 @layer("Fill")
 class Fill(LegacyLayer):
-    """Broadcast of a scalar."""
+    """Upgraded to a Broadcast of a scalar."""
 
     inputs = (2, 2)
 
@@ -399,7 +399,7 @@ class Fill(LegacyLayer):
 
 @layer("Range")
 class Range(LegacyLayer):
-    """Range, of tensors of one element."""
+    """Upgraded to Range, after inputs of one element are reshaped to scalars."""
 
     inputs = (3, 3)
 
@@ -414,7 +414,7 @@ class Range(LegacyLayer):
 
 @layer("SparseToDense")
 class SparseToDense(LegacyLayer):
-    """Broadcast of the default value, ScatterNDUpdate."""
+    """Upgraded to a Broadcast of the default value, and ScatterNDUpdate."""
 
     inputs = (3, 4)
 
@@ -427,10 +427,10 @@ class SparseToDense(LegacyLayer):
 
 @layer("Bucketize")
 class Bucketize(LegacyLayer):
-    """Bucketize."""
+    """Upgraded to Bucketize."""
 
     inputs = (2, 2)
-    with_right_bound: bool = attr(doc="whether buckets include their right ends")
+    with_right_bound: bool = attr(doc="whether buckets include their right bounds")
 
     def build(self, site: Site) -> Tensor:
         result = site.op(
@@ -444,7 +444,7 @@ class Bucketize(LegacyLayer):
 
 @layer("Input")
 class Input(LegacyLayer):
-    """Parameter; and Subtract if ``<pre-process>`` has means."""
+    """Upgraded to Parameter, and Subtract if ``<pre-process>`` has means."""
 
     inputs = (0, 0)
 
@@ -466,7 +466,7 @@ class Input(LegacyLayer):
         return site.op("Subtract-1", site.convert(input, ElementType.f32), subtracted)
 
     def _image(self, site: Site, mean: float | Blob) -> Tensor:
-        """Return the mean of a channel with a leading dim of 1."""
+        """Return the mean of a channel as an image, with a leading dim of 1."""
         height, width = site.output_dims()[-2:]
         if isinstance(mean, float):
             return site.op(
@@ -478,7 +478,7 @@ class Input(LegacyLayer):
 
 @layer("Const")
 class Const(LegacyLayer):
-    """Constant; and Convert if it is stored in f16."""
+    """Upgraded to Constant, and Convert if it is stored in f16."""
 
     inputs = (0, 0)
     blobs = ("custom",)
@@ -491,10 +491,10 @@ class Const(LegacyLayer):
 
 @layer("Memory")
 class Memory(LegacyLayer):
-    """ReadValue, initially zeros, or Assign."""
+    """Upgraded to ReadValue with zeros as its initial value, or Assign."""
 
     inputs = (0, 1)
-    id: str = attr(doc="the name that both layers of a pair have")
+    id: str = attr(doc="the name that the two layers of a pair share")
     index: int = attr(1)
     size: int = attr(2)
 
@@ -519,7 +519,7 @@ class Memory(LegacyLayer):
 
 
 def _uncertain(type: str, anchor: str, why: str) -> type[LegacyLayer]:
-    """Declare a layer that is refused, with its page and the reason."""
+    """Declare a layer type that is refused; ``anchor`` is its section in the catalogue."""
 
     class Uncertain(LegacyLayer):
         inputs = (0, None)

@@ -1,4 +1,4 @@
-"""Recurrent cells, and loops."""
+"""Legacy recurrent cells, sequences, and loops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Function = Literal["relu", "sigmoid", "tanh"]
 
 
 class Cell(LegacyLayer):
-    """A cell whose ``<weights>`` hold the weights of data and state side by side."""
+    """A recurrent cell, whose ``<weights>`` hold the weights of the data and of the state side by side."""
 
     blobs = ("weights", "biases")
     operation: ClassVar[str]
@@ -25,7 +25,7 @@ class Cell(LegacyLayer):
     clip: float = attr(0.0, ge=0)
 
     def settings(self) -> dict[str, Any]:
-        """Return the attributes of the operation; absent activations have the defaults of the operation."""
+        """Return the attributes of the operation; absent activations are omitted, as the operation has defaults."""
         settings = {"hidden_size": self.hidden_size, "clip": self.clip}
         lists = ("activations", "activations_alpha", "activations_beta")
         return settings | {name: value for name in lists if (value := vars(self)[name])}
@@ -35,7 +35,7 @@ class Cell(LegacyLayer):
         return self.gates * self.hidden_size
 
     def numbers(self, site: Site, width: int) -> tuple[Tensor, ...]:
-        """Return the data weights for a given width, the recurrent weights, and the biases."""
+        """Return the weights of the data, which has ``width`` features, the recurrent weights, and the biases."""
         rows, columns = self.gates * self.hidden_size, width + self.hidden_size
         weights = site.blob("weights", (rows, columns))
         lengths = site.constant([width, self.hidden_size])
@@ -50,13 +50,13 @@ class Cell(LegacyLayer):
 
 @layer("LSTMCell")
 class LSTMCell(Cell):
-    """VariadicSplit of the weights, LSTMCell with the gates f, i, c, o."""
+    """Upgraded to VariadicSplit of the weights, and LSTMCell with the gates f, i, c, o."""
 
     operation, gates, inputs = "LSTMCell-4", 4, (3, 3)
 
 
 class GRU(Cell):
-    """A GRU, as a cell or over a sequence; with the reset gate after the product, there are extra biases."""
+    """A GRU, as a cell or over a sequence; with ``linear_before_reset``, it has additional biases."""
 
     gates, inputs = 3, (2, 2)
     linear_before_reset: bool = attr(False)
@@ -70,23 +70,23 @@ class GRU(Cell):
 
 @layer("GRUCell")
 class GRUCell(GRU):
-    """VariadicSplit of the weights, GRUCell."""
+    """Upgraded to VariadicSplit of the weights, and GRUCell."""
 
     operation = "GRUCell-3"
 
 
 @layer("RNNCell")
 class RNNCell(Cell):
-    """VariadicSplit of the weights, RNNCell."""
+    """Upgraded to VariadicSplit of the weights, and RNNCell."""
 
     operation, gates, inputs = "RNNCell-1", 1, (2, 2)
 
 
 class Sequence(Cell):
-    """A cell run over a sequence, along axis 1 of the data, or along axis 0 before the batch."""
+    """A cell that runs over a sequence, along axis 1 of ``data[batch, time, features]``, or with the first two axes swapped."""
 
     axis: int = attr(1, ge=0, le=1)
-    direction: Literal["Forward", "Backward", "Bidirectional"] = attr(doc="where it begins")
+    direction: Literal["Forward", "Backward", "Bidirectional"] = attr(doc="the direction of time")
 
     def build(self, site: Site) -> tuple[Tensor, ...]:
         if self.direction == "Bidirectional":
@@ -121,28 +121,28 @@ class Sequence(Cell):
 
 @layer("LSTMSequence")
 class LSTMSequence(Sequence):
-    """VariadicSplit of the weights, Unsqueeze, LSTMSequence with the gates f, i, c, o, Squeeze."""
+    """Upgraded to VariadicSplit of the weights, Unsqueeze, LSTMSequence with the gates f, i, c, o, and Squeeze."""
 
     operation, gates, inputs = "LSTMSequence-5", 4, (3, 3)
 
 
 @layer("GRUSequence")
 class GRUSequence(GRU, Sequence):
-    """VariadicSplit of the weights, Unsqueeze, GRUSequence, Squeeze."""
+    """Upgraded to VariadicSplit of the weights, Unsqueeze, GRUSequence, and Squeeze."""
 
     operation = "GRUSequence-5"
 
 
 @layer("RNNSequence")
 class RNNSequence(Sequence):
-    """VariadicSplit of the weights, Unsqueeze, RNNSequence, Squeeze."""
+    """Upgraded to VariadicSplit of the weights, Unsqueeze, RNNSequence, and Squeeze."""
 
     operation, gates, inputs = "RNNSequence-5", 1, (2, 2)
 
 
 @layer("TensorIterator")
 class TensorIterator(LegacyLayer):
-    """TensorIterator; Parameters and Results replace the inputs and outputs of body layers in the port map."""
+    """Upgraded to TensorIterator, with a Parameter or Result for each body port in the port map."""
 
     inputs = (1, None)
 
