@@ -1,1 +1,1 @@
-"""Helpers that any package may use: files, text, processes, caches."""
+"""Helpers for all packages: files, text, processes, caches."""

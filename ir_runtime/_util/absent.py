@@ -1,7 +1,7 @@
-"""Errors for OpenVINO names that this package lacks: what each one is, and what to use instead.
+"""Errors for OpenVINO names that this package lacks, which explain what to use instead.
 
-Modules and classes call this for missing names. The answer is the first sentence in `SENTENCES` whose pattern
-matches; names unknown to OpenVINO are compared with existing ones.
+Modules and classes look up missing names here. The explanation is the first sentence in `SENTENCES` whose pattern
+matches; for names unknown to OpenVINO, it is the most similar existing name.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ("package_utils*", _HELPER),
     ("utils.*", _HELPER),
 )
-"""Patterns of names without the package's own, and the message for each."""
+"""Patterns of names without the name of the package, and the message for each."""
 
-# Names so alike are meant for each other, even where a sentence is said of one.
+# At this similarity, an existing name is suggested even if there is a sentence.
 _ALIKE = 0.85
 
 
 def sentence(name: str) -> str:
-    """Return the message for a name of OpenVINO, or nothing.
+    """Return the sentence about a name of OpenVINO; empty if there is none.
 
     >>> sentence("tools.benchmark.main")
     "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"
@@ -108,7 +108,7 @@ def sentence(name: str) -> str:
 
 
 def _why(name: str, names: Iterable[str]) -> str:
-    """Return the explanation to append to a message about a missing name."""
+    """Return the explanation to append to a message about a missing name; ``names`` are the existing ones."""
     last, explanation = name.rpartition(".")[2], sentence(name)
     near = nearest(last, names)
     if explanation and near and SequenceMatcher(None, near.lower(), last.lower()).ratio() < _ALIKE:
@@ -117,12 +117,12 @@ def _why(name: str, names: Iterable[str]) -> str:
 
 
 def _is_import(frame: FrameType) -> bool:
-    """Return whether a frame is at ``from module import name``."""
+    """Return whether a frame is executing ``from module import name``."""
     return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 
 
 def _below(module: str) -> str:
-    """Return the name of a module without that of the package."""
+    """Return the name of a module without the name of the package."""
     return module.partition(".")[2]
 
 
@@ -136,7 +136,9 @@ def explaining_getattr(module: str) -> Callable[[str], NoReturn]:
             raise AttributeError(message, name=name)
         names = completion(module)()
         why = _why(f"{_below(module)}.{name}".lstrip("."), names)
-        if _is_import(sys._getframe(1)):  # Python would replace an AttributeError by one without the reason
+        if _is_import(
+            sys._getframe(1)
+        ):  # Python would replace an AttributeError by an ImportError without the reason
             raise ImportError(f"cannot import {name!r} from {module!r}{why}", name=module)
         raise AttributeError(message + why, name=name, obj=sys.modules[module])
 
@@ -144,17 +146,17 @@ def explaining_getattr(module: str) -> Callable[[str], NoReturn]:
 
 
 def explain_absent(module: str) -> None:
-    """Let a module explain missing names, invisibly to type checkers."""
+    """Give a module a ``__getattr__`` that explains missing names, hidden from type checkers."""
     vars(sys.modules[module])["__getattr__"] = explaining_getattr(module)
 
 
 def list_public(module: str) -> None:
-    """Let ``dir`` show the public names of a module only."""
+    """Give a module a ``__dir__`` that lists only its public names."""
     vars(sys.modules[module])["__dir__"] = completion(module)
 
 
 def completion(module: str) -> Callable[[], list[str]]:
-    """Return a ``__dir__`` for a module: its listed names, or its functions and classes."""
+    """Return a ``__dir__`` for a module: the names in ``__all__``, or its public functions and classes."""
 
     def names() -> list[str]:
         every = vars(sys.modules[module])
@@ -170,18 +172,18 @@ def completion(module: str) -> Callable[[], list[str]]:
 
 
 class ExplainsAbsent:
-    """Base of the classes of OpenVINO's API: errors for missing names explain why they are missing."""
+    """Base of the classes of OpenVINO's API, whose errors for missing attributes explain what to use instead."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
+    if not TYPE_CHECKING:  # otherwise, type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
             raise _MissingAttributeError(self, name)
 
 
 class _MissingAttributeError(AttributeError):
-    """A missing attribute; the reason is looked up when the error is shown, as programs probe by ``hasattr``."""
+    """A missing attribute. The reason is looked up only when the error is shown, as programs probe by ``hasattr``."""
 
     def __init__(self, obj: object, name: str) -> None:
         super().__init__(name=name, obj=obj)
@@ -206,4 +208,6 @@ def missing_module(name: str) -> ModuleNotFoundError:
     parent, _, last = name.rpartition(".")
     siblings = [attribute for attribute in dir(import_module(parent)) if not attribute.startswith("_")]
     message = f"cannot import {last!r} from {parent!r}{_why(_below(name), siblings)}"
-    return ModuleNotFoundError(message, name=parent)  # of another name, or "from … import" would hide it
+    return ModuleNotFoundError(
+        message, name=parent
+    )  # with its own name, "from … import" would hide the error

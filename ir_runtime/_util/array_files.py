@@ -1,4 +1,4 @@
-"""Files of arrays: check what their headers declare before NumPy allocates memory for it."""
+"""Checks of array files: what their headers declare, before NumPy allocates memory for it."""
 
 from __future__ import annotations
 
@@ -22,24 +22,22 @@ MAGIC = b"\x93NUMPY"
 """The first bytes of an ``.npy``."""
 SAVED = "numpy.save and numpy.savez write arrays of numbers and strings as files that can be read"
 
-# NumPy refuses longer headers, too, but reads them first.
+# Maximum bytes of a header. NumPy refuses longer ones, too, but reads them first.
 LONGEST_HEADER = 10_000
 
 
 def check_claims(file: IO[bytes], path: str, limits: Limits, mapped: bool = False) -> None:
-    """Refuse an ``.npy`` or ``.npz`` whose arrays exceed the limits or the file.
-
-    The file stands at its start, before and after.
+    """Check that the arrays of an ``.npy`` or ``.npz`` fit the limits and the file.
 
     Args:
-        file: the file.
+        file: the file, positioned at its start before and after.
         path: its path, for messages.
-        limits: bounds on its arrays.
-        mapped: whether the array stays in the file, and so may be larger than memory.
+        limits: the limits on its arrays.
+        mapped: whether the array is mapped from the file, and so may be larger than memory.
 
     Raises:
         InputError: if the arrays exceed the limits or the file, or have an unsupported type.
-        ValueError: if it is damaged.
+        ValueError: if the file is damaged.
     """
     total = 0
     for name, stream, size in _members(file):
@@ -65,7 +63,11 @@ def check_claims(file: IO[bytes], path: str, limits: Limits, mapped: bool = Fals
 
 
 def _check_lengths(shape: tuple[int, ...], dtype: DType, limits: Limits, start: str) -> None:
-    """Raise `LimitError` for an array that is too large, even if it is empty."""
+    """Check the lengths of an array against the limits, of empty arrays as well.
+
+    Raises:
+        LimitError: if they exceed the limits.
+    """
     limits.check("rank", len(shape), Location(start))
     span = math.prod([length or 1 for length in shape])
     limits.check("elements", span, Location(start))
@@ -74,10 +76,10 @@ def _check_lengths(shape: tuple[int, ...], dtype: DType, limits: Limits, start: 
 
 
 def _check_type(dtype: DType, count: int, start: str) -> None:
-    """Refuse elements that are not numbers or strings, or have no size: NumPy would allocate memory for them.
+    """Check that elements are numbers or strings, and have a size: NumPy allocates memory even for those without.
 
     Raises:
-        InputError: if they are.
+        InputError: if they do not.
     """
     if dtype.hasobject:
         raise InputError(f"{start} holds Python objects, which are never read", hint=SAVED)
@@ -88,7 +90,7 @@ def _check_type(dtype: DType, count: int, start: str) -> None:
 
 
 def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes], int]]:
-    """Yield the name, stream and size of each array, without decompressing it."""
+    """Yield the name, stream and uncompressed size of each array in a file; an ``.npy`` has one, without a name."""
     if file.read(len(MAGIC)) == MAGIC:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
@@ -102,7 +104,7 @@ def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes], int]]:
 
 
 def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], DType]:
-    """Read the shape and the dtype in the header of an array."""
+    """Read the header of an array; return its shape and data type."""
     if stream.read(len(MAGIC)) != MAGIC:
         raise InputError(
             f"{path} contains {name!r}, which is not an array",

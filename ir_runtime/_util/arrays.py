@@ -1,4 +1,4 @@
-"""Types of arrays whose element type is known only when a model is read or run."""
+"""Type aliases for arrays whose element type is known only when a model is read or run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ __all__ = ["Array", "DType", "Float"]
 Array: TypeAlias = NDArray[Any]
 """An array of any element type."""
 DType: TypeAlias = np.dtype[Any]
-"""Any element type, as NumPy has it."""
+"""Any data type of NumPy."""
 Float: TypeAlias = "np.floating[Any]"
-"""An element of an array of real numbers."""
+"""A floating-point scalar of any width."""

@@ -1,8 +1,8 @@
-"""Child processes: Python running modules of this package, never code of the working directory.
+"""Child processes that run modules of this package, but no code from the working directory.
 
-``python -m`` and ``python -c``, by which `multiprocessing` starts processes, search the working directory first, as an
-empty entry of ``PYTHONPATH`` does: a ``numpy.py`` beside a downloaded model would be executed. So every child of this package
-is started here, in an environment that says where modules are: where this process has found them.
+``python -m`` and ``python -c``, with which `multiprocessing` starts processes, search the working directory first, as they do
+for an empty entry of ``PYTHONPATH``: a ``numpy.py`` beside a downloaded model would be executed. So all child processes
+are started here, with a search path of the folders in which this process has found its modules.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ __all__ = [
 def run_module(
     module: str, *, stdin: str, environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module as a program until it ends, and return its output.
+    """Run a module as a program, wait for its end, and return its exit code and output.
 
     Args:
-        module: its name.
-        stdin: the text that it reads.
-        environment: its environment variables; those of its search path are added.
+        module: the name of the module.
+        stdin: the text on its standard input.
+        environment: its environment variables; the variables of the search path are added.
     """
     return subprocess.run(  # noqa: S603 - this interpreter, and code of this package
         _command(module),
@@ -68,7 +68,7 @@ def run_module(
 
 
 def run_program(path: Path, arguments: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of another package to the end; ``variables`` extend its environment."""
+    """Run a program of another package, and wait for its end; ``variables`` extend its environment."""
     command, environment = [str(path), *arguments], {**os.environ, **variables}
     return subprocess.run(  # noqa: S603 - no shell
         command, capture_output=True, text=True, check=False, env=environment
@@ -76,13 +76,14 @@ def run_program(path: Path, arguments: Sequence[str], **variables: str) -> subpr
 
 
 def run_command(command: Sequence[str]) -> tuple[int, str]:
-    """Run a user's command to its end; return its exit code, and the end of its output.
+    """Run a user's command, wait for its end, and return its exit code and the end of its output.
 
-    It reads nothing, and ends with its children when the deadline has passed, or this process is interrupted.
+    Its standard input is empty. The command and its children are killed when the deadline passes, or this process is
+    interrupted.
 
     Raises:
         OSError: if it cannot be started.
-        LimitError: when the time is up.
+        LimitError: if the deadline passes.
     """
     left = current_deadline() - time.monotonic()
     with TemporaryFile() as printed:
@@ -100,7 +101,7 @@ def run_command(command: Sequence[str]) -> tuple[int, str]:
 
 
 def _end_group(process: Process) -> None:
-    """End a process and its orphaned children."""
+    """Kill a process and its children, also those that outlived it."""
     with suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -110,7 +111,7 @@ def _end_group(process: Process) -> None:
 
 
 def terminate(process: Process, seconds: float) -> None:
-    """Ask a process to end; kill it if it has not ended after some seconds, as one that computes takes no signal."""
+    """Ask a process to end, and kill it after ``seconds``, as a process that computes does not handle signals."""
     process.terminate()
     try:
         process.wait(seconds)
@@ -119,7 +120,7 @@ def terminate(process: Process, seconds: float) -> None:
 
 
 def ending(code: int) -> str:
-    """Return how a process ended, by the code that it left: ``exit code 3``, ``SIGFPE``."""
+    """Return the text of a return code: ``exit code 3``, ``SIGFPE``."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -129,14 +130,14 @@ def ending(code: int) -> str:
 
 
 _LAST = 1 << 16
-"""The most bytes read from the output of a command."""
+"""Maximum number of bytes read from the output of a command."""
 
 Process: TypeAlias = "subprocess.Popen[bytes]"
-"""A process that is running, with pipes of bytes."""
+"""A running process with binary pipes."""
 
 
 def start_worker(module: str) -> Process:
-    """Start a module as a program that reads from and writes to pipes; it ends when its input does.
+    """Start a module as a program with pipes for its input and output; it ends at the end of its input.
 
     Raises:
         OSError: if no process can be started.
@@ -150,7 +151,7 @@ def start_worker(module: str) -> Process:
 
 
 def can_import(name: str) -> bool:
-    """Return whether a module can be imported within memory limits, tested in a forked process."""
+    """Return whether a module is missing or can be imported within memory limits, tested in a forked process."""
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1] == 0
@@ -167,7 +168,7 @@ def can_import(name: str) -> bool:
 
 @contextmanager
 def process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of this many new processes."""
+    """Yield a pool of ``count`` new processes."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -177,9 +178,10 @@ def process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def safe_environment() -> Iterator[None]:
-    """Keep processes started by libraries away from the working directory, by their environment.
+    """Keep processes that libraries start within the block from importing modules in the working directory.
 
-    `multiprocessing` tells its processes the search path of this one, once they have found the standard library.
+    The environment only needs to lead them to the standard library: `multiprocessing` sends its processes the search path
+    of this one.
     """
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     variables = _variables(_without_working_directory(paths))
@@ -194,9 +196,9 @@ def safe_environment() -> Iterator[None]:
 
 
 def search_path() -> list[str]:
-    """Return the module folders of this process for a child, without the working directory.
+    """Return the folders of modules of this process for a child, without the working directory.
 
-    Packages that were imported from the working directory, or by a relative path, are found last, after all else.
+    The folders of packages that this process imported from the working directory, or by a relative path, come last.
     """
     imported = [sys.modules[name] for name in sorted(PACKAGES) if name in sys.modules]
     files = [module.__file__ for module in imported if module.__file__]
@@ -223,14 +225,14 @@ def _is_working_directory(path: str) -> bool:
         return False
 
 
-# Pickled messages in the pipes of worker processes, which `child_process.start_worker` starts, and the end of these pipes.
+# Pickled messages in the pipes of worker processes, which `start_worker` starts.
 
 
 def open_pipes() -> tuple[BinaryIO, IO[bytes]]:
-    """Return the streams of jobs and of answers: standard input and output, which are taken from the libraries of this process.
+    """Return the streams of jobs and of answers: standard input and output, which libraries can no longer use.
 
-    Their output goes to standard error, and they read nothing. One that forks, as OpenVINO's telemetry does in a thread, closes
-    ``sys.stdin`` in the child, which would wait forever for a thread that was reading from it.
+    What libraries print goes to standard error, and they read an empty input. A library that forks, as OpenVINO's
+    telemetry does in a thread, closes ``sys.stdin`` in the child, which would wait forever for a thread that is reading it.
     """
     from .files import stream_to
 
@@ -243,21 +245,21 @@ def open_pipes() -> tuple[BinaryIO, IO[bytes]]:
 
 
 def send(stream: Any, message: object) -> None:
-    """Write a message at once."""
+    """Write a message to a stream, and flush it."""
     pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
     stream.flush()
 
 
 def next_job(stream: BinaryIO) -> Any:
-    """Return the next message of the process that started this one; ``None`` at the end of the stream."""
+    """Return the next message from the parent process; ``None`` at the end of the stream."""
     try:
-        return pickle.load(stream)  # noqa: S301 - of the process that started this one
+        return pickle.load(stream)  # noqa: S301 - from the parent process
     except EOFError:
         return None
 
 
 def disown(process: Process) -> None:
-    """Forget the process in a forked child, which cannot wait for a process of its parent."""
+    """Mark a process as ended, in a forked child, which cannot wait for processes of its parent."""
     process.returncode = 0
 
 
@@ -265,6 +267,6 @@ def close_pipes(process: Process) -> int:
     """Close the pipes of a process, wait for its end, and return its exit code."""
     for stream in (process.stdin, process.stdout):
         assert stream is not None
-        with suppress(OSError):  # for messages that cannot be written
+        with suppress(OSError):  # buffered messages that cannot be written
             stream.close()
     return process.wait()

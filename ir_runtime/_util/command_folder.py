@@ -1,7 +1,7 @@
-"""The folder in which a command exchanges arrays with this program: ``compare --run`` and ``conformance run`` call one.
+"""The folder in which a command of ``compare --run`` or ``conformance run`` exchanges arrays with this program.
 
-It has ``inputs/0.npy`` and so on, and ``names.json``, which lists inputs, outputs and tensors between layers. The command
-leaves ``outputs/0.npy`` and so on.
+It contains ``inputs/0.npy`` and so on, and ``names.json``, which lists inputs, outputs and tensors between layers. The
+command writes ``outputs/0.npy`` and so on.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Entry(NamedTuple):
     def of(
         cls, kind: str, index: int, name: str, names: Iterable[str], type: str, shape: Sequence[int] | None
     ) -> Entry:
-        """Return the entry of the tensor of this index in ``inputs``, ``outputs`` or ``tensors``."""
+        """Return the entry of a tensor by its kind (``inputs``, ``outputs`` or ``tensors``) and index."""
         return cls(f"{kind}/{index}.npy", name, sorted(names), type, shape)
 
 
 def list_entries(folder: Path, entries: Mapping[str, Sequence[Entry]]) -> None:
-    """Write ``names.json``, and make a folder for the arrays of each kind."""
+    """Write ``names.json``, and create a folder for the arrays of each kind."""
     for kind in entries:
         (folder / kind).mkdir()
     listed = {kind: [entry._asdict() for entry in tensors] for kind, tensors in entries.items()}

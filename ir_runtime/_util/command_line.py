@@ -1,4 +1,4 @@
-"""The command line: when it started, and whether hints name its options or the parameters of Python."""
+"""State of the command line: its start, and whether hints name its options or parameters in Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def on_command_line() -> bool:
 
 
 def start_of_program() -> float | None:
-    """Return the program's start on the clock of `time.monotonic`, or ``None`` in a library."""
+    """Return the start of the program on the clock of `time.monotonic`, or ``None`` if it only imports this package."""
     return _STARTED.get()
 
 

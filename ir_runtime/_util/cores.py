@@ -1,9 +1,10 @@
-"""Count the threads that can compute at once: the package counts processors and cores here.
+"""Counts of processors and cores: the number of threads that can compute at once.
 
-Processors of one core (hyper-threads, SMT) share its arithmetic units, which one thread of a kernel keeps busy. If cores are of several kinds, only the fast ones count: threads would wait for the slow ones.
+Processors of one core (hyper-threads, SMT) share its arithmetic units, which one thread of a kernel keeps busy. If there are
+several kinds of cores, only the fast ones count, as threads would wait for the slow ones.
 
-A container may have all processors of a machine, and time on some of them only: a quota of its control group (cgroup).
-Threads beyond it would wait for each other while none of them may run.
+A container may have all processors of a machine, but a CPU quota of its control group (cgroup) for the time of only some.
+Additional threads would wait for each other while none of them may run.
 """
 
 from __future__ import annotations
@@ -23,24 +24,22 @@ __all__ = ["cores", "parallelism", "processor_name", "processors", "quota"]
 
 _SYSTEM = Path("/sys/devices")
 _PROCESS = Path("/proc/self")
-# Cores of less than this share of the capacity of the fastest one are slow.
+# Cores with less than this fraction of the fastest core's capacity are slow.
 _SLOW = 0.5
 
 
 def processors() -> frozenset[int]:
-    """Return the numbers of the processors, hyper-threads among them, that this process may use."""
+    """Return the numbers of the processors (hyper-threads) that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
 
 
 def quota(process: Path = _PROCESS) -> float | None:
-    """Return the CPU quota of the control groups of this process; ``None`` for no limit.
-
-    The quota of a group holds for all groups in it, too.
+    """Return the CPU quota of this process, the lowest of its control groups and their parents; ``None`` for no limit.
 
     Args:
-        process: where Linux describes the process.
+        process: the folder in which Linux describes the process.
     """
     limits = [limit for folder in _groups(process) if (limit := _limit(folder)) is not None]
     return min(limits, default=None)
@@ -50,7 +49,7 @@ def quota(process: Path = _PROCESS) -> float | None:
 def parallelism() -> int:
     """Return the number of threads that can compute at once, at least 1.
 
-    A part of a processor counts as one, as in Java's and Go's runtimes: of a quota of 1.5, one thread could not use all.
+    A fractional quota is rounded up, as in Java's and Go's runtimes: one thread could not use up a quota of 1.5.
     """
     count, limit = len(processors()), quota()
     return max(count if limit is None else min(count, ceil(limit)), 1)
@@ -67,13 +66,13 @@ def cores(
     slow: bool = False,
     system: Path = _SYSTEM,
 ) -> int:
-    """Return the number of cores, at least 1; if unknown, count processors.
+    """Return the number of cores, at least 1; if cores are unknown, the number of processors.
 
     Args:
-        usable: the processors that count; by default those that this process may use, as far as its quota allows.
-        hyper_threads: whether all processors of a core count.
-        slow: whether slow cores count, too.
-        system: where Linux describes its devices.
+        usable: the processors to count; by default, those that this process may use, up to its quota.
+        hyper_threads: count all processors of a core.
+        slow: count slow cores, too.
+        system: the folder in which Linux describes its devices.
     """
     counted = processors() if usable is None else usable
     if not slow:
@@ -86,7 +85,7 @@ in_child(cores.cache_clear)
 
 
 def _fast(usable: frozenset[int], system: Path) -> frozenset[int]:
-    """Return the processors of fast cores; all if the system does not tell them apart."""
+    """Return the processors of fast cores; all if the system does not distinguish cores."""
     fast = _numbers(_read_text(system / "cpu_core" / "cpus")).intersection(
         usable
     )  # of Intel's hybrid processors
@@ -98,7 +97,7 @@ def _fast(usable: frozenset[int], system: Path) -> frozenset[int]:
 
 
 def _capacity(processor: int, system: Path) -> int:
-    """Return the speed of a processor, relative to the others (Linux: cpu-capacity); 0 if unknown."""
+    """Return the relative speed of a processor (``cpu_capacity`` of Linux); 0 if unknown."""
     text = _read_text(system / "system" / "cpu" / f"cpu{processor}" / "cpu_capacity")
     return int(text) if text.isdecimal() else 0
 
@@ -110,7 +109,7 @@ def _core(processor: int, system: Path) -> str:
 
 
 def _numbers(listed: str) -> set[int]:
-    """Return the numbers in a list like ``0-3,8``."""
+    """Return the integers in a list like ``0-3,8``; empty if it is malformed."""
     numbers: set[int] = set()
     for part in filter(None, listed.split(",")):
         first, _, last = part.partition("-")
@@ -121,7 +120,7 @@ def _numbers(listed: str) -> set[int]:
 
 
 def _groups(process: Path) -> Iterator[Path]:
-    """Yield the folders of the control groups of a process that may limit its time, and of those that they are in."""
+    """Yield the folders of the control groups of a process that may limit its CPU time, and of their parents."""
     lines = [line.split(":", 2) for line in _read_text(process / "cgroup").splitlines()]
     member = {
         name: path for _, controllers, path in (parts for parts in lines if len(parts) == 3) for name in controllers.split(",")
@@ -136,9 +135,9 @@ def _groups(process: Path) -> Iterator[Path]:
 
 
 def _up_to(mount: Path, root: str, path: str) -> Iterator[Path]:
-    """Yield the folder of a group, and those above it, of the part of the hierarchy that is mounted."""
+    """Yield the folder of a group and its parents, up to the mount point; ``root`` is the mounted part of the hierarchy."""
     inside = os.path.relpath(path, root)
-    if inside.startswith(".."):  # the group is in no mounted part, but what is mounted limits it
+    if inside.startswith(".."):  # the group is outside of the mounted part, which still limits it
         inside = "."
     folder = mount / inside
     yield folder
@@ -148,7 +147,7 @@ def _up_to(mount: Path, root: str, path: str) -> Iterator[Path]:
 
 
 def _limit(folder: Path) -> float | None:
-    """Return the CPU quota of a group itself; v2 has one file, v1 has two."""
+    """Return the CPU quota of a control group, without its parents; ``None`` if it has none."""
     limit = _read_text(folder / "cpu.max").split() or [
         _read_text(folder / "cpu.cfs_quota_us"), _read_text(folder / "cpu.cfs_period_us")
     ]  # fmt: skip
@@ -158,8 +157,8 @@ def _limit(folder: Path) -> float | None:
 
 
 def _unescape(path: str) -> str:
-    """Return a path of a list of mounts, in which spaces and the like are octal numbers."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+    r"""Return a path from ``mountinfo`` with octal escapes, such as ``\040``, replaced by their characters."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)
 
 
 def _read_text(path: Path) -> str:
@@ -170,7 +169,7 @@ def _read_text(path: Path) -> str:
 
 
 def processor_name() -> str:
-    """Return the vendor's name of the processor, if known."""
+    """Return the model name of the processor, such as ``AMD EPYC 7763``, or its architecture if that is unknown."""
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         for line in file:
             key, _, value = line.partition(":")

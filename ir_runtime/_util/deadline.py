@@ -1,4 +1,4 @@
-"""Deadlines: set around some code, checked inside it."""
+"""Deadlines of the current context, and checks that they have not passed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 _Item = TypeVar("_Item")
 _CHECK_INTERVAL = 1024
 _NEAR = 0.1
-"""Shorter times, in seconds, may be over before a first step."""
+"""Time limits below this, in seconds, may end before the first step of a run."""
 
 
 _NEVER = math.inf, math.inf
@@ -48,19 +48,19 @@ def deadline(seconds: float, since: float | None = None) -> AbstractContextManag
 
 
 def without_deadline() -> AbstractContextManager[None]:
-    """Let no deadline pass within a ``with`` statement, for what must be done after one has passed."""
+    """Suspend deadlines within a ``with`` statement, for work that must be done even after one has passed."""
     return setting(_DEADLINE, _NEVER)
 
 
 def set_deadline(seconds: float) -> float:
-    """Set a deadline for the rest of the current context, and return it; an earlier one stays in effect."""
+    """Set a deadline for the rest of the current context, unless an earlier one is set; return the one in effect."""
     earlier = _earlier(seconds)
     _DEADLINE.set(earlier)
     return earlier[0]
 
 
 def is_far(seconds: float) -> bool:
-    """Return whether no deadline is set and the requested time is not trivially short."""
+    """Return whether no deadline is set, and a limit of ``seconds`` is too long to matter at the start of a run."""
     return seconds >= _NEAR and _DEADLINE.get() is _NEVER
 
 
@@ -70,12 +70,12 @@ def _earlier(seconds: float, since: float | None = None) -> tuple[float, float]:
 
 
 def check(where: Location | None = None) -> None:
-    """Raise if the deadline has passed; for loops whose iterations take at least a microsecond.
+    """Raise if the deadline has passed. Call it in loops whose iterations take at least a microsecond.
 
-    This is also a safepoint, where a thread halts while another one forks; call it where none is inside a library.
+    It is also a safepoint, at which a thread halts while another one forks, so call it only outside of libraries.
 
     Raises:
-        LimitError: if the deadline has passed; it names the place, if given.
+        LimitError: if the deadline has passed; it has the location ``where``, if given.
     """
     if time.monotonic() > _DEADLINE.get()[0]:
         raise deadline_error(where)
@@ -84,14 +84,14 @@ def check(where: Location | None = None) -> None:
 
 
 def check_periodically(items: Iterable[_Item], interval: int = _CHECK_INTERVAL) -> Iterator[_Item]:
-    """Yield the items, and check the deadline at intervals; for loops with short iterations.
+    """Yield the items, and check the deadline at intervals. Use it in loops with short iterations.
 
     Args:
         items: the items.
         interval: the number of items between two checks.
 
     Raises:
-        LimitError: when the time is up.
+        LimitError: if the deadline has passed.
     """
     for number, item in enumerate(items):
         if not number % interval:
@@ -100,7 +100,7 @@ def check_periodically(items: Iterable[_Item], interval: int = _CHECK_INTERVAL) 
 
 
 def current_deadline() -> float:
-    """Return the deadline on the clock of `time.monotonic`; infinity without a deadline."""
+    """Return the deadline on the clock of `time.monotonic`; infinity if none is set."""
     return _DEADLINE.get()[0]
 
 

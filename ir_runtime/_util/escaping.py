@@ -1,8 +1,8 @@
-r"""Escape names and other text of models and files, with one function for each destination.
+r"""Escaping of names and other text from models and files, with one function for each destination.
 
-Whoever made a model chose its strings: names of layers, types, tensors, attributes, variables, files. Each may hold line
-breaks, escapes of terminals, marks that turn the direction of text, markup, formulas, ``../``, or 200,000 letters. So no
-text of a model is written anywhere but through this module:
+The author of a model chooses its strings: names of layers, types, tensors, attributes, variables, files. Each may contain
+line breaks, terminal escape sequences, bidirectional control characters, markup, formulas, ``../``, or 200,000 letters. So
+all text of a model is written through this module:
 
 ================================  ==========================================================
 destination                       function
@@ -17,10 +17,10 @@ CSV                               `csv_lines`
 a file, a member of an ``.npz``   `file_names`, `member_name`; `name_of_member` reads it
 ================================  ==========================================================
 
-Ordinary names stay as they are. A text for people has at most `LONGEST` characters of a name, with ``…`` in place of the
-middle. Data have names as they are, unless those longer than that come to more than `MOST` characters in a document:
-then they have the ends of each around its digest, so that different names stay different. So what is written is at most
-that, and `LONGEST` characters for each time that a file makes it mention a name.
+Ordinary names are unchanged. Text for people has at most `LONGEST` characters of a name, with ``…`` in place of the middle.
+Data have whole names, unless the names longer than `LONGEST` have more than `MOST` characters together in a document: then
+each becomes its two ends around its digest, so that different names stay different. The size of output is thus bounded by
+`MOST`, plus `LONGEST` for each name that the file makes it mention.
 """
 
 from __future__ import annotations
@@ -52,29 +52,29 @@ __all__ = [
 ]
 
 LONGEST = 1000
-"""Characters of a name, or of a message, that are written as they are."""
+"""Maximum number of characters of a name, or of a message, that are written unchanged."""
 MOST = 1 << 20
-"""Characters that the longer texts of a document of JSON may come to together, to be written as they are."""
-# Characters of a digest, and of a file name without its ending.
+"""Maximum total number of characters of the longer texts in a JSON document that are written unchanged."""
+# Number of characters of a digest, and maximum number of characters of a file name without its suffix.
 _DIGITS = 16
 _LONGEST_FILE = 150
 
-# Patterns are compiled when they are first used, as most programs use none.
-# Where a line of a log begins a command: of GitHub (:: at its start, ##[ anywhere), Azure (##vso[) and TeamCity.
+# Patterns are compiled on first use, as most programs use none.
+# The start of a command in a log: of GitHub (:: at the start of a line, ##[ anywhere), Azure (##vso[) or TeamCity.
 _COMMAND = r"^(\s*):(?=:)|#(?=#\w*\[)"
-# Where spreadsheets take what follows for a formula, also if they split lines at commas.
+# The start of a formula in spreadsheets, also if they split lines at commas.
 _FORMULA = r"(^|[;,] *)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"
-# What DOT takes for a character of HTML.
+# The start of an HTML entity, which DOT decodes.
 _ENTITY = r"&(?=#|\w+;)"
 _NO_FILE_NAME = r"[^A-Za-z0-9_.+=-]"
-# Names of devices, whatever their ending.
+# Device names of Windows, with any suffix.
 _DEVICE = r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)"
-# What archivers take for another folder or a drive, and what looks like the escape of such a character.
+# Characters by which a member of an archive would leave its folder or name a drive, and escapes of characters.
 _OUTSIDE = r"^/|(?<=^[A-Za-z]):(?=[/\\.])|(?:^|(?<=/))[. ]*\.\.[. ]*(?=/|$)|\\|%(?=[0-9A-Fa-f]{2})"
 
 
 def one_line(text: str, most: int = LONGEST) -> str:
-    r"""Remove line breaks, and the middle of text longer than ``most``.
+    r"""Replace line breaks by spaces, and the middle of text longer than ``most`` by ``…``.
 
     >>> one_line("a\nb"), one_line("123456789", 8)
     ('a b', '123456 … 89')
@@ -86,10 +86,10 @@ def one_line(text: str, most: int = LONGEST) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return one line of text with control characters escaped.
+    r"""Return text as one line with control characters escaped.
 
-    These are characters that are not printed, that end lines or change the direction of others, and the first one of a
-    command in the logs of CI systems.
+    Escaped are characters that are not printable, end lines or change the direction of text, and the first character of a
+    command in logs of CI systems.
 
     >>> visible("a\u202eb"), visible("Übung"), visible("a::b"), visible("::stop-commands::x")
     ('a\\u202eb', 'Übung', 'a::b', '\\x3a:stop-commands::x')
@@ -102,7 +102,7 @@ def visible(text: str) -> str:
 
 
 def shown(text: str, most: int = LONGEST) -> str:
-    """Return `visible` text, truncated in the middle to ``most`` characters.
+    """Return `visible` text, with its middle cut out to leave ``most`` characters.
 
     >>> shown("encoder/layers/0"), shown("encoder/layers/0", 9)
     ('encoder/layers/0', 'enco…rs/0')
@@ -111,7 +111,7 @@ def shown(text: str, most: int = LONGEST) -> str:
 
 
 def cut(text: str, most: int = LONGEST) -> str:
-    """Truncate text in the middle to ``most`` characters.
+    """Cut out the middle of text to leave ``most`` characters.
 
     >>> cut("123456789", 5)
     '12…89'
@@ -130,9 +130,9 @@ def quoted(name: str, most: int = LONGEST) -> str:
 
 
 def field(name: str) -> str:
-    """Return a name as data: whole, unless it has more than `LONGEST` characters; then its ends and its digest.
+    """Return a name as data: unchanged up to `LONGEST` characters, else its two ends around its digest.
 
-    Names that differ stay different.
+    Different names stay different.
 
     >>> field("conv1"), field("a" * 5000) == field("a" * 5000), field("a" * 5000) == field("a" * 5001)
     ('conv1', True, False)
@@ -149,18 +149,18 @@ def field(name: str) -> str:
 
 
 def json_text(data: Any, *, whole: bool = False, **options: Any) -> str:
-    r"""Return JSON in ASCII without log commands; all text in it is read back unchanged.
+    r"""Return ASCII JSON without log commands, from which parsers restore all text unchanged.
 
-    Texts of more than `LONGEST` characters stay whole while they come to at most `MOST` characters together; beyond
-    that, each becomes a `field`.
+    Texts with more than `LONGEST` characters stay whole if they have at most `MOST` characters together; otherwise, each
+    becomes a `field`.
 
     >>> json_text(["##[group]", "\u202e"])
     '["#\\u0023[group]", "\\u202e"]'
 
     Args:
         data: the data to write.
-        whole: whether each name is said but once, so that no text is to be cut.
-        options: of `json.dumps`.
+        whole: keep all texts whole, for data that mention each name once.
+        options: options of `json.dumps`.
     """
     import json
 
@@ -170,7 +170,7 @@ def json_text(data: Any, *, whole: bool = False, **options: Any) -> str:
 
 
 def _long_texts(data: Any) -> Iterator[int]:
-    """Yield the lengths of the texts that are longer than `LONGEST`, of keys, too."""
+    """Yield the lengths of texts longer than `LONGEST`, including keys."""
     waiting: list[Any] = [[data]]
     while waiting:
         parts = waiting.pop()
@@ -191,7 +191,7 @@ def _cut_names(data: Any) -> Any:
 
 
 def sarif_text(*lines: str) -> str:
-    r"""Return a message of SARIF, escaping brackets in names, which readers would turn into links.
+    r"""Return a message for SARIF, without text that readers would turn into links.
 
     >>> sarif_text("expected [1,3]", "see [here](https://example.org)")
     'expected [1,3]\nsee [here] (https://example.org)'
@@ -200,7 +200,7 @@ def sarif_text(*lines: str) -> str:
 
 
 def github_data(*lines: str) -> str:
-    r"""Return the message of an annotation, whose lines GitHub shows below each other.
+    r"""Return the message of a GitHub annotation, in several lines.
 
     >>> github_data("a%b", "c\u0085")
     'a%25b%0Ac\\x85'
@@ -209,7 +209,7 @@ def github_data(*lines: str) -> str:
 
 
 def github_property(text: str) -> str:
-    """Return the value of a property of an annotation, such as its title.
+    """Return the value of a property of a GitHub annotation, such as its title.
 
     >>> github_property("IR201: aten::add, 100%")
     'IR201%3A aten%3A%3Aadd%2C 100%25'
@@ -218,7 +218,7 @@ def github_property(text: str) -> str:
 
 
 def dot_text(*lines: str) -> str:
-    r"""Return a string of DOT in its quotes; ``\n`` stands between the lines.
+    r"""Return a quoted DOT string, with lines separated by ``\n``.
 
     >>> print(dot_text("Abs-1", 'a"];\\N &lt;'))
     "Abs-1\na\"];\\N &amp;lt;"
@@ -228,7 +228,7 @@ def dot_text(*lines: str) -> str:
 
 
 def markup_text(text: str) -> str:
-    r"""Return text for HTML and XML, in elements and in the quotes of attributes.
+    r"""Return text escaped for HTML and XML, in elements and in quoted attributes.
 
     >>> markup_text("<b>&\x00")
     '&lt;b&gt;&amp;\\x00'
@@ -239,7 +239,7 @@ def markup_text(text: str) -> str:
 
 
 def csv_lines(rows: Iterable[Sequence[object]], delimiter: str = ";") -> str:
-    """Return rows as CSV. No text is a formula, or ends its cell or its line, however the file is split.
+    """Return rows as CSV, in which no text becomes a formula or ends its cell, even if lines are split at commas.
 
     >>> print(csv_lines([["conv1", 1.5], ["=1+1", "a;b"]]), end="")
     conv1;1.5
@@ -256,7 +256,7 @@ def _cell(value: object, delimiter: str) -> str:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Make names unique, also without regard to case.
+    """Return names made unique by numbers; names that differ only in case count as equal.
 
     >>> unique(["a", "b", "A", "a"])
     ['a', 'b', 'A_2', 'a_3']
@@ -277,7 +277,7 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def file_names(names: Iterable[str]) -> list[str]:
-    """Return a file name for each name: different ones, valid on every file system, and inside their folder.
+    """Return a unique file name for each name, valid on all file systems and without folders.
 
     >>> file_names(["block1/conv", "../x", "-rf", "", "CON", "con"])
     ['block1_conv', '_x', '_rf', '_', '_CON', '_con_2']
@@ -287,15 +287,15 @@ def file_names(names: Iterable[str]) -> list[str]:
 
 def _file_name(name: str) -> str:
     text = re.sub(_NO_FILE_NAME, "_", name[: 2 * _LONGEST_FILE]).strip(".")[:_LONGEST_FILE] or "_"
-    if text.startswith("-"):  # which programs take for an option
+    if text.startswith("-"):  # programs would take it for an option
         text = f"_{text[1:]}"
     return f"_{text}" if re.match(_DEVICE, text) else text
 
 
 def member_name(name: str) -> str:
-    r"""Return the name of a member of an archive: inside the folder that it may be extracted to.
+    r"""Return a name as a member of an archive, which stays inside the folder to which it is extracted.
 
-    What would leave the folder is escaped as in addresses; `name_of_member` reverses that.
+    Characters that would leave the folder are percent-encoded; `name_of_member` decodes them.
 
     >>> member_name("block1/conv:0"), member_name("../x"), member_name("/etc/x"), member_name("C:\\x")
     ('block1/conv:0', '%2E%2E/x', '%2Fetc/x', 'C%3A%5Cx')
@@ -311,7 +311,7 @@ def _percent(text: str) -> str:
 
 
 def name_of_member(member: str) -> str:
-    """Return the name that a member of an archive stands for; its own, unless `member_name` escaped it.
+    """Return the name that `member_name` turned into a member of an archive; the member itself for other members.
 
     >>> name_of_member("%2E%2E/x"), name_of_member("100%25"), name_of_member("a%20b")
     ('../x', '100%25', 'a%20b')

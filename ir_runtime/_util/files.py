@@ -1,7 +1,7 @@
-"""Write files: all of the package does it here.
+"""Writing of files, for the whole package.
 
-Nothing is written through a symbolic link: a file is created under a name that is free, or put in the place of a regular
-file by a rename. The system keeps from following links even one that appears after the checks.
+Nothing is written through a symbolic link: a file is created under an unused name, or replaces a regular file by a rename.
+A link that appears after the checks is not followed either.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ __all__ = [
     "write_raw",
 ]
 
-# What makes the names of temporary files unique.
+# The part of temporary file names that makes them unique.
 _TOKEN = re.compile("[0-9a-f]{8}")
-# A pipe with a name of ours must not hold up who opens it; a link is an error.
+# Flags to fail on a link, and not to block on a named pipe.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK |= getattr(os, "O_BINARY", 0)
-# Bytes of an array that are copied to be written.
+# Maximum bytes of an array that are copied at once to be written.
 _AT_ONCE = 1 << 24
 _REMOVE = "remove it, or choose another name"
 
@@ -65,9 +65,9 @@ def create(path: Path | str, mode: int = 0o666, buffering: int = -1) -> IO[bytes
     """Create a file and open it for writing.
 
     Args:
-        path: its path, which must be free: a link under that name is an error, too.
-        mode: who may read and write it, as far as the user's mask allows.
-        buffering: as that of ``open``; 0 writes at once, see `write_all`.
+        path: its path, at which nothing exists, not even a link.
+        mode: its permissions, before the umask is applied.
+        buffering: as in ``open``; for an unbuffered file (0), use `write_all`.
 
     Raises:
         OSError: if the file system refuses.
@@ -98,15 +98,15 @@ def stream_to(descriptor: int) -> IO[bytes]:
 
 
 def check_own(path: Path | str, is_kind: Callable[[int], bool], status: os.stat_result | None = None) -> None:
-    """Check that a path is a regular file with one name, or a folder: nothing written there appears elsewhere.
+    """Check that a path is a folder, or a regular file without hard links, so that writes have no effect elsewhere.
 
     Args:
         path: the path.
         is_kind: ``stat.S_ISREG`` or ``stat.S_ISDIR``.
-        status: its status, if it is open.
+        status: the status of the open file, if it is open.
 
     Raises:
-        InputError: if it is something else.
+        InputError: if it is anything else, such as a symbolic link.
         OSError: if it does not exist.
     """
     checked = os.lstat(path) if status is None else status
@@ -129,10 +129,10 @@ def _link_error(path: Path, kind: str) -> InputError:
 
 
 def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
-    """Write to a file without a buffer, which may accept a part at a time.
+    """Write all data to an unbuffered file, whose ``write`` may write only a part.
 
     Raises:
-        OSError: if it accepts no more.
+        OSError: if the data cannot be written.
     """
     rest = memoryview(data).cast("B")
     while rest:
@@ -140,10 +140,10 @@ def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
 
 
 def write_npy(file: IO[bytes], array: NDArray[Any]) -> None:
-    """Write an array of numbers as an ``.npy``, as `numpy.save` does.
+    """Write an array as an ``.npy``, as `numpy.save` does.
 
     Raises:
-        OSError: if the file accepts no more. That is what NumPy does not see: the last bytes of ``tofile`` are lost.
+        OSError: if the data cannot be written. NumPy does not notice this for the last bytes of ``tofile``.
     """
     import numpy as np
 
@@ -152,16 +152,16 @@ def write_npy(file: IO[bytes], array: NDArray[Any]) -> None:
 
 
 def write_raw(file: IO[bytes], array: NDArray[Any]) -> None:
-    """Write the elements of an array, in the order of C.
+    """Write the elements of an array in C order.
 
     Raises:
-        OSError: if the file accepts no more.
+        OSError: if the data cannot be written.
     """
     import numpy as np
 
     if array.flags.c_contiguous:
         file.write(array.reshape(-1).view(np.uint8).data)
-    else:  # some elements at a time, not a copy of all
+    else:  # in blocks, without a copy of the whole array
         flags: Any = ["external_loop", "buffered", "zerosize_ok"]
         count = max(_AT_ONCE // max(array.itemsize, 1), 1)
         parts: Any = np.nditer(array, flags, buffersize=count, order="C")
@@ -182,7 +182,7 @@ def rename(source: Path, target: Path) -> None:
     """Rename a file or folder within its folder to an unused name, and sync the folder.
 
     Raises:
-        InputError: if the name exists.
+        InputError: if the target exists.
         OSError: if the file system refuses.
     """
     if os.path.lexists(target):
@@ -192,7 +192,7 @@ def rename(source: Path, target: Path) -> None:
 
 
 def save_text(path: Path | str, text: str) -> None:
-    """Save a text, replacing a file of that name when all of it is written."""
+    """Save a text; a file at that path is replaced once the whole text is written."""
     with replacing(Path(path)) as (file,):
         file.write(text.encode())
 
@@ -201,20 +201,18 @@ def save_text(path: Path | str, text: str) -> None:
 def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
     """Open a file for the new contents of each target; replace all targets together, or none.
 
-    What is written goes into temporary files in the folders of the targets. Only when all of it is on
-    the disk are they moved to where they belong. If anything fails before that, be it a full disk or
-    Ctrl-C, the targets are as they were, and the temporary files are gone.
+    Contents are written to temporary files in the folders of the targets, which replace the targets once all data is
+    on disk. If anything fails before that, such as a full disk or Ctrl-C, the targets are unchanged and the temporary
+    files are removed.
 
-    No file system moves several files in one step. So where files belong together, give the one that
-    readers open first as the **last** target. It is moved out of the way first and put in place last:
-    a process that opens it meanwhile finds no file, never one beside the contents of others. A file whose
-    contents do not change stays where it is. A process that is killed in between leaves the former
-    files under their names with a dot before them and ``.old`` behind.
+    No file system replaces several files in one step. So if files belong together, make the file that readers open first
+    the **last** target. It is moved away first and put in place last: a process that opens it meanwhile finds no file,
+    never one that does not match the others. A target whose contents do not change is left alone. A process that is killed
+    in between leaves the former files under hidden names that end in ``.old``.
 
-    New files that a killed process left are removed with the next ones.
+    Temporary files left by a killed process are removed by the next call.
 
-    A target that exists keeps its mode; one that is a symbolic link is refused. What others have
-    mapped of the former files stays valid.
+    An existing target keeps its mode; a symbolic link is refused. Memory maps of the former files stay valid.
 
     Raises:
         InputError: if a target cannot be a file, before anything is written.
@@ -231,20 +229,20 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
         for file in files:
             file.flush()
             os.fsync(file.fileno())
-            if fcntl is None:  # nor can an open file be moved there
+            if fcntl is None:  # Windows cannot rename an open file
                 file.close()
         _put_in_place([path for path, _ in parts], places)
 
 
 @contextmanager
 def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Open a temporary file beside a target; it is removed at the end, unless it was moved.
+    """Create a temporary file beside a target, and remove it at the end unless it was moved.
 
-    It is locked while open, so that no process mistakes it for a leftover.
+    It is locked while open, so that other processes do not remove it as stale.
 
     Args:
-        target: the file that it may become.
-        mode: who may read and write it, as far as the user's mask allows.
+        target: the file that it may replace.
+        mode: its permissions, before the umask is applied.
     """
     remove_stale(target)
     path, file = _create_locked(target, mode)
@@ -257,7 +255,7 @@ def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[b
 
 @contextmanager
 def named(target: Path) -> Iterator[None]:
-    """Replace the name of a temporary file by that of its target in file system errors."""
+    """Name the target instead of a temporary file in file system errors within the block."""
     try:
         yield
     except OSError as reason:
@@ -280,7 +278,7 @@ def _create_locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
 
 
 def remove_stale(target: Path) -> None:
-    """Remove temporary files and folders left beside a target by killed processes."""
+    """Remove temporary files and folders that killed processes left beside a target."""
     start, ending = f".{target.name[:50]}.", ".part"
     with suppress(OSError), os.scandir(target.absolute().parent) as entries:
         for entry in entries:
@@ -290,10 +288,10 @@ def remove_stale(target: Path) -> None:
 
 
 def _remove_if_abandoned(path: Path) -> None:
-    """Remove a file that no process has locked."""
+    """Remove a file or folder unless a process has locked it."""
     with suppress(OSError):
         if fcntl is None:
-            path.unlink()  # which the system refuses as long as it is open
+            path.unlink()  # Windows refuses to remove an open file
             return
         descriptor = os.open(path, os.O_RDONLY | _NO_LINK)
         try:
@@ -304,7 +302,7 @@ def _remove_if_abandoned(path: Path) -> None:
 
 
 def lock(descriptor: int) -> bool | None:
-    """Lock an open file or folder for this process; return False if another one has, ``None`` if unknown."""
+    """Lock an open file or folder; return False if another process has locked it, ``None`` if locks are not supported."""
     if fcntl is None:
         return None
     try:
@@ -318,7 +316,7 @@ def lock(descriptor: int) -> bool | None:
 
 @contextmanager
 def making_folders(*targets: Path) -> Iterator[None]:
-    """Create the folders of targets that do not exist; remove them again if the block fails.
+    """Create the missing folders of targets, and remove them again if the block fails.
 
     Raises:
         OSError: if the file system refuses.
@@ -334,7 +332,7 @@ def making_folders(*targets: Path) -> Iterator[None]:
 
 
 def _remove_folder(folder: Path) -> None:
-    with suppress(OSError):  # others may have put something there
+    with suppress(OSError):  # it may no longer be empty
         folder.rmdir()
 
 
@@ -344,11 +342,11 @@ def temporary_name(target: Path, suffix: str) -> Path:
 
 
 def resolve_target(target: Path) -> Path:
-    """Return the path of a target file, with the links of its folders resolved.
+    """Return the path of a target file, with links in its folders resolved.
 
     Raises:
-        InputError: if there can be no regular file. Links are neither followed, which would replace a file elsewhere,
-            nor replaced, which would leave that file as it was.
+        InputError: if the target cannot be a regular file, or is a link. A link is neither followed, which would replace a
+            file elsewhere, nor replaced, which would leave that file unchanged.
     """
     place = Path(os.path.realpath(target.parent), target.name)
     if not place.parent.is_dir():
@@ -365,10 +363,10 @@ def resolve_target(target: Path) -> Path:
 
 
 def folder_target(target: Path) -> Path:
-    """Return the path of a target folder, with the links of parent folders resolved.
+    """Return the path of a target folder, with links in its parent folders resolved.
 
     Raises:
-        InputError: if it is something else, or a link.
+        InputError: if the target cannot be a folder, or is a link.
     """
     if target.is_symlink():
         raise _link_error(target, "folder")
@@ -382,9 +380,9 @@ def folder_target(target: Path) -> Path:
 
 @contextmanager
 def replacing_in(target: Path) -> Iterator[Path]:
-    """Yield an empty folder for the new files of a target folder; move all of them into it together, or none.
+    """Yield an empty folder for new files of a target folder; move all of them into the target together, or none.
 
-    What else the target has stays. It is created if it does not exist, and then has all files from the start.
+    Other files in the target are kept. If the target does not exist, it appears with all files at once.
 
     Raises:
         InputError: if the target cannot be a folder, or a file of it cannot be replaced.

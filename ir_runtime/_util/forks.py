@@ -1,16 +1,15 @@
-"""Fork safely in the presence of other threads: forks wait at a safepoint, and the child renews locks and threads.
+"""Forking in the presence of other threads: forks wait until these halt at a safepoint, and the child renews its locks.
 
-A child has the memory of all threads of its parent, but runs only the one that forked. It would wait forever for locks
-that the others held. There are three kinds:
+A child has the memory of all threads of its parent, but runs only the thread that forked. It would wait forever for locks
+that others held. There are three kinds:
 
 * Locks inside libraries, such as those of BLAS around its buffers, which cannot be renewed. Before a fork, other threads
-  halt at a safepoint between two layers, where they hold none of them.
+  halt at a safepoint between two layers, where they hold no such lock.
 * Locks of modules that are being imported. A fork waits for imports.
 * Locks, threads and settings of this package. Their owners register here, and renew them in the child.
 
-A cached property without a lock is here, too: `functools.cached_property` of Python 3.11 holds a lock of the class while it
-computes, for which a process that is forked meanwhile waits forever. Without it, as in later versions, two threads may
-compute the same.
+`cached_property` has no lock: that of Python 3.11 holds a lock of the class while it computes, for which a process forked
+meanwhile would wait forever. Without a lock, as in later versions, two threads may compute the same value.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def cached_by_class(function: Callable[[C], T]) -> Callable[[C], T]:
 
 
 if sys.version_info >= (3, 12):
-    from functools import cached_property  # noqa: TID251  which is the one that is meant
+    from functools import cached_property  # noqa: TID251  this version has no lock
 else:
 
     class cached_property(Generic[T]):  # noqa: N801  as Python names it
@@ -77,29 +76,29 @@ else:
             return value
 
 
-# Seconds that a fork waits for other threads, one of which may itself wait for the thread that forks.
+# Maximum seconds that a fork waits for other threads, which may themselves wait for the thread that forks.
 FORK_TIMEOUT = 10.0
-# Seconds between polls while waiting: an interrupt may keep other threads from notifying.
+# Seconds between polls while waiting, as an interrupt may keep other threads from notifying.
 POLL_INTERVAL = 0.05
 
 
 class Forked(Protocol):
-    """An object that has locks, or stores which threads use it."""
+    """An object with locks, or with a record of the threads that use it."""
 
     def after_fork(self) -> None:
-        """Renew the locks and forget other threads; called in the child, which has one thread."""
+        """Renew locks, and forget other threads. Called in the child, which has a single thread."""
 
 
 class _Safepoint:
-    """A safepoint: computing threads halt at it while another one forks."""
+    """A point at which computing threads halt while another thread forks."""
 
     def __init__(self) -> None:
         self.forking: int | None = None
-        """The thread that is about to fork. Check it between two layers, and `halt` if it is set."""
+        """The id of the thread that is about to fork. Check it between two layers, and `halt` if it is set."""
         self.computing: dict[object, int] = {}
-        """Computations, and the thread of each that may halt; 0 if none may."""
+        """The thread id of each computation; 0 for computations in worker threads, which never halt."""
         self.halted: set[int] = set()
-        """Threads whose computation is suspended."""
+        """The ids of threads whose computation is suspended."""
         self._forks = 0
         self._renew()
 
@@ -113,14 +112,14 @@ class _Safepoint:
             self._changed.notify_all()
 
     def halt(self) -> None:
-        """Wait until the other thread has forked; not in a worker thread, for which a computing thread waits."""
+        """Wait until the other thread has forked, unless this is a worker thread, for which a computing thread waits."""
         me = get_ident()
         if me != self.forking and me in self.computing.values():
             with self._lock:
                 self._halt()
 
     def _halt(self) -> None:
-        """Wait for one fork; another that follows at once waits for this thread again."""
+        """Wait for one fork, and no longer: a fork that follows immediately waits for this thread again."""
         me, number = get_ident(), self._forks
         try:
             self.halted.add(me)
@@ -131,7 +130,7 @@ class _Safepoint:
             self.halted.discard(me)
 
     def before(self) -> None:
-        """Wait for other threads that fork, then until all that compute have halted."""
+        """Wait for forks of other threads, then until all computing threads have halted."""
         ends = time.monotonic() + FORK_TIMEOUT
         with self._lock:
             while self.forking is not None:
@@ -159,7 +158,7 @@ PACKAGES = frozenset({"ir_runtime", "lxml", "ml_dtypes", "networkx", "numpy"})
 
 
 def _importing() -> set[int]:
-    """Return the threads that are importing modules."""
+    """Return the ids of threads that are importing modules of `PACKAGES`."""
     locks = vars(sys.modules["_frozen_importlib"]).get("_module_locks", {})
     locks_held = [lock() for name, lock in list(locks.items()) if name.partition(".")[0] in PACKAGES]
     return {owner for lock in locks_held if isinstance(owner := getattr(lock, "owner", None), int)}
@@ -184,7 +183,7 @@ def _begin_computing(work: object) -> None:
 
 def _end_computing(work: object, interrupted: bool) -> None:
     if work in SAFEPOINT.computing:
-        del SAFEPOINT.computing[work]  # without a call, after which an interrupt may come
+        del SAFEPOINT.computing[work]  # not a call, as an interrupt may come after one
     if SAFEPOINT.forking is not None:
         SAFEPOINT.notify()
 
@@ -195,7 +194,7 @@ computing = Scope(_begin_computing, _end_computing)
 
 @contextmanager
 def worker_computing() -> Iterator[None]:
-    """Mark the work of a worker thread, which continues while its caller has halted: a fork waits for it."""
+    """Mark the block as work of a worker thread, which does not halt: a fork waits for its end."""
     work = object()
     try:
         SAFEPOINT.computing[work] = 0
@@ -208,7 +207,7 @@ def worker_computing() -> Iterator[None]:
 
 @contextmanager
 def in_user_code() -> Iterator[None]:
-    """Mark user code within a computation: a fork does not wait for it, as it may itself wait for the fork."""
+    """Mark the block as user code within a computation: a fork does not wait for it, as it may itself wait for the fork."""
     me = get_ident()
     try:
         SAFEPOINT.halted.add(me)
@@ -228,13 +227,13 @@ def before_fork(function: _Function) -> _Function:
 
 
 def in_child(function: _Function) -> _Function:
-    """Register a function to call first in every child process."""
+    """Register a function to call in every child process, before owners renew their locks."""
     _in_child.append(function)
     return function
 
 
 def register(owner: _Owner) -> _Owner:
-    """Register an object whose `Forked.after_fork` is called in every child process while it is alive."""
+    """Register an object, so that every child process calls its `Forked.after_fork` as long as it is alive."""
     _owners.add(owner)
     return owner
 
@@ -254,7 +253,7 @@ def _start_again() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # No function in Python: an interrupt at its beginning would leave all threads waiting.
+    # Not a Python function: an interrupt at its beginning would leave all threads waiting.
     gone = partial(setattr, SAFEPOINT, "forking", None)
     os.register_at_fork(before=_go_before, after_in_parent=gone, after_in_child=gone)
     os.register_at_fork(after_in_parent=SAFEPOINT.notify, after_in_child=_start_again)

@@ -1,7 +1,7 @@
-"""Interrupts of the command line: the program ends at once, unless a command must clean up.
+"""Interrupts (Ctrl-C) of the command line: the program exits immediately, unless a command must clean up.
 
-While modules are imported, an exception would not do: imports turn it into another one, or ignore it. What this module itself
-needs is loaded when Python starts, but for `signal`.
+An exception would not do while modules are imported, as imports replace or ignore it. All modules that this one imports
+are loaded when Python starts, except `signal`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-TYPE_CHECKING = False  # that of typing is not loaded yet
+TYPE_CHECKING = False  # as `typing` is not loaded yet
 if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
 __all__ = ["catch", "end", "raised"]
 
-# Seconds in which what Python ignored exceptions of has ended.
+# Seconds after which code whose exceptions Python ignores has ended.
 _A_LITTLE = 0.01
 
 
 def catch() -> None:
-    """Let interrupts end this process from now on, unless it ignores them, as in the background of a shell."""
+    """Let interrupts end this process from now on, unless it ignores them, as background jobs of a shell do."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end_at_once)
 
@@ -46,7 +46,7 @@ def raised() -> Iterator[None]:
 
 
 def end(code: int, message: bytes) -> NoReturn:
-    """End the process with a message, without anything that needs memory or could be interrupted."""
+    """Write a message and exit immediately, without allocating memory or running code that can be interrupted."""
     try:
         os.write(2, message)
     finally:
@@ -58,7 +58,7 @@ def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """Repeat an interrupt a little after it came where Python ignores exceptions, as in callbacks of the import system."""
+    """Repeat an interrupt shortly after it was raised where Python ignores exceptions, as in import callbacks."""
     if unraisable.exc_type is KeyboardInterrupt:
         import threading
 
@@ -70,7 +70,7 @@ def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
 def _interrupt_main_thread() -> None:
     import threading
 
-    if hasattr(signal, "pthread_kill"):  # which wakes the thread, too
+    if hasattr(signal, "pthread_kill"):  # it also wakes the thread
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
         import _thread

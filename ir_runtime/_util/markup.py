@@ -1,4 +1,4 @@
-"""Write HTML and SVG, with the names of a model escaped."""
+"""Generation of HTML and SVG, with the names of a model escaped."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SEPARATORS = re.compile(r"[_/]|[.:×](?=[^\W\d])")
 
 
 def element(tag: str, *inside: str, text: str | None = None, **attributes: object) -> str:
-    """Return an element; ``inside`` is markup, while ``text`` and the values of attributes are escaped.
+    """Return an element; ``inside`` is markup, while ``text`` and attribute values are escaped.
 
-    Underscores in names of attributes stand for hyphens; one at the end is dropped.
+    Underscores in attribute names become hyphens; a trailing one is dropped.
 
     >>> element("a", text="<b>", class_="x", data_id=1)
     '<a class="x" data-id="1">&lt;b&gt;</a>'
@@ -32,7 +32,7 @@ def element(tag: str, *inside: str, text: str | None = None, **attributes: objec
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], most: int = 200) -> str:
-    """Return a table; rows beyond ``most`` are counted."""
+    """Return an HTML table of the first ``most`` rows; further rows are only counted."""
     cells = [[str(cell) for cell in row] for row in rows]
     head = element("tr", *(element("th", text=name, scope="col") for name in header))
     body = [element("tr", *(element("td", _breakable(cell)) for cell in row)) for row in cells[:most]]
@@ -43,12 +43,12 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]],
 
 
 def _breakable(text: str) -> str:
-    """Return escaped text that may be broken after separators of names and shapes."""
+    """Return escaped text in which lines may break after separators in names and shapes."""
     return _SEPARATORS.sub(r"\g<0><wbr>", markup_text(cut(text)))
 
 
 def record_html(text: str, record: Mapping[str, Any]) -> str:
-    """Return a report as HTML: its text, and its lists as tables."""
+    """Return a report as HTML: its text, and the lists of its record as tables."""
     parts = [element("pre", "\n".join(map(markup_text, text.split("\n"))))] if text else []
     for name, rows in record.items():
         if isinstance(rows, list) and rows and all(isinstance(row, Mapping) for row in rows):
@@ -66,7 +66,7 @@ def _cell(value: Any) -> str:
 
 
 class Shown:
-    """Lets notebooks show a report: its text, and the lists of its ``record`` as tables."""
+    """Base of reports that notebooks show as text, and with the lists of their ``record`` as tables."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Find the nearest of known names, and word the hint that it may have been meant."""
+"""Suggestions of the most similar known name for an unknown one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .scoped import setting
 
 __all__ = ["did_you_mean", "limited_lookups", "nearest", "suggestion"]
 
-# Names are compared letter by letter, and a file may have as many and as long ones as it likes: these bound the work.
+# Names are compared letter by letter, and a file may have many and long ones: these constants bound the work.
 _LONGEST = 100
-"""Characters; longer names have no nearest one, and are none."""
+"""Maximum number of characters of a name to compare."""
 _AMONG = 10_000
-"""Known names that are compared."""
+"""Maximum number of known names to compare."""
 _OFTEN = 100
-"""Lookups while a file is read."""
+"""Maximum number of lookups while a file is read."""
 
 
 class _Left:
@@ -37,7 +37,7 @@ def limited_lookups() -> AbstractContextManager[None]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar name, if any.
+    """Return the most similar of several names, or ``None`` if none is similar.
 
     >>> nearest("Convolutoin", ["Concat", "Convolution"])
     'Convolution'
@@ -52,7 +52,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def suggestion(name: str | None, *, before: str = "", after: str = "") -> str:
-    """Word the hint that a name may have been meant; empty without a name.
+    """Return a hint that a name may have been meant; empty without a name.
 
     Args:
         name: the name, if there is one.
@@ -66,7 +66,7 @@ def suggestion(name: str | None, *, before: str = "", after: str = "") -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str], *, before: str = "", after: str = "") -> str:
-    """Word the hint that the nearest of known names may have been meant, as `suggestion` does.
+    """Return a hint that the most similar of several names may have been meant; empty if none is similar.
 
     >>> f"unknown mode 'linaer'{did_you_mean('linaer', ['linear', 'cubic'], before='; ')}"
     "unknown mode 'linaer'; did you mean 'linear'?"

@@ -1,4 +1,4 @@
-"""Reports as data, ready for JSON."""
+"""Conversion of reports to data for JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Record: TypeAlias = "dict[str, Json]"
 
 
 def encodable(data: Json) -> Json:
-    """Return data with strings in place of the numbers that JSON lacks.
+    """Return data with NaN and infinities, which JSON lacks, replaced by strings.
 
     >>> encodable({"R": [1.5, float("inf"), float("-inf"), float("nan")]})
     {'R': [1.5, 'Infinity', '-Infinity', 'NaN']}

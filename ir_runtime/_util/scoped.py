@@ -1,4 +1,4 @@
-"""Scopes: restore settings, borrowed resources and the garbage collector, even after an interrupt."""
+"""Scopes that restore settings, resources and the garbage collector at their end, even after an interrupt."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Scope:
     """A context manager as two functions, which `inside` calls without the overhead of a ``with`` statement.
 
     Args:
-        begin: takes a key of the work. An interrupt may come anywhere in it.
-        end: takes the key, and whether the work was interrupted; undoes what `begin` did. It must be idempotent, as it is
-            called again if an interrupt came during the first call.
+        begin: enters the scope, given a key of the work. An interrupt may come anywhere in it.
+        end: leaves the scope, given the key and whether the work was interrupted. It must be idempotent, as it is called
+            again if an interrupt came during the first call.
     """
 
     begin: Callable[[object], None]
@@ -30,7 +30,7 @@ class Scope:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Begin, and end, as a context manager."""
+        """Enter the scope as a context manager."""
         work, interrupted = object(), True
         try:
             self.begin(work)
@@ -55,7 +55,7 @@ NOTHING = Scope(_nothing, _nothing)
 
 
 def inside(scopes: Sequence[Scope], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function with scopes around it, faster than context managers."""
+    """Call a function inside scopes, faster than with context managers."""
     work, interrupted = object(), True
     try:
         for scope in scopes:
@@ -80,9 +80,8 @@ def inside(scopes: Sequence[Scope], function: Callable[P, T], *args: P.args, **k
 def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
     """Set a context variable within a ``with`` statement.
 
-    An interrupt may come after any call, also between setting the variable and storing the token that restores it.
-    So one call does both. If an interrupt prevents the statement from ending, the variable is restored when the
-    exception is released.
+    An interrupt may come after any call, so a single call sets the variable and stores the token that restores it. If an
+    interrupt prevents the statement from ending, the variable is restored when the exception is released.
     """
     tokens: list[Token[T]] = []
     try:
@@ -98,9 +97,9 @@ def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 @contextmanager
 def nested(enter: Sequence[Callable[[], AbstractContextManager[object]]]) -> Iterator[None]:
-    """Enter several context managers, each inside the one before.
+    """Enter several context managers, each inside the previous one.
 
-    `contextlib.ExitStack` would do the same, but after an interrupt it keeps what it entered alive by a reference cycle.
+    Unlike `contextlib.ExitStack`, it does not keep the managers alive by a reference cycle after an interrupt.
     """
     if not enter:
         yield
@@ -111,9 +110,9 @@ def nested(enter: Sequence[Callable[[], AbstractContextManager[object]]]) -> Ite
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Disable garbage collection: where most objects live on, it finds nothing and costs up to a tenth of the time.
+    """Disable garbage collection while most new objects stay alive: it would find nothing, and cost up to 10 % of the time.
 
-    Afterwards all objects count as old; otherwise, the next allocation would visit every one.
+    Afterwards, all objects count as old; otherwise, the next collection would visit every new one.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -126,7 +125,7 @@ def no_collection() -> Iterator[None]:
 
 
 _is_frozen = False
-"""Whether this program was seen to use `gc.freeze`: it is asked no more, as Python counts each frozen object to answer."""
+"""Whether this program is known to use `gc.freeze`. Then this is not checked again, as Python counts all frozen objects."""
 
 
 def _make_old() -> None:

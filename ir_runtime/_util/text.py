@@ -1,4 +1,4 @@
-"""Numbers with prefixes of units, and the width of text on terminals."""
+"""Formatting of numbers with unit prefixes, and the width of text on terminals."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = [
 ]
 
 
-# Write counts and sizes with three digits and a prefix.
+# Counts and sizes with three digits and a prefix.
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def prefixed(value: float, unit: str = "") -> str:
-    """Write a number with the prefix of a power of 1000.
+    """Format a number with three digits and the prefix of a power of 1000.
 
     >>> prefixed(4_089_000_000), prefixed(999_900, "FLOP"), prefixed(12)
     ('4.09 G', '1 MFLOP', '12')
@@ -28,7 +28,7 @@ def prefixed(value: float, unit: str = "") -> str:
 
 
 def bytes_text(count: float) -> str:
-    """Write a number of bytes with the prefix of a power of 1024.
+    """Format a number of bytes with three digits and the prefix of a power of 1024.
 
     >>> bytes_text(800), bytes_text(1010), bytes_text(3 << 20)
     ('800 B', '0.986 KiB', '3 MiB')
@@ -40,7 +40,7 @@ def bytes_text(count: float) -> str:
 def _scale(value: float, base: int) -> tuple[str, int]:
     """Return three digits of a number divided by a power of the base, and the exponent."""
     power = 0
-    while value >= 999.5 and power < len(_PREFIXES) - 1:  # what rounds to 1000 takes the next prefix
+    while value >= 999.5 and power < len(_PREFIXES) - 1:  # values that round to 1000 get the next prefix
         value, power = value / base, power + 1
     return f"{value:.3g}", power
 
@@ -49,7 +49,7 @@ def _scale(value: float, base: int) -> tuple[str, int]:
 
 
 def display_width(text: str) -> int:
-    """Return the width on a terminal; East Asian characters take two columns, combining marks none.
+    """Return the number of columns of a text on a terminal: East Asian characters take two, combining marks none.
 
     >>> display_width("conv"), display_width("入力")
     (4, 4)
@@ -62,7 +62,7 @@ def display_width(text: str) -> int:
 
 
 def shortened(text: str, width: int) -> str:
-    """Leave out the middle of a text that is wider than ``width``: names of layers differ at their ends.
+    """Cut out the middle of a text that is wider than ``width``, as names of layers differ at their ends.
 
     >>> shortened("features.0.conv.weight", 11)
     'featu…eight'

@@ -1,4 +1,4 @@
-"""Errors about arguments that are also of the kinds of Python for which OpenVINO's callers look."""
+"""Errors about arguments that also derive from the built-in exceptions which OpenVINO raises in the same cases."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _Kind = TypeVar("_Kind")
 
 
 class ArgumentTypeError(InputError, TypeError):
-    """An argument of a type that the function does not take."""
+    """An argument of a type that a function does not accept."""
 
 
 class NoArrayError(ArgumentTypeError, ValueError):
-    """An argument that is not an array of numbers, by its type or its contents."""
+    """An argument that cannot be converted to an array of numbers."""
 
 
 class NoDataError(InputError, AttributeError):
-    """The data of a layer that has none: programs ask by ``hasattr`` whether there are some."""
+    """Access to the data of a layer without data; an AttributeError, so that ``hasattr`` is false."""
 
 
 class OutOfRangeError(InputError, IndexError):
-    """An index beyond the inputs or outputs of a model."""
+    """An index beyond the end of a sequence, such as the outputs of a model."""
 
 
 def checked(value: object, *kinds: type[_Kind]) -> _Kind:
-    """Return an argument of one of the classes.
+    """Return an argument after checking that it is an instance of one of the classes.
 
     Raises:
-        ArgumentTypeError: if it is of none.
+        ArgumentTypeError: if it is not.
     """
     if not isinstance(value, kinds):
         names = " or ".join(kind.__name__ for kind in kinds)
