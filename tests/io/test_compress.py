@@ -1,4 +1,4 @@
-"""Weights stored as f16, against what OpenVINO does."""
+"""Compression of weights to f16, compared with OpenVINO."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import ir_runtime as ir
 
 
 def both(path: Path, folder: Path) -> tuple[Path, Path]:
-    """A model saved with f16 weights, by us and by OpenVINO."""
+    """Return a model saved with f16 weights, by us and by OpenVINO."""
     ours, theirs = folder / "ours.xml", folder / "theirs.xml"
     ir.save_model(ir.read_model(path), ours, compress_to_fp16=True)
     ov.save_model(core().read_model(path), theirs, compress_to_fp16=True)
@@ -49,7 +49,7 @@ def test_nothing_is_stored_as_f16_unless_asked(tmp_path: Path) -> None:
 
 
 def stored(values: object, tmp_path: Path, dtype: str = "f32", type: str = "Add") -> tuple[str, np.ndarray]:
-    """The element type and the numbers of a constant in a saved file."""
+    """Return the element type and the values of a constant in a saved file."""
     net = Net()
     count = np.size(values)
     says = "FP32" if dtype == "f32" else "FP64"
@@ -77,7 +77,7 @@ def test_f64_is_stored_as_f16(tmp_path: Path) -> None:
 
 
 def test_what_decides_a_shape_stays(tmp_path: Path) -> None:
-    """1.1 as f16 is a little less, and ten times that is no longer eleven."""
+    """1.1 rounds down in f16, and ten times that is no longer eleven."""
     net = Net()
     x = net.parameter("x", "1,1,10,10", out="FP32 1 1 10 10")
     scales, axes = net.constant([1.1, 1.1], "f32", name="scales"), net.constant([2, 3])

@@ -1,4 +1,4 @@
-"""Whatever output ports declare: a file is refused where OpenVINO refuses it, or a layer computes with the port."""
+"""Wrong declarations of output ports: we refuse a file only if OpenVINO does, or if a layer computes with the port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = ("element type", "dim", "rank")
 
 
 def samples() -> Iterator[object]:
-    """The first sample of every tenth operation; in the exhaustive run, of every operation."""
+    """Return the first sample of every tenth operation; in the exhaustive run, of every operation."""
     seen: dict[str, int] = {}
     for sample in all_samples():
         if sample.op not in seen and sample.oracle != "none":
@@ -28,7 +28,7 @@ def samples() -> Iterator[object]:
 
 
 def file_of(sample: Sample, is_read: bool) -> tuple[bytes, bytes]:
-    """A model of a sample, whose outputs go to Results; one where a layer computes with each."""
+    """Return two models of a sample: one whose outputs go to Results, one with a consumer for each."""
     writer = Writer()
     add_sample(writer, sample, sample.constant)
     for number, layer in enumerate(list(writer.layers) if is_read else ()):
@@ -38,7 +38,7 @@ def file_of(sample: Sample, is_read: bool) -> tuple[bytes, bytes]:
 
 
 def add_shape(writer: Writer, layer: int, port: Any) -> None:
-    """Add a layer that reads an output, and declares nothing of it but what the output declares."""
+    """Add a consumer of an output; its declaration repeats that of the output."""
     dims = [dim.text for dim in port.iterfind("dim")]
     element = ir.Type.of_port(port.get("precision"))
     source = TensorType(element, ir.PartialShape(list(map(int, dims))))
@@ -48,7 +48,7 @@ def add_shape(writer: Writer, layer: int, port: Any) -> None:
 
 
 def contradicted(xml: bytes) -> Iterator[tuple[str, bytes, bool]]:
-    """The file with one thing that a port declares changed, and whether a layer computes with that port."""
+    """Yield the file with one declaration changed, and whether a layer computes with that port."""
     root = etree.fromstring(xml)
     types = {layer.get("id"): layer.get("type") for layer in root.iterfind("layers/layer")}
     readers: dict[tuple[str, str], set[str]] = {}
@@ -65,7 +65,7 @@ def contradicted(xml: bytes) -> Iterator[tuple[str, bytes, bool]]:
 
 
 def change(port: Any, kind: str, back: bool = False) -> bool:
-    """Change what a port declares, or change it back; return whether there is something to change."""
+    """Change a port's declaration, or restore it; return whether there is one."""
     dims = port.findall("dim")
     if kind == "element type":
         said = port.get("precision")
@@ -85,7 +85,7 @@ def change(port: Any, kind: str, back: bool = False) -> bool:
 
 
 def inferred(xml: bytes, weights: bytes) -> list[str] | None:
-    """What OpenVINO infers of the outputs; nothing where it refuses the file."""
+    """Return the outputs that OpenVINO infers; ``None`` if it refuses the file."""
     try:
         return [
             f"{o.get_element_type()} {o.get_partial_shape()}" for o in core().read_model(xml, weights).outputs

@@ -1,4 +1,4 @@
-"""What ports declare, where inference contradicts it, decides nothing: models run, and say so once."""
+"""Declarations of ports that contradict inference have no effect: models run, with one warning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NETS: dict[str, tuple[Callable[[], Net], Code]] = {}
 
 
 def declares(code: Code) -> Callable[[Callable[[], Net]], Callable[[], Net]]:
-    """Register a net with contradicted declarations, and the code of the first."""
+    """Register a model with contradicted declarations, and the code of its first finding."""
 
     def register(make: Callable[[], Net]) -> Callable[[], Net]:
         NETS[make.__name__] = make, code
@@ -31,7 +31,7 @@ def declares(code: Code) -> Callable[[Callable[[], Net]], Callable[[], Net]]:
 
 
 def activated(out: str = "FP32 2 3", takes: str = "FP32 2 3", x: str = "FP32 2 3") -> Net:
-    """relu(x) for x[2,3], with ports that declare what they are told to; a layer reads it."""
+    """relu(x) for x[2,3], with given declarations of ports and a consumer."""
     net = Net()
     relu = net.op("ReLU", net.parameter("x", "2,3", out=x), out=out, inputs=[takes], name="relu")
     net.result(net.op("Abs", relu, out="FP32 2 3", name="abs"))
@@ -60,13 +60,13 @@ def type_of_an_input() -> Net:
 
 @declares(Code.DECLARED_TYPE)
 def type_of_a_parameter() -> Net:
-    """Its attribute says f32: that is what callers give."""
+    """The attribute f32 is the type that callers pass."""
     return activated(x="FP16 2 3")
 
 
 @declares(Code.DECLARED_SHAPE)
 def what_a_reader_could_not_take() -> Net:
-    """What relu declares does not go with [3], what it gives does."""
+    """The declared shape of relu does not broadcast with [3], the inferred one does."""
     net = Net()
     relu = net.op("ReLU", net.parameter("x", "2,3", out="FP32 2 3"), out="FP32 2 4", name="relu")
     one = net.constant([1.0, 2.0, 3.0], "f32")
@@ -75,7 +75,7 @@ def what_a_reader_could_not_take() -> Net:
 
 
 def looping(trips: str = "") -> Net:
-    """Loops over x, and joins relu(x) of each iteration; ``trips`` is a count, else an input."""
+    """A loop over x that concatenates relu(x) of each iteration; ``trips`` is a constant or an input."""
     net, inner = Net(), Net()
     part = inner.parameter("part", "2,3", out="FP32 2 3")
     relu = inner.op("ReLU", part, out="I64 1 7")
@@ -97,7 +97,7 @@ def looping(trips: str = "") -> Net:
 
 
 def quietly(net: Net) -> ir.Model:
-    """The model, whatever it declares."""
+    """Read a model without its warnings."""
     return ir.read_model(net.xml(), net.weights, strict=False)
 
 
@@ -158,7 +158,7 @@ def test_what_was_read_is_not_warned_of_again() -> None:
 
 
 def test_what_cannot_be_computed_is_refused() -> None:
-    """With what relu declares, its reader could work; with what it gives, not."""
+    """The consumer accepts the declared shape of relu, but not the inferred one."""
     net = Net()
     relu = net.op("ReLU", net.parameter("x", "2,3", out="FP32 2 3"), out="FP32 2 4", name="relu")
     one = net.constant([1.0, 2.0, 3.0, 4.0], "f32")
@@ -174,7 +174,7 @@ def test_what_cannot_be_computed_is_refused() -> None:
 
 
 def test_bodies_and_loops_of_no_iteration() -> None:
-    """What such a loop joins has the type that was inferred of the parts, not the one that the body declares."""
+    """The output of a loop without iterations has the inferred type of the parts, not the declared one."""
     net = looping()
     model = ir.read_model(net.xml(), net.weights)
     assert {found.code for found in model.report.warnings} >= {Code.DECLARED_SHAPE, Code.DECLARED_TYPE}
@@ -232,7 +232,7 @@ def test_what_no_layer_computes_with_is_no_error() -> None:
 
 
 def test_outputs_of_version_10_may_declare_f16() -> None:
-    """As Model Optimizer declared those of DetectionOutput: no layer of the file reads them."""
+    """Model Optimizer declared DetectionOutput so; no layer of the file reads its output."""
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "2,3", out="FP32 2 3"), out="FP16 2 3", name="relu"))
     xml = net.xml().replace(b'version="11"', b'version="10"', 1)
@@ -241,7 +241,7 @@ def test_outputs_of_version_10_may_declare_f16() -> None:
 
 
 def adding(out: str, *others: str, takes: str = "") -> Net:
-    """x[3] times w[3,2], declared as told; layers add constants of the given shapes to it."""
+    """x[3] times w[3,2], with a given declaration, followed by layers that add constants."""
     net = Net(version="10")
     x, w = net.parameter("x", "3", out="FP32 3"), net.constant(np.arange(6).reshape(3, 2), "f32", name="w")
     product = net.op("MatMul", x, w, out=out, inputs=["FP32 3", "FP32 3 2"], name="product")
@@ -254,7 +254,7 @@ def adding(out: str, *others: str, takes: str = "") -> Net:
 
 
 def test_leading_axes_that_make_no_difference_are_no_error() -> None:
-    """Old releases gave the product of a vector and a matrix an axis more, and wrote it into their files."""
+    """Old releases inferred an extra axis for vector-matrix products, and wrote it into their files."""
     net = adding("FP32 1 2", "1 2", "4 2")
     report = ir.validate(net.xml(), net.weights)
     assert [(found.code, found.severity) for found in report] == [(Code.DECLARED_SHAPE, ir.Severity.WARNING)]

@@ -1,4 +1,4 @@
-"""Constants of every element type, as OpenVINO writes and reads them."""
+"""Constants of every element type, written and read by OpenVINO."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ shapes = pytest.mark.parametrize("shape", [(), (1,), (3,), (0,), (2, 0), (5, 7),
 
 
 def some(element: E, *shape: int) -> Array:
-    """Numbers of a type, drawn from all that small types have."""
+    """Return values of a type; for small types, drawn from all of them."""
     if element.bits <= 8 and element is not E.boolean:
         codes = np.random.default_rng(0).integers(0, 1 << element.bits, shape, np.uint8)
         return codes.view(element.dtype)
@@ -37,7 +37,7 @@ def some(element: E, *shape: int) -> Array:
 
 
 def written(array: Array, element: E, folder: Path, dynamic: bool = False) -> Path:
-    """A model that OpenVINO wrote, with one constant, which is its output."""
+    """A model written by OpenVINO, with one constant as its output."""
     constant = Constant(tensor(array, element.label))
     constant.set_friendly_name("c")
     path = folder / "m.xml"
@@ -171,7 +171,7 @@ def test_empty_constants_may_have_a_byte(element: str, shape: str, size: int) ->
     [("f32", "2", 12), ("u4", "3", 3), ("i64", "", 9), ("u3", "3", 6), ("u1", "9", 3)],
 )
 def test_more_bytes_than_needed_are_said(element: str, shape: str, size: int) -> None:
-    """OpenVINO reads such files without a word."""
+    """OpenVINO reads such files silently."""
     net, weights = sized(element, shape, size)
     model = ir.read_model(net.xml(), weights)
     (found,) = model.report

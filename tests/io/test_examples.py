@@ -1,4 +1,4 @@
-"""Every example of the five pages that a user sent, checked against plain NumPy.
+"""Every example of the five pages sent by a user, checked against plain NumPy.
 
 The pages are kept as they came: in English and Japanese, with literal dots in the tags and values in
 comments.
@@ -28,7 +28,7 @@ BACKENDS = ("reference", "numpy")
 
 
 class Example(NamedTuple):
-    """One example: where it stands, and what it says in plain words."""
+    """An example: its position, and its content as text."""
 
     page: str
     number: int
@@ -43,7 +43,7 @@ class Example(NamedTuple):
 
 
 def reductions(page: str, operation: str, lines: list[int], blank: int = 0) -> list[Example]:
-    """Each reduction page has the same four; in one, the value of one comment has got lost."""
+    """Each reduction page has the same four examples; in one, the value in a comment is missing."""
     axes = [(2, 3), (2, 3), (1,), (-2,)]
     return [
         Example(page, i + 1, line, operation, a, keep_dims=i == 0, axes_are_given=i + 1 != blank)
@@ -119,7 +119,7 @@ def test_results(example: Example, backend: str) -> None:
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if len(e.axes) == 1], ids=str)
 def test_results_with_values_of_the_caller(example: Example) -> None:
-    """Other axes than the page's, and so other dims than it declares."""
+    """Other axes than on the page give other dims than it declares."""
     model = read(example, values={1: [0]}, strict=False)
     wrong_now = [] if example.operation.startswith("NormalizeL2") else [Code.DECLARED_SHAPE]
     assert [d.code for d in model.report] == wrong_now

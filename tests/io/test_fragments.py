@@ -1,4 +1,4 @@
-"""Bare layers become models: what feeds them, in which version, with which values."""
+"""Bare layers become models: their inputs, versions and values."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_comments_on_data_are_no_values(data: str, comment: str) -> None:
 
 
 def test_scalars() -> None:
-    """``axis = 1`` behind a port without dims is a scalar, as the pages of Gather print it."""
+    """``axis = 1`` after a port without dims is a scalar, as on the pages of Gather."""
     text = (
         '<layer id="1" type="Gather" version="opset8"><input><port id="0"><dim>2</dim><dim>3</dim></port>'
         '<port id="1"><dim>2</dim></port><port id="2"/> <!-- axis = 1 --></input>'
@@ -399,7 +399,7 @@ def test_bytes_of_bare_layers_are_a_page(before: str) -> None:
 
 @pytest.mark.parametrize("type", ["Const", "Constant"])
 def test_a_constant_is_an_input(type: str) -> None:
-    """The page of Constant-1 writes the latter, which OpenVINO does not read in files."""
+    """The page of Constant-1 writes the type Const, which OpenVINO's reader lacks."""
     data = '<data offset="1000" size="24" element_type="f32" shape="2,3"/>'
     text = f'<layer type="{type}" version="opset1">{data}<output><port id="1">{dims("2 3")}</port></output></layer>'
     model = ir.read_fragment(text)
@@ -409,7 +409,7 @@ def test_a_constant_is_an_input(type: str) -> None:
 
 
 def test_an_assign_without_output_stands_alone() -> None:
-    """As on its page, where no ReadValue is."""
+    """As on its page, which has no ReadValue."""
     text = f'<layer type="Assign" version="opset3"><data variable_id="v"/><input><port id="0">{dims("1 3")}</port></input></layer>'
     assert list(ir.validate(text.encode())) == []
     assert [str(x.partial_shape) for x in ir.read_fragment(text).inputs] == ["[1,3]"]

@@ -1,4 +1,4 @@
-"""Files that nobody wrote by mistake: each ends in an error of this package, and nothing else is read."""
+"""Malicious files: each gives an error of this package, and no other file is read."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ NUMBERS = ["-1", "99999999999999999999", "9" * 5000, "1.5", "1e3", "0x10", "", "
     ("where", "layer"), [(' id="2"', "reducesum"), ('<port id="1">', "reducesum"), ('to-layer="2"', None)]
 )
 def test_ids_are_whole_numbers(where: str, layer: str | None, number: str) -> None:
-    """Whatever stands for an id, it is named, cut to a length that can be read, with its line."""
+    """The message quotes the invalid id, truncated, with its line."""
     quoted = where.rpartition('="')[0]
     end = ">" if where.endswith(">") else ""
     net = summing()
@@ -239,7 +239,7 @@ def test_many_small_mistakes_are_all_reported() -> None:
     ids=["open layers", "open comments", "open edges", "examples", "ids", "blanks", "dots"],
 )
 def test_no_page_takes_long(text: str) -> None:
-    """Where time grew with the square of the page, these would take hours."""
+    """These pages would take hours if time were quadratic in their size."""
     assert not ir.validate(text.encode()).ok
 
 
@@ -251,7 +251,7 @@ def test_pages_are_limited() -> None:
 
 
 def test_text_from_files_is_not_markup_of_messages() -> None:
-    """Names end up in messages quoted, so that they cannot pretend to be lines of them."""
+    """Messages quote names, which therefore cannot imitate lines of a message."""
     net = Net()
     net.layer("ReLU", [net.parameter("x", "2")], name="a\nm.xml:1: error[IR999]: gotcha")
     net.layers[-1] = net.layers[-1].replace("\n", "&#10;")

@@ -1,4 +1,4 @@
-"""Each limit on what a file holds, just below and just above; and no path in a file leads anywhere."""
+"""Each limit on the contents of a file, just below and just above; and no path in a file is followed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_limit_just_above_and_just_below(limit: str, net: Net, enough: int, sa
 
 @pytest.mark.parametrize("read", [reading, validating])
 def test_the_tree_of_a_large_file_counts(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What parsing takes is known before anything is parsed."""
+    """The memory of parsing is estimated before anything is parsed."""
     monkeypatch.setattr(document, "_AT_ONCE", 1 << 10)
     monkeypatch.setattr(document, "_parse_chunks", None)
     with pytest.raises(ir.LimitError, match="bytes of memory are needed at once; the limit is 10000"):
@@ -85,7 +85,7 @@ def test_the_tree_of_a_large_file_counts(read: Read, monkeypatch: pytest.MonkeyP
     "flood", ["<x/>" * 100_000, "<edge/>" * 100_000, '<layer id="0"><data/></layer>' * 30_000]
 )
 def test_the_time_counts_from_the_first_byte(flood: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time that the clock is looked at, a second is gone."""
+    """The clock advances by a second each time it is read."""
     seconds = itertools.count()
     monkeypatch.setattr(deadline.time, "monotonic", lambda: float(next(seconds)))
     monkeypatch.setattr(document, "_AT_ONCE", 1 << 10)
@@ -153,7 +153,7 @@ PATHS = [
 
 
 def files_opened(folder: Path) -> list[str]:
-    """The files that reading and running a model opens, below its folder's parent."""
+    """Return the files opened while a model is read and run, below the parent of its folder."""
     code = (
         "import sys; import numpy as np; import ir_runtime as ir; ir.compile_model; ir.Model; seen = []\n"
         "sys.addaudithook(lambda event, args: seen.append(str(args[0])) if event in ('open', 'import') else None)\n"
@@ -170,7 +170,7 @@ def files_opened(folder: Path) -> list[str]:
 
 
 def test_no_path_in_the_xml_is_followed(tmp_path: Path) -> None:
-    """Wherever a path may stand, nothing but the .xml and the .bin beside it is opened, and nothing imported."""
+    """Wherever a path may occur, only the .xml and its .bin are opened, and nothing is imported."""
     (tmp_path / "in").mkdir()
     (tmp_path / "secret.bin").write_bytes(b"\1" * 16)
     (tmp_path / "secret.py").write_text("raise SystemExit('ran')")
@@ -186,7 +186,7 @@ def test_no_path_in_the_xml_is_followed(tmp_path: Path) -> None:
 
 
 def test_no_code_that_a_model_names_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operation that is not known is looked for among the extensions that are installed, not in a module."""
+    """Unknown operations are looked up among installed extensions, not imported by name."""
     (tmp_path / "secret.py").write_text("raise SystemExit('ran')")
     monkeypatch.syspath_prepend(tmp_path)
     for type, version in (("secret", "secret"), ("secret:Op", "opset1"), ("os.system", "extension")):
@@ -198,7 +198,7 @@ def test_no_code_that_a_model_names_runs(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_bin_beside_a_model_may_be_a_link(tmp_path: Path) -> None:
-    """As in caches of downloaded models; it is the user who laid it there. It must lead to a file."""
+    """Caches of downloaded models use symbolic links. The target must be a file."""
     net = Net()
     net.result(net.constant([1.0, 2.0], "f32"))
     (tmp_path / "blob").write_bytes(net.weights)

@@ -1,4 +1,4 @@
-"""Very many findings: some are kept, the rest is counted, and all of them count."""
+"""Very many findings: a limited number is kept, all are counted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEW = ir.Limits(findings=50)
 
 
 def flooded(warnings: int = 0, errors: int = 0) -> bytes:
-    """A net with attributes that there are not, and edges to ports that there are not."""
+    """A model with unknown attributes and edges to missing ports."""
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "2"), out="FP32 2"))
     unknown = " ".join(f'a{n}="1"' for n in range(warnings))
@@ -45,7 +45,7 @@ def test_findings_beyond_the_limit_are_counted() -> None:
 
 
 def test_some_of_each_kind_are_kept() -> None:
-    """An error is shown, however many warnings come before it."""
+    """An error is shown, however many warnings precede it."""
     report = ir.validate(flooded(warnings=COUNT, errors=COUNT), limits=ir.Limits(findings=0))
     assert [len(found) for found in (report.errors, report.warnings)] == [10, 10]
     assert {more.times for more in report.more} == {COUNT - 10}
@@ -133,7 +133,7 @@ def in_annotations(out: str) -> int:
     ("form", "read"), [("text", in_text), ("json", in_json), ("sarif", in_sarif), ("github", in_annotations)]
 )
 def test_every_form_says_how_many_more_there_are(form: str, read: Callable[[str], int], model: str) -> None:
-    """Twelve warnings and ten errors; and one line more."""
+    """Each format shows twelve warnings, ten errors, and a line with the number of the others."""
     assert read(invoked(f"validate {model} --max-findings 20 --format {form}")) == 10 + 1
 
 

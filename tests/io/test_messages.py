@@ -1,4 +1,4 @@
-"""What is said about each mistake: code, line, layer, words and hint, held against snapshots."""
+"""Findings of invalid models (code, line, layer, message, hint), compared with snapshots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MISTAKES: dict[str, tuple[Callable[[], Net], tuple[Code, ...]]] = {}
 
 
 def mistake(*codes: Code) -> Callable[[Callable[[], Net]], Callable[[], Net]]:
-    """Register a net with a mistake, and the codes of what is found."""
+    """Register a model with a mistake, and the codes of its findings."""
 
     def register(make: Callable[[], Net]) -> Callable[[], Net]:
         MISTAKES[make.__name__] = make, codes
@@ -27,7 +27,7 @@ def mistake(*codes: Code) -> Callable[[Callable[[], Net]], Callable[[], Net]]:
 
 
 def summing() -> Net:
-    """Valid: x[2,3] summed over axis 1. Lines: 4 x, 5 axes, 6 sum, 7 result; edges from 10."""
+    """A valid model: x[2,3] summed over axis 1. Lines: 4 x, 5 axes, 6 sum, 7 result; edges from 10."""
     net = Net()
     x = net.parameter("x", "2,3", out="FP32 2 3")
     net.result(net.op("ReduceSum", x, net.constant([1], name="axes"), out="FP32 2", name="sum"))
@@ -177,7 +177,7 @@ def too_many_inputs() -> Net:
 
 @mistake(Code.UNREAD)
 def no_outputs() -> Net:
-    """OpenVINO takes those of the operation."""
+    """OpenVINO uses the outputs of the operation."""
     net = Net()
     net.layer("ReLU", [net.parameter("x", "2")], name="relu")
     return net
@@ -232,7 +232,7 @@ def wrong_declared_precision() -> Net:
 
 
 def read_by_a_layer(out: str) -> Net:
-    """x[2,3] summed over axis 1, and what a layer makes of it."""
+    """x[2,3] summed over axis 1, with a consumer."""
     net = Net()
     sum = net.op("ReduceSum", net.parameter("x", "2,3"), net.constant([1], name="axes"), out=out, name="sum")
     net.result(net.op("ReLU", sum, out="FP32 2", name="relu"))
@@ -241,7 +241,7 @@ def read_by_a_layer(out: str) -> Net:
 
 @mistake(Code.DECLARED_TYPE, Code.DECLARED_SHAPE)
 def declared_where_no_layer_computes_with_it() -> Net:
-    """OpenVINO runs it; only strict readers refuse it."""
+    """OpenVINO runs it; only ``strict`` refuses it."""
     return read_by_a_result("FP16 3", "FP16 3")
 
 
@@ -360,7 +360,7 @@ def not_well_formed() -> Net:
 
 @mistake(Code.UNKNOWN_OPERATION, Code.BAD_ATTRIBUTE, Code.UNKNOWN_ATTRIBUTE, Code.DECLARED_SHAPE)
 def several_at_once() -> Net:
-    """One run reports them all, and a mistake does not hide the next."""
+    """One run reports all errors; none hides another."""
     net = Net()
     x = net.parameter("x", "2,3", out="FP32 2 3")
     a = net.op("Mystery", x, out="FP32 2 3", name="a")
@@ -420,7 +420,7 @@ def constant_by_its_full_name() -> Net:
 
 @mistake(Code.BAD_ELEMENT)
 def means_that_are_subtracted() -> Net:
-    """OpenVINO still does what models of 2020 ask for beside their layers."""
+    """OpenVINO still applies the mean values that models of 2020 declare outside their layers."""
     net = summing()
     means = '<pre-process>\n<channel id="0"><mean value="1"/></channel>\n</pre-process>'
     net.rt_info = f"</rt_info>\n{means}\n<rt_info>"
@@ -573,7 +573,7 @@ def test_every_code_of_files_and_graphs_has_a_message() -> None:
 
 
 def test_an_overlap_is_an_error_where_a_layer_is_refused_for_it() -> None:
-    """OpenVINO reads constants that overlap; not so axes that are part of another number."""
+    """OpenVINO reads overlapping constants, but refuses axes that overlap another number."""
     net = summing()
     net.layers[1] = net.layers[1].replace('offset="0"', 'offset="4"')
     others = [net.constant([1, 2], name=f"other{i}") for i in range(2)]

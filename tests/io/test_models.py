@@ -1,4 +1,4 @@
-"""Every test model, saved and read again; and what OpenVINO wrote, we write to the letter."""
+"""Test models round-trip through saving; files written by OpenVINO are reproduced literally."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def contents(path: Path) -> tuple[bytes, bytes]:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a file; the order of edges has no meaning, and may be another."""
+    """Return the lines of a file; edges are sorted, as their order has no meaning."""
     return sorted(path.read_text().splitlines())
 
 
 def inputs_of(name: str, model: ir.Model) -> list[Array]:
-    """Inputs made for the model, or random numbers."""
+    """Return inputs made for the model, or random ones."""
     if name in CASES:
         return CASES[name][1][0]
     shapes = [[d.min if d.is_static else max(d.min, 2) for d in port.partial_shape] for port in model.inputs]
@@ -68,7 +68,7 @@ def test_results_are_the_same_to_the_bit(name: str, tmp_path: Path) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("path", zoo(), ids=lambda path: path.stem)
 def test_networks_of_the_zoo(path: Path, tmp_path: Path) -> None:
-    """As OpenVINO wrote them, but for the order of edges."""
+    """They are saved as OpenVINO writes them, except for the order of edges."""
     once = save(ir.read_model(path), tmp_path / "once.xml")
     assert once.with_suffix(".bin").read_bytes() == path.with_suffix(".bin").read_bytes()
     assert lines(once) == lines(path)

@@ -1,4 +1,4 @@
-"""Finding examples on a page, and values in comments."""
+"""Finding examples on a specification page, and values in comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole models: what their layers, ports, edges, names and notes become."""
+"""Reading whole models: layers, ports, edges, names and runtime information."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_ports_may_be_numbered_in_any_way(first: int) -> None:
 
 
 def test_ports_may_be_numbered_out_of_order() -> None:
-    """Inputs are those of the operation in the order of the file, whatever their ids."""
+    """Inputs are assigned in file order, whatever the port ids."""
     net = Net()
     x, y = net.parameter("x", "2"), net.parameter("y", "2")
     number = len(net.layers)
@@ -173,7 +173,7 @@ def test_shapes(shape: str, dims: str, found: str) -> None:
 
 
 def test_a_port_without_dims_may_have_any_rank() -> None:
-    """OpenVINO writes no dims where it does not know the rank; we may know more."""
+    """OpenVINO writes no dims if it does not know the rank; we may infer more."""
     net = Net()
     x = net.parameter("x", "...", out="FP32")
     y = net.op("Reshape", x, net.constant([2, 3]), out="FP32", special_zero=False)
@@ -230,7 +230,7 @@ def test_an_operation_newer_than_the_opset_is_unknown() -> None:
 
 
 def test_sources(tmp_path: Path) -> None:
-    """A path, its text, bytes, and open files of both kinds give the same model."""
+    """A path, a string, bytes, and binary or text files give the same model."""
     net = summing()
     xml, weights = tmp_path / "m.xml", tmp_path / "m.bin"
     xml.write_bytes(net.xml())
@@ -274,7 +274,7 @@ def test_encodings(codec: str) -> None:
 
 
 def test_version_10_of_2020(tmp_path: Path) -> None:
-    """The first OpenVINO of version 10 left type and shape of constants to their ports."""
+    """The first OpenVINO with version 10 declared the type and shape of constants only in ports."""
     net = summing(version="10")
     net.layers[1] = net.layers[1].replace('element_type="i64" shape="1" ', "")
     assert 'data offset="0" size="8"' in net.layers[1]
@@ -298,7 +298,7 @@ def test_unknown_attributes_are_reported_and_ignored() -> None:
 
 
 def test_what_a_file_says_in_one_place_counts() -> None:
-    """Attributes on <layer> are no attributes of the operation."""
+    """Attributes of <layer> are not attributes of the operation."""
     net = Net()
     sums = net.op("ReduceSum", net.parameter("x", "2,3"), net.constant([1]), extra={"keep_dims": "true"})
     net.result(sums)
@@ -307,7 +307,7 @@ def test_what_a_file_says_in_one_place_counts() -> None:
 
 @pytest.mark.parametrize("version", ["extension", "ie_internal_opset", "util"])
 def test_operations_outside_the_opsets_are_read_and_named(version: str) -> None:
-    """Such as those of openvino_tokenizers: shown, and refused with what they are when they should run."""
+    """Operations such as those of openvino_tokenizers are shown, and refused by name when they should run."""
     net = Net()
     split = net.op("RegexSplit", net.parameter("text", "3"), out="f32 3", version=version, name="split")
     net.result(split)
@@ -323,7 +323,7 @@ def test_operations_outside_the_opsets_are_read_and_named(version: str) -> None:
 
 
 def test_an_assign_has_an_output_that_the_file_leaves_out(tmp_path: Path) -> None:
-    """As Model Optimizer writes it; an edge from it is still one from nowhere."""
+    """Model Optimizer omits it; an edge from it still has no source."""
     net = Net()
     state = net.op("ReadValue", net.parameter("x", "2"), version="opset3", variable_id="v", out="FP32 2")
     net.op("Assign", state, version="opset3", variable_id="v", out="FP32 2", name="next")
@@ -341,7 +341,7 @@ def test_an_assign_has_an_output_that_the_file_leaves_out(tmp_path: Path) -> Non
 
 
 def test_texts_of_an_extension_are_those_of_opset_15(tmp_path: Path) -> None:
-    """Files of openvino_tokenizers have them from before OpenVINO had them."""
+    """Files of openvino_tokenizers use string operations from before OpenVINO had them."""
     net = Net()
     x = net.parameter("x", "2", "string", out="STRING 2")
     ends = net.layer("StringTensorUnpack", [x], ["I32 2", "I32 2", "U8 -1"], version="extension")

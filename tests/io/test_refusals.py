@@ -1,4 +1,4 @@
-"""Files that OpenVINO refuses are refused, and said to be invalid."""
+"""Files that OpenVINO refuses are refused as invalid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BAD: dict[str, tuple[Callable[[], Net], Code]] = {}
 
 
 def bad(code: Code) -> Callable[[Callable[[], Net]], Callable[[], Net]]:
-    """Register a file that is refused, and the code of the first finding."""
+    """Register a refused file, and the code of its first finding."""
 
     def register(make: Callable[[], Net]) -> Callable[[], Net]:
         BAD[make.__name__] = make, code
@@ -27,7 +27,7 @@ def bad(code: Code) -> Callable[[Callable[[], Net]], Callable[[], Net]]:
 
 
 def summing(layer: int = 0, old: str = "", new: str = "") -> Net:
-    """x[2,3] summed over axis 1, with a change in one layer: 0 x, 1 axes, 2 sum, 3 result."""
+    """x[2,3] summed over axis 1, with one layer changed: 0 x, 1 axes, 2 sum, 3 result."""
     net = Net()
     x = net.parameter("x", "2,3", out="FP32 2 3")
     net.result(net.op("ReduceSum", x, net.constant([1], name="axes"), out="FP32 2", name="sum"))
@@ -86,7 +86,7 @@ def operation_that_is_no_longer_there() -> Net:
 
 @bad(Code.UNKNOWN_OPERATION)
 def constant_by_its_full_name() -> Net:
-    """OpenVINO makes a layer of it that has no numbers."""
+    """OpenVINO creates a layer without data from it."""
     return summing(1, '"Const"', '"Constant"')
 
 
@@ -178,7 +178,7 @@ def variable_of_another_element_type() -> Net:
 
 @bad(Code.VARIABLE)
 def variable_of_another_name() -> Net:
-    """Names are compared with the blanks around them."""
+    """Names are compared with surrounding blanks."""
     net = Net()
     x = net.parameter("x", "2", out="FP32 2")
     net.result(net.op("ReadValue", x, version="opset3", variable_id="v ", out="FP32 2"))
@@ -217,7 +217,7 @@ def loop_that_is_not_told_to_go_on() -> Net:
 
 
 def in_body(old: str = "", new: str = "") -> Net:
-    """x[2] + 1 in a TensorIterator that runs once, with a change in its body."""
+    """x[2] + 1 in a TensorIterator with one iteration, with its body changed."""
     net, inner = Net(), Net()
     part = inner.parameter("part", "2", out="FP32 2")
     inner.result(inner.op("Add", part, inner.constant([1.0, 1.0], "f32"), out="FP32 2"))
@@ -234,7 +234,7 @@ def in_body(old: str = "", new: str = "") -> Net:
 
 
 def accepts(net: Net) -> bool:
-    """Whether OpenVINO reads and compiles a model."""
+    """Return whether OpenVINO reads and compiles a model."""
     try:
         core().compile_model(read(net.xml(), net.weights), "CPU")
     except RuntimeError:
@@ -287,7 +287,7 @@ _CANNOT_BE_ASKED = ("Broadcast", "MaxPool")
 
 
 def test_opsets_have_the_operations_that_openvinos_have() -> None:
-    """But for the newest, of which OpenVINO has little more than what is new in it."""
+    """The newest opset is excluded, of which OpenVINO registers little more than the new operations."""
     # Other tests define operations of their own.
     ours = {cls.name for cls in registry if registry.is_own(cls)}
     for name in sorted(ours - set(_CANNOT_BE_ASKED)):
@@ -301,7 +301,7 @@ def test_opsets_have_the_operations_that_openvinos_have() -> None:
 
 
 def _has(name: str, opset: int) -> bool:
-    """Whether OpenVINO finds an operation in an opset, whatever else it says of a layer without inputs."""
+    """Return whether OpenVINO finds an operation in an opset, even if it refuses the layer without inputs."""
     net = Net()
     net.result(
         net.op(

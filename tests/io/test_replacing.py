@@ -1,4 +1,4 @@
-"""Files are replaced whole, together, or not at all."""
+"""Files are replaced atomically and together, or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 
 def adding(number: float, count: int = 3) -> ir.Model:
-    """X + number, with weights that differ for each number."""
+    """Return a model that computes x + number, with weights that differ for each number."""
     net = Net(name=f"plus {number}")
     x = net.parameter("x", str(count), out=f"FP32 {count}")
     weights = net.constant(np.full(count, number), "f32")
@@ -30,7 +30,7 @@ def adding(number: float, count: int = 3) -> ir.Model:
 
 
 def added(path: Path) -> float:
-    """The number that the model at a path adds."""
+    """Return the number that the model at a path adds."""
     model = ir.read_model(path)
     number = ir.compile_model(model)(np.zeros(3, np.float32))[0].tolist()[0]
     assert model.name == f"plus {int(number)}", "the .xml has its own weights"
@@ -73,7 +73,7 @@ def test_weights_that_stay_the_same_stay_where_they_are(path: Path) -> None:
 
 
 class Interrupting:
-    """Raises when a function has been called for the n-th time, before or after it does its work."""
+    """Raises an interrupt at the n-th call of a function, before or after it."""
 
     def __init__(self, function: Callable[..., Any], call: int, after: bool, error: BaseException) -> None:
         self.function, self.left, self.after, self.error = function, call, after, error
@@ -129,7 +129,7 @@ def test_stopped_while_writing(path: Path, where: str, error: str, monkeypatch: 
 
 
 def test_nobody_sees_files_that_do_not_belong_together(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At every step, a reader finds the former model, the new one, or none."""
+    """At every step, a reader sees the old model, the new one, or none."""
     seen: list[float | None] = []
     replace = os.replace
 

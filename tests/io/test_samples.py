@@ -23,7 +23,7 @@ def batches(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
 
 
 def distinct() -> list[Sample]:
-    """One sample for each set of attributes: what differs in numbers only is written the same way."""
+    """Return one sample for each set of attributes; values do not affect saving."""
     found = {}
     for sample in all_samples():
         attributes = ",".join(f"{name}={text(value)}" for name, value in sorted(sample.attributes.items()))
@@ -32,7 +32,7 @@ def distinct() -> list[Sample]:
 
 
 def check(batch: list[Sample], folder: Path, dynamic: bool = False) -> None:
-    """Samples beside each other in one model: the same to OpenVINO, and to the bit the same to us."""
+    """Combine samples in one model, and require OpenVINO to see the same model and us to compute the same bits."""
     writer = Writer()
     for sample in batch:
         add_sample(writer, sample, sample.constant, dynamic)

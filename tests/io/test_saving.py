@@ -1,4 +1,4 @@
-"""What is saved: new shapes, added outputs, names, findings; and what cannot be."""
+"""Saving models: new shapes, added outputs, names, findings; and models that cannot be saved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def there(tmp_path: Path) -> Path:
 
 
 def sums() -> Net:
-    """x[?,3] and what is constant, added twice; both constants are the same."""
+    """x[?,3] plus a constant, twice; both constants are equal."""
     net = Net(name="sums")
     x = net.parameter("x", "?,3", out="FP32 -1 3")
     once = net.op(
@@ -41,7 +41,7 @@ def read(net: Net, **how: Any) -> ir.Model:
 
 
 def again(model: ir.Model, path: Path) -> ir.Model:
-    """The model, saved and read."""
+    """Save a model and read it again."""
     ir.save_model(model, path)
     return ir.read_model(path)
 
@@ -176,7 +176,7 @@ def test_operations_that_nobody_knows_are_kept(there: Path) -> None:
 
 @pytest.fixture
 def scaled() -> Iterator[None]:
-    """An operation of our own, outside OpenVINO's opsets."""
+    """An operation outside OpenVINO's opsets."""
 
     @op("Scaled-1")
     class Scaled(Op):

@@ -1,4 +1,4 @@
-"""Models with one fault: OpenVINO's reader and ours agree on whether they are valid, but for what is justified."""
+"""Models with one fault: OpenVINO's reader and ours agree on their validity, except for justified differences."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ MEANT = {
 
 
 def faults(xml: bytes, seen: set[str]) -> Iterator[tuple[str, bytes]]:
-    """Each fault by name with the model that has it; one for each kind of element, and of attribute.
+    """Yield each fault by name, with the model that has it; one for each kind of element and attribute.
 
     Args:
         xml: a model.
-        seen: faults that another model had; those of this one are added.
+        seen: the faults planted in earlier models; those of this one are added.
     """
     root = etree.fromstring(xml)
     for element in list(root.iter("*")):
@@ -70,7 +70,7 @@ def _changes(element: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _place(element: Any) -> str:
-    """Tags from the layer on, which is named by its type where it matters; and whether it lies in a body."""
+    """Return the tags below the layer, its type if that matters, and whether it is in a body."""
     tags: list[str] = []
     for each in (element, *element.iterancestors()):
         tags.append(each.tag)
@@ -83,7 +83,7 @@ def _place(element: Any) -> str:
 
 
 def plain() -> ov.Model:
-    """Attributes of every kind: lists, numbers, choices, truth values, element types."""
+    """A model with attributes of every kind: lists, numbers, enumerations, booleans, element types."""
     x = op.parameter([1, 3, 8, 8], np.float32, name="x")
     filtered = op.convolution(
         x, op.constant(np.ones((4, 3, 3, 3), np.float32)), [1, 1], [1, 1], [1, 1], [1, 1]
@@ -156,7 +156,7 @@ REFUSED = {
 
 
 class Verdict(NamedTuple):
-    """What becomes of a model with a fault."""
+    """The outcome of a model with a fault."""
 
     theirs: bool
     valid: bool
@@ -164,7 +164,7 @@ class Verdict(NamedTuple):
 
 
 def judged(xml: bytes, weights: bytes) -> Verdict:
-    """Whether OpenVINO reads it, whether it is valid here, and whether it is read here."""
+    """Return whether OpenVINO reads the model, whether it is valid here, and whether we read it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of declarations, which decide nothing
         return Verdict(
@@ -184,7 +184,7 @@ def _works(action: Callable[[], object]) -> bool:
 
 @cache
 def verdicts(every: int = 1) -> dict[str, Verdict]:
-    """Of every fault, or every n-th, in the first model that can have it."""
+    """Judge every fault, or every n-th one, in the first model that can have it."""
     seen: set[str] = set()
     found = {}
     for build in BASES.values():

@@ -1,4 +1,4 @@
-"""Saying what a file is when it is no IR, and what to do about it."""
+"""Files that are not IR: the message says what they are and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that no output needs: OpenVINO does not create them, so what is wrong with them keeps no model from running."""
+"""Layers that no output depends on: OpenVINO does not create them, so their errors do not keep a model from running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ X = np.float32([[-1, 2, -3], [4, -5, 6]])
 
 
 def relu_and_more() -> Net:
-    """Layers: 0 x, 1 used, 2 result; 3 c, 4 dead = x + c, 5 end = relu(dead), which no output needs."""
+    """Layers: 0 x, 1 used, 2 result; 3 c, 4 dead = x + c, 5 end = relu(dead), on which no output depends."""
     net = Net()
     x = net.parameter("x", "2,3", out="FP32 2 3")
     net.result(net.op("ReLU", x, out="FP32 2 3", name="used"))

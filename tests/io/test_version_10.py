@@ -1,4 +1,4 @@
-"""IR version 10: tensors named after layers, and the element types its programs expect."""
+"""IR version 10: tensors named after layers, and the element types that its programs expect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PRECISIONS = {"f32": "FP32", "f16": "FP16", "f64": "FP64", "boolean": "BOOL"}
 
 
 def flattening(element: str) -> Net:
-    """x[2,3] of a type, reshaped; without tensor names, as such files are."""
+    """x[2,3], reshaped, without tensor names, as in files of version 10."""
     said = PRECISIONS.get(element, element.upper())
     net = Net(version="10")
     x = net.parameter("x", "2,3", element, out=f"{said} 2 3", names="")
@@ -96,7 +96,7 @@ def test_an_input_with_two_ports_is_a_finding() -> None:
 @pytest.mark.parametrize("declared", ["FP32 6", "FP16 6", "I64 6"])
 @pytest.mark.parametrize("element", ["f16", "i64", "f32"])
 def test_outputs_have_the_types_that_are_inferred(element: str, declared: str) -> None:
-    """Model Optimizer declares some outputs of f16 as FP32: DetectionOutput."""
+    """Model Optimizer declares the f16 output of DetectionOutput as FP32."""
     net = Net(version="10")
     x = net.parameter("x", "2,3", "f32", out="FP32 2 3", names="")
     cast = net.op(
@@ -124,7 +124,7 @@ def test_inputs_have_the_types_of_their_attribute(declared: str) -> None:
 
 
 def test_detections_as_model_optimizer_wrote_them() -> None:
-    """The tail of Intel's detectors in FP16: boxes of f32, leftovers of Caffe, and a result that is said to be FP32."""
+    """The tail of Intel's FP16 detectors: f32 boxes, leftovers of Caffe, and a result declared as FP32."""
     net = Net(version="10")
     logits = net.parameter("logits", "1,8", "f16", out="FP16 1 8", names="")
     scores = net.parameter("scores", "1,4", "f16", out="FP16 1 4", names="")
@@ -150,7 +150,7 @@ def test_detections_as_model_optimizer_wrote_them() -> None:
 
 
 def leftovers(version: str, attribute: str, count: int) -> Net:
-    """Activations with an attribute that they do not have, as Model Optimizer wrote them."""
+    """Activations with an unknown attribute, as Model Optimizer wrote them."""
     net = Net(version=version)
     x = net.parameter("x", "2", out="FP32 2")
     for number in range(count):
@@ -171,7 +171,7 @@ def test_attributes_that_model_optimizer_left_are_noted_once() -> None:
 
 @pytest.mark.parametrize(("version", "attribute"), [("10", "alpha_"), ("11", "output_padding")])
 def test_attributes_that_may_be_mistakes_are_warned_of(version: str, attribute: str) -> None:
-    """A name like one that is missing; or a file that OpenVINO wrote, which leaves none."""
+    """Warn if the name resembles a missing one, or if OpenVINO wrote the file, as it leaves no such attributes."""
     net = leftovers(version, attribute, 1)
     net.layers[1] = net.layers[1].replace('alpha="1"', "")
     assert [str(found.code) for found in ir.validate(net.xml()).warnings][:1] == ["IR203"]

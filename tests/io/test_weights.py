@@ -1,4 +1,4 @@
-"""Constants: where their bytes come from, and what is checked before they are used."""
+"""Constants: the source of their bytes, and checks before their use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def files(folder: Path, net: Net, weights: bytes | None = None) -> Path:
 
 
 def constants(net: Net) -> list[Array]:
-    """The constants of a net, each of which is an output."""
+    """Return the constants of a model, all of which are outputs."""
     for layer in range(len(net.layers)):
         from harness.nets import End
 
@@ -111,7 +111,7 @@ def test_what_the_caller_gives_is_never_written(given: object) -> None:
 
 
 def huge(folder: Path, size: int = 8 << 30) -> Path:
-    """A model whose constant lies at the end of a sparse file of 8 GiB."""
+    """A model with a constant at the end of a sparse 8 GiB file."""
     net = Net()
     net.result(net.constant([0, 0], "f32", name="c"))
     net.layers[0] = net.layers[0].replace('offset="0"', f'offset="{size - 8}"')

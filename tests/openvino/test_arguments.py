@@ -1,4 +1,4 @@
-"""Arguments of other types than expected, names of models, strings and packed numbers, on both packages."""
+"""Arguments of unexpected types, model names, strings and packed types, on both packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes as OpenVINO's API returns them: those that follow from shapes have their values, and names their spelling."""
+"""Attributes as OpenVINO's API returns them, with inferred values and OpenVINO's names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEFT_OUT = {
 
 
 def samples() -> dict[str, list[Sample]]:
-    """Those of each operation: every fourth where attributes follow from shapes, else one."""
+    """Return samples of each operation: every fourth if attributes depend on shapes, else one."""
     found: dict[str, list[Sample]] = {}
     for sample in named_samples().values():
         found.setdefault(sample.op, []).append(sample)
@@ -39,7 +39,7 @@ SAMPLES = samples()
 
 
 def plain(value: Any) -> Any:
-    """Real numbers as f32, in which OpenVINO holds most of them."""
+    """Round floats to f32, in which OpenVINO holds most of them."""
     if isinstance(value, list):
         return list(map(plain, value))
     return float(np.float32(value)) if isinstance(value, float) else value
@@ -99,7 +99,7 @@ def test_what_is_shown_may_be_given() -> None:
 
 
 def test_attributes_of_a_layer_in_an_invalid_model() -> None:
-    """A pass may look at a layer between two changes."""
+    """Passes may inspect layers between two changes."""
     x = opset13.parameter([1, 3, 8, 8], np.float32)
     w = opset13.constant(np.ones((4, 3, 3, 3), np.float32))
     conv = opset13.convolution(x, w, [2, 2], [0, 0], [0, 0], [1, 1], "same_upper")

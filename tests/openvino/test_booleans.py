@@ -1,4 +1,4 @@
-"""Booleans of any byte: each but 0 is true, on every backend and in every run, wherever they enter a model."""
+"""Booleans of any byte: every byte but 0 is true, on every backend, in every run, wherever it enters a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def view(numbers: Any = BYTES) -> Array:
 
 
 def everything(x: Any, y: Any) -> list[Any]:
-    """What kernels compute from two tensors of booleans."""
+    """A model with all operations that kernels compute on two boolean tensors."""
     one, zero = ops.constant(np.float32(1)), ops.constant(np.float32(0))
     axis = ops.constant(np.array([0]))
     return [
@@ -53,12 +53,12 @@ def everything(x: Any, y: Any) -> list[Any]:
 
 
 def as_bytes(results: Any) -> list[Any]:
-    """Numbers, and the bytes of booleans."""
+    """Return arrays, with booleans as bytes."""
     return [(x.view(np.uint8) if x.dtype == np.bool_ else x).tolist() for x in results]
 
 
 def outcomes(compiled: ov.CompiledModel, *feeds: Any) -> list[Any]:
-    """What each run gives."""
+    """Return the results of each run."""
     return [as_bytes(compiled(list(feeds)).to_tuple()) for _ in range(RUNS)]
 
 
@@ -136,7 +136,7 @@ def test_weights_of_a_file(backend: str, tmp_path: Path) -> None:
 
 @backends
 def test_an_input_of_another_type(backend: str) -> None:
-    """Where booleans are cast to it."""
+    """Booleans are cast to the type of the input."""
     x = ops.parameter([len(BYTES)], np.float32, name="x")
     compiled = ov.compile_model(ov.Model([ops.relu(x)], [x]), backend=backend)
     assert outcomes(compiled, view()) == [[[float(n != 0) for n in BYTES]]] * RUNS
@@ -160,7 +160,7 @@ def test_variables(backend: str) -> None:
 
 
 class Asks(ov.Op):
-    """An operation from outside the package, which gives bytes of its own."""
+    """A custom operation that returns arbitrary bytes."""
 
     def __init__(self, inputs: Any = None) -> None:
         super().__init__(self, inputs)
@@ -181,11 +181,11 @@ class Asks(ov.Op):
 
 @pytest.fixture
 def declared() -> Iterator[type[Op]]:
-    """An operation that is declared as those of the package are."""
+    """An operation declared like those of the package."""
 
     @op("ProbeBytes-1")
     class Bytes(Op):
-        """It gives bytes of its own."""
+        """Return arbitrary bytes."""
 
         data = Input(T_BOOLEAN, "any")
         output = Output(T_BOOLEAN, "others")

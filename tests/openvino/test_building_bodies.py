@@ -1,4 +1,4 @@
-"""Branches and loops, built by the same program with OpenVINO and with this package."""
+"""Branches and loops built by the same program with OpenVINO and with this package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 
 
 def controlled(ov: Any) -> Any:
-    """Sums rows one by one, adds the numbers of five iterations, and takes one of two branches."""
+    """A model that sums rows in a loop, accumulates five iterations, and takes one of two branches."""
     ops = import_module(f"{ov.__name__}.opset13")
     x = ops.parameter([3, 2], np.float32, name="x")
     row, total = ops.parameter([1, 2], np.float32), ops.parameter([1, 2], np.float32)
@@ -56,7 +56,7 @@ def controlled(ov: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The model as OpenVINO builds and saves it, and as this package does."""
+    """The model as built and saved by OpenVINO, and by this package."""
     folder = tmp_path_factory.mktemp("bodies")
     openvino.save_model(controlled(openvino), folder / "theirs.xml", compress_to_fp16=False)
     ir_runtime.save_model(controlled(ir_runtime), folder / "ours.xml")
@@ -79,7 +79,7 @@ def test_results_are_equal(files: tuple[Path, Path], condition: bool) -> None:
 
 
 def described(model: Any) -> list[object]:
-    """What a program sees of the loop: its shapes, its ports and its body."""
+    """Return what the API shows of the loop: its shapes, ports and body."""
     (loop,) = (node for node in model.get_ops() if node.get_type_name() == "Loop")
     body = loop.get_function()
     fields = ("input_index", "body_parameter_index", "body_value_index")
@@ -95,7 +95,7 @@ def described(model: Any) -> list[object]:
 
 
 def test_nodes_of_files_have_their_bodies(files: tuple[Path, Path]) -> None:
-    """Also in a program that imports no module of operations."""
+    """Bodies are there even if the program imports no module of operations."""
     program = f"""
 import ir_runtime
 nodes = ir_runtime.read_model({str(files[0])!r}).get_ordered_ops()
@@ -114,7 +114,7 @@ def test_what_is_seen_of_a_loop(files: tuple[Path, Path]) -> None:
 
 
 def test_bodies_that_were_read_can_be_changed(files: tuple[Path, Path], tmp_path: Path) -> None:
-    """Each iteration now doubles twice, in memory and in the file that is saved."""
+    """Each iteration then doubles twice, in memory and in the saved file."""
     found = []
     for ov in (openvino, ir_runtime):
         ops = import_module(f"{ov.__name__}.opset13")
@@ -147,7 +147,7 @@ def test_wrong_bodies_are_refused() -> None:
 
 @pytest.mark.parametrize("first", ["int64", "float32"])
 def test_iter_values_have_the_element_type_that_comes_round(first: str) -> None:
-    """The Parameter keeps the type of the first value; what comes round may have another one."""
+    """The Parameter keeps the type of the initial value; the back edge may have another one."""
 
     def described(ov: Any) -> tuple[str, ...]:
         ops = import_module(f"{ov.__name__}.opset13")

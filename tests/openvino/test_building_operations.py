@@ -1,4 +1,4 @@
-"""Every operation built with our factories is read by OpenVINO, which gives the same results; and the other way round."""
+"""Operations built with our factories are read by OpenVINO with the same results, and vice versa."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ir_runtime.openvino.build.opsets import FACTORIES, Factory, factories_of
 
 @cache
 def _factories() -> dict[str, tuple[int, Factory]]:
-    """The factory of each version of an operation, and the opset that added it."""
+    """Return the factory of each operation version, and the opset that added it."""
     found: dict[str, tuple[int, Factory]] = {}
     for opset in FACTORIES:
         for factory in factories_of(opset):
@@ -37,7 +37,7 @@ def _factories() -> dict[str, tuple[int, Factory]]:
 
 
 def factory_of(sample: Sample) -> tuple[int, Factory] | None:
-    """The factory that can say all that a sample says, if there is one."""
+    """Return a factory that can express all of a sample's attributes, if any."""
     opset, factory = _factories().get(sample.op, (0, None))
     if factory is None:
         return None
@@ -51,7 +51,7 @@ def factory_of(sample: Sample) -> tuple[int, Factory] | None:
 
 
 def built_by_us(sample: Sample) -> ir.Model:
-    """The sample as a model of ours."""
+    """Return the sample as our model."""
     parameters, sources = [], []
     for index, value in enumerate(sample.values()):
         if index in sample.constant:
@@ -90,7 +90,7 @@ _REFUSED = (
 
 
 def built_by_openvino(sample: Sample) -> Any:
-    """The sample as a model of OpenVINO's: built by its factories, where they can."""
+    """Return the sample as OpenVINO's model, built by its factories if possible."""
     if sample.op in _ONLY_READ or (sample.op in _REFUSED and factory_of(sample) is None):
         return read(*model_of(sample, sample.constant))
     try:
@@ -147,7 +147,7 @@ def _call(sample: Sample, sources: Sequence[Any]) -> tuple[int, str, dict[str, A
 
 
 def _attributes(sample: Sample) -> dict[str, Any]:
-    """The attributes by their names in files; lists of one number, which samples shorten, as lists."""
+    """Return the attributes by their names in files; single-element lists, which samples shorten, as lists."""
     parsed = {a.xml: a for a in sample.cls.schema().values()}
     found = {}
     for xml, value in sample.attributes.items():
@@ -167,7 +167,7 @@ def _plain(value: Any) -> Any:
 
 
 def samples(every: int) -> Iterator[object]:
-    """The first sample of each operation, or of every second or third one; the others in the exhaustive run."""
+    """Return the first sample of every operation, or of every second or third one; all of them in the exhaustive run."""
     seen: dict[str, int] = {}
     for name, sample in named_samples().items():
         waits = sample.op in seen or len(seen) % every

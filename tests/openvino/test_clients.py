@@ -1,4 +1,4 @@
-"""Wrappers written as projects use OpenVINO, on both packages; ``make clients`` runs the projects themselves."""
+"""Wrappers that use OpenVINO as real projects do, on both packages; ``make clients`` runs the projects themselves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def assert_equal(found: list[Any]) -> None:
 
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A language model of one layer: words it has seen are kept in a variable, reordered by ``beam_idx``."""
+    """A one-layer language model; past tokens are kept in a variable, reordered by ``beam_idx``."""
     draw = np.random.default_rng(0)
     ids = opset.parameter([-1, -1], openvino.Type.i64, name="input_ids")
     mask = opset.parameter([-1, -1], openvino.Type.i64, name="attention_mask")
@@ -69,7 +69,7 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class CausalModel:
-    """A decoder as optimum-intel has it: stateful, one request, inputs shared, states reset for a new prompt."""
+    """A decoder as in optimum-intel: stateful, one request, shared inputs, states reset for each prompt."""
 
     def __init__(self, ov: Any, path: Path) -> None:
         core = ov.Core()
@@ -112,7 +112,7 @@ class CausalModel:
         return found
 
     def beams(self, ids: Any, count: int, steps: int) -> Any:
-        """Keep the best few of all continuations; states follow through ``beam_idx``."""
+        """Run beam search; ``beam_idx`` reorders the states."""
         found = np.repeat(ids, count, axis=0)
         totals = np.array([0.0] + [-1e9] * (count - 1))
         logits, order = self.forward(found)[:, -1], np.arange(count)
@@ -143,7 +143,7 @@ def test_a_decoder_as_optimum_has_it(decoder: Path) -> None:
 
 
 class Detector:
-    """A model as ultralytics has it: read with its weights, compiled by keywords, results as a list."""
+    """A model as in ultralytics: read with its weights, compiled with keyword arguments, results as a list."""
 
     def __init__(self, ov: Any, path: Path) -> None:
         core = ov.Core()
@@ -188,7 +188,7 @@ def test_a_detector_as_ultralytics_has_it() -> None:
 
 
 class Adapter:
-    """A model as openvino-model-api and anomalib have it: preprocessing embedded, from bytes, with a cache folder."""
+    """A model as in openvino-model-api and anomalib: embedded preprocessing, loaded from bytes, with a cache folder."""
 
     def __init__(self, package: str, folder: Path) -> None:
         ov, preprocess = of(package), of(package, "preprocess")
@@ -220,7 +220,7 @@ def test_an_adapter_with_preprocessing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_models_are_prepared_as_exporters_prepare_them(package: str, tmp_path: Path) -> None:
-    """As optimum-intel does before it saves: simplify, store as f16, save, and read again."""
+    """As in optimum-intel: simplify, compress to f16, save, and read again."""
     ov, offline = of(package), of(package, "_offline_transformations")
     model = ov.Core().read_model(DIGITS / "digits.xml")
     offline.apply_moc_transformations(model, cf=False)
@@ -251,7 +251,7 @@ def test_nodes_are_created_by_name(package: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_inputs_become_variables(package: str) -> None:
-    """As optimum-intel makes decoders stateful: by the names of inputs and outputs."""
+    """As optimum-intel makes decoders stateful, by the names of inputs and outputs."""
     ov, op = of(package), of(package, "opset13")
     x, past = (op.parameter([2], ov.Type.f32, name=name) for name in ("x", "past"))
     total = op.add(x, past)

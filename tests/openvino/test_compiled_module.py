@@ -1,4 +1,4 @@
-"""OpenVINO's compiled module, from which programs import names that are in public modules, too; and the request of a compiled model."""
+"""OpenVINO's extension module, from which programs import public names as well; and the request of a compiled model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THEIRS: Any = importlib.import_module("openvino._pyopenvino")
 
 
 def submodules(module: ModuleType = THEIRS, path: str = "_pyopenvino") -> Iterator[tuple[str, ModuleType]]:
-    """Each module inside OpenVINO's compiled one, by the name without that of the package."""
+    """Yield the submodules of OpenVINO's extension module, without the name of the package."""
     yield path, module
     for name, inner in vars(module).items():
         if isinstance(inner, ModuleType):

@@ -1,4 +1,4 @@
-"""Pickles and copies of models, compiled models and results, which programs send to other processes."""
+"""Pickles and copies of models, compiled models and results, as sent between processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 
 
 def model() -> ov.Model:
-    """Two outputs of an input of unknown length, with names, a layout and information."""
+    """Two outputs of a dynamic input, with names, a layout and runtime information."""
     x = ops.parameter([2, -1], "f32", name="x")
     x.output(0).set_names({"in"})
     first, second = ops.relu(x, name="first"), ops.exp(x, name="second")

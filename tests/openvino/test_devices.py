@@ -1,4 +1,4 @@
-"""Devices: those that run on the CPU, and those that are not available."""
+"""Devices: those that run on the CPU, and those that are unavailable."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_devices_there_are(package: str) -> None:
 
 
 def test_auto_takes_the_first_device_that_is_there() -> None:
-    """As OpenVINO does where its plugin for GPUs can be loaded and finds none."""
+    """OpenVINO does so where its GPU plugin loads and finds no GPU."""
     assert run("ir_runtime", "AUTO:GPU,CPU") == [0, 2]
     assert run("ir_runtime", "MULTI", MULTI_DEVICE_PRIORITIES="CPU") == [0, 2]
 

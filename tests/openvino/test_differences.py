@@ -1,4 +1,4 @@
-"""Compare what the guide on OpenVINO says of precision, passes, copies and lengths with what both packages do."""
+"""The OpenVINO guide's statements on precision, passes, copies and dims, checked on both packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drop-in use: the same program text on OpenVINO and here, with only the import changed."""
+"""Drop-in use: the same program on OpenVINO and here, with only the import changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMAGES = np.load(EXAMPLES / "images.npy")[:4]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Models small enough to see through: a sum, two inputs with two outputs, and one with open dims."""
+    """Small models: a sum, two inputs with two outputs, and one with dynamic dims."""
     path = tmp_path_factory.mktemp("models")
     total = Net(name="total")
     x = total.parameter("x", "2,3", out="FP32 2 3")
@@ -357,7 +357,7 @@ def expressions(table: str) -> list[str]:
 
 
 def qualified(expression: str) -> str:
-    """Names of the package inside an expression, too, come from the package."""
+    """Replace the package's name inside an expression, too."""
     import re
 
     return re.sub(r"(?<![\w.])(Dimension|PartialShape|Shape|Type)\b", r"ov.\1", expression)

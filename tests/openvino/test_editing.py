@@ -1,4 +1,4 @@
-"""Programs that build and change models note the same with OpenVINO and with this package."""
+"""Programs that build and change models behave the same with OpenVINO and with this package."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_refusals(what: str) -> None:
-    """Of the same kind as OpenVINO's."""
+    """Errors are of the same kind as OpenVINO's."""
     program = f"""
 p = ops.parameter([2, 3], np.float32, name="p")
 kinds = (RuntimeError, TypeError)
@@ -332,7 +332,7 @@ def test_messages_name_the_node() -> None:
 
 
 def test_reading_and_compiling_create_no_nodes(tmp_path: Path) -> None:
-    """Nodes of a model that was read are created when they are asked for."""
+    """Nodes of a model that was read are created on demand."""
     ops = ir.opset13
     p = ops.parameter([2], np.float32, name="p")
     ir.save_model(ir.Model([ops.relu(ops.exp(p, name="e"))], [p]), tmp_path / "m.xml")
@@ -417,7 +417,7 @@ def test_changes_infer_only_what_they_change(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("copied", [False, True])
 @pytest.mark.parametrize("package", ["openvino", "ir_runtime"])
 def test_nodes_that_were_cut_out_consume_nothing(package: str, copied: bool) -> None:
-    """As programs take out a FakeQuantize: what it read has only the consumers that the model has."""
+    """After a FakeQuantize is cut out, its operand has only the consumers that are in the model."""
     ov, ops = importlib.import_module(package), importlib.import_module(f"{package}.opset13")
     x, weights = ops.parameter([1, 2], np.float32, name="x"), ops.constant(np.eye(2, dtype=np.float32))
     limits = (np.float32(limit) for limit in (-1, 1, -1, 1))
@@ -435,7 +435,7 @@ def test_nodes_that_were_cut_out_consume_nothing(package: str, copied: bool) -> 
 
 
 class _Swap(passes.MatcherPass):
-    """Replace each Add by another one of the same operands."""
+    """Replace each Add by a new one with the same operands."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -449,7 +449,7 @@ class _Swap(passes.MatcherPass):
 
 
 def _read_chain(length: int, folder: Path) -> ir.Model:
-    """Read a model of Adds whose tensors have names, with as many layers between them."""
+    """Read a model of Adds with tensor names, and as many layers between them."""
     ops = ir.opset13
     x = ops.parameter([2, 8192], np.float32, name="x")
     y: ir.Node = x
@@ -461,7 +461,7 @@ def _read_chain(length: int, folder: Path) -> ir.Model:
 
 
 def _count_calls(work: Callable[[], object]) -> int:
-    """Return how many Python functions are called, which no load of the processor changes."""
+    """Return how many Python functions are called, which does not depend on load."""
     count = 0
 
     def see(frame: object, event: str, argument: object) -> None:
@@ -478,7 +478,7 @@ def _count_calls(work: Callable[[], object]) -> int:
 
 
 def test_a_change_of_a_graph_takes_few_calls(tmp_path: Path) -> None:
-    """Of matching, creating, inferring, connecting and validating a node; the same for each, however many there are."""
+    """Matching, creating, inferring, connecting and validating a node take a constant number of calls each."""
     counts = {}
     for length in (5, 20, 40, 80):  # the first imports what the others need
         model, manager = _read_chain(length, tmp_path), passes.Manager()
@@ -516,7 +516,7 @@ def test_equal_layers_share_their_operation() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_outputs_know_their_readers_whatever_is_connected(tmp_path: Path, seed: int) -> None:
-    """Those of nodes as read, of changed and of new ones, and of those that have left the model."""
+    """This covers nodes as read, changed nodes, new nodes, and nodes that have left the model."""
     draw, model = np.random.default_rng(seed), _read_chain(8, tmp_path)
     nodes: list[ir.Node] = model.get_ops()
     for turn in range(40):

@@ -1,4 +1,4 @@
-"""Compiled models are exported and imported; models are read from text."""
+"""Export and import of compiled models; models read from strings."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_models_are_read_from_text(package: str, form: str) -> None:
 
 
 def test_weights_of_a_text_may_be_anything() -> None:
-    """OpenVINO takes a tensor only."""
+    """OpenVINO accepts only a tensor."""
     text, weights = (DIGITS / "digits.xml").read_text("utf-8"), DIGITS / "digits.bin"
     for given in (weights, str(weights), weights.read_bytes(), np.fromfile(weights, np.uint8)):
         assert ir.compile_model("\n " + text, weights=given)(IMAGES)[0].shape == (3, 10)

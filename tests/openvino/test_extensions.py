@@ -1,4 +1,4 @@
-"""Extensions and operations that programs define: what is accepted, refused and computed, on both packages."""
+"""Extensions and custom operations: what is accepted, refused and computed, on both packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where OpenVINO is careless with inputs and names, and we are not."""
+"""Stricter checks of inputs and names than OpenVINO's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ir_runtime.codes import Code
 
 
 def pair() -> Net:
-    """Inputs a[?,3] of f32 and b[3] of i64; outputs both, and top."""
+    """A model with inputs a[?,3] (f32) and b[3] (i64) and the outputs both and top."""
     net = Net()
     a, b = net.parameter("a", "?,3", out="FP32 -1 3"), net.parameter("b", "3", "i64", out="I64 3")
     wide = net.op("Convert", b, out="FP32 3", name="wide", destination_type="f32")

@@ -1,4 +1,4 @@
-"""Programs that rely on what OpenVINO does where it is not said: both packages note the same."""
+"""Programs that rely on undocumented behavior of OpenVINO, on both packages."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_same(name: str, tmp_path: Path) -> None:
 
 
 def test_states_of_integers_refuse_fractions() -> None:
-    """OpenVINO rounds or truncates them, depending on the type that they come from."""
+    """OpenVINO rounds or truncates them, depending on the source type."""
     ops = ir.opset13
     x = ops.parameter([2], "i32", name="x")
     new = ops.add(x, ops.read_value(ops.constant(np.zeros(2, np.int32)), "v"))

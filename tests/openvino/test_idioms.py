@@ -1,4 +1,4 @@
-"""What programs do that rewrite, quantize and deploy models, on both packages; each notes the same."""
+"""Idioms of programs that rewrite, quantize and deploy models, on both packages."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ out = [ov.Tensor(ov.Type.f32, [1])]; note(ops.constant(np.float32([5])).evaluate
 
 @pytest.fixture
 def declared() -> Iterator[None]:
-    """Remove the operations that a program has declared: other tests list all operations."""
+    """Unregister the operations that a program has declared, as other tests list all operations."""
     yield
     for cls in list(registry):
         if not registry.is_own(cls):
@@ -252,7 +252,7 @@ def test_programs(title: str, tmp_path: Path) -> None:
 
 
 def test_what_reads_the_output_of_a_result_reads_its_operand() -> None:
-    """OpenVINO builds such layers, and refuses to compile them; of a Result that is there twice, its process dies."""
+    """OpenVINO builds such layers, but refuses to compile them; it crashes on a duplicate Result."""
     ops = ir.opset13
     x = ops.parameter([2], np.float32)
     model = ir.Model([ops.relu(x)], [x])
@@ -264,7 +264,7 @@ def test_what_reads_the_output_of_a_result_reads_its_operand() -> None:
 
 
 def test_edits_infer_nothing_until_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop over the nodes of a model that looks at it after each change is linear."""
+    """A loop over the nodes that inspects the model after each change is linear."""
     ops = ir.opset13
     p = ops.parameter([2], np.float32, name="p")
     model = ir.Model([ops.relu(ops.relu(p, name="one"), name="two")], [p])

@@ -1,4 +1,4 @@
-"""Inputs of other element types are cast as OpenVINO casts them; ``strict`` refuses them."""
+"""Inputs of other element types are cast as in OpenVINO; ``strict`` refuses them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_expressions(expression: str) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An image through two layers, two inputs of a batch, and one that cannot be reshaped."""
+    """Models: an image through two layers, two batched inputs, and one that cannot be reshaped."""
     path = tmp_path_factory.mktemp("layouts")
     image = Net(name="image")
     x = image.parameter("x", "2,3,4,4", out="FP32 2 3 4 4")
@@ -262,7 +262,7 @@ def test_files_carry_layouts(writer: str, reader: str, folder: Path) -> None:
 
 
 def test_messages() -> None:
-    """They name the layout, the input and its shape, and say what to do."""
+    """Messages name the layout, the input and its shape, and the remedy."""
     net = Net()
     net.result(net.parameter("x", "2,3", out="FP32 2 3"))
     model = ir.read_model(net.xml(), net.weights)

@@ -1,4 +1,4 @@
-"""Reading and compiling models: no garbage is collected, as what they allocate lives on; and little is imported."""
+"""Reading and compiling models runs no garbage collection, as their objects stay alive, and imports little."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_no_garbage_is_collected(load: Callable[[], object]) -> None:
 
 
 def test_objects_of_models_are_not_visited_afterwards() -> None:
-    """They are old when collection is enabled again: the next objects do not let it visit all of them."""
+    """They are in the oldest generation when collection is enabled again, so new objects do not trigger visits of all of them."""
     with nothing_frozen():
         ir.compile_model(ir.read_model(DIGITS))
         gc.collect()

@@ -1,4 +1,4 @@
-"""Looking at models: nodes, inputs and ports, where programs for both do not reach."""
+"""Inspecting models by nodes, inputs and ports, beyond programs that run on both packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ir_runtime.ops import registry
 
 @pytest.fixture
 def model() -> ir.Model:
-    """An input x[2,3] of f16, reduced over axis 1."""
+    """An f16 input x[2,3], reduced over axis 1."""
     net = Net()
     x = net.parameter("x", "2,3", "f16", out="FP16 2 3")
     net.layers[0] = net.layers[0].replace(

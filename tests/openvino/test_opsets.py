@@ -1,4 +1,4 @@
-"""The factories of operations: they are called as OpenVINO's, and create the same operations."""
+"""Factories of operations have OpenVINO's signatures, and create the same operations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def factories(package: str, opset: int) -> dict[str, object]:
 
 
 def parameters(factory: object) -> list[tuple[str, object, object]] | None:
-    """What a caller sees of the parameters of a function; classes of OpenVINO do not say."""
+    """Return a function's parameters; OpenVINO's classes do not tell theirs."""
     if isinstance(factory, type):
         return None
     found = inspect.signature(factory).parameters.values()  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def test_imports() -> None:
 
 @pytest.mark.parametrize("opset", OPSETS)
 def test_stubs_have_the_names_of_the_module(opset: int) -> None:
-    """Each is listed in ``__all__``, and defined in the stub or imported from that of the opset that added it."""
+    """Each name is in ``__all__``, and defined in the stub or imported from the opset that added it."""
     module = import_module(f"ir_runtime.opset{opset}")
     tree = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
     listed: list[str] = []

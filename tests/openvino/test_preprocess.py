@@ -1,4 +1,4 @@
-"""Preprocessing: the same steps on OpenVINO and here give the same text, ports and numbers."""
+"""Preprocessing: the same steps on OpenVINO and here give the same text, ports and values."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Models with an image as their input, and others."""
+    """Models with an image input, and others."""
     path = tmp_path_factory.mktemp("models")
     for name, net in _nets().items():
         (path / f"{name}.xml").write_bytes(net.xml())
@@ -325,7 +325,7 @@ def _pointwise(shape: str, version: str = "11") -> Net:
 
 
 def given(text: str) -> list[np.ndarray[Any, Any]]:
-    """Random tensors: numbers that f32 computes exactly with."""
+    """Return random tensors of values with which f32 computes exactly."""
     generator = np.random.default_rng(3)
     kinds = {"f32": np.float32, "f16": np.float16}
     found = []
@@ -341,7 +341,7 @@ def given(text: str) -> list[np.ndarray[Any, Any]]:
 
 
 def compare(ours: list[Any], theirs: list[Any], exact: bool) -> None:
-    """The same texts, and the same numbers; close ones where operations round differently."""
+    """Require equal texts and equal values; close values where operations round differently."""
     if exact:
         for mine, its in zip(ours, theirs, strict=True):
             if isinstance(its, np.ndarray):
@@ -375,7 +375,7 @@ SAVED = sorted(CASES.keys() - {"resize: bicubic_pillow", "an old file"})
 
 @pytest.mark.parametrize("name", SAVED)
 def test_saved(name: str, folder: Path, tmp_path: Path) -> None:
-    """A model preprocessed and saved by either is valid, is read by either, and gives the same."""
+    """A model preprocessed and saved by either package is valid in both and gives the same results."""
     case = CASES[name]
     inputs, path = given(case.inputs), folder / f"{case.model}.xml"
     found = []

@@ -1,4 +1,4 @@
-"""Preprocessing: steps in random order, on OpenVINO and here."""
+"""Random sequences of preprocessing steps on OpenVINO and here."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ ORDERS = [
 
 
 def plan(seed: int) -> list[str]:
-    """A few settings, and a few steps."""
+    """Draw a few settings and a few steps."""
     chance = random.Random(seed)
     pick = chance.choice
     settings = [

@@ -1,4 +1,4 @@
-"""Preprocessing that is refused: the same kinds of errors as on OpenVINO, and the model is as before."""
+"""Refused preprocessing: the same kinds of errors as in OpenVINO, and an unchanged model."""
 
 from __future__ import annotations
 
@@ -175,14 +175,14 @@ def test_refused(what: str, path: Path) -> None:
 
 
 def test_custom_steps_may_return_a_node(path: Path) -> None:
-    """OpenVINO takes only its output."""
+    """OpenVINO accepts only an output."""
     ppp = PrePostProcessor(ir.read_model(path))
     ppp.input().preprocess().custom(lambda tensor: tensor + tensor)
     assert "Add" in [node.get_type_name() for node in ppp.build().get_ops()]
 
 
 def test_layouts_without_the_first_dimension_are_completed(path: Path) -> None:
-    """Where nothing need be transposed, too, which OpenVINO refuses."""
+    """This holds if nothing needs to be transposed, too, which OpenVINO refuses."""
     ppp = PrePostProcessor(ir.read_model(path))
     ppp.input().tensor().set_layout(ir.Layout("CHW"))
     ppp.input().model().set_layout(ir.Layout("NCHW"))
@@ -192,7 +192,7 @@ def test_layouts_without_the_first_dimension_are_completed(path: Path) -> None:
 
 
 def test_layouts_are_undone(path: Path) -> None:
-    """The layout of an output, too, which OpenVINO leaves as the failed build set it."""
+    """The output layout is restored, too; OpenVINO keeps the one set by the failed build."""
     model = ir.read_model(path)
     ppp = PrePostProcessor(model)
     ppp.output().model().set_layout(ir.Layout("NCHW"))
@@ -207,7 +207,7 @@ def processor(path: Path) -> PrePostProcessor:
 
 
 def test_shapes_inside_are_undone(path: Path) -> None:
-    """Those that the first steps changed, when a later one fails."""
+    """Shapes changed by the first steps are restored when a later one fails."""
     model = ir.read_model(path)
     ppp = PrePostProcessor(model)
     ppp.input().tensor().set_shape([1, 3, -1, -1])
@@ -218,13 +218,13 @@ def test_shapes_inside_are_undone(path: Path) -> None:
 
 
 def test_built_twice(path: Path) -> None:
-    """The second time is refused, and the model has the steps once."""
+    """The second build is refused, and the model has the steps once."""
     program = f"{START}\ntensor.set_element_type(T.u8)\nppp.build()\n{BUILD}"
     assert run(program, "ir_runtime", path=path) == run(program, "openvino", path=path)
 
 
 def test_a_layer_that_refuses(path: Path) -> None:
-    """An operation of the model that cannot take what steps give, though its Parameter could."""
+    """A layer of the model refuses the output of the steps, although its Parameter would accept it."""
     model = ir.read_model(path)
     model.reshape([-1, -1, -1, -1])
     ppp = PrePostProcessor(model)
@@ -236,7 +236,7 @@ def test_a_layer_that_refuses(path: Path) -> None:
 
 
 def test_messages(path: Path) -> None:
-    """They name the input, layout and shape, and say what to do."""
+    """Messages name the input, layout and shape, and the remedy."""
     ppp = processor(path)
     ppp.input().tensor().set_layout(ir.Layout("NCHW"))
     ppp.input().preprocess().mean([1, 2])
@@ -263,7 +263,7 @@ def test_messages(path: Path) -> None:
 
 
 def test_the_text_ends_where_a_step_fails(path: Path) -> None:
-    """As OpenVINO's, it says what failed; other errors than refusals go through."""
+    """The text names the failing step, as OpenVINO's; errors other than refusals propagate."""
     ppp = processor(path)
     ppp.input().tensor().set_element_type(ir.Type.u8)
     ppp.input().preprocess().mean(1)
@@ -280,7 +280,7 @@ def test_the_text_ends_where_a_step_fails(path: Path) -> None:
 
 
 def test_showing_changes_nothing(path: Path) -> None:
-    """Steps are applied to see what they give, but not to the model."""
+    """Steps are applied for display, but not to the model."""
     model = ir.read_model(path)
     ppp = PrePostProcessor(model)
     ppp.input().tensor().set_element_type(ir.Type.u8)
@@ -292,14 +292,14 @@ def test_showing_changes_nothing(path: Path) -> None:
 
 
 def test_choices() -> None:
-    """They equal no number, and are shown as OpenVINO's."""
+    """Enumeration members equal no number, and print as OpenVINO's."""
     assert (repr(ColorFormat.RGB), str(ColorFormat.RGB)) == ("<ColorFormat.RGB: 5>", "ColorFormat.RGB")
     assert (int(ColorFormat.BGR), ColorFormat(6), ColorFormat.BGR == 6) == (6, ColorFormat.BGR, False)
 
 
 @pytest.mark.parametrize("name", preprocess.__all__)
 def test_names(name: str) -> None:
-    """Everything of OpenVINO's is here, with the same members and numbers."""
+    """All of OpenVINO's names exist, with the same members and values."""
     import openvino.preprocess
 
     theirs, ours = getattr(openvino.preprocess, name), getattr(preprocess, name)

@@ -1,4 +1,4 @@
-"""Programs as OpenVINO's samples and notebooks have them: images through preprocessing that is part of the model."""
+"""Programs like OpenVINO's samples and notebooks: images go through preprocessing that is part of the model."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ note(compiled(image[None, :16, :16].transpose(0, 3, 1, 2).astype(np.float32))["m
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A classifier of images of 16 by 16, and a segmenter."""
+    """A classifier of 16x16 images, and a segmenter."""
     path = tmp_path_factory.mktemp("models")
     classifier, segmenter = Net(name="classifier"), Net(name="segmenter")
     for net in (classifier, segmenter):

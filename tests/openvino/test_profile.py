@@ -1,4 +1,4 @@
-"""Times per layer, beside what the layers compute."""
+"""Times of layers, and the arithmetic of layers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_steps_are_those_of_the_compiled_model(report: ProfileReport) -> None:
 
 
 def test_steps_have_the_flops_of_their_layers(report: ProfileReport) -> None:
-    """Together they compute all that is counted of the model, and they read every weight."""
+    """The steps add up to the FLOPs of the model, and read all weights."""
     found = ir_runtime.cost(DIGITS, [1, 1, 8, 8])
     assert sum(step.flops or 0 for step in report.steps) == found.flops
     assert sum(step.bytes or 0 for step in report.steps) > 4 * found.parameters
@@ -83,7 +83,7 @@ def test_runs_that_differ_threefold_show_that_the_machine_is_busy() -> None:
 def test_no_layer_computes_faster_than_the_peak(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The peak may be measured while other programs run, and layers while they do not."""
+    """Other programs may slow down the measurement of the peak, but not that of the layers."""
     monkeypatch.setattr(profiling, "measure_peaks", lambda *_: Peaks(1.0, 1e9))
     found = ir_runtime.profile(DIGITS, runs=1, backend="numpy")
     assert found.peaks.flops == pytest.approx(1e9 * max(step.gflops or 0 for step in found.steps))

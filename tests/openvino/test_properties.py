@@ -1,4 +1,4 @@
-"""Properties: those of OpenVINO can be read and set here, and have values of the same types."""
+"""OpenVINO's properties can be read and set here, with values of the same types."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def compiled(package: str = "ir_runtime", device: str = "CPU", **config: Any) ->
 
 
 def kind(value: Any) -> str:
-    """The name of a type, which is the same in both packages."""
+    """Return the name of a type that both packages share."""
     name = type(value).__name__
     return "Type" if name == "ElementType" else name
 
@@ -131,7 +131,7 @@ def test_a_compiled_model_keeps_its_properties(package: str) -> None:
 
 
 def declared(module: types.ModuleType) -> Iterator[tuple[str, str, str]]:
-    """Every property and enumeration of OpenVINO: the module, the name, and the text or the members."""
+    """Yield OpenVINO's properties and enumerations: module, name, and text or members."""
     native = import_module("openvino._pyopenvino").properties
     for step in module.__name__.split(".")[2:]:
         native = getattr(native, step)

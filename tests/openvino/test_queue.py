@@ -1,4 +1,4 @@
-"""Requests in the background: what a run or a callback raises is told once, to whoever starts or waits next."""
+"""Asynchronous requests: an error of a run or a callback is reported once, at the next start or wait."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ X = np.ones(2, np.float32)
 
 
 class Odd(BaseException):
-    """Neither an exception that programs handle, nor one that ends them."""
+    """A `BaseException` that is neither an `Exception` nor an exit."""
 
 
 KINDS = [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit, Odd]
@@ -39,7 +39,7 @@ def compiled() -> ir.CompiledModel:
 
 
 def failing(queue: ir.AsyncInferQueue, kind: type[BaseException], numbers: set[int]) -> list[int]:
-    """Have the callback fail for some numbers; what it was called with."""
+    """Let the callback fail for some values; return its arguments."""
     seen: list[int] = []
 
     def callback(request: ir.InferRequest, number: int) -> None:
@@ -52,7 +52,7 @@ def failing(queue: ir.AsyncInferQueue, kind: type[BaseException], numbers: set[i
 
 
 def ended(queue: ir.AsyncInferQueue) -> None:
-    """Wait for runs without asking what became of them."""
+    """Wait for the end of runs without raising their errors."""
     for request in queue:
         request._join()
 

@@ -1,4 +1,4 @@
-"""Random operations: where a sequence goes on, and where it begins anew, as in OpenVINO."""
+"""Random operations continue and restart their sequences where OpenVINO's do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.nets import Net, body_of
 
 
 def uniform(global_seed: int, op_seed: int, layers: int = 1, **how: Any) -> Net:
-    """Layers that draw as many numbers as the input ``n`` says."""
+    """Layers that draw ``n`` random numbers."""
     net = Net()
     count = net.parameter("n", "1", "i64", out="I64 1")
     limits = net.constant(0, "f32"), net.constant(1, "f32")
@@ -42,7 +42,7 @@ def compiled(net: Net, package: str = "ir_runtime", **how: Any) -> Any:
 
 
 def history(net: Net, package: str = "ir_runtime") -> list[list[float]]:
-    """What runs of requests and calls draw, one after the other, then those of the model compiled again."""
+    """Return the draws of consecutive requests and calls, then those of the model compiled again."""
     model, again = compiled(net, package), compiled(net, package)
     one, other = model.create_infer_request(), model.create_infer_request()
     runs = [one.infer, one.infer, other.infer, one.infer, model, model.infer_new_request, again, again]
@@ -72,7 +72,7 @@ def test_without_seeds_every_run_draws_others() -> None:
 
 @pytest.mark.parametrize("seeds", [(3, 7), (0, 5), (2**40 + 3, 2**35 + 1)])
 def test_classes_are_drawn_as_in_openvino(seeds: tuple[int, int]) -> None:
-    """The same in each run, as in OpenVINO."""
+    """Each run draws the same, as in OpenVINO."""
     ours, theirs = (history(multinomial(*seeds), package) for package in ("ir_runtime", "openvino"))
     assert ours == theirs
     assert len({tuple(run) for run in ours if len(run) == 4}) == 1
@@ -134,7 +134,7 @@ def test_runs_at_once_draw_different_numbers() -> None:
 
 
 def looping() -> Net:
-    """Three times, a random number is drawn, and all are given."""
+    """A loop that draws a random number in each of three iterations and returns all."""
     net, inner = Net(), Net()
     net.weights = b"\x01" + np.int64([1]).tobytes() + np.float32([0, 1]).tobytes()
 

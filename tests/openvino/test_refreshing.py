@@ -1,4 +1,4 @@
-"""Only what follows from changes of nodes is inferred again, and it is what inferring the whole graph finds."""
+"""Changes of nodes re-infer only their dependents, with the results of inferring the whole graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"
 
 
 def chain(length: int = 12) -> ir.Model:
-    """Convolutions, each with a Relu, of images of any size; at the end, a shape that follows from the input's."""
+    """A chain of convolutions and ReLUs on images of any size, ending in a shape computed from the input's."""
     x = ops.parameter([-1, 4, -1, 8], np.float32, name="x")
     y: ir.Node = x
     for index in range(length):
@@ -35,7 +35,7 @@ def chain(length: int = 12) -> ir.Model:
 
 
 def check(model: ir.Model) -> None:
-    """Compare what the nodes say, and the graph that is derived from them, with inference of all of it."""
+    """Compare the types of nodes, and the derived graph, with inference of the whole graph."""
     graph, nodes = derive_graph(model._settled())
     anew = infer(graph, Diagnostics(), compare=False)
     for id, node in nodes.items():
@@ -56,14 +56,14 @@ def named(model: ir.Model, name: str) -> ir.Node:
 
 
 def swap(model: ir.Model, draw: random.Random) -> None:
-    """Replace a Relu by something else."""
+    """Replace a ReLU by another operation."""
     relu = draw.choice([node for node in model.get_ordered_ops() if node.type == "ReLU"])
     other = draw.choice([ops.exp, lambda x: ops.clamp(x, 0.0, 6.0), lambda x: ops.add(x, np.float32(1))])
     ir.utils.replace_node(relu, other(relu.input_value(0)))
 
 
 def widen(model: ir.Model, draw: random.Random) -> None:
-    """Let the last convolution give more channels."""
+    """Give the last convolution more output channels."""
     conv = [node for node in model.get_ordered_ops() if node.type == "Convolution"][-1]
     conv.set_argument(1, ops.constant(np.ones((draw.randint(2, 9), 4, 1, 1), np.float32)).output(0))
 
@@ -77,7 +77,7 @@ def rename(model: ir.Model, draw: random.Random) -> None:
 
 
 def stretch(model: ir.Model, draw: random.Random) -> None:
-    """Change an attribute that shapes follow from."""
+    """Change an attribute on which shapes depend."""
     conv = draw.choice([node for node in model.get_ordered_ops() if node.type == "Convolution"])
     conv.set_attribute("pads_begin", [draw.randint(0, 2), 0])
 
@@ -115,7 +115,7 @@ def test_types_after_edits_between_which_no_graph_is_derived(seed: int, tmp_path
 
 @pytest.mark.parametrize("length", [12, 24])
 def test_nodes_that_are_as_read_are_not_visited(length: int, tmp_path: Path) -> None:
-    """However many there are: the others are the ends, the new node, and those that read it or did."""
+    """Only the ends, the new node, and its present and former consumers are visited, however large the model."""
     model = as_read(chain(length), tmp_path)
     for index in (3, 5):
         relu = named(model, f"relu{index}")
@@ -146,7 +146,7 @@ def test_a_cycle_through_nodes_that_are_as_read(reader: str, tmp_path: Path) -> 
 
 
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The layers that are inferred alone, and ``graph`` for each graph that is inferred."""
+    """Record the types of layers inferred alone, and ``graph`` for each inferred graph."""
     found: list[str] = []
     infer_layer, whole = derive.infer_layer, validity.infer
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Batches that are given entry by entry, results that share memory, and arrays that cannot be written to."""
+"""Batches set entry by entry, results that share memory, and read-only arrays."""
 
 from __future__ import annotations
 

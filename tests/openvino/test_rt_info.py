@@ -1,4 +1,4 @@
-"""Runtime information: to read, to change, to save."""
+"""Runtime information: reading, changing, saving."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_of_nodes_and_ports_is_saved(path: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_read_has_its_type() -> None:
-    """Type checkers see it, too: they read the overloads."""
+    """Type checkers infer the same types from the overloads."""
     assert len(get_overloads(ir.Model.get_rt_info)) == 2
     model = ir.Model([], [], "empty")
     model.set_rt_info("v", "k")

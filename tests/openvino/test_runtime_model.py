@@ -1,4 +1,4 @@
-"""The model that runs: a node for each kernel, true to what was fused."""
+"""The runtime model: a node for each kernel, showing the fused layers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compiled(package: str = "ir_runtime", **config: Any) -> Any:
 
 
 def infos(model: Any) -> list[dict[str, Any]]:
-    """The runtime information of every node, as plain texts."""
+    """Return the runtime information of every node as text."""
     found = []
     for node in model.get_ordered_ops():
         info = node.get_rt_info()

@@ -1,4 +1,4 @@
-"""What OpenVINO's Python samples and notebooks do, in small; both packages note the same."""
+"""OpenVINO's Python samples and notebooks in miniature, on both packages."""
 
 from __future__ import annotations
 

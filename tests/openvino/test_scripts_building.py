@@ -1,4 +1,4 @@
-"""Scripts that build, reshape and export models, and what they are refused; both packages note the same."""
+"""Scripts that build, reshape and export models, and their errors, on both packages."""
 
 from __future__ import annotations
 

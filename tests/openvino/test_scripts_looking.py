@@ -1,4 +1,4 @@
-"""Scripts that save and look at models, results and properties; both packages note the same."""
+"""Scripts that save and inspect models, results and properties, on both packages."""
 
 from __future__ import annotations
 

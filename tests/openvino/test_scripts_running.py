@@ -1,4 +1,4 @@
-"""Scripts that run models: queues, states, shared memory, weights of few bits; both packages note the same."""
+"""Scripts that run models: queues, states, shared memory, sub-byte weights; on both packages."""
 
 from __future__ import annotations
 

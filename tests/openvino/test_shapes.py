@@ -1,4 +1,4 @@
-"""``Dimension``, ``PartialShape`` and ``Shape`` on both packages: what expressions give, or how they are refused."""
+"""``Dimension``, ``PartialShape`` and ``Shape`` on both packages: results and errors of expressions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def put(shape: Any, index: int, length: Any) -> Any:
 
 
 def outcome(expression: str, package: str) -> str:
-    """What an expression gives, as text, or the kind of error it ends in."""
+    """Return the value of an expression as text, or the kind of its error."""
     names: dict[str, Any] = {"np": np, "copy": copy, "put": put}
     exec(IMPORTS[package], names)
 
@@ -83,7 +83,7 @@ def test_expressions(line: str) -> None:
 
 
 def _split(line: str) -> list[str]:
-    """Expressions stand between spaces; brackets and quotes may hold spaces."""
+    """Split at spaces outside brackets and quotes."""
     found, depth, quoted, start = [], 0, False, 0
     for i, letter in enumerate(f"{line} "):
         quoted ^= letter == '"'
@@ -105,7 +105,7 @@ def test_what_openvino_reads_as_something_else_is_refused(refused: Any) -> None:
 
 
 def test_indices_beyond_a_shape() -> None:
-    """OpenVINO reads and writes memory that is not the shape's."""
+    """OpenVINO accesses memory outside the shape."""
     shape = ir.Shape([1, 3])
     for index in (2, -3):
         with pytest.raises(IndexError):
@@ -153,7 +153,7 @@ def test_changing_a_shape_changes_nothing_else() -> None:
 
 
 def test_what_a_model_keeps_is_immutable() -> None:
-    """Caches compare shapes by their hash; so neither a shape nor a dimension that can change may get there."""
+    """Caches hash shapes, so models must not store mutable shapes or dimensions."""
     dimension = ir.Dimension(1, 8)
     kept = engine.PartialShape([dimension, 3])
     hash(kept)

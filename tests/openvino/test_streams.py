@@ -1,4 +1,4 @@
-"""Several runs at once: their number and their threads, by OpenVINO's properties."""
+"""Concurrent runs: their number and threads, as set by OpenVINO's properties."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MEETING = threading.Barrier(1)
 
 @pytest.fixture(autouse=True)
 def operation() -> Iterator[None]:
-    """An operation that notes how many of 64 threads it may use, when all runs have got there."""
+    """An operation that waits until all runs have reached it, and records how many of 64 threads each may use."""
 
     @op("ProbeThreads-1")
     class Threads(Op):
-        """The same again."""
+        """Return the input."""
 
         data = Input(T_FLOAT, "any")
         output = Output(T_FLOAT, "the same")
@@ -122,7 +122,7 @@ def test_runs_at_once_share_the_threads(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(("mode", "jobs"), [("LATENCY", 1), ("THROUGHPUT", 3)])
 def test_a_queue_has_as_many_requests_as_the_model_is_compiled_for(mode: str, jobs: int) -> None:
-    """With one, callbacks come in the order of the runs, as programs written for OpenVINO expect."""
+    """With a single request, callbacks are called in order of the runs, as programs written for OpenVINO expect."""
     assert len(ir.AsyncInferQueue(compiled(INFERENCE_NUM_THREADS=3, PERFORMANCE_HINT=mode))) == jobs
 
 

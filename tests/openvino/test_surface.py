@@ -1,4 +1,4 @@
-"""What names that are not here say, and when."""
+"""Messages for names that the package does not have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _ours(module: str, name: str) -> Any:
 
 
 def outcome(program: str) -> str:
-    """What a program ends in."""
+    """Return the result or the error of a program."""
     try:
         exec(program, {"ov": ir_runtime})
     except (AttributeError, ImportError) as reason:

@@ -1,4 +1,4 @@
-"""Every public name of OpenVINO is here, or says what it is and what to do instead."""
+"""Every public name of OpenVINO either exists, or gives an error that explains it and names an alternative."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FOLDER = str(Path(openvino.__file__).parent)
 
 
 def modules(path: Iterable[str] = (_FOLDER,), prefix: str = "") -> Iterator[str]:
-    """The public modules of OpenVINO, without its own name; none is imported."""
+    """Return the public modules of OpenVINO, without its own name; none is imported."""
     for found in pkgutil.iter_modules(list(path)):
         name = prefix + found.name
         if not _PRIVATE.search(f".{name}"):
@@ -39,7 +39,7 @@ def modules(path: Iterable[str] = (_FOLDER,), prefix: str = "") -> Iterator[str]
 
 
 def names() -> Iterator[tuple[str, str]]:
-    """Every public name that is OpenVINO's own, with the module it is in."""
+    """Yield OpenVINO's own public names, with their modules."""
     for module in ["", *modules()]:
         if _NOT_IMPORTED.search(module):
             continue
@@ -58,7 +58,7 @@ def _is_own(thing: Any) -> bool:
 
 @cache
 def members() -> list[tuple[type, str]]:
-    """Our classes that OpenVINO has, too, with each public method and attribute of its class."""
+    """Yield the public methods and attributes of OpenVINO's classes that we have as well."""
     found = {}
     for module, name in NAMES:
         theirs = getattr(importlib.import_module(f"openvino.{module}".rstrip(".")), name)
@@ -76,7 +76,7 @@ def _ours(module: str, name: str) -> Any:
 
 
 def _has(cls: type, member: str) -> bool:
-    """Whether instances of a class have an attribute."""
+    """Return whether instances of a class have an attribute."""
     if issubclass(cls, enum.Enum):
         return hasattr(next(iter(cls)), member)
     own = [each for each in cls.__mro__ if each.__module__.startswith("ir_runtime")]
@@ -118,7 +118,7 @@ def test_every_member_answers() -> None:
 
 
 def test_every_sentence_is_needed() -> None:
-    """Its pattern is the first to match a name of OpenVINO that is not here."""
+    """Each pattern is the first to match some absent name of OpenVINO."""
     asked = [f"{module}.{name}".lstrip(".") for module, name in NAMES if _ours(module, name) is None]
     asked += [f"{ours.__name__}.{member}" for ours, member in members()]
     asked += [*modules(), "_pyopenvino"]

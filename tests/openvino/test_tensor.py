@@ -1,4 +1,4 @@
-"""``Tensor`` on both packages, and its exchange with NumPy and what speaks DLPack."""
+"""``Tensor`` on both packages, and its exchange with NumPy and DLPack."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_the_data_of_strings_are_bytes() -> None:
 
 
 def ports(package: str) -> list[Any]:
-    """Inputs of shapes [2,3] and [?,3], of a model and compiled."""
+    """Inputs of shapes [2,3] and [?,3], of a model and of a compiled model."""
     net = Net()
     x, y = net.parameter("x", "2,3", out="FP32 2 3"), net.parameter("y", "?,3", out="FP32 -1 3")
     net.result(x, "r")
@@ -214,7 +214,7 @@ def test_packed_inputs_and_outputs_of_requests_are_the_caller_s(element: str) ->
 
 
 class Foreign:
-    """An array of another library, which only speaks DLPack."""
+    """An array of another library that only supports DLPack."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -286,7 +286,7 @@ def test_torch_tensors_go_in_and_out_without_a_copy() -> None:
 
 
 class Narrow(Foreign):
-    """An array of a type that NumPy lacks, as torch has it: its bits, and what DLPack calls its type."""
+    """An array of a type that NumPy lacks, as in torch: its bits, and its DLPack type."""
 
     def __init__(self, array: np.ndarray, code: int) -> None:
         super().__init__(array)
@@ -357,7 +357,7 @@ def test_strings_of_a_request_are_kept() -> None:
 
 
 def test_numbers_are_packed_as_tensors_have_them() -> None:
-    """OpenVINO's helpers put 2 and 4 bits in the other order than its tensors, which lose the last of an odd count."""
+    """OpenVINO's helpers pack 2 and 4 bits in another order than its tensors, which lose the last element of an odd number."""
     from ir_runtime import helpers
 
     for name in ("u1", "u2", "u3", "u4", "u6", "i4", "nf4"):

@@ -1,4 +1,4 @@
-"""What a Constant says of its numbers, on both packages."""
+"""Accessors of a Constant's data, on both packages."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_merging() -> None:
 
 
 class Foreign:
-    """An array of another library, which speaks DLPack alone, in one of its two forms."""
+    """An array of another library that only supports DLPack, in one of its two protocols."""
 
     def __init__(self, tensor: ir.Tensor, **how: object) -> None:
         self.tensor, self.how = tensor, how

@@ -1,4 +1,4 @@
-"""Transformations of ``_offline_transformations`` do to models what OpenVINO's do."""
+"""Transformations of ``_offline_transformations`` have the effects of OpenVINO's."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_transformations(name: str) -> None:
 
 
 def refusing() -> set[str]:
-    """The transformations that never return."""
+    """The transformations that always raise an error."""
     every = {name: getattr(offline, name) for name in offline.__all__}
     return {name for name, each in every.items() if "NoReturn" in str(inspect.signature(each))}
 

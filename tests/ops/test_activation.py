@@ -1,4 +1,4 @@
-"""Activations: inputs and attributes that are refused, bounds on integers, integers at the ends of a type."""
+"""Activations: refused inputs and attributes, bounds on integers, extreme integers."""
 
 from __future__ import annotations
 

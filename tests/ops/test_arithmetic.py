@@ -1,4 +1,4 @@
-"""Arithmetic on pairs, numbers and axes: what is refused, and what is carried through shape arithmetic."""
+"""Element-wise arithmetic and reductions: refusals, and propagation through shape arithmetic."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_partial_shapes(a: str, b: str, rule: str, expected: str) -> None:
 
 @pytest.mark.parametrize("name", ["Maximum", "Minimum", "Power", "Mod", "FloorMod", "SquaredDifference"])
 def test_pdpd_where_pages_do_not_list_it(name: str) -> None:
-    """OpenVINO reads it there, too: the axes of b lie along the first ones of a."""
+    """OpenVINO reads it there, too: the axes of b align with the first axes of a."""
     found = make(name, auto_broadcast="pdpd").evaluate(np.full((2, 3), 7.0), np.array([2.0, 3.0]))
     rows = make(name).evaluate(np.full((2, 3), 7.0), np.array([[2.0], [3.0]]))
     np.testing.assert_array_equal(found, rows)

@@ -1,4 +1,4 @@
-"""Attention: what is inferred from little."""
+"""Attention: inference from partial shapes."""
 
 from __future__ import annotations
 

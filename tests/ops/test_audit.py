@@ -1,4 +1,4 @@
-"""Operations point at constants that nobody can mean, and are silent about all others."""
+"""Audits of operations warn of constants that are certainly mistakes, and of no others."""
 
 from __future__ import annotations
 

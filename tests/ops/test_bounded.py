@@ -1,4 +1,4 @@
-"""What operations say about the sizes of their results holds for every sample."""
+"""Declared bounds on the sizes of results hold for every sample."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_usual_ones_are_bounded_and_those_that_make_more_are_not() -> None:
 
 @pytest.mark.parametrize("count", [MAX_PROPAGATED, MAX_PROPAGATED + 1])
 def test_large_contents_are_not_computed_with(count: int) -> None:
-    """Inference computes with short lists; all else is folded once, when the model is compiled."""
+    """Inference propagates small tensors only; the others are folded once, when the model is compiled."""
     data, axes = Value.constant(np.ones(count, np.int64)), Value.constant(np.array([0]))
     (total,) = layer("ReduceSum-1").infer_values(data, axes)
     assert (total.known() is not None) is (count <= MAX_PROPAGATED)

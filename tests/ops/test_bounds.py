@@ -1,4 +1,4 @@
-"""Arithmetic on bounds contains the arithmetic of every number within them."""
+"""Interval arithmetic contains the arithmetic of every number within the intervals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENDS = [e for e in CLOSED if e[1] - e[0] in (0, 1, 3, 7)] + OPEN
 
 
 def numbers(low: int | None, high: int | None) -> range:
-    """Some numbers within the bounds."""
+    """Return some numbers within the bounds."""
     return range(-FAR if low is None else low, (FAR if high is None else high) + 1)
 
 

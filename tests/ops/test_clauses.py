@@ -1,4 +1,4 @@
-"""The clauses of operations: stated by checks, numbered, cited, each shown by a layer that fulfils it and one that does not."""
+"""The clauses of operations: stated by checks, numbered, cited, each with a layer that fulfils it and one that violates it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ SOME = (
 
 
 def numbered() -> list[tuple[str, int, str]]:
-    """Operations, numbers and clauses."""
+    """Yield operations with the numbers and texts of their clauses."""
     names = [cls.versioned_name() for cls in OURS]
     return [(name, number, clause) for name in names for number, clause in enumerate(clauses(name), 1)]
 
 
 @pytest.mark.parametrize("operation", SOME)
 def test_the_numbers_are_those_of_the_index(operation: str) -> None:
-    """`make index` writes them anew."""
+    """`make index` rewrites the index."""
     assert [violation.clause for violation in violations(operation)] == list(clauses(operation))
 
 
@@ -59,7 +59,7 @@ def test_each_clause_is_checked_by_a_refused_model(operation: str) -> None:
 
 
 def test_each_clause_is_stated_by_one_check() -> None:
-    """In the code of the class or of a helper, in a declaration of a port, or of an attribute."""
+    """A check is in the class, in a helper, or in the declaration of a port or an attribute."""
     patterns = [site.pattern for site in sites()]
     declared = re.compile(r"the operation takes|(each input|input '\w+') (is|has)|attribute '[\w-]+' is")
     lost = [
@@ -79,7 +79,7 @@ def test_each_operation_but_the_ends_has_clauses(cls: type[Op]) -> None:
 
 
 def test_each_clause_is_fulfilled_by_a_sample() -> None:
-    """Its check runs and holds: in inference from constants and in a run, or else in inference from inputs with an open first length."""
+    """Its check runs and passes: in inference from constants and in a run, or in inference from inputs with a dynamic first dim."""
     lacking = []
     for operation, of_op in samples_by_operation().items():
         left = {f"C{number}" for number in range(1, len(clauses(operation)) + 1)}
@@ -112,7 +112,7 @@ def infer_from_open_lengths(sample: Sample) -> None:
 
 
 def test_clauses_hold_for_any_layer() -> None:
-    """They name no length or axis of the layer that violates them: else there were several of one form."""
+    """Clauses name no dim or axis of the violating layer, which would make several clauses of one."""
     forms = [
         (name, re.sub(r"('[^']*')|\d+", lambda found: found[1] or "N", clause))
         for name, _, clause in numbered()
@@ -126,7 +126,7 @@ def test_no_check_states_a_clause_that_nothing_violates() -> None:
 
 
 def test_each_operation_with_clauses_has_a_sample_that_fulfils_them() -> None:
-    """Whole models have layers with bodies."""
+    """Layers with bodies are covered by whole models."""
     sampled = {sample.op for sample in named_samples().values()}
     bodies = {"If-8", "Loop-5", "TensorIterator-1", "ReadValue-6"}
     assert {name for name, _, _ in numbered()} - sampled == bodies
@@ -141,7 +141,7 @@ def test_decisions_are_numbered_from_those_of_the_bases_on() -> None:
 
 @pytest.mark.parametrize("cls", [cls for cls in OURS if cls.decided()], ids=lambda cls: cls.versioned_name())
 def test_decisions_have_one_style(cls: type[Op]) -> None:
-    """What is done comes first, then the reason: the page, or OpenVINO."""
+    """A decision states the behavior first, then its source: the specification, or OpenVINO."""
     for decision in cls.decided():
         assert not decision.endswith(".")
         assert re.search(r"OpenVINO|page", decision)

@@ -1,4 +1,4 @@
-"""Layers whose shapes are known, but which cannot be computed: nodes are created, and everything else refuses them."""
+"""Layers with known shapes that cannot be computed: nodes are created, everything else refuses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing, finding, bucketing: what is refused, and what is known of the result."""
+"""Select, NonZero, Bucketize and the like: refusals, and partial knowledge of results."""
 
 from __future__ import annotations
 

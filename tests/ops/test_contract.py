@@ -1,4 +1,4 @@
-"""What every operation owes: documentation, ports that match its methods, attributes that can be read."""
+"""The contract of every operation: documentation, ports that match its methods, readable attributes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_methods_take_the_declared_ports(cls: type[Op]) -> None:
 
 
 def outcome(cls: type[Op], attribute: Attribute, text: str) -> str | None:
-    """Why a text is refused; ``None`` if it is not."""
+    """Return the reason why a text is refused; ``None`` if it is accepted."""
     try:
         cls.parse({attribute.xml: text})
     except ValidationError as refusal:
@@ -80,7 +80,7 @@ def test_any_text_of_an_attribute_is_read_or_refused(cls: type[Op], text: str) -
 
 @with_least_values
 def test_the_least_value_of_an_attribute_has_a_sample(cls: type[Op]) -> None:
-    """A bound that is one too large refuses it, and OpenVINO says what is right."""
+    """A bound that is too large by one then refuses a sample that OpenVINO accepts."""
     layers = [s.layer() for s in named_samples().values() if s.op == cls.versioned_name()]
     for attribute in cls.schema().values():
         values = [getattr(layer, attribute.name) for layer in layers]
@@ -104,7 +104,7 @@ def test_no_choice_of_an_attribute_waits_for_the_exhaustive_run() -> None:
 
 @with_refused_texts
 def test_bad_attributes_are_refused(cls: type[Op]) -> None:
-    """The message names the attribute and the text; only strings may be anything."""
+    """The message names the attribute and the text; only strings accept anything."""
     for attribute in cls.schema().values():
         if attribute.external or attribute.type is str:
             continue
@@ -133,7 +133,7 @@ def test_attributes_without_default_are_required(cls: type[Op]) -> None:
 
 
 def test_index_ports_may_differ_in_type() -> None:
-    """As OpenVINO reads it, where converters mix i32 and i64; data ports of one type variable may not."""
+    """OpenVINO accepts a mix of i32 and i64 from converters; data ports of one type variable must be equal."""
     from ir_runtime.ir.element import ElementType
     from ir_runtime.ir.shape import PartialShape
     from ir_runtime.ir.tensor import Value
@@ -150,7 +150,7 @@ def test_index_ports_may_differ_in_type() -> None:
 
 
 def test_versions_that_come_or_go_are_found_or_not() -> None:
-    """As what a name stands for is kept."""
+    """Cached lookups of names are invalidated."""
     versions: Registry[type[Op]] = Registry("ir_runtime.ops")
     old = type("Old", (Op,), {"name": "Thing", "since": 1, "until": None})
     new = type("New", (Op,), {"name": "Thing", "since": 4, "until": None})
@@ -165,7 +165,7 @@ def test_versions_that_come_or_go_are_found_or_not() -> None:
 
 
 def test_a_static_shape_that_another_broadcasts_to_is_the_result() -> None:
-    """The same object, as nothing needs to be computed."""
+    """The result is the same object, as nothing needs to be computed."""
     shape = PartialShape([2, 0, 4])
     for other in ([4], [1, 4], [1], [], [2, 0, 4], [1, 1, 1]):
         assert broadcast_shapes(shape, PartialShape(other)) is shape

@@ -1,4 +1,4 @@
-"""Every element type as every other one, beside OpenVINO."""
+"""Conversions between all element types, compared with OpenVINO."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HALFWAY = (
 
 
 def numbers(element: E) -> Array:
-    """All numbers of a small type; of a large one those that others may not have."""
+    """Return all values of a small type; of a large one, those that other types may not represent."""
     if element is E.boolean:
         return np.array([False, True])
     if element.bits <= 8:
@@ -62,7 +62,7 @@ def ours(data: Array, source: E, target: E) -> Array:
 
 
 def theirs(data: Array, source: E, target: E) -> Array:
-    """OpenVINO's answer; through f32 where it converts neither in its reference nor in its plugin."""
+    """Return OpenVINO's conversion; through f32 if neither its reference nor its plugin converts directly."""
     model = read(*model_of(conversion(data, source, target)))
     try:
         return answer(model, [data])[0]
@@ -72,7 +72,7 @@ def theirs(data: Array, source: E, target: E) -> Array:
 
 
 def bits(array: Array) -> Array:
-    """What is compared: the numbers, of which one zero is not the other, and one NaN is another."""
+    """Return a comparable form in which signed zeros differ and all NaNs are equal."""
     if array.dtype.kind not in "biu":
         with np.errstate(all="ignore"):
             array = array.astype(np.float64)
@@ -99,7 +99,7 @@ def test_as_openvino_converts(source: E) -> None:
 
 
 def test_numbers_halfway_between_those_of_nf4() -> None:
-    """And the two on either side in f32: which one rounds up is as OpenVINO's literals have it."""
+    """Midpoints and their two f32 neighbours; which one rounds up follows OpenVINO's literals."""
     middle = (NF4[1:] + NF4[:-1]) / 2
     below, above = (np.nextafter(middle, np.float32(side)) for side in (-2, 2))
     data = np.concatenate(
@@ -109,7 +109,7 @@ def test_numbers_halfway_between_those_of_nf4() -> None:
 
 
 def assert_bf16(found: Array, wanted: Array, data: Array, source: E) -> None:
-    """The reference rounds even numbers down whatever follows; we round to the nearest, as the plugin does."""
+    """Compare bf16: OpenVINO's reference truncates some values; we round to nearest, as its plugin does."""
     with np.errstate(all="ignore"):
         exact = data if source is E.f64 else theirs(data, source, E.f64)
         f, w = found.astype(np.float64), wanted.astype(np.float64)
@@ -119,7 +119,7 @@ def assert_bf16(found: Array, wanted: Array, data: Array, source: E) -> None:
 
 @pytest.mark.parametrize("source", FEW_BITS + CODES, ids=str)
 def test_constants_fold_to_the_same(source: E) -> None:
-    """Whether it runs, folds or follows from inference, a conversion knows what codes stand for."""
+    """Running, folding and inference decode sub-byte types alike."""
     data = np.tile(numbers(source), 4096 // (1 << source.bits) + 1)
     assert data.size > 4096
     sample = conversion(data, source, E.f32)
@@ -135,7 +135,7 @@ def test_constants_fold_to_the_same(source: E) -> None:
 @pytest.mark.parametrize("backend", ["reference", "numpy"])
 @pytest.mark.parametrize("source", [E.nf4, E.u1, E.i4, E.f4e2m1], ids=str)
 def test_codes_that_other_operations_move(source: E, backend: str) -> None:
-    """What a Convert reads need not come from an input: the type is what was inferred."""
+    """The operand of a Convert need not be a model input: its type is the inferred one."""
     data = numbers(source)
     net = Net()
     x = net.parameter("x", "?", source.label, out=f"{source.label} -1")

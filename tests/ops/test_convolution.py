@@ -1,4 +1,4 @@
-"""Convolutions: what is inferred from little, memory and time."""
+"""Convolutions: inference from partial shapes, memory and time."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_no_data_gives_no_output() -> None:
 
 
 def test_patches_are_copied_in_parts() -> None:
-    """Patches of a whole layer take 1.8 GB here."""
+    """The patches of the whole layer would take 1.8 GB."""
     data, filters = np.ones((1, 32, 1200, 160), "f4"), np.ones((4, 32, 9, 9), "f4")
     tracemalloc.start()
     found = Convolution(**plain(2)).evaluate(data, filters)

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: what is inferred, the loss by its definition."""
+"""Connectionist temporal classification: inference from partial shapes, and the loss by its definition."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def decoded(path: tuple[int, ...], blank: int, merge: bool) -> list[int]:
 @pytest.mark.parametrize("blank", [0, 2])
 @pytest.mark.parametrize("target", [[], [1], [1, 1], [0, 1], [1, 0, 1], [1, 1, 1, 1]])
 def test_the_loss_counts_every_path(target: list[int], blank: int, merge: bool) -> None:
-    """By the definition of the page: all paths, one by one, that are decoded to the target."""
+    """The definition sums over all paths that decode to the target."""
     target = [(label + 1) % 3 if blank == 0 else label for label in target]
     logits = numbers(1, 5, 3, dtype="f64", seed=5)
     chances = (np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True))[0]

@@ -1,4 +1,4 @@
-"""What samples of detection cannot say: what is inferred from little."""
+"""Detection, beyond samples: inference from partial shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operation says how much it computes, and for open lengths says the same as a formula."""
+"""Every operation declares its FLOPs; for dynamic dims, the formula agrees with the number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def operands(sample: Sample) -> Operands:
 
 
 def opened(found: Operands) -> tuple[Operands, dict[str, Any]]:
-    """The same with a symbol for each length but 1, equal ones sharing theirs, and the lengths of the symbols."""
+    """Replace dims other than 1 by symbols, equal ones by the same; return them with the values of the symbols."""
     lengths = {f"n{length}": length for tensor in (*found.inputs, *found.outputs) for length in tensor}
 
     def symbols(tensor: Lengths) -> Lengths:

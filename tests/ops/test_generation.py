@@ -1,4 +1,4 @@
-"""Ranges and unit matrices: lengths that follow from little."""
+"""Range and Eye: dims inferred from partial knowledge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on images: what is inferred from little, time."""
+"""Image operations: inference from partial shapes, and time."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_images_are_sampled_each_at_its_own_points(images: int) -> None:
 
 
 def test_what_keeps_its_length_keeps_its_neighbours() -> None:
-    """A NaN spreads along the axis that is resized, and not along the other."""
+    """A NaN spreads along a resized axis, but not along the other."""
     data = np.zeros((4, 4), "f4")
     data[1, 1] = np.nan
     found = Interpolate11(mode="cubic", shape_calculation_mode="sizes").evaluate(data, np.array([4, 8]))
@@ -107,7 +107,7 @@ def test_the_shape_of_padded_data() -> None:
 
 
 def test_a_height_with_all_planes_is_a_multiple_of_3() -> None:
-    """As far as it is not known, the image has two thirds of the multiples within its bounds."""
+    """If the height is bounded, the image has two thirds of the multiples within the bounds."""
     assert shapes(NV12toRGB(), "f32 1,2..5,4,1") == "[1,2..3,4,3]"
     assert shapes(NV12toRGB(), "f32 1,4..,4,1") == "[1,3..,4,3]"
 

@@ -1,4 +1,4 @@
-"""Operations are imported when a model needs them."""
+"""Operations are imported on demand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_is_defined_elsewhere_must_be_new() -> None:
 
         @op("Eye-9")
         class Eye(Op):
-            """As one that may not have been imported."""
+            """Redefines an operation whose module may not have been imported."""
 
             data = Input(T)
             result = Output(T)

@@ -1,4 +1,4 @@
-"""Matrices: what is refused and how it is said, what is inferred from little."""
+"""Matrix operations: refusals and their messages, inference from partial shapes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_both_sides_of_a_square_are_known_from_one() -> None:
 
 
 def test_einsum_refuses_lengths_of_one_label_that_differ() -> None:
-    """NumPy takes a length of 0 for one that it has not met, and would read beyond the array."""
+    """NumPy treats length 0 as unset, and would read out of bounds."""
     with pytest.raises(InferenceError, match="occurs twice"):
         Einsum(equation="kii->ki").evaluate(np.zeros((2, 0, 3), np.float32))
 
@@ -92,7 +92,7 @@ def test_einsum_refuses_lengths_of_one_label_that_differ() -> None:
 def test_many_operands_are_multiplied_in_turn(
     first: str, output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NumPy would look for an order in time that grows with the cube of their number."""
+    """NumPy would search for a contraction order in cubic time."""
     rng = np.random.default_rng(0)
     data = [rng.random((3, 4)), *(rng.random((4, 4)) + 0.5 for _ in range(29)), rng.random(4)]
     equation = f"{first}," + "bc," * 29 + f"b->{output}"
@@ -102,7 +102,7 @@ def test_many_operands_are_multiplied_in_turn(
 
 
 def test_labels_are_summed_after_their_last_use() -> None:
-    """With the label of the operand before, a product takes 30 times as much."""
+    """Keeping a label for one product longer takes 30 times as long."""
     labels = ascii_letters[:27]
     equation = ",".join(map("".join, pairwise(labels))) + f"->{labels[0]}{labels[-1]}"
     data = [np.full((30, 30), 1 / 30)] * 26

@@ -1,4 +1,4 @@
-"""Results do not depend on the order of inputs in memory: those of transposed layers are in the order of columns."""
+"""Results do not depend on the memory order of inputs: transposed layers give column-major arrays."""
 
 from __future__ import annotations
 

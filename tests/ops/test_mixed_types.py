@@ -1,4 +1,4 @@
-"""Inputs of several floating-point types: OpenVINO is asked which it reads, of every operation, and what follows."""
+"""Inputs of several floating-point types: which of them OpenVINO accepts, for every operation, and the result types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.version
 
 @cache
 def forms() -> Mapping[str, list[Sample]]:
-    """Of each operation, a small sample for each set of inputs that are floating-point numbers."""
+    """Yield a small sample for each operation and each set of floating-point inputs."""
     found: dict[tuple[str, int, tuple[int, ...]], Sample] = {}
     for sample in named_samples().values():
         key = sample.op, len(sample.inputs), floats(sample)
@@ -50,7 +50,7 @@ def typed(sample: Sample, types: Mapping[int, ElementType]) -> Sample:
 
 
 def ours(sample: Sample) -> tuple[str, ...] | None:
-    """The element types that we infer; ``None`` if we refuse the inputs."""
+    """Return the element types that we infer; ``None`` if we refuse the inputs."""
     try:
         return tuple(t.element.label for t in sample.layer().infer_types(*sample.values()))
     except ValidationError:
@@ -58,7 +58,7 @@ def ours(sample: Sample) -> tuple[str, ...] | None:
 
 
 def theirs(sample: Sample, plain: Sample) -> tuple[str, ...] | None:
-    """What OpenVINO infers. It ignores the types that outputs declare."""
+    """Return the element types that OpenVINO infers, which ignores declared output types."""
     declared = plain.layer().infer_types(*plain.values())
     try:
         model = read(*model_of(sample, sample.constant, outputs=declared))
@@ -77,7 +77,7 @@ def assert_read_alike(sample: Sample, places: Sequence[int], pairs: Sequence[tup
 
 @ops
 def test_samples_have_every_pair(cls: type[Op]) -> None:
-    """Two inputs that may be floating-point numbers are so in some sample, so that OpenVINO is asked about them."""
+    """Any two inputs that may be floating-point are both so in some sample, so that OpenVINO is asked about them."""
     if not is_sampled(cls):  # bodies take inputs of any types
         return
     count = len(cls.inputs) + any(port.variadic for port in cls.inputs)
@@ -88,7 +88,7 @@ def test_samples_have_every_pair(cls: type[Op]) -> None:
 
 @ops
 def test_f16_and_f32(cls: type[Op]) -> None:
-    """Of up to five inputs, in every combination; of more, two by two."""
+    """All combinations for up to five inputs; pairs for more."""
     for sample in forms().get(cls.versioned_name(), []):
         if len(places := floats(sample)) <= 5:
             assert_read_alike(sample, places, [("f32", "f16")])
@@ -112,7 +112,7 @@ def test_all_types(cls: type[Op]) -> None:
     ids=lambda cls: cls.versioned_name(),
 )
 def test_results_have_the_inferred_type(cls: type[Op]) -> None:
-    """They are computed in the wider type, and rounded to what is inferred."""
+    """They are computed in the widest type and rounded to the inferred one."""
     f16_or_f32 = ElementType.f16, ElementType.f32
     for sample in forms().get(cls.versioned_name(), []):
         places = floats(sample)[:4]

@@ -1,4 +1,4 @@
-"""What samples of joins, cuts, slices, gathers and repetitions cannot say: errors, strings, symbols."""
+"""Concat, Split, Slice, Gather and Tile, beyond samples: errors, strings, symbols."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_shapes_known_in_part(name: str, attributes: Any, inputs: tuple[Any, ...
 
 
 def test_masks_may_differ_in_length() -> None:
-    """The page says so, while OpenVINO refuses."""
+    """The specification allows it; OpenVINO refuses."""
     masks = {"begin_mask": (1,), "end_mask": (0, 1, 1, 1), "new_axis_mask": (0, 0, 1)}
     data = numbers(3, 4)
     found = case("StridedSlice-1", **masks).layer().evaluate(data, ints(2, 1, 0), ints(2, 0, 0))

@@ -1,4 +1,4 @@
-"""What samples of the movement group cannot say: errors, strings, intervals, batches that broadcast."""
+"""Other data movement, beyond samples: errors, strings, intervals, broadcast batches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_how_many_elements_may_differ() -> None:
 
 
 def test_batches_broadcast() -> None:
-    """As the page of GatherND-8 has it; OpenVINO 2026.4 asks for equal batches."""
+    """As specified for GatherND-8; OpenVINO 2026.4 requires equal batches."""
     gather = layer("GatherND-8", batch_dims="1")
     data, indices = np.arange(6).reshape(1, 3, 2), np.array([[[2]], [[0]]])
     assert gather.evaluate(data, indices).tolist() == [[[4, 5]], [[0, 1]]]
@@ -118,7 +118,7 @@ def test_lengths_are_followed(
 
 
 def test_sums_of_lengths_wrap_around() -> None:
-    """As in the type of the numbers; what lies on both sides of its end is unknown."""
+    """They wrap in their element type; intervals that cross its end become unknown."""
     lengths = Value.bounded(ElementType.i8, objects([100, Dimension(90, 99), Dimension(1, 2)], (3,)))
     scatter = layer("ScatterNDUpdate-15", reduction="sum")
     (found,) = scatter.infer_values(lengths, value([[0], [1], [2]]), value(np.array([100, 30, 30], np.int8)))

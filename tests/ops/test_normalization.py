@@ -1,4 +1,4 @@
-"""Normalizations: inputs and attributes that contradict each other, and partial shapes."""
+"""Normalizations: contradictory inputs and attributes, and partial shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes that a file does not say, though the page asks for them: OpenVINO's default, or a refusal."""
+"""Omitted attributes that the specification requires: OpenVINO's default, or a refusal."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ CANNOT_BE_ASKED = {
 
 @cache
 def first_samples() -> dict[tuple[str, str], Sample]:
-    """A sample for each attribute of each version of an operation, where one says it."""
+    """Return a sample for each attribute of each operation version, if one sets it."""
     found: dict[tuple[str, str], Sample] = {}
     for sample in all_samples():
         for name in sample.attributes:
@@ -76,7 +76,7 @@ def first_samples() -> dict[tuple[str, str], Sample]:
 
 
 def cases() -> Iterator[tuple[str, str]]:
-    """Operation versions with the attributes that their pages ask for."""
+    """Yield operation versions with their required attributes."""
     for cls in registry:
         for attribute in cls.schema().values():
             if is_sampled(cls) and attribute.required and (cls.name, attribute.xml) not in CANNOT_BE_ASKED:
@@ -84,7 +84,7 @@ def cases() -> Iterator[tuple[str, str]]:
 
 
 def without(op: str, name: str) -> tuple[type[Op], bytes, bytes]:
-    """A sample without an attribute."""
+    """Return a sample without an attribute."""
     sample = first_samples()[op, name]
     xml, weights = model_of(sample, sample.constant)
     root = etree.fromstring(xml)
@@ -98,7 +98,7 @@ def _data(root: etree._Element) -> dict[str, str]:
 
 
 def theirs(xml: bytes, weights: bytes, folder: Path) -> dict[str, str] | None:
-    """The attributes as OpenVINO reads them; ``None`` if it refuses the file."""
+    """Return the attributes as OpenVINO reads them; ``None`` if it refuses the file."""
     try:
         ov.serialize(read(xml, weights), folder / "read.xml")
     except RuntimeError:
@@ -127,7 +127,7 @@ def test_is_read_as_openvino_does(op: str, name: str, tmp_path: Path) -> None:
 
 
 def test_each_reason_is_needed(tmp_path: Path) -> None:
-    """What is justified is read by OpenVINO, and refused here."""
+    """A justified difference is accepted by OpenVINO and refused here."""
     needed = set()
     for op, name in cases():
         if name not in JUSTIFIED or name in needed:
@@ -140,7 +140,7 @@ def test_each_reason_is_needed(tmp_path: Path) -> None:
 
 
 def test_windows_of_which_nothing_is_said() -> None:
-    """Where no attribute tells how many spatial axes there are, they are refused."""
+    """Windows are refused if no attribute tells the number of spatial axes."""
     net = Net()
     x, filters = (net.parameter(name, "1,1,4,4", out="FP32 1 1 4 4") for name in "xf")
     net.result(net.op("Convolution", x, filters, out="FP32 1 1 1 1"))

@@ -1,4 +1,4 @@
-"""One-hot vectors: what is inferred from little."""
+"""One-hot vectors: inference from partial knowledge."""
 
 from __future__ import annotations
 

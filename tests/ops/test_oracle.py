@@ -1,4 +1,4 @@
-"""Every sample against OpenVINO: types, shapes and values, on every backend; fast backends against the reference."""
+"""Every sample against OpenVINO (types, shapes and values, on every backend); fast backends against the reference."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_values(sample: Sample) -> None:
 
 @every_sample
 def test_inferred_from_constants(sample: Sample) -> None:
-    """With every input known, the exact type follows, and folding gives what running gives."""
+    """With constant inputs the exact type is inferred, and folding gives the result of a run."""
     op, values = sample.layer(), sample.values()
     for inferred, array in zip(op.infer_values(*values), sample.evaluate(), strict=True):
         assert isinstance(array, np.ndarray)

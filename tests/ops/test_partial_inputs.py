@@ -1,7 +1,7 @@
-"""Whatever is known of a layer's inputs: no shape is wider than OpenVINO's, but where OpenVINO's is wrong.
+"""With partial knowledge of inputs, no inferred shape is wider than OpenVINO's, unless OpenVINO's is wrong.
 
-Where it is, OpenVINO itself tells: of inputs that are possible, it infers shapes that it excluded when less
-was known. What it cannot be made to tell is listed, with the reason.
+OpenVINO itself shows that it is wrong if, for possible inputs, it infers shapes that it excluded when less was known. Other
+differences are listed with a reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ENDLESS = 1 << 30
 
 
 class Found(NamedTuple):
-    """An output of which OpenVINO knows more."""
+    """An output for which OpenVINO infers more."""
 
     sample: PartialSample
     index: int
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
 @cache
 def samples() -> dict[str, list[Sample]]:
-    """Those that differ in more than element types and large contents, by operation."""
+    """Return samples by operation, one of those that differ only in element types or large contents."""
     found: dict[str, dict[object, Sample]] = {}
     for sample in all_samples():
         small = tuple(x.tobytes() if x.dtype.kind in "iu" and x.size < 9 else x.shape for x in sample.inputs)
@@ -58,7 +58,7 @@ def ours(model: Model) -> list[PartialShape]:
 
 
 def theirs(model: Model) -> list[PartialShape] | None:
-    """What OpenVINO infers, unless it refuses."""
+    """Return the types that OpenVINO infers; ``None`` if it refuses."""
     try:
         return [_shape(port.get_partial_shape()) for port in core().read_model(*model).outputs]
     except RuntimeError:
@@ -77,7 +77,7 @@ def _dimension(dim: Any) -> Dimension:
 
 
 def wider(sample: PartialSample) -> Iterator[Found]:
-    """The outputs of which OpenVINO knows more."""
+    """Return the outputs for which OpenVINO infers more."""
     model = sample.model()
     mine, wanted = ours(model), theirs(model)
     for index, (found, other) in enumerate(zip(mine, wanted or (), strict=False)):
@@ -86,14 +86,14 @@ def wider(sample: PartialSample) -> Iterator[Found]:
 
 
 def contradicted(found: Found) -> bool:
-    """Whether OpenVINO infers something else of inputs that are possible."""
+    """Return whether OpenVINO infers a contradicting type for some possible inputs."""
     cases = (found.sample.instance(Random(number)) for number in range(INSTANCES))
     inferred = (theirs(case.model()) for case in cases)
     return any(shapes and not shapes[found.index].compatible(found.theirs) for shapes in inferred)
 
 
 def unexplained(op: str, times: int, of_each: int | None = None) -> Iterator[Found]:
-    """Where OpenVINO knows more, and is not wrong."""
+    """Return the outputs for which OpenVINO infers more, and is right."""
     for sample in samples()[op][:of_each]:
         for number in range(times):
             known = partial(sample, Random(f"{sample} {number}"))

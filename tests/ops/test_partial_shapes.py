@@ -1,4 +1,4 @@
-"""Every sample: what is inferred equals what OpenVINO infers, or refines it, whatever is known of the shapes."""
+"""For every sample, with any partial knowledge of the shapes, our inferred types equal or refine OpenVINO's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shapes_of(sample: Sample, constant: Collection[int]) -> list[PartialShape]:
 
 
 def compare(sample: Sample, both: Both, pattern: str) -> bool:
-    """Whether something is wider, which must be listed."""
+    """Require that no type is wider, unless the difference is listed."""
     found = both.wider()
     listed = sample.wider or (sample.op, pattern) in SAMPLES
     assert listed or not found, f"{pattern}: wider, or of another type: {'; '.join(map(str, found))}"
@@ -39,7 +39,7 @@ def compare_after_reshape(sample: Sample, both: Both, pattern: str, shapes: Sequ
 
 
 def variants(sample: Sample, constant: Collection[int]) -> Iterator[tuple[str, list[PartialShape]]]:
-    """What to make of inputs that are open at first: what they are in the sample, and what is like it."""
+    """Return inputs for a fully dynamic model: those of the sample, and similar ones."""
     shapes = shapes_of(sample, constant)
     yield "as written", shapes
     yield from patterns(shapes).items()
@@ -47,7 +47,7 @@ def variants(sample: Sample, constant: Collection[int]) -> Iterator[tuple[str, l
 
 @every_sample
 def test_refines_what_openvino_infers(sample: Sample) -> None:
-    """With every length open, as written, and in two of the other ways, which change from sample to sample."""
+    """Fully dynamic, as written, and with two further patterns that vary from sample to sample."""
     both = Both(*model_of(sample, sample.constant, dynamic=True))
     compare(sample, both, "any length")
     written, _, *others = variants(sample, sample.constant)
@@ -59,7 +59,7 @@ def test_refines_what_openvino_infers(sample: Sample) -> None:
 @pytest.mark.oracle
 @every_sample
 def test_refines_what_openvino_infers_in_all_shapes(sample: Sample) -> None:
-    """Also where all inputs but the first are constants, as in most models."""
+    """All inputs but the first may be constants, as in most models."""
     wider, written = False, set(sample.constant)
     mostly = written if sample.op in UNREAD else {*written, *range(1, len(sample.inputs))}
     for constant in (written, mostly):

@@ -1,4 +1,4 @@
-"""Poolings: what is inferred from little, empty data."""
+"""Pooling: inference from partial shapes, and empty data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantization: limits that do not fit, and what limits tell of the data."""
+"""Quantization: invalid limits, and bounds on the data that follow from limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers: what no seeds mean; classes against a search one by one."""
+"""Random operations: unseeded sequences, and Multinomial against a linear search."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ LIMITS = np.float32(0), np.float32(1)
 
 
 def test_philox_as_published() -> None:
-    """The known answers of the authors of Philox, for counters and keys of zeros, ones, and digits of pi."""
+    """The authors' known answers for counters and keys of zeros, ones, and digits of pi."""
     zeros = philox(0, 0, 4)
     assert [f"{n:08x}" for n in zeros] == ["6627e8d5", "e169c58d", "bc57ac4c", "9b00dbd8"]
     assert philox(5, 7, 11).tolist() == philox(5, 7, 12).tolist()[:11]
 
 
 def test_seeds_of_64_bits() -> None:
-    """OpenVINO writes large ones as negative numbers."""
+    """OpenVINO writes large seeds as negative numbers."""
     large, negative = (RandomUniform(output_type=E.f32, global_seed=n, op_seed=n) for n in (2**64 - 2, -2))
     shape = np.array([5])
     np.testing.assert_array_equal(large.evaluate(shape, *LIMITS), negative.evaluate(shape, *LIMITS))
 
 
 def test_mersenne_twister_as_published() -> None:
-    """C++ requires this 10000th number of its default seed."""
+    """The C++ standard specifies the 10000th number for the default seed."""
     assert mersenne_twister(5489, 10000)[-1] == 4123659995
     assert mersenne_twister(5489 + 2**32, 3).tolist() == mersenne_twister(5489, 3).tolist()
 
@@ -67,7 +67,7 @@ def test_shapes() -> None:
 
 
 def one_by_one(op: Multinomial, probs: Any, count: int) -> Any:
-    """The page's algorithm, a number at a time."""
+    """Apply the algorithm of the specification to one number at a time."""
     one, probs = np.float32(1), probs.astype(np.float32)
     words = mersenne_twister_of_sequence((op.global_seed, op.op_seed), len(probs) * count)
     drawn = (words.astype(np.float32) / np.float32(2**32 - 1)).reshape(len(probs), count)

@@ -1,4 +1,4 @@
-"""The examples on the pages of operations: they can be read as they are printed."""
+"""The examples on the pages of operations can be read as printed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_operation_has_an_example() -> None:
 
 @versions
 def test_a_page_is_a_model(cls: type[Op]) -> None:
-    """As pages of the specification are: the layer on it is read, and infers what the example gives."""
+    """The layer on a page can be read, and infers the types of the example, as on pages of the specification."""
     found = recorded(cls.versioned_name())
     assert found is not None
     model = ir.read_fragment(page(cls), strict=True)
@@ -40,7 +40,7 @@ def test_a_page_is_a_model(cls: type[Op]) -> None:
 
 
 def test_what_is_printed_is_what_was_computed() -> None:
-    """A page that is known: rows of a matrix, and their sums."""
+    """Check a known page: rows of a matrix, and their sums."""
     found = recorded("ReduceSum-1")
     assert found is not None
     data, axes = found.inputs

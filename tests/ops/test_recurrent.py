@@ -1,4 +1,4 @@
-"""Recurrent cells and sequences: what is inferred from little."""
+"""Recurrent cells and sequences: inference from partial shapes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_functions_are_those_of_the_page_by_default() -> None:
 @pytest.mark.parametrize(("name", "gates"), [("GRUCell-3", 3), ("LSTMCell-4", 4)])
 @pytest.mark.parametrize("extra", [{}, {"linear_before_reset": "true"}])
 def test_biases_that_are_absent_are_zeros(name: str, gates: int, extra: dict[str, str]) -> None:
-    """OpenVINO does not read such a layer, though the pages allow it."""
+    """The specification makes them optional; OpenVINO does not read such a layer."""
     op = layer(name, hidden_size="2", **extra if gates == 3 else {})
     states = [numbers(4, 2, seed=i) for i in range(gates - 2)]
     arrays = (numbers(4, 3), *states, numbers(2 * gates, 3), numbers(2 * gates, 2))

@@ -1,4 +1,4 @@
-"""Reductions: axes that are refused, and what is known of the result before the axes are."""
+"""Reductions: refused axes, and inference with unknown axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever attributes and inputs a layer has, there is a result or an error that says what is wrong."""
+"""For any attributes and inputs, a layer gives a result or a clear error."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ shapes = st.one_of(
 
 @pytest.fixture(autouse=True)
 def little_memory() -> Iterator[None]:
-    """What asks for too much fails at once, instead of taking the machine with it."""
+    """Limit memory, so that excessive allocations fail at once."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, before[1]))
     yield
@@ -67,7 +67,7 @@ def little_memory() -> Iterator[None]:
 
 
 def an_attribute(attribute: Attribute) -> st.SearchStrategy[str]:
-    """A text for an attribute: odd, or of its own kind."""
+    """Draw a text for an attribute: arbitrary, or of its type."""
     kinds = [st.sampled_from(ODD), st.text(max_size=8)]
     kind = attribute.type
     if get_origin(kind) is Literal:
@@ -83,7 +83,7 @@ def an_attribute(attribute: Attribute) -> st.SearchStrategy[str]:
 
 @st.composite
 def attributes(draw: Any, cls: type[Op]) -> dict[str, str]:
-    """Those of a sample, or none, with some replaced and some missing."""
+    """Draw a sample's attributes or none, some of them replaced or missing."""
     samples = SAMPLES.get(cls.versioned_name(), [])
     given = draw(st.sampled_from(samples)).attributes if samples and draw(st.integers(0, 3)) else {}
     data = {name: text(value) for name, value in given.items()}
@@ -98,7 +98,7 @@ def attributes(draw: Any, cls: type[Op]) -> dict[str, str]:
 
 
 def layer(cls: type[Op], data: dict[str, str]) -> Op | None:
-    """The operation, or nothing where it says what is wrong with an attribute."""
+    """Return the operation, or ``None`` if it refuses an attribute with a clear error."""
     try:
         return cls.parse(data)
     except ValidationError as problem:
@@ -109,7 +109,7 @@ def layer(cls: type[Op], data: dict[str, str]) -> Op | None:
 
 
 def a_value(draw: Any, element: ElementType) -> Value:
-    """Anything that may be known of a tensor."""
+    """Draw partial knowledge of a tensor."""
     shape = draw(shapes)
     known = element is not ElementType.dynamic and shape.is_static and max(shape.static, default=0) < 9
     if not known or np.prod(shape.static) > 8 or draw(st.booleans()):
@@ -128,7 +128,7 @@ def filled(numbers: list[int], element: ElementType) -> Array:
 
 
 def an_element(draw: Any, cls: type[Op], index: int) -> ElementType:
-    """One the port allows, mostly."""
+    """Draw an element type, mostly one that the port allows."""
     port = cls.port_of(index)
     if port is None or not draw(st.integers(0, 9)):
         return draw(st.sampled_from(list(ElementType)))  # type: ignore[no-any-return]
@@ -161,7 +161,7 @@ def test_inference_refuses_in_words(cls: type[Op], data: st.DataObject) -> None:
 
 
 def resized(value: Value, length: int) -> Iterator[Value]:
-    """The value with every length in turn replaced, and with all of them; what it holds is unknown then."""
+    """Yield the value with each dim replaced in turn, then all of them; its contents become unknown."""
     rank = len(value.shape)
     for axes in (*((axis,) for axis in range(rank)), *([range(rank)] if rank > 1 else [])):
         yield Value.unknown(value.element, value.shape.replace(dict.fromkeys(axes, length)))
@@ -172,7 +172,7 @@ def resized(value: Value, length: int) -> Iterator[Value]:
 )
 @pytest.mark.parametrize("length", [0, 1 << 62, LONGEST])
 def test_lengths_at_the_limits(cls: type[Op], length: int) -> None:
-    """Inference with such lengths refuses in words, or its numbers stay as small as those of 64 bits."""
+    """Inference with extreme dims gives a clear error, or results that fit 64 bits."""
     for sample in SAMPLES[cls.versioned_name()][:12]:
         values, layer = sample.values(), sample.layer()
         for index, value in enumerate(values):
@@ -190,10 +190,9 @@ def test_lengths_at_the_limits(cls: type[Op], length: int) -> None:
 @often
 @given(data=st.data())
 def test_running_on_odd_attributes(cls: type[Op], data: st.DataObject) -> None:
-    """What inference accepts of a sample with other attributes, `evaluate` computes, or refuses in words.
+    """Samples with other attributes that inference accepts are computed by `evaluate`, or refused with a clear error.
 
-    Attributes may ask for more memory than there is, as pads of a billion do; then a kernel refuses before it
-    makes such an array.
+    Attributes may ask for excessive memory, such as pads of a billion; a kernel must refuse before it allocates.
     """
     sample = data.draw(st.sampled_from(SAMPLES[cls.versioned_name()]))
     if (op := layer(cls, data.draw(attributes(cls)))) is None:

@@ -1,4 +1,4 @@
-"""Axes of scalars: OpenVINO is asked about every operation with an axis, by a name that says so."""
+"""Axes of scalars: OpenVINO's behavior is checked for every operation with an attribute or port named like an axis."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = (
 
 
 def scalars() -> Iterator[object]:
-    """Samples of each operation with an axis whose data are scalars: one, and in the exhaustive run all attributes."""
+    """Yield samples with scalar data for each operation with an axis: one, or in the exhaustive run all attributes."""
     seen = set()
     for sample in all_samples():
         inputs = [i for i, port in enumerate(sample.cls.inputs[: len(sample.inputs)]) if port.name in NAMES]
@@ -64,7 +64,7 @@ def _of_scalars(
 
 
 def file_of(sample: Sample, outputs: Sequence[ElementType]) -> tuple[bytes, bytes]:
-    """A model on the first input; the others are constants. No port declares dims."""
+    """A model with the first input dynamic and the others constant. No port declares dims."""
     writer, any_shape = Writer(), PartialShape([])
     first, *others = sample.values()
     sources = [(writer.parameter(first.element, text(first.shape.static), first.type), 0)]
@@ -80,7 +80,7 @@ def file_of(sample: Sample, outputs: Sequence[ElementType]) -> tuple[bytes, byte
 
 @pytest.mark.parametrize(("sample", "outputs"), list(scalars()))
 def test_what_openvino_accepts_of_scalars_runs(sample: Sample, outputs: Sequence[ElementType]) -> None:
-    """On every backend, with equal results. It reads a few more, but does not compile them."""
+    """Such layers run on every backend with equal results. OpenVINO reads a few more, but does not compile them."""
     file = file_of(sample, outputs)
     try:
         theirs = core().read_model(*file)

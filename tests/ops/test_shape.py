@@ -1,4 +1,4 @@
-"""What samples of the shape group cannot say: errors, strings, and lengths that turn out otherwise."""
+"""Shape operations, beyond samples: errors, strings, and dims that differ at run time."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_shape_of_keeps_symbols() -> None:
 
 @pytest.mark.parametrize("name", ["Squeeze-1", "Squeeze-15"])
 def test_axes_not_of_length_1_stay(name: str) -> None:
-    """As the page of version 15 has it, although the rank that is inferred may then be wrong."""
+    """As specified for version 15, although the inferred rank may then be wrong."""
     sample = case(name, numbers(2, 1, 3), ints(0, 1))
     (wanted,) = answer(read(*model_of(sample)), sample.inputs)
     np.testing.assert_array_equal(sample.layer().evaluate(*sample.inputs), wanted, strict=True)

@@ -1,4 +1,4 @@
-"""Transforms: shapes from axes and sizes that are known in part."""
+"""Fourier transforms: shapes from partially known axes and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ir_runtime.ops.signals import DFT, IRDFT, ISTFT, RDFT, STFT, FourierTransfo
 
 
 def known(x: Any) -> Value:
-    """A type as text, numbers, or a list in which some numbers are only bounded."""
+    """Return a value from a type as text, an array, or a list with intervals."""
     if isinstance(x, list) and any(isinstance(n, Interval) for n in x):
         return Value.bounded(E.i64, objects(x, (len(x),)))
     return value(x if isinstance(x, str) else np.array(x, np.int64))

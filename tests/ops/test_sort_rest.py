@@ -1,4 +1,4 @@
-"""What samples of TopK and SearchSorted cannot say: NaN, bounds of k."""
+"""TopK and SearchSorted, beyond samples: NaN, bounds of k."""
 
 from __future__ import annotations
 

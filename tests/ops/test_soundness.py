@@ -1,6 +1,6 @@
-"""What is inferred with less knowledge still contains what is found with more.
+"""Inference is monotonic: results from less knowledge contain those from more.
 
-Hypothesis draws where random choices start, not each of them, which would take most of the time.
+Hypothesis draws the seed of random choices rather than each choice, which would take most of the time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ for _sample in all_samples():
 
 
 def relax(random: Random, value: Value) -> Value:
-    """Forget part of what is known of a value: dims, the rank, numbers, all contents."""
+    """Forget part of a value: dims, the rank, elements, or all contents."""
     around = {
         n: (Dimension(n), Dimension(), Dimension.between(max(n - 1, 0), n + 2)) for n in value.shape.static
     }
@@ -44,7 +44,7 @@ def relax(random: Random, value: Value) -> Value:
 
 
 def dimension(number: int | Interval) -> int | Interval:
-    """Intervals that cannot be negative are dimensions, as in shape arithmetic."""
+    """Return non-negative intervals as dimensions, as shape arithmetic does."""
     if isinstance(number, Interval) and number.min is not None and number.min >= 0:
         return Dimension.of(number)
     return number

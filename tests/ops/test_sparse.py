@@ -1,4 +1,4 @@
-"""What samples of the sparse group cannot say: bounds, strings."""
+"""Sparse operations, beyond samples: bounds, strings."""
 
 from __future__ import annotations
 

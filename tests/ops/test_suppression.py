@@ -1,4 +1,4 @@
-"""What samples of suppressions cannot say: how many boxes may be left."""
+"""Non-maximum suppression, beyond samples: bounds on the number of boxes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_how_many_may_be_left(name: str, boxes: str, scores: str, limit: Any, ro
 
 @pytest.mark.parametrize("version", [1, 3, 4])
 def test_openvino_infers_the_same_when_it_compiles(version: int) -> None:
-    """Of a file it infers a number of rows, whatever is left of the boxes."""
+    """For a file, OpenVINO infers a fixed number of rows, however many boxes are kept."""
     net = Net()
     boxes, scores = (
         net.parameter("boxes", "1,3,4", out="FP32 1 3 4"),
@@ -97,7 +97,7 @@ def test_shapes_of_several_classes(
 
 
 def test_boxes_of_no_area_and_nan() -> None:
-    """They suppress nothing, and nothing suppresses them."""
+    """Such boxes neither suppress others nor are suppressed."""
     boxes = np.array([[[0, 0, 0, 5], [0, 0, 0, 5], [0, np.nan, 5, 5], [0, 0, 5, 5]]], "f4")
     limits = np.array(9), np.array(0.5, "f4"), np.array(0, "f4")
     found, scores, count = layer("NonMaxSuppression-9").evaluate(boxes, np.ones((1, 1, 4), "f4"), *limits)

@@ -1,4 +1,4 @@
-"""The operations of OpenVINO's opsets, read from its headers, against those there are here."""
+"""The operations of OpenVINO's opsets, read from its headers, compared with ours."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ sampled = pytest.mark.parametrize("cls", [*filter(is_sampled, ours)], ids=lambda
 
 @cache
 def table() -> dict[tuple[str, str], str]:
-    """Versioned names by C++ class and namespace; the number is the first opset that lists the class."""
+    """Return versioned names by C++ class and namespace; the version is the first opset that lists the class."""
     spec = find_spec("openvino")
     assert spec is not None
     assert spec.origin is not None
@@ -63,7 +63,7 @@ def samples() -> dict[str, list[Sample]]:
 
 
 def spelled_alike(names: set[str]) -> dict[str, str]:
-    """Names without regard to case, in which C++ and files differ (Relu and ReLU)."""
+    """Return names in lower case, as C++ and files differ in case (Relu and ReLU)."""
     return {name.lower(): name for name in names}
 
 
@@ -95,7 +95,7 @@ def test_all_but_ends_bodies_and_variables_are_sampled() -> None:
 
 @sampled
 def test_openvino_reads_it_as_the_same_version(cls: type[Op]) -> None:
-    """The C++ class that a layer of this type and opset becomes is the one of the table."""
+    """A layer of this type and opset becomes the C++ class of the table."""
     name = cls.versioned_name()
     sample = samples()[name][0]
     nodes = read(*model_of(sample, range(len(sample.inputs)))).get_ordered_ops()
@@ -109,7 +109,7 @@ def test_openvino_reads_it_as_the_same_version(cls: type[Op]) -> None:
 
 @versions
 def test_has_a_page(cls: type[Op]) -> None:
-    """The link is to a page there is; specification_pages.txt lists those of the opsets."""
+    """The link leads to a page in specification_pages.txt, which lists those of the opsets."""
     pages = (Path(__file__).parent / "specification_pages.txt").read_text(encoding="utf-8").split()
     assert group(cls) == "internal" or (link(cls) or "").removeprefix(f"{SPECIFICATION}/") in {
         f"{page}.html" for page in pages
@@ -118,7 +118,7 @@ def test_has_a_page(cls: type[Op]) -> None:
 
 @sampled
 def test_is_compared_with_openvino(cls: type[Op]) -> None:
-    """What ``ir-runtime ops`` says it was tested against; constants and parameters are in every sample."""
+    """``ir-runtime ops`` shows the oracle of each operation; Constant and Parameter occur in every sample."""
     name = cls.versioned_name()
     compared = [s for s in samples().get(name, []) if s.oracle != "none" or name in NOT_RUN_BY_OPENVINO]
     assert len(compared) >= (20 if RICH.fullmatch(name) else 8)
@@ -145,7 +145,7 @@ def test_openvino_is_of_the_version_it_is_said_to_be() -> None:
     ids=lambda cls: cls.versioned_name(),
 )
 def test_samples_come_in_every_usual_type(cls: type[Op]) -> None:
-    """Those that the first input may have; ``samples/variations.py`` says what is left out, and why."""
+    """The types of the first input; ``samples/variations.py`` lists exceptions with reasons."""
     name = cls.versioned_name()
     seen = {variations.element(s.inputs[0]) for s in samples()[name] if s.inputs}
     wanted = {t for t in variations.TYPES if t in cls.inputs[0].element.allowed and t not in seen}

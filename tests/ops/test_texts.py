@@ -1,4 +1,4 @@
-"""Texts and their bytes: places outside, shapes that differ, bytes that are no text."""
+"""Packed strings: offsets out of range, mismatched shapes, invalid UTF-8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversions: bounds on integers go through, types of few bits, and where the page says nothing."""
+"""Conversions: bounds on integers, sub-byte types, and cases that the specification leaves open."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Attributes that a legacy file leaves out have the values that its catalogue of layers says.
+"""Omitted attributes of legacy files have the defaults of their specification.
 
-What is left out where the catalogue has no value, such as the strides of a Convolution, is not listed.
+Attributes without a documented default, such as the strides of a Convolution, are not listed.
 """
 
 from __future__ import annotations

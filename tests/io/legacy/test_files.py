@@ -1,4 +1,4 @@
-"""Whole files of IR version 2 to 7: means, statistics, names, outputs, lines, and shapes that can be changed."""
+"""Whole files of IR versions 2 to 7: mean values, statistics, names, outputs, lines, and reshaping."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ir_runtime.io.reader.legacy.site import Building
 
 
 def means(channels: str, head: str = "", precision: str = "") -> LegacyNet:
-    """x[1, 2, 1, 2] without its means."""
+    """A model that subtracts mean values from x[1, 2, 1, 2]."""
     net = LegacyNet(precision=precision or "FP32")
     net.layer("Power", [net.input("x", 1, 2, 1, 2)], (1, 2, 1, 2), name="y", power=1, scale=2, shift=0)
     net.more = f"<pre-process{head}>{channels}</pre-process>\n"
@@ -246,7 +246,7 @@ def test_files_of_today_do_not_load_the_upgrade() -> None:
 
 
 def test_many_layers_of_one_name_take_no_longer_each() -> None:
-    """Looking for free names from the first on would take a number of steps that grows with the square."""
+    """Searching unused names from the first one on would be quadratic."""
     building = Building(ids=count(), names={"a/b"}, constants=None, read_body=None)  # type: ignore[arg-type]
     assert [building.new_name("a/b") for _ in range(50_000)][-1] == "a/b_50001"
 

@@ -1,4 +1,4 @@
-"""The guide lists what each legacy layer becomes, as its declaration says it."""
+"""The guide lists the replacement of each legacy layer, as its declaration states it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each type of legacy layer: numbers computed by hand, and the dims that the file declares."""
+"""Each type of legacy layer: values computed by hand, and the declared dims."""
 
 from __future__ import annotations
 

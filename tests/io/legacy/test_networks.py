@@ -1,6 +1,6 @@
-"""Well-known networks as their converters wrote them, with random weights, beside the same network built by OpenVINO.
+"""Well-known networks as their converters wrote them, with random weights, against the same networks built with OpenVINO.
 
-Both are built layer by layer at once; the old file must give what OpenVINO gives for the other.
+Both are built layer by layer in parallel, and must give the same results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Node = Any
 
 
 class Both(NamedTuple):
-    """A tensor of the old file, and of the network of today."""
+    """A tensor of the old file, and of the modern network."""
 
     old: End
     new: Node
@@ -36,11 +36,11 @@ class Both(NamedTuple):
 
 
 class Twin:
-    """An old file and a network of today that compute the same.
+    """An old file and a modern network that compute the same.
 
     Args:
         version: of the old file.
-        precision: in which both store weights.
+        precision: of the weights in both.
     """
 
     def __init__(self, version: int, precision: str = "FP32") -> None:
@@ -55,17 +55,17 @@ class Twin:
         return Both(self.net.input(name, *dims), node)
 
     def numbers(self, *dims: int, scale: float = 1.0) -> Array:
-        """Random weights, as the file has them."""
+        """Return random weights as stored in the file."""
         values = (self.random.standard_normal(dims) * scale).astype(np.float32)
         return values.astype(np.float16).astype(np.float32) if self.net.precision == "FP16" else values
 
     def add(self, type: str, sources: Sequence[Both], new: Node, **how: Any) -> Both:
-        """Add a layer to the old file; its dims are those that OpenVINO infers."""
+        """Add a layer to the old file, with the dims that OpenVINO infers."""
         dims = tuple(new.output(0).shape)
         return Both(self.net.layer(type, [source.old for source in sources], dims, **how), new)
 
     def window(self, kernel: Dims, stride: int, pad: int) -> dict[str, object]:
-        """Attributes of windows, as the version spells them."""
+        """Return the attributes of a window in the version's spelling."""
         if self.net.version == 2:
             named = {"kernel__y": kernel[0], "kernel__x": kernel[1], "stride": f"1,1,{stride},{stride}"}
             return named | {"stride__x": stride, "stride__y": stride, "pad__x": pad, "pad__y": pad}
@@ -153,7 +153,7 @@ class Twin:
 
 
 def squeezenet() -> Twin:
-    """Version 2, in half precision: two fire modules of SqueezeNet 1.1."""
+    """Version 2, f16: two fire modules of SqueezeNet 1.1."""
     net = Twin(2, "FP16")
     x = net.pool(net.relu(net.conv(net.input("data", 1, 3, 35, 35), 16, stride=2)), 3, 2)
     for squeezed, wide in ((4, 16), (6, 24)):
@@ -165,7 +165,7 @@ def squeezenet() -> Twin:
 
 
 def resnet() -> Twin:
-    """Version 3: a stem, a block that goes down, and one that does not."""
+    """Version 3: a stem, a downsampling block, and an identity block."""
     net = Twin(3)
     x = net.scale_shift(net.input("data", 2, 3, 32, 32))
     x = net.pool(net.relu(net.conv(x, 8, (7, 7), 2, 3)), 3, 2)
@@ -179,7 +179,7 @@ def resnet() -> Twin:
 
 
 def age_gender() -> Twin:
-    """Version 4: two outputs, LRN, a number and two probabilities."""
+    """Version 4: LRN and two outputs, a scalar and two probabilities."""
     net = Twin(4)
     x = net.relu(net.conv(net.input("data", 1, 3, 30, 30), 12, (3, 3), 2))
     x = net.pool(_lrn(net, x), 3, 2)
@@ -195,7 +195,7 @@ def _lrn(net: Twin, x: Both) -> Both:
 
 
 def tiny_yolo() -> Twin:
-    """Version 5, in half precision: leaky ReLU, a pooling of stride 1 with padding at the end, and RegionYolo."""
+    """Version 5, f16: leaky ReLU, pooling with stride 1 and padding at the end, RegionYolo."""
     net = Twin(5, "FP16")
     x = net.input("input", 1, 3, 32, 32)
     for channels in (8, 16):
@@ -257,7 +257,7 @@ def _priors(net: Twin, kind: str, x: Both, image: Both, settings: dict[str, Any]
 
 
 def lprnet() -> Twin:
-    """Version 7: PReLU, a mean over columns, Tile, Power, and a decoder of sequences."""
+    """Version 7: PReLU, a mean over columns, Tile, Power, and CTC decoding."""
     net = Twin(7)
     data, mask = net.input("data", 1, 3, 24, 48), net.input("seq_ind", 12, 1)
     x = net.conv(data, 16, stride=2, pad=1)
@@ -366,7 +366,7 @@ def test_the_batch_of_an_old_file_can_be_changed(build: Callable[[], Twin]) -> N
 
 
 def cost(net: LegacyNet, weights: bytes | None) -> dict[str, Any]:
-    """Count the cost of a file; whether shapes are declared ones is left out."""
+    """Return the costs of a file, without the note on declared shapes."""
     record = ir.cost(ir.read_model(net.xml(), weights, strict=False)).record()
     for layer in record["layers"]:
         del layer["is_declared"]

@@ -1,4 +1,4 @@
-"""Overlaps and suppression against loops over boxes, as one would write them down."""
+"""IoU and non-maximum suppression against plain loops over boxes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def boxes(count: int, seed: int = 0) -> Array:
 
 
 def overlap(a: Array, b: Array, extra: float) -> float:
-    """Intersection over union of two boxes."""
+    """Return the intersection over union of two boxes."""
     width = min(a[2], b[2]) - max(a[0], b[0])
     height = min(a[3], b[3]) - max(a[1], b[1])
     if width < 0 or height < 0:
@@ -49,7 +49,7 @@ def test_greedy(threshold: float, extra: float) -> None:
 @pytest.mark.parametrize("most", [0, 1, 70, 200, 2000])
 @pytest.mark.parametrize("threshold", [0.0, 0.02, 0.6])
 def test_few_of_many_boxes(most: int, threshold: float) -> None:
-    """Those that are kept last suppress what is looked at later."""
+    """Boxes kept last suppress later candidates."""
     b = boxes(900, 5)
     np.testing.assert_array_equal(greedy_nms(b, threshold, most), greedy_nms(b, threshold)[:most])
 
@@ -119,7 +119,7 @@ def test_many_boxes() -> None:
 
 
 def area(a: Array, b: Array, steps: int = 400) -> float:
-    """The overlap of two rotated boxes, by counting points."""
+    """Return the overlap of two rotated boxes, by counting points."""
     grid = (np.arange(steps) + 0.5) / steps * 12 - 6
     points = np.stack(np.meshgrid(grid, grid), axis=-1)
     hits = []

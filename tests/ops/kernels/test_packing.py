@@ -1,4 +1,4 @@
-"""Packed numbers, bit by bit against OpenVINO."""
+"""Sub-byte types, bit by bit against OpenVINO."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHOLE = {1: "u1", 2: "u2", 3: "u3", 4: "u4", 6: "u6"}
 
 
 def as_openvino_reads(raw: bytes, element: str, count: int) -> Array:
-    """What OpenVINO makes of a packed constant, converted to f32."""
+    """Return a packed constant as OpenVINO converts it to f32."""
     packed, f32 = (TensorType(ElementType.parse(e), PartialShape([count])) for e in (element, "f32"))
     writer = Writer()
     writer.weights = raw

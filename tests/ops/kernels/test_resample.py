@@ -1,4 +1,4 @@
-"""Resampling: which inputs an element needs."""
+"""Resampling: the taps of each output element."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHRINK, GROW = Axis(1, 20, 7, 0.35), Axis(2, 5, 13, 2.6)
     ("mode", "taps"), [("linear", 2), ("linear_onnx", 2), ("cubic", 4), ("bilinear_pillow", 6)]
 )
 def test_taps_of_weight_0_are_left_out(mode: str, taps: int) -> None:
-    """The others keep their order."""
+    """The other taps keep their order."""
     (all_taps,) = Filter(mode).steps([SHRINK])
     some = all_taps.compacted()
     assert len(some) == taps

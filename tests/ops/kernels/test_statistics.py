@@ -1,4 +1,4 @@
-"""Sums and means that do not lose what the type could hold."""
+"""Sums and means keep the precision of the type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts as bytes and back."""
+"""Conversion of strings to bytes and back."""
 
 from __future__ import annotations
 
