@@ -1,4 +1,4 @@
-"""Compare the results of two runtimes."""
+"""Compare the results of two runtimes, within a tolerance for each element type."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..ir.tensor import Array
 
 __all__ = ["Agreement", "compare"]
 
-# The largest difference that counts as agreement, relative to the largest number of the output: sums of
-# thousands of products have few accurate digits near zero. By the bytes of a number; OpenVINO computes
-# f64 in f32.
+# The tolerance by the size of an element in bytes, relative to the largest magnitude of the output: sums of thousands of
+# products have few accurate digits near zero.
 _TOLERANCES = {1: 1e-1, 2: 1e-2}
+# The tolerance for larger elements; also for f64, which OpenVINO computes in f32.
 _USUAL = 1e-4
-# If products are rounded to less than f32, for any output type.
+# The tolerance for any output type if products are rounded to less than f32.
 _NARROW = 1e-1
-# Larger results are not searched for reordered rows.
+# The maximum columns and rows of results that are searched for reordered rows.
 _COLUMNS, _ROWS = 10, 10_000
 
 
@@ -29,9 +29,11 @@ class Agreement:
 
     Args:
         agree: whether every output agrees.
-        difference: the largest difference, relative to the largest number of its output; infinite if shapes, positions of NaN, or exact numbers differ.
-        output: the number of that output.
-        moved: the number of reordered rows if the results only differ in their order, as for detections of equal score; the difference then compares matching rows.
+        difference: the largest difference, relative to the largest magnitude of its output; infinite if shapes, positions of
+            NaN or infinities, or values of exact types differ.
+        output: the index of that output.
+        moved: the number of reordered rows if results differ only in their order, as for detections of equal score; the
+            difference is then that of matching rows.
     """
 
     agree: bool
@@ -41,11 +43,11 @@ class Agreement:
 
 
 def compare(ours: Sequence[Array], theirs: Sequence[Array], narrow: bool = False) -> Agreement:
-    """Compare outputs in order: real numbers approximately, others exactly.
+    """Compare outputs in order: floating-point values within a tolerance, all others exactly.
 
     Args:
         ours: the outputs of one side.
-        theirs: those of the other side.
+        theirs: the outputs of the other side.
         narrow: whether a side rounds products to less than f32.
 
     >>> compare([np.float32([1, 2])], [np.float32([1, 2.00001])]).agree
@@ -73,7 +75,7 @@ def _in_place(ours: Sequence[Array], theirs: Sequence[Array], least: float) -> A
 
 
 def _places(ours: Sequence[Array], theirs: Sequence[Array]) -> Array | None:
-    """Match each of our rows to the nearest of theirs, across all outputs; ``None`` if that is not one to one."""
+    """Match each row of our outputs to the nearest row of theirs; return its index, or ``None`` if that is not one-to-one."""
     counts = {array.shape[:1] for array in (*ours, *theirs)}
     if len(counts) != 1 or not 1 < min(counts.pop(), default=0) <= _ROWS:
         return None

@@ -1,4 +1,4 @@
-"""Pass arrays to a runtime's tensors, or through files to another process, and back."""
+"""Pass arrays to the tensors of a runtime and back, or to another process through a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def feed(api: RuntimeApi, request: Request, inputs: Sequence[Array]) -> None:
     """Set the inputs of a request, sharing memory if the runtime can.
 
     Raises:
-        InputError: if OpenVINO has no tensors of sub-byte elements.
+        InputError: if an input of OpenVINO has a sub-byte type.
     """
     for index, (port, array) in enumerate(zip(request.model_inputs, inputs, strict=True)):
         kind = port.get_element_type()
@@ -33,7 +33,7 @@ def _ours(api: RuntimeApi, kind: Element, array: Array) -> RawTensor:
 
         array = array.view(
             ElementType.parse(kind.to_string()).dtype
-        )  # as NumPy saves types of other packages
+        )  # NumPy saves types of other packages as void
     return api.Tensor(array, shared_memory=True)
 
 
@@ -47,14 +47,14 @@ def _theirs(api: RuntimeApi, kind: Element, array: Array) -> RawTensor:
     if kind.bitwidth < 8:
         from ..errors import InputError
 
-        raise InputError(f"inputs of {kind.to_string()} cannot be given to OpenVINO here")
+        raise InputError(f"inputs of {kind.to_string()} cannot be passed to OpenVINO")
     tensor = api.Tensor(kind, array.shape)
     tensor.data.reshape(-1).view(np.uint8)[...] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return tensor
 
 
 def readable(arrays: Sequence[Array], ports: Sequence[Port]) -> list[Array]:
-    """Copy the outputs of a request, with the dtypes of this package."""
+    """Return copies of the outputs of a request, with the dtypes of this package."""
     import numpy as np
 
     from ..ir.element import ElementType
@@ -67,7 +67,7 @@ def readable(arrays: Sequence[Array], ports: Sequence[Port]) -> list[Array]:
 
 
 def store(inputs: Sequence[Array], folder: Path) -> Path:
-    """Save arrays for another process; `restore` reads them."""
+    """Save arrays to a file in a folder, for `restore` in another process; return its path."""
     import numpy as np
 
     from .._util.files import create

@@ -1,4 +1,4 @@
-"""The part of the API shared by ``ir_runtime`` and ``openvino`` that is measured."""
+"""Protocols for the part of the API, shared by ``ir_runtime`` and ``openvino``, that measurements use."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Element(Protocol):
 
 
 class Port(Protocol):
-    """An input or output."""
+    """An input or output of a model."""
 
     def get_element_type(self) -> Element: ...
 
 
 class RawTensor(Protocol):
-    """A tensor whose memory an array shares."""
+    """A tensor with an array that shares its memory."""
 
     data: Array
 
@@ -73,7 +73,7 @@ class Request(Protocol):
 
 
 class Queue(Protocol):
-    """Several requests that run at once."""
+    """A queue of requests that run concurrently."""
 
     def __iter__(self) -> Iterator[Request]: ...
     def __len__(self) -> int: ...
@@ -85,7 +85,7 @@ class Queue(Protocol):
 
 
 class CompiledNode(Protocol):
-    """A node that OpenVINO executes."""
+    """An execution node of OpenVINO."""
 
     def get_rt_info(self) -> Mapping[str, object]: ...
     def get_friendly_name(self) -> str: ...

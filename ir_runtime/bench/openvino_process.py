@@ -1,8 +1,8 @@
 """Run OpenVINO in a separate process, so that a crash does not end this one.
 
-Its CPU plugin ends the process on some models, for example by a division by zero. The process is started by
-the first job and answers one job after another; it ends with its parent. Jobs and answers are pickled and
-pass through its standard input and output.
+OpenVINO's CPU plugin crashes on some models, for example by a division by zero. The process is started by the first job,
+answers one job after another, and ends with its parent. Jobs and answers are pickled, and pass through its standard input
+and output.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Probe(NamedTuple):
     """A tensor to observe.
 
     Args:
-        layer: the name of its layer.
-        output: the number of the output.
-        widens: whether to convert it to f32.
-        product: whether to observe it through a product with 1, after which no node changes precision.
+        layer: the name of the layer that computes it.
+        output: the index of the output of the layer.
+        widens: whether to convert the tensor to f32.
+        product: whether to observe it through a product with 1, so that the probe does not change the precision of nodes.
     """
 
     layer: str
@@ -60,7 +60,7 @@ class Job:
 
 
 class Node(NamedTuple):
-    """An execution node: its name and type, its layers, and the precisions and the kernel that it reports."""
+    """An execution node: its name and type, the layers that it computes, and the precisions and the kernel that it reports."""
 
     name: str
     type: str
@@ -76,9 +76,9 @@ class Answer:
 
     Args:
         outputs: the outputs of the model.
-        seen: the flat tensor of each probe; ``None`` if the compiled model has none.
-        nodes: the execution nodes.
-        settings: properties of the compiled model.
+        seen: the flattened tensor of each probe, or ``None`` if the model has no such tensor.
+        nodes: the execution nodes, in order.
+        settings: the properties of the compiled model that affect results.
         version: the version of OpenVINO.
     """
 
@@ -90,7 +90,7 @@ class Answer:
 
 
 class Failed(Exception):  # noqa: N818 - an answer
-    """OpenVINO refuses a job; the message is its last line. ``missing`` if it is not installed."""
+    """OpenVINO refuses a job; the message is the last line of its error. ``missing`` is true if it is not installed."""
 
     def __init__(self, message: str, missing: bool = False) -> None:
         super().__init__(message)
@@ -98,7 +98,7 @@ class Failed(Exception):  # noqa: N818 - an answer
 
 
 class Died(Exception):  # noqa: N818 - an answer
-    """The process died during a job; the message has the signal or code."""
+    """The process ended during a job; the message gives the signal or exit code."""
 
 
 SETTINGS = (
@@ -112,7 +112,7 @@ SETTINGS = (
     "VALUE_CACHE_GROUP_SIZE",
     "INFERENCE_NUM_THREADS",
 )
-"""The properties on which results depend."""
+"""The properties of a compiled model that affect results."""
 
 
 def run(job: Job) -> Answer:
@@ -120,16 +120,16 @@ def run(job: Job) -> Answer:
 
     Raises:
         Failed: if OpenVINO is not installed, or refuses the model or the inputs.
-        Died: if its process died.
+        Died: if the process ended.
     """
     return _WORKER.run(job)
 
 
 class _Worker:
-    """The process, started on demand and again after its end.
+    """The process, started on first use, and again after it has ended.
 
-    Threads share it, so the lock is held during a job. `conformance.worker.Worker` is not the same: it runs the jobs of one
-    thread and is killed by others meanwhile, for which its lock guards the start and the end only.
+    Threads share it, so the lock is held during a job. `conformance.worker.Worker` differs: it runs the jobs of a single thread,
+    and other threads may kill it during a job, so its lock guards only start and end.
     """
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class _Worker:
         self._lock = threading.Lock()
 
     def after_fork(self) -> None:
-        """Leave the process to its owner; a forked process starts its own."""
+        """Leave the process to the parent; a forked process starts its own."""
         if self._process is not None:
             disown(self._process)
         self._process, self._lock = None, threading.Lock()
@@ -149,12 +149,12 @@ class _Worker:
             assert process.stdout is not None
             try:
                 send(process.stdin, job)
-                answer = pickle.load(process.stdout)  # noqa: S301 - of a process of our own
+                answer = pickle.load(process.stdout)  # noqa: S301 - from our own process
             except (OSError, EOFError, pickle.UnpicklingError):
                 from .._util.child_process import ending
 
                 raise Died(ending(self._end(process))) from None
-            except BaseException:  # such as Ctrl-C: the next job would receive this answer
+            except BaseException:  # such as Ctrl-C; otherwise the next job would receive this answer
                 process.kill()
                 self._end(process)
                 raise
@@ -173,7 +173,7 @@ class _Worker:
         return self._process
 
     def stop(self) -> None:
-        """End the process, if there is one."""
+        """End the process if it runs."""
         if self._process is not None:
             self._end(self._process)
 
@@ -187,7 +187,7 @@ atexit.register(_WORKER.stop)
 
 
 def main() -> None:
-    """Run jobs from standard input until its end."""
+    """Answer jobs from standard input until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the waiting process
     jobs, answers = open_pipes()
     while (job := next_job(jobs)) is not None:
@@ -231,7 +231,7 @@ def _core(api: Any) -> Any:
 
 
 def _add_probes(api: Any, model: Any, probes: Sequence[Probe]) -> list[int]:
-    """Add an output for each tensor; return the indices of the probes with one."""
+    """Add an output to the model for each probe whose tensor exists; return the indices of these probes."""
     import numpy as np
 
     opset = import_module("openvino.opset13")
@@ -263,7 +263,7 @@ def _node(op: Any) -> Node:
 
 
 def _settings(compiled: Any) -> dict[str, str]:
-    """Return the properties of a compiled model that affect results, if this version has them."""
+    """Return the properties of a compiled model that affect results, except those that this version of OpenVINO lacks."""
     properties: dict[str, str] = {}
     for name in SETTINGS:
         try:
@@ -276,5 +276,5 @@ def _settings(compiled: Any) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    # Under the name by which the classes of this module are pickled.
+    # Not as __main__: pickle finds the classes of this module by its name.
     import_module("ir_runtime.bench.openvino_process").main()

@@ -1,4 +1,4 @@
-"""Measure the peak performance of this machine: a product of matrices, and a copy of memory."""
+"""Measure the peak performance of this machine by a matrix product and a memory copy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Peaks", "measure_peaks"]
 
 _SIDES = (512, 1024)
 _COPIED = 1 << 26
-# A machine that is busy leaves some short moments free, so the best of many short tries is near the peak.
+# Even a busy machine has short idle moments, so the best of many short tries is near the peak.
 _TRIES = 3
 _SECONDS = 0.3
 
@@ -28,23 +28,23 @@ class Peaks:
     """The roofline of the machine (Williams, Waterman & Patterson 2009).
 
     Args:
-        flops: FLOPs per second of an f32 product of two square matrices of 512 or 1024 rows, or of a faster layer.
-        bandwidth: bytes per second that a copy of 64 MiB reads and writes.
+        flops: the FLOPs per second of an f32 product of square matrices with 512 or 1024 rows, or of a layer if faster.
+        bandwidth: the bytes per second that a copy of 64 MiB reads and writes.
     """
 
     flops: float
     bandwidth: float
 
     def attainable(self, flops: float, bytes: float) -> float:
-        """Return the minimum seconds for this many FLOPs and bytes of main memory."""
+        """Return the minimum time in seconds for the given FLOPs and bytes of main memory."""
         return max(flops / self.flops, bytes / self.bandwidth)
 
     def bound(self, flops: float, bytes: float) -> str:
-        """Return the bottleneck: ``compute`` or ``memory``."""
+        """Return which of ``compute`` and ``memory`` limits the speed."""
         return "compute" if flops / self.flops > bytes / self.bandwidth else "memory"
 
     def at_least(self, flops: float) -> Peaks:
-        """Return the peaks with FLOPs per second raised to those of a faster layer.
+        """Return the peaks with FLOPs per second raised to at least ``flops``, those of a layer.
 
         >>> Peaks(50e9, 10e9).at_least(80e9).flops, Peaks(50e9, 10e9).at_least(1e9).flops
         (80000000000.0, 50000000000.0)
@@ -58,7 +58,7 @@ class Peaks:
 
 @cache
 def measure_peaks(backend: str, threads: int | None) -> Peaks:
-    """Measure the peaks, once in a process.
+    """Measure the peaks; the result is cached for the process.
 
     Args:
         backend: the backend whose matrix product is measured.
@@ -89,8 +89,8 @@ def _product(backend: str, threads: int | None, side: int) -> Callable[[], objec
     name = "numpy" if backend == "reference" else backend
     model = Model([ops.matmul(a, b, False, False)], [a, b])
     request = compile_model(model, config=config, backend=name).create_infer_request()
-    numbers = np.random.default_rng(0).standard_normal((2, side, side), np.float32)
-    request.infer(list(numbers))
+    matrices = np.random.default_rng(0).standard_normal((2, side, side), np.float32)
+    request.infer(list(matrices))
     return request.infer
 
 

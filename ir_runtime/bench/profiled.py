@@ -1,4 +1,4 @@
-"""The report of layer times of a model: the times of steps and runs, as data, text and a trace.
+"""The report of a profile: the times of steps and runs of a model, as data, text and a trace.
 
 Traces are in the Trace Event Format, which Perfetto and chrome://tracing open.
 https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
@@ -17,11 +17,11 @@ from .peaks import Peaks
 __all__ = ["ComparedTime", "ProfileReport", "RunTimes", "StepTime", "TimelineEvent", "Trace"]
 
 Event: TypeAlias = Record
-"""An event as the format has it; which fields it has depends on its ``ph``."""
+"""A trace event; its fields depend on ``ph``, the phase."""
 
 
 class Trace(TypedDict):
-    """A trace in the format."""
+    """A trace in the Trace Event Format."""
 
     traceEvents: list[Event]
     displayTimeUnit: str
@@ -33,11 +33,11 @@ _THREADS = {_RUNS: "runs", _LAYERS: "layers", _WAITING: "between layers", _BODIE
 
 
 def _trace_of(title: str, steps: Sequence[StepTime], runs: Sequence[RunTimes], peaks: Peaks) -> Trace:
-    """Return runs as a trace: a thread each for runs, layers, the time between layers, and bodies.
+    """Return runs as a trace, with a thread each for runs, layers, the time between layers, and layers in bodies.
 
-    A counter shows how many threads of the process were busy in each run. Workers have no separate threads in the
-    trace: they take chunks of a layer from a counter within compiled code, where no observer sees them, and their
-    clocks say nothing, as idle workers spin before they sleep.
+    A counter shows how many threads of the process were busy in each run. Worker threads do not appear: they take chunks of a
+    layer within compiled code, where they cannot be observed, and their CPU times tell nothing, as idle workers spin before
+    they sleep.
     """
     begin = min((run.start for run in runs), default=0.0)
     args = [_args(step, peaks) for step in steps]
@@ -84,7 +84,7 @@ def _wait(start: float, seconds: float, name: str) -> Iterator[Event]:
 def _slice(
     thread: int, name: str, category: str, start: float, seconds: float, args: Mapping[str, Json]
 ) -> Event:
-    """Return a complete event; times in a trace are microseconds."""
+    """Return a complete event (phase X); its times are in microseconds."""
     times = {"ts": start * 1e6, "dur": seconds * 1e6}
     return {"ph": "X", "pid": _PROCESS, "tid": thread, "name": name, "cat": category, **times, "args": args}
 
@@ -102,28 +102,28 @@ def _args(step: StepTime, peaks: Peaks) -> Event:
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """The time of one step: a layer and the layers fused into it."""
+    """The time of a step: a layer and the layers fused into it."""
 
     layers: tuple[str, ...]
-    """The layers, by name, in order."""
+    """The names of the layers, in order."""
     operations: tuple[str, ...]
-    """Their operations."""
+    """The operations of the layers, such as ``Convolution-1``."""
     pattern: str
-    """The pattern that they match; empty where the first one's kernel computes the others as epilogue."""
+    """The pattern that the layers match; empty if the kernel of the first layer computes the others as its epilogue."""
     seconds: float
-    """The median time per run."""
+    """The median time per run, in seconds."""
     calls: float
-    """How often it ran in one run: more than once inside loops."""
+    """How often the step ran per run: more than once inside loops."""
     within: str
-    """The body that it is in; empty for steps of the model itself."""
+    """The body that contains the step; empty for steps of the model itself."""
     flops: int | None
-    """FLOPs of one call, as its operations declare them; ``None`` where they depend on the data."""
+    """The FLOPs of a call, as declared by its operations; ``None`` if they depend on the data."""
     bytes: int | None
-    """Bytes of one call that go in and out, weights included."""
+    """The bytes that a call reads and writes, including weights; ``None`` if unknown."""
     range: tuple[float, float] | None = None
-    """The seconds of the fastest and of the slowest run; ``None`` if only the median is known."""
+    """The times of the fastest and the slowest run, in seconds; ``None`` if only the median is known."""
     main: int = 0
-    """The place of the layer with the most FLOPs, which gives the step its name."""
+    """The index of the layer with the most FLOPs, which names the step."""
 
     @property
     def name(self) -> str:
@@ -137,7 +137,7 @@ class StepTime:
 
     @property
     def spread(self) -> float | None:
-        """Half the range of the times over the median."""
+        """Half the range of times, relative to the median."""
         if self.range is None or not self.seconds:
             return None
         fastest, slowest = self.range
@@ -145,22 +145,22 @@ class StepTime:
 
     @property
     def gflops(self) -> float | None:
-        """GFLOPs per second."""
+        """The speed in GFLOP/s."""
         return None if self.flops is None else _rate(self.flops * self.calls, self.seconds)
 
     @property
     def gbytes(self) -> float | None:
-        """GB per second."""
+        """The memory traffic in GB/s."""
         return None if self.bytes is None else _rate(self.bytes * self.calls, self.seconds)
 
     def efficiency(self, peaks: Peaks) -> float | None:
-        """Return the fraction of the roofline; more than 1 if data stays in the caches."""
+        """Return the speed as a fraction of the roofline; it exceeds 1 if data stays in the caches."""
         if self.flops is None or self.bytes is None or not self.seconds:
             return None
         return peaks.attainable(self.flops * self.calls, self.bytes * self.calls) / self.seconds
 
     def bound(self, peaks: Peaks) -> str | None:
-        """Return the bottleneck: ``compute`` or ``memory``."""
+        """Return which of ``compute`` and ``memory`` limits the speed, or ``None`` if FLOPs or bytes are unknown."""
         if self.flops is None or self.bytes is None:
             return None
         return peaks.bound(self.flops, self.bytes)
@@ -188,7 +188,7 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class _OperationTime:
-    """The sums over the steps of one operation: that of the layer with the most FLOPs."""
+    """The total time of all steps named after layers of the same operation."""
 
     operation: str
     steps: int
@@ -202,15 +202,15 @@ class _OperationTime:
 
 @dataclass(frozen=True, slots=True)
 class ComparedTime:
-    """The smallest sets of layers that both runtimes compute as units."""
+    """The time of a set of layers in both runtimes: the smallest set that neither runtime splits."""
 
     layers: tuple[str, ...]
     steps: int
     seconds: float
     nodes: tuple[str, ...]
-    """The other runtime's nodes, each as its type and how it is implemented."""
+    """The execution nodes of the other runtime, each as its type and implementation."""
     other: float
-    """Seconds of the other runtime."""
+    """The time of the other runtime, in seconds."""
 
     def record(self) -> Record:
         """Return a dict for JSON."""
@@ -225,7 +225,7 @@ class ComparedTime:
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """A step in one run: its index, start and duration."""
+    """The execution of a step in a run: the index of the step, its start and its duration."""
 
     step: int
     start: float
@@ -234,12 +234,12 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
-    """One run."""
+    """The timeline of a run."""
 
     start: float
     seconds: float
     cpu: float
-    """Seconds of all threads of the process."""
+    """The CPU time of all threads of the process, in seconds."""
     events: tuple[TimelineEvent, ...]
 
 
@@ -248,57 +248,57 @@ def _rate(amount: float, seconds: float) -> float | None:
 
 
 _BUSY = 3
-"""The ratio of the slowest to the fastest run on a busy machine."""
+"""The ratio of the slowest to the fastest run from which the machine counts as busy."""
 
 
 @dataclass(frozen=True)
 class ProfileReport:
-    """The time of each layer of a model, compared with another runtime if requested."""
+    """The times of the layers of a model, optionally compared with another runtime."""
 
     model: str
     backend: str
     threads: int | None
-    """The requested number of threads; ``None`` if the backend chose it."""
+    """The requested number of threads; ``None`` if the backend chose the number."""
     steps: tuple[StepTime, ...]
-    """In the order in which they run."""
+    """The steps, in execution order."""
     seconds: float
-    """The median time of a run that is not watched."""
+    """The median time of unobserved runs, in seconds."""
     runs: tuple[RunTimes, ...]
     """The observed runs."""
     peaks: Peaks
     range: tuple[float, float] | None = None
-    """The seconds of the fastest and of the slowest run that is not watched."""
+    """The times of the fastest and the slowest unobserved run, in seconds."""
     compared: tuple[ComparedTime, ...] = ()
     other: float | None = None
-    """The median time of a run of the other runtime."""
+    """The median time of runs of the other runtime, in seconds."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether runs vary so much that other programs must have used the processor."""
+        """Whether run times vary so much that other programs must have used the processor."""
         return self.range is not None and self.range[1] >= _BUSY * self.range[0]
 
     @property
     def outermost(self) -> tuple[StepTime, ...]:
-        """The steps of the model itself, including the time of their bodies."""
+        """The steps of the model itself; their times include those of their bodies."""
         return tuple(step for step in self.steps if not step.within)
 
     @property
     def total(self) -> float:
-        """The seconds of all steps."""
+        """The total time of all steps, in seconds."""
         return sum(step.seconds for step in self.outermost)
 
     @property
     def slowest(self) -> tuple[StepTime, ...]:
-        """The steps of the model itself, the slowest first."""
+        """The steps of the model itself, slowest first."""
         return tuple(sorted(self.outermost, key=lambda step: -step.seconds))
 
     @property
     def operations(self) -> tuple[_OperationTime, ...]:
-        """The time of each operation, the slowest first."""
-        found: dict[str, list[float]] = {}
+        """The time of each operation, slowest first."""
+        times_of: dict[str, list[float]] = {}
         for step in self.outermost:
-            found.setdefault(step.operation, []).append(step.seconds)
-        rows = (_OperationTime(name, len(times), sum(times)) for name, times in found.items())
+            times_of.setdefault(step.operation, []).append(step.seconds)
+        rows = (_OperationTime(name, len(times), sum(times)) for name, times in times_of.items())
         return tuple(sorted(rows, key=lambda row: -row.seconds))
 
     def record(self) -> Record:
@@ -320,7 +320,7 @@ class ProfileReport:
         }
 
     def to_json(self) -> str:
-        """Return the same as JSON."""
+        """Return `record` as JSON text."""
         return json.dumps(self.record(), indent=2)
 
     def chrome_trace(self) -> Trace:

@@ -1,4 +1,4 @@
-"""Measure how long each layer of a model takes, also by OpenVINO's performance counters."""
+"""Measure the time of each layer of a model, and optionally that of OpenVINO's nodes by its performance counters."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def profile(
     seed: int = 0,
     name: str = "",
 ) -> ProfileReport:
-    """Measure how long each layer of a model takes.
+    """Measure the time of each layer of a model.
 
-    Runs alternate: one is timed as a whole, the next one is observed step by step. Steps are those of the
-    compiled model, so one may compute several layers.
+    Runs alternate: one is timed as a whole, the next one is observed step by step. The steps are those of the compiled model,
+    so that a step may compute several layers.
 
     >>> import ir_runtime
-    >>> found = ir_runtime.profile("examples/digits/digits.xml", runs=2, backend="numpy")
-    >>> len(found.runs), found.slowest[0].operations[0], sum(step.calls for step in found.outermost) >= 5
+    >>> report = ir_runtime.profile("examples/digits/digits.xml", runs=2, backend="numpy")
+    >>> len(report.runs), report.slowest[0].operations[0], sum(step.calls for step in report.outermost) >= 5
     (2, 'Convolution-1', True)
 
     Args:
         model: a path, or a model.
-        inputs: as a compiled model takes them; by default random numbers, with dynamic lengths as short as possible.
-        runs: the number of measured runs.
-        backend: by default the one that would run the model.
-        threads: the number of threads.
-        against: ``openvino``, to run it, too.
-        seed: of random inputs.
+        inputs: the inputs, as a compiled model takes them; by default random values, with dynamic lengths as short as possible.
+        runs: the number of measured runs of each kind.
+        backend: the backend; by default, the one that would run the model.
+        threads: the number of threads; by default, chosen by the backend.
+        against: ``openvino`` to compare with OpenVINO.
+        seed: the seed of random inputs.
         name: the name of the model in the report; by default its path or its name.
 
     Raises:
@@ -110,7 +110,7 @@ def profile(
 
 @dataclass
 class _Watched:
-    """A run and its steps."""
+    """An observed run and the times of its steps."""
 
     start: float
     seconds: float
@@ -142,7 +142,7 @@ class _Sizes:
     """The FLOPs and bytes of steps.
 
     Args:
-        compiled: the model.
+        compiled: the compiled model.
         cost: the costs of its layers.
     """
 
@@ -157,7 +157,7 @@ class _Sizes:
         self._values: Mapping[Port, Value] = self.compiled._model._values
 
     def _count(self, layer: Layer, inside: bool) -> LayerCount | None:
-        """Return the cost of a layer of the model itself or of a body."""
+        """Return the cost of a layer of the model itself, or ``inside`` a body."""
         return self._counts.get((layer.name, inside))
 
     def main(self, step: Step, inside: bool) -> int:
@@ -167,13 +167,13 @@ class _Sizes:
         return flops.index(max(flops))
 
     def flops(self, step: Step, inside: bool) -> int | None:
-        """Return the FLOPs of all layers of a step."""
+        """Return the FLOPs of all layers of a step, or ``None`` if unknown."""
         counts = [cost.flops for layer in step.layers if (cost := self._count(layer, inside)) is not None]
         numbers = [count for count in counts if isinstance(count, int)]
         return sum(numbers) if len(numbers) == len(counts) else None
 
     def bytes(self, step: Step) -> int | None:
-        """Return the bytes read and written by a step, without tensors inside fused layers."""
+        """Return the bytes that a step reads and writes, without tensors between fused layers, or ``None`` if unknown."""
         inner, last = {layer.id for layer in step.layers}, step.layers[-1]
         if self._graph.layers.get(last.id) is not last:
             return self._within_body(step)
@@ -184,20 +184,20 @@ class _Sizes:
         return sum(type.element.nbytes(Value(type).count.min) for type in types)
 
     def _type(self, port: Port) -> TensorType:
-        """Return the type in which results are computed or stored."""
+        """Return the type of a port in memory: as stored for constants and parameters, else as computed."""
         type = self._values[port].type
         is_stored = self._graph[port.layer].type in ("Constant", "Parameter")
         return type if is_stored else TensorType(self.compiled._computed_type(type.element), type.shape)
 
     def _within_body(self, step: Step) -> int | None:
-        """Return the bytes of a step that is a single layer of a body."""
+        """Return the bytes of a step of a body, or ``None`` if it has several layers or unknown lengths."""
         cost = self._count(step.layer, True)
         if cost is None or step.also or not isinstance(cost.read, int) or not isinstance(cost.written, int):
             return None
         return cost.read + cost.written
 
     def within(self, step: Step) -> str:
-        """Return the body that a step is in."""
+        """Return the name of the body that contains a step."""
         cost = self._count(step.layer, True)
         return cost.within if cost is not None else "body"
 
@@ -207,7 +207,7 @@ class _Steps:
 
     Args:
         watched: the runs.
-        sizes: the sizes of the steps.
+        sizes: computes the FLOPs and bytes of a step.
     """
 
     def __init__(self, watched: Sequence[_Watched], sizes: _Sizes) -> None:
@@ -268,7 +268,7 @@ class _Steps:
 
 
 class _Node(NamedTuple):
-    """A node executed by OpenVINO: its implementation, its layers, and its seconds."""
+    """An execution node of OpenVINO: its type and implementation, its layers, and its time in seconds."""
 
     kind: str
     layers: tuple[str, ...]
@@ -316,7 +316,7 @@ def _node(op: CompiledNode, seconds: Mapping[str, float]) -> _Node:
 
 
 def _join(steps: Sequence[StepTime], nodes: Sequence[_Node]) -> list[ComparedTime]:
-    """Return the smallest sets of layers that neither runtime splits, the slowest first."""
+    """Compare the times of the smallest sets of layers that neither runtime splits, slowest first."""
     import networkx as nx
 
     together = nx.Graph()
@@ -342,7 +342,7 @@ def _join(steps: Sequence[StepTime], nodes: Sequence[_Node]) -> list[ComparedTim
 
 
 def with_profile(measures: Measures, report: ProfileReport) -> Measures:
-    """Add the times of a profile to measurements, and compare them with the machine's peaks."""
+    """Add the times of a profile to measurements, with speeds relative to the peaks of the machine."""
     inner = {(step.within, step.name): step.seconds * 1e3 for step in report.steps if step.within}
     rates = {step.name: text for step in report.outermost if (text := _rate(step, report.peaks))}
     return replace(
@@ -355,7 +355,7 @@ def with_profile(measures: Measures, report: ProfileReport) -> Measures:
 
 
 def _rate(step: StepTime, peaks: Peaks) -> str:
-    """Describe the speed of a step in a sentence; empty if it computes nothing."""
+    """Describe the speed of a step in a phrase; return an empty string if it has no FLOPs."""
     reached = step.efficiency(peaks)
     if not step.flops or reached is None:
         return ""

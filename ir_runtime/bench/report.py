@@ -1,7 +1,4 @@
-"""Measure a model, and report the results as data.
-
-The time of each layer is reported as benchmark_app writes it (`write_report`).
-"""
+"""Measure a model, and report the results as data, and as CSV files like those of OpenVINO's benchmark_app."""
 
 from __future__ import annotations
 
@@ -33,12 +30,12 @@ _RATIOS = {
     "median": lambda side: side.timing.median,
     "throughput": lambda side: side.timing.rate,
 }
-"""The figures that are compared between two sides, ours divided by theirs."""
+"""The figures for which a report gives the ratio of ours to theirs."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The results of one side."""
+    """The results of a side."""
 
     runtime: str
     version: str
@@ -84,7 +81,7 @@ class Report:
     partial: bool = False
 
     def ratio(self, name: str) -> float | None:
-        """Return one of `_RATIOS`; ``None`` without a second side, or if unknown."""
+        """Return the ratio of a figure of `_RATIOS`, ours to theirs; ``None`` without a second side, or if it is unknown."""
         if len(self.sides) < 2:
             return None
         ours, theirs = map(_RATIOS[name], self.sides)
@@ -116,17 +113,17 @@ def bench(
     """Measure a model: starts in separate processes, then alternating runs in this one.
 
     Args:
-        setting: the model, and the requested measurements.
-        inputs: an array for each of its inputs.
+        setting: the model, and the settings of runtimes.
+        inputs: an array for each input of the model.
         against: another runtime to compare with.
         requests: the number of concurrent requests.
         until: the stop condition.
-        starts: the number of starts, of which the best counts.
+        starts: the number of starts, of which the best of each figure counts.
         clock: the clock in seconds, for one request; `time.process_time` counts all threads.
         progress: called with the progress from 0 to 1.
 
     Returns:
-        The figures; those until then, if Ctrl-C ends the runs once each side was timed.
+        The figures; partial ones if Ctrl-C ends the runs after each side was timed at least once.
 
     Raises:
         InputError: if the other runtime is not installed, or refuses the model.
@@ -140,13 +137,13 @@ def bench(
     try:
         alternate(runners, until, progress)
     except KeyboardInterrupt:
-        if not all(each.timing.latencies and each.timing.busy for each in runners):
+        if not all(runner.timing.latencies and runner.timing.busy for runner in runners):
             raise
         is_complete = False
     return Report(
         [
             Measured(side.runtime, side.version, side.backend, side.precision, start, timing)
-            for side, start, timing in zip(sides, begun, (each.timing for each in runners), strict=True)
+            for side, start, timing in zip(sides, begun, (runner.timing for runner in runners), strict=True)
         ],
         _agreement(sides, inputs) if len(sides) > 1 and is_complete else None,
         partial=not is_complete,
@@ -163,13 +160,13 @@ def _agreement(sides: Sequence[Side], inputs: Sequence[Array]) -> Agreement:
 ReportType = Literal["no_counters", "average_counters", "detailed_counters"]
 
 RUNS = 10
-"""The most runs that are counted."""
+"""The maximum number of runs whose counters are reported."""
 _HEADER = ("layerName", "execStatus", "layerType", "execType", "realTime (ms)", "cpuTime (ms)")
 
 
 @dataclass(frozen=True)
 class Counter:
-    """The time of a layer in a run; ``status`` is OPTIMIZED_OUT if it was fused into the previous one."""
+    """The time of a layer in a run; its ``status`` is OPTIMIZED_OUT if it was fused into a previous layer."""
 
     layer: str
     operation: str
@@ -182,12 +179,12 @@ class Counter:
 
 
 def count_runs(setting: Setting, inputs: Sequence[Array], runs: int) -> list[list[Counter]]:
-    """Return the counters of each of ``runs`` runs, at most `RUNS`, of this package.
+    """Run a model with this package; return the counters of each run.
 
     Args:
-        setting: the model, and the requested measurements.
-        inputs: an array for each of its inputs.
-        runs: the number of runs.
+        setting: the model, and the settings of the runtime.
+        inputs: an array for each input of the model.
+        runs: the number of runs, limited to `RUNS`.
     """
     side = Side(OURS, replace(setting, counters=True))
     request = side.request(inputs)
@@ -205,7 +202,7 @@ def _counter(info: ProfiledLayer) -> Counter:
 
 
 def average(runs: Sequence[Sequence[Counter]]) -> list[Counter]:
-    """Return the mean of each layer over all runs."""
+    """Return the counter of each layer with the mean of its times over all runs."""
     return [
         replace(layer_runs[0], ms=sum(one.ms for one in layer_runs) / len(layer_runs))
         for layer_runs in zip(*runs, strict=True)
@@ -224,8 +221,8 @@ def write_report(
     Args:
         folder: the folder.
         kind: which counters to write.
-        command: the options of the command line.
-        results: names and figures.
+        command: the names and values of command-line options.
+        results: the names and values of figures.
         runs: the counters of each run.
     """
     sections = (("Command line parameters", command), ("Execution results", results))

@@ -1,4 +1,4 @@
-"""A model compiled by one runtime, for measuring."""
+"""A side of a measurement: a model compiled by one of the runtimes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OURS: Runtime = "ir_runtime"
 OPENVINO: Runtime = "openvino"
 
 _F32 = {"INFERENCE_PRECISION_HINT": "f32"}
-# Otherwise, OpenVINO quantizes activations for packed weights, and its key cache, even with f32.
+# Without these, OpenVINO quantizes activations for compressed weights, and its key cache, even with f32 precision.
 _EXACT = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0", "KV_CACHE_PRECISION": "f32"}
 
 
@@ -35,21 +35,21 @@ class Setting:
     """The settings of a runtime, as JSON-compatible values: one field for each option of the command line.
 
     Args:
-        model: path of the ``.xml``.
-        weights: path of the ``.bin``, where it is not beside the model.
-        shapes: input shapes as (name, number, or ``None`` for the only input; text).
+        model: the path of the ``.xml``.
+        weights: the path of the ``.bin``, if it is not next to the model.
+        shapes: the shapes of inputs as pairs: a name, an index, or ``None`` for the only input; and the shape as text.
         hint: ``latency``, ``throughput``, ``cumulative_throughput`` or ``none``.
         threads: the number of threads; by default, chosen by the runtime.
         backend: the backend of this package.
         exact: whether to prevent quantization by OpenVINO.
-        config: further properties for OpenVINO.
+        config: additional properties for OpenVINO.
         streams: the number of concurrent runs that share the threads; by default, from the hint.
-        precision: the type to compute in; by default, the model's types in this package, f32 in OpenVINO.
+        precision: the type to compute in; by default, that of the model in this package, and f32 in OpenVINO.
         counters: whether the time of each layer is measured.
-        queued: whether a single request runs in the background, as several do.
+        queued: whether even a single request runs in the background, as several requests do.
         memory: the memory limit of this package in bytes; by default, the machine's memory.
-        timeout: seconds that each step of this package may take; by default, an hour.
-        mode: ``accuracy``, or ``performance``: this package in that mode, and OpenVINO as it comes.
+        timeout: the time limit of each step of this package in seconds; by default, an hour.
+        mode: ``accuracy``, or ``performance`` for this package in that mode, and OpenVINO with its defaults.
     """
 
     model: str
@@ -69,7 +69,7 @@ class Setting:
     timeout: float | None = None
 
     def properties(self, runtime: Runtime) -> dict[str, str]:
-        """Return the properties for a runtime."""
+        """Return the properties with which a runtime compiles the model."""
         numbers = {"INFERENCE_NUM_THREADS": self.threads, "NUM_STREAMS": self.streams}
         properties = {name: str(number) for name, number in numbers.items() if number is not None}
         properties |= {"PERF_COUNT": "YES"} if self.counters else {}
@@ -85,18 +85,18 @@ class Setting:
     @property
     def limits(self) -> Limits:
         """The limits of this package."""
-        from ..limits import DEFAULT  # imported here, as the import of this package is measured
+        from ..limits import DEFAULT  # imported late, as the import of this package is measured
 
         limits = DEFAULT if self.memory is None else replace(DEFAULT, memory=self.memory)
         return limits if self.timeout is None else replace(limits, seconds=self.timeout)
 
     def record(self) -> Record:
-        """Return a dict from whose items it can be recreated."""
+        """Return a JSON-compatible dict of the fields; ``Setting(**record)`` restores the setting."""
         return asdict(self)
 
 
 def import_runtime(runtime: Runtime) -> RuntimeApi:
-    """Return the module of a runtime.
+    """Import the module of a runtime.
 
     Raises:
         InputError: if it is not installed.
@@ -113,11 +113,11 @@ def import_runtime(runtime: Runtime) -> RuntimeApi:
 
 
 class Side:
-    """A model, read and compiled by one runtime; requests are made and run here.
+    """A model, read and compiled by a runtime, and the means to run requests.
 
     Args:
         runtime: the runtime.
-        setting: the model, and the requested measurements.
+        setting: the model, and the settings of the runtime.
 
     Raises:
         InputError: if the runtime is not installed, or OpenVINO refuses the model.
@@ -128,7 +128,7 @@ class Side:
         self.runtime, self.setting = runtime, setting
         self._api = import_runtime(runtime)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about properties without meaning for a backend
+            warnings.simplefilter("ignore")  # about properties that a backend ignores
             self._load()
         self.stateful = bool(self.compiled.create_infer_request().query_state())
 
@@ -143,7 +143,7 @@ class Side:
             read = time.perf_counter()
             self.compiled = core.compile_model(model, "CPU", self.setting.properties(self.runtime))
         self.read, self.compile = read - start, time.perf_counter() - read
-        """Seconds to read the model (with new shapes, to infer them), and to compile it."""
+        """The times in seconds to read and reshape the model, and to compile it."""
 
     def _files(self) -> list[str]:
         weights = self.setting.weights
@@ -160,7 +160,7 @@ class Side:
 
     @property
     def backend(self) -> str:
-        """The backend of this package, or the device."""
+        """The backend of this package, or ``CPU``."""
         return str(getattr(self.compiled, "backend", "CPU"))
 
     @property
@@ -169,32 +169,32 @@ class Side:
         return self.compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
 
     def request(self, inputs: Sequence[Array]) -> Request:
-        """Return a request with an array for each input."""
+        """Create a request with its inputs set to arrays."""
         request = self.compiled.create_infer_request()
         feed(self._api, request, inputs)
         return request
 
     def queue(self, count: int, inputs: Sequence[Array]) -> Queue:
-        """Return a queue of this many requests, each with an array for each input."""
+        """Create a queue of ``count`` requests with their inputs set to arrays."""
         queue = self._api.AsyncInferQueue(self.compiled, count)
         for request in queue:
             feed(self._api, request, inputs)
         return queue
 
     def results(self, request: Request) -> list[Array]:
-        """Run once from the start; return copies of the outputs, as arrays that NumPy can compute with."""
+        """Reset the variables and run once; return copies of the outputs as NumPy arrays."""
         self.reset(request)
         return readable(request.infer().to_tuple(), self.compiled.outputs)
 
     def reset(self, request: Request) -> None:
-        """Reset the variables."""
+        """Reset the variables of a request if the model has any."""
         if self.stateful:
             request.reset_state()
 
 
 @contextmanager
 def _refusals(runtime: Runtime, model: str) -> Iterator[None]:
-    """Raise an error of one line if OpenVINO refuses the model."""
+    """Turn an error of OpenVINO in the block into an `InputError` with the last line of its message."""
     try:
         yield
     except RuntimeError as reason:

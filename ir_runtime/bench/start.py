@@ -1,7 +1,7 @@
 """Measure the start of a runtime: time and memory from launch to the first result.
 
-Measured in a new process, since only the first time is cold. Run as a program, this module is that process:
-it takes a job as JSON on stdin, and prints the measurements.
+It is measured in a new process, since only the first run in a process is cold. This module, run as a program, is that
+process: it reads a job as JSON from standard input, and prints the measurements.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ __all__ = ["Start", "best", "environment", "measure", "peak_memory"]
 
 @dataclass(frozen=True)
 class Start:
-    """The figures of a start. Times in seconds, memory in bytes.
+    """The figures of a start: times in seconds, and memory in bytes.
 
-    ``imported`` is for the package and its first `Core`.
-
-    ``base`` is the peak before the model was read, with the runtime and NumPy imported.
+    Args:
+        imported: the time to import the package and create its first `Core`.
+        read: the time to read the model.
+        compile: the time to compile it.
+        first: the time of the first run.
+        base: the peak memory before the model is read, with the runtime and NumPy imported; ``None`` if unknown.
+        peak: the peak memory after the first run; ``None`` if unknown.
     """
 
     imported: float
@@ -44,17 +48,17 @@ class Start:
 
     @property
     def load(self) -> float:
-        """The time from the file to a compiled model."""
+        """The time to read and compile the model."""
         return self.read + self.compile
 
 
 def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Array], times: int = 1) -> Start:
-    """Return the start of a runtime, in a new process.
+    """Measure the start of a runtime in a new process.
 
     Args:
         runtime: the runtime.
-        setting: the model, and the requested measurements.
-        inputs: an array for each input.
+        setting: the model, and the settings of the runtime.
+        inputs: an array for each input of the model.
         times: the number of processes; the best of each figure counts.
 
     Raises:
@@ -66,7 +70,7 @@ def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Array], times: 
 
 
 def best(starts: Sequence[Start]) -> Start:
-    """Return the best of each figure."""
+    """Return the minimum of each figure over several starts."""
     least = {
         name: min(getattr(start, name) for start in starts)
         for name in ("imported", "read", "compile", "first")
@@ -90,9 +94,9 @@ def _measure_once(job: str, backend: str | None) -> Start:
 
 
 def environment(backend: str | None = None) -> dict[str, str]:
-    """Return the environment of a measured process, restricted to a backend if given.
+    """Return the environment variables of a measured process, with the default backend set if given.
 
-    Compiled bytecode is kept, as for installed packages.
+    Python may write bytecode, so that later processes start as with an installed package.
     """
     environment_variables = {
         name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"

@@ -1,4 +1,4 @@
-"""Time repeated runs of models, several alternately."""
+"""Time repeated runs of a model, or of several alternately."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SequentialRunner", "QueueRunner", "Runner", "Timing", "StopCondition", "alternate", "runner"]
 
-# Seconds that one side runs before the other's turn, and that the processor rests between turns: the workers
-# of a BLAS spin for a while after a product, and would slow down the next side.
+# The seconds of a block of runs before it is the turn of the other side, and of the pause in between: BLAS workers spin for
+# a while after a product, and would slow down the next side.
 BLOCK = 0.25
 PAUSE = 0.1
 MOST_IN_BLOCK = 1000
@@ -26,7 +26,7 @@ MOST_IN_BLOCK = 1000
 
 @dataclass
 class Timing:
-    """The times of runs in seconds, and the total, which is less if they overlap."""
+    """The latencies of runs, and the time that they took altogether (``busy``), in seconds; runs may overlap."""
 
     latencies: list[float] = field(default_factory=list)
     busy: float = 0.0
@@ -36,44 +36,44 @@ class Timing:
 
     @property
     def minimum(self) -> float:
-        """The fastest run."""
+        """The minimum latency."""
         return min(self.latencies)
 
     @property
     def median(self) -> float:
-        """Half of the runs were faster."""
+        """The median latency."""
         return median(self.latencies)
 
     @property
     def mean(self) -> float:
-        """The average."""
+        """The mean latency."""
         return fmean(self.latencies)
 
     @property
     def maximum(self) -> float:
-        """The slowest run."""
+        """The maximum latency."""
         return max(self.latencies)
 
     @property
     def rate(self) -> float:
-        """Runs per second."""
+        """The throughput in runs per second."""
         return len(self) / self.busy
 
 
 @dataclass(frozen=True)
 class StopCondition:
-    """The stop condition: a number of runs and of seconds per side."""
+    """The stop condition of measurements: a minimum number of runs and of seconds per side."""
 
     runs: int = 1
     seconds: float = 0.0
 
     def progress(self, timing: Timing) -> float:
-        """Return the progress, from 0 to 1."""
+        """Return the progress of a side, from 0 to 1."""
         runs = len(timing) / self.runs
         return min(1.0, runs, timing.busy / self.seconds if self.seconds else 1.0)
 
     def next_block(self, timing: Timing) -> int:
-        """Return the number of runs of the next block; 0 if there are enough runs.
+        """Return the number of runs of the next block, or 0 if the condition is met.
 
         The first block is a single run, as its duration is unknown.
         """
@@ -95,16 +95,16 @@ class Runner(Protocol):
         """Run without measuring."""
 
     def block(self, count: int) -> None:
-        """Run this many times, and record the times."""
+        """Run ``count`` times, and record the latencies."""
 
 
 class SequentialRunner:
-    """Runs a function, one call after the other.
+    """Measures a function, one call after another.
 
     Args:
         call: the timed function.
-        before: called before each call, untimed.
-        clock: the clock in seconds; `time.process_time` is hardly disturbed by other programs, but counts all threads.
+        before: called before each call, and not timed.
+        clock: the clock in seconds; other programs hardly affect `time.process_time`, but it adds the time of all threads.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class SequentialRunner:
         self._call()
 
     def block(self, count: int) -> None:
-        """Measure this many calls."""
+        """Measure ``count`` calls."""
         call, before, clock = self._call, self._before, self._clock
         for _ in range(count):
             before()
@@ -134,7 +134,7 @@ class SequentialRunner:
 
 
 class QueueRunner:
-    """Runs several concurrent requests of a compiled model."""
+    """Measures concurrent requests of a compiled model."""
 
     def __init__(self, side: Side, count: int, inputs: Sequence[Array]) -> None:
         self.timing = Timing()
@@ -148,7 +148,7 @@ class QueueRunner:
         self._run(len(self._queue))
 
     def block(self, count: int) -> None:
-        """Measure this many runs, at least one per request, as fewer would not run concurrently."""
+        """Measure ``count`` runs, but at least one per request, so that all requests run concurrently."""
         self._counts = True
         start = time.perf_counter()
         self._run(max(count, len(self._queue)))
@@ -172,7 +172,7 @@ def runner(
     requests: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Runner:
-    """Return the loop that runs a side: one request in the caller's thread, several in the background."""
+    """Return the runner of a side: a single request in the thread of the caller, or several in the background."""
     if requests > 1 or side.setting.queued:
         return QueueRunner(side, requests, inputs)
     request = side.request(inputs)
@@ -182,13 +182,13 @@ def runner(
 def alternate(
     runners: Sequence[Runner], until: StopCondition, progress: Callable[[float], None] = lambda _: None
 ) -> list[Timing]:
-    """Run each in alternating blocks until the stop condition, with a pause and a warm-up in between.
+    """Measure runners in alternating blocks until the stop condition is met, with a pause and a warm-up before each block.
 
-    All runners thus see the same load of the machine.
+    All of them are then measured under the same load of the machine.
 
     Args:
         runners: the runners.
-        until: the stop condition of each.
+        until: the stop condition of each runner.
         progress: called with the progress from 0 to 1 after each block.
     """
     alone = len(runners) == 1

@@ -1,1 +1,1 @@
-"""The conformance suite: cases with true outputs, a judge, and a runner for any runtime of OpenVINO IR."""
+"""The conformance suite: cases with correct outputs, a judge, and a runner for any runtime of OpenVINO IR."""

@@ -1,7 +1,7 @@
-"""Adapters: run a case in a runtime and return its outputs. One for another runtime is a function of a case.
+"""Adapters: functions that run a case in a runtime and return its outputs.
 
-The parameters of the adapters for OpenVINO are those that compute as the pages say: f32 where a model has f32, no
-quantization that it does not ask for.
+The adapters for OpenVINO configure it to compute as the specification says: in f32 where the model is f32, and without
+quantization that the model does not contain.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from .case import Case, encode, from_bytes, load_arrays, npy, to_bytes
 __all__ = ["Adapter", "Crashed", "Unsupported", "adapter", "is_foreign", "version_of", "write_folder"]
 
 Adapter: TypeAlias = Callable[[Case], Sequence[Array]]
-"""Runs a case and returns its outputs, those of later steps after the first; raises `Unsupported` if the runtime lacks
-the operation, and any other exception if it refuses the model or the inputs."""
+"""A function that runs a case and returns its outputs, step after step. It raises `Unsupported` if the runtime lacks the
+operation, and any other exception if it refuses the model or the inputs."""
 
 
 class Unsupported(Exception):  # noqa: N818 - an answer
@@ -38,16 +38,15 @@ class Unsupported(Exception):  # noqa: N818 - an answer
 
 
 class Crashed(Exception):  # noqa: N818 - an answer
-    """The process of the runtime died."""
+    """The process of the runtime crashed."""
 
 
 def adapter(name: str) -> Adapter:
     """Return the adapter for a runtime.
 
     Args:
-        name: ``openvino`` for its CPU plugin, ``openvino:DEVICE`` for another, ``openvino:reference`` for
-            ``Model.evaluate``; a backend of this package; ``onnxruntime``, with a converter; or a command, which has a
-            space or a slash.
+        name: ``openvino`` for its CPU plugin, ``openvino:DEVICE`` for another device, ``openvino:reference`` for
+            ``Model.evaluate``; a backend of this package; or a command, which contains a space or a slash.
 
     Raises:
         InputError: if there is no such runtime.
@@ -67,15 +66,15 @@ def adapter(name: str) -> Adapter:
 
 
 def is_foreign(name: str) -> bool:
-    """Return whether a runtime is a library that is imported."""
+    """Return whether a runtime is an imported library other than this package."""
     return name.partition(":")[0] == "openvino"
 
 
 def version_of(name: str) -> str:
-    """Return the version of a runtime; that of a command is unknown.
+    """Return the version of a runtime, or an empty string for a command.
 
     Raises:
-        InputError: if there is no such runtime, or it is not installed.
+        InputError: if the runtime does not exist, or is not installed.
     """
     adapter(name)
     if is_foreign(name):
@@ -92,7 +91,7 @@ def _words(command: str) -> list[str]:
 
 
 class _Backend:
-    """A backend of this package."""
+    """The adapter for a backend of this package."""
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
@@ -111,12 +110,12 @@ class _Backend:
 
 
 def _copy(array: Array) -> Array:
-    """Return a copy; strings as Python's, which the cases have."""
+    """Return a copy of an array, with strings as Python objects like those of cases."""
     return array.astype(object) if array.dtype.kind == "U" else np.array(array)
 
 
 class _Plugin:
-    """A device of OpenVINO, without its own shortcuts."""
+    """The adapter for a device of OpenVINO, in f32 and without optimizations that change results."""
 
     config = {"INFERENCE_PRECISION_HINT": "f32"}
     cpu_config = {
@@ -150,7 +149,7 @@ class _Plugin:
 
 
 def _evaluate(case: Case) -> Sequence[Array]:
-    """Run OpenVINO's own definitions of the operations."""
+    """Run a case by ``Model.evaluate``, OpenVINO's reference implementations."""
     api = _openvino()
     model = _read(api, case)
     if case.steps > 1:
@@ -203,7 +202,7 @@ def _tensors(api: Any, case: Case, feeds: Sequence[Array]) -> list[Any]:
 
 
 def _tensor(api: Any, array: Array, element: ElementType) -> Any:
-    """Return an array as OpenVINO's tensor, which knows some types as bits only."""
+    """Return an array as a tensor of OpenVINO; contents are copied as bytes, as some types have no NumPy dtype there."""
     tensor = api.Tensor(getattr(api.Type, element.label), api.Shape(array.shape))
     if element is ElementType.string:
         tensor.str_data = array.astype(str)
@@ -214,7 +213,7 @@ def _tensor(api: Any, array: Array, element: ElementType) -> Any:
 
 
 def _array(tensor: Any) -> Array:
-    """Return a copy of OpenVINO's tensor."""
+    """Return a copy of a tensor of OpenVINO as an array."""
     element, shape = ElementType.parse(tensor.element_type.to_string()), tuple(tensor.shape)
     if element is ElementType.string:
         return np.array(tensor.str_data, object).reshape(shape)
@@ -229,11 +228,11 @@ def _shape(api: Any, port: Any) -> Any:
 
 
 class _Command:
-    """A command that is called with a folder, as that of ``compare --run``.
+    """The adapter for a command that is called with a folder, as by ``compare --run``.
 
-    The folder has ``model.xml``, ``model.bin``, ``inputs/0.npy`` and so on, and ``names.json``; the command leaves
-    ``outputs/0.npy`` and so on. It ends with 0; with 4 if it does not implement the operation; with another code if it refuses
-    the model or the inputs.
+    The folder contains ``model.xml``, ``model.bin``, ``inputs/0.npy`` and so on, and ``names.json``; the command writes
+    ``outputs/0.npy`` and so on. Its exit code is 0; 4 if it does not implement the operation; any other if it refuses the
+    model or the inputs.
     """
 
     UNSUPPORTED = 4
@@ -262,7 +261,7 @@ class _Command:
 
 
 def write_folder(folder: Path, case: Case) -> None:
-    """Write the folder of a case for a command: its model, its inputs, and their names; outputs have a folder, too."""
+    """Write the folder with which a command is called: the model, the inputs, and a list of all files."""
     inputs = _entries("inputs", case.inputs, case.input_types)
     outputs = _entries("outputs", case.expected, case.output_types)
     list_entries(folder, {"inputs": inputs, "outputs": outputs, "tensors": []})

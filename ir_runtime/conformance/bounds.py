@@ -1,6 +1,6 @@
-"""Tolerances, from the measured errors of sound executions.
+"""Tolerances, derived from the measured errors of sound executions.
 
-``bounds.json`` has the worst error of each operation and type, which ``python -m conformance.bounds`` of the tests measures.
+``bounds.json`` contains the worst error of each operation and type, as measured by ``python -m conformance.bounds`` in the tests.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ __all__ = ["FEW", "FILE", "bound_of", "graph_bound", "tolerances"]
 
 FILE = Path(__file__).with_name("bounds.json")
 FEW = 4.0
-"""Units in the last place up to which errors count in these."""
+"""Errors up to this many units in the last place are recorded in these units, and larger ones in changes of the output. Also the
+bound, in both units, of operations without a measured error."""
 _MARGIN = 2.0
-"""A tolerance is so many times the worst error."""
+"""The ratio of a tolerance to the worst measured error."""
 _EXACT = frozenset({"Parameter", "Constant", "Result"})
 
 
 def tolerances(truth: Truth, bound: Bound) -> list[Tolerance]:
-    """Return the tolerance of each output of an operation with a bound; exact outputs have none."""
+    """Return the tolerance of each output, given the bound of the operation or graph; exact outputs have tolerance 0."""
     return [
         Tolerance(ulp=_MARGIN * bound.ulp, absolute=float(f"{_MARGIN * bound.changes * change:.3g}"))
         if element.real and truth.precision
@@ -34,15 +35,15 @@ def tolerances(truth: Truth, bound: Bound) -> list[Tolerance]:
 
 
 def graph_bound(truth: Truth) -> Bound:
-    """Return the bound of a graph whose changes are those by the errors of its layers."""
+    """Return the bound of a graph: the worst of its operations; ``truth.changes`` already include the errors of its layers."""
     return Bound(max((bound_of(name, truth.precision).ulp for name in truth.operations), default=0.0), 1.0)
 
 
 def bound_of(operation: str, precision: str) -> Bound:
-    """Return the bound of an operation with its version for a type.
+    """Return the bound of an operation, such as ``Exp-1``, for an element type.
 
-    That of f64 is at least that of f32, as no sample tells f64 from the truth, which is f64, too. Those of f16 and bf16
-    allow one unit in the last place more than nothing, unless f32 is exact: most runtimes compute these in f32.
+    The bound of f64 is at least that of f32, as f64 errors cannot be measured against a truth that is f64 itself. The bounds of
+    f16 and bf16 are at least one unit in the last place, unless f32 is exact, as most runtimes compute these types in f32.
     """
     if operation.rpartition("-")[0] in _EXACT:
         return Bound()

@@ -1,6 +1,6 @@
-"""Conformance cases: a minimal model, its inputs, the right answers, and how far others may be from them.
+"""Conformance cases: a minimal model, its inputs, the expected outputs, and their tolerances.
 
-A case is a folder: ``case.json``, ``model.xml``, ``model.bin`` if there are constants, ``input_0.npy`` and so on, and
+A case is a folder with ``case.json``, ``model.xml``, ``model.bin`` if there are constants, ``input_0.npy`` and so on, and
 ``expected_0.npy`` and so on. `ir-runtime explain json conformance-case` prints the schema of ``case.json``.
 """
 
@@ -47,17 +47,18 @@ __all__ = [
 SCHEMA = 1
 """The version of ``case.json``."""
 SEVERAL = "several"
-"""The operation of a case whose model has several layers that compute."""
+"""The ``operation`` of a case whose model has several operations."""
 
 Kind: TypeAlias = Literal["value", "shape", "refusal", "state", "dynamic"]
-"""``value``: outputs; ``shape``: types and shapes of outputs alone; ``refusal``: the model must be refused; ``state``:
-outputs of several runs, between which variables keep their values; ``dynamic``: outputs of a model with dynamic dims."""
+"""The aspect that a case checks. ``value``: outputs; ``shape``: only types and shapes of outputs; ``refusal``: that the model
+is refused; ``state``: outputs of several runs, between which variables keep their values; ``dynamic``: outputs of a model
+with dynamic dimensions."""
 Source: TypeAlias = Literal["exact", "f64", "page", "evaluate", "plugin"]
-"""``exact``: computed without rounding; ``f64``: computed in f64 and rounded once; ``page``: an example of the page;
-``evaluate``, ``plugin``: given by OpenVINO's reference, or by its CPU plugin."""
+"""The source of expected outputs. ``exact``: computed without rounding; ``f64``: computed in f64 and rounded once; ``page``: an
+example in the specification; ``evaluate``, ``plugin``: computed by OpenVINO's reference, or by its CPU plugin."""
 Predicate: TypeAlias = Literal["", "shape", "any-where-nan", "any-order"]
-"""A rule that replaces the comparison of an output: ``shape``: any numbers; ``any-where-nan``: any number where NaN is
-expected; ``any-order``: the expected elements in any order."""
+"""A rule that changes the comparison of an output. ``shape``: any values are right; ``any-where-nan``: any value is right where
+NaN is expected; ``any-order``: the elements may be in any order."""
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 _OPERATION = re.compile(r"(\w+)-(\d+)")
@@ -67,18 +68,18 @@ _MOST_ARRAYS = 4096
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far the elements of an output may be from the expected ones.
+    """The tolerance of an output.
 
-    An element is right if it is equal, or if it is within ``ulp`` units in the last place of the expected element plus
+    An element is right if it is equal to the expected element, or differs by at most ``ulp`` units in the last place plus
     ``absolute``. NaN must be NaN, and infinities must be equal.
 
     >>> Tolerance(ulp=1).record()
     {'ulp': 1, 'absolute': 0.0, 'predicate': ''}
 
     Args:
-        ulp: units in the last place of the element type of the output; 0 for integers.
-        absolute: a distance, for sums whose terms cancel.
-        predicate: another rule than nearness, for outputs that the page leaves open.
+        ulp: units in the last place of the expected element, in the type of the output; 0 for integers.
+        absolute: an absolute difference, for sums whose terms cancel.
+        predicate: another rule of comparison, for outputs that the specification leaves open.
     """
 
     ulp: float = 0
@@ -86,31 +87,32 @@ class Tolerance:
     predicate: Predicate = ""
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {"ulp": self.ulp, "absolute": self.absolute, "predicate": self.predicate}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a corpus.
+    """A conformance case.
 
     Args:
-        id: operation, version and a number: ``ReduceL2-4/0007``.
+        id: operation, version and a number, such as ``ReduceL2-4/0007``.
         operation: the operation with its version, or `SEVERAL`.
         kind: the aspect that is checked.
         xml: the model.
-        weights: the ``.bin``; empty if it has no constants.
-        inputs: an array for each input of the model, in order; those of later steps follow.
-        expected: the right outputs, in order; those of later steps follow; none for a refusal.
+        weights: the ``.bin``; empty if the model has no constants.
+        inputs: an array for each input of the model, in order, step after step.
+        expected: the expected outputs, in order, step after step; empty for a refusal.
         input_types: the element types of the inputs.
         output_types: the element types of the outputs.
-        tolerances: one for each output.
-        source: where the expectation comes from.
+        tolerances: the tolerance of each output.
+        source: the source of the expected outputs.
         notes: remarks for the reader.
-        clauses: the clause that a refused case violates, or the decisions that another one shows: ``ReduceL2-4 C2: ...``.
-        alternatives: other right answers, each as complete as ``expected``, where the page leaves a choice.
-        steps: the number of runs; more than one for variables.
-        fulfils: the numbers of the clauses of the operation that a passing case fulfils: ``C2``.
+        clauses: the clause of the specification that a refused model violates, or the decisions that the case shows, such as
+            ``ReduceL2-4 C2: ...``.
+        alternatives: other complete sets of correct outputs, where the specification leaves a choice.
+        steps: the number of runs; more than one for models with variables.
+        fulfils: the numbers of the clauses that a runtime which passes the case fulfils, such as ``C2``.
     """
 
     id: str
@@ -132,7 +134,7 @@ class Case:
 
     @property
     def answers(self) -> Sequence[Sequence[Array]]:
-        """All right answers."""
+        """All sets of correct outputs: ``expected`` and ``alternatives``."""
         return [self.expected, *self.alternatives]
 
     @property
@@ -142,7 +144,7 @@ class Case:
         return [self.inputs[step * count : (step + 1) * count] for step in range(self.steps)]
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the files of the case: names and contents."""
+        """Yield the name and the contents of each file of the case."""
         yield "model.xml", self.xml
         if self.weights:
             yield "model.bin", self.weights
@@ -152,7 +154,7 @@ class Case:
         yield "case.json", (json.dumps(self.record(), indent=1) + "\n").encode()
 
     def save(self, folder: Path) -> None:
-        """Write the files of the case into a folder, which is created if it does not exist: all of them, or none."""
+        """Write the files of the case into a folder, which is created if needed, atomically."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         with replacing_in(folder) as stage:
             for name, contents in self.files():
@@ -182,7 +184,7 @@ class Case:
         """Read a case from the contents of its files.
 
         Raises:
-            InputError: if a file is missing, cannot be read, is of another schema, or exceeds the limits.
+            InputError: if a file is missing or damaged, has another schema, or exceeds the limits.
         """
         if "case.json" not in files or "model.xml" not in files:
             raise InputError("a case needs a case.json and a model.xml", code=Code.BAD_REQUEST)
@@ -201,21 +203,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Meta:
-    """The contents of a ``case.json``, checked; see `Case`.
+    """The validated contents of a ``case.json``; see `Case`.
 
     Args:
-        id: of the case.
-        operation: with its version.
+        id: the id of the case.
+        operation: the operation with its version, or `SEVERAL`.
         kind: the aspect that is checked.
         inputs: the element types of the inputs.
         outputs: the element types of the outputs.
-        tolerances: one for each output.
-        source: where the expectation comes from.
+        tolerances: the tolerance of each output.
+        source: the source of the expected outputs.
         notes: remarks for the reader.
         clauses: the clauses and decisions that the case is about.
-        alternatives: the number of other right answers.
+        alternatives: the number of alternative sets of outputs.
         steps: the number of runs.
-        fulfils: the numbers of the clauses that it fulfils.
+        fulfils: the numbers of the clauses that a runtime which passes the case fulfils.
     """
 
     id: str
@@ -233,10 +235,10 @@ class Meta:
 
     @classmethod
     def parse(cls, raw: bytes) -> Meta:
-        """Read a ``case.json``.
+        """Parse a ``case.json``.
 
         Raises:
-            InputError: if it is damaged, or of another schema.
+            InputError: if it is damaged, or has another schema.
         """
         try:
             meta = json.loads(raw)
@@ -279,7 +281,7 @@ class Meta:
 
 
 def operation_of(operation: str) -> tuple[str, int | None]:
-    """Split an operation into its name and its version; `SEVERAL` has none.
+    """Split an operation into its name and its version, which is ``None`` for `SEVERAL`.
 
     >>> operation_of("ReduceL2-4")
     ('ReduceL2', 4)
@@ -333,10 +335,10 @@ def _answer_prefix(answer: int) -> str:
 def load_arrays(
     files: Mapping[str, bytes], prefix: str, elements: Sequence[ElementType], limits: Limits = DEFAULT
 ) -> tuple[Array, ...]:
-    """Read an array of each element type: those in ``prefix_0.npy`` and so on, or ``0.npy`` without a prefix.
+    """Read an array for each element type, from ``prefix_0.npy`` and so on, or ``0.npy`` and so on without a prefix.
 
     Raises:
-        InputError: if one is missing, holds something else, or exceeds the limits.
+        InputError: if a file is missing, contains another type, or exceeds the limits.
     """
     return tuple(
         _load(files, _array_name(prefix, index), element, limits) for index, element in enumerate(elements)
@@ -357,10 +359,10 @@ def _load(files: Mapping[str, bytes], name: str, element: ElementType, limits: L
 
 
 def encode(array: Array, element: ElementType) -> Array:
-    """Return an array as an ``.npy`` holds it.
+    """Convert an array to a dtype that an ``.npy`` can store.
 
-    Types that NumPy lacks are stored as unsigned integers: bf16 and f8 as their bits, types of less than a byte as one
-    byte for each element; strings as text.
+    Types that NumPy lacks are stored as unsigned integers: bf16 and f8 as their bits, sub-byte types as one byte per element.
+    Strings are stored as Unicode text.
     """
     if element is ElementType.string:
         return array.astype(np.str_)
@@ -370,10 +372,10 @@ def encode(array: Array, element: ElementType) -> Array:
 
 
 def decode(array: Array, element: ElementType) -> Array:
-    """Return the array that `encode` stored.
+    """Convert an array from the dtype in which `encode` stored it.
 
     Raises:
-        ValueError: if it holds other elements.
+        ValueError: if the dtype is not that of ``element``.
     """
     if element is ElementType.string:
         if array.dtype.kind != "U":
@@ -387,21 +389,21 @@ def decode(array: Array, element: ElementType) -> Array:
 
 
 def npy(array: Array) -> bytes:
-    """Return the bytes of an ``.npy``, which are the same for the same array."""
+    """Return the bytes of an ``.npy`` with an array, which are reproducible."""
     file = BytesIO()
     write_npy(file, np.asarray(array, order="C"))
     return file.getvalue()
 
 
 def to_bytes(array: Array, element: ElementType) -> bytes:
-    """Return the bytes of a tensor as OpenVINO holds them: types of less than a byte are packed. Strings have none."""
+    """Return the bytes of a tensor in OpenVINO's memory layout, with sub-byte types packed; strings are not supported."""
     if element.is_packed:
         return Packed.of(array, element).raw.tobytes()
     return np.asarray(array, element.dtype, order="C").tobytes()
 
 
 def from_bytes(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
-    """Return the array that has these bytes, see `to_bytes`."""
+    """Return the array whose `to_bytes` are ``raw``."""
     if element.is_packed:
         return Packed(raw, element, tuple(shape)).unpack()
     return np.array(raw.view(element.dtype).reshape(tuple(shape)))

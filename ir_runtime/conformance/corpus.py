@@ -1,4 +1,4 @@
-"""Read corpora: zip files and folders of cases, which may come from anybody."""
+"""Read corpora: zip files and folders of cases, from untrusted sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FOR_READERS = (_MANIFEST, "README.md", "LICENSE")
 
 
 class _Files(Protocol):
-    """The files of a corpus by their paths, which have slashes."""
+    """The files of a corpus, by paths with slashes."""
 
     def sizes(self) -> Mapping[str, int]:
         """Return the size of each file."""
@@ -41,14 +41,14 @@ class _Files(Protocol):
 class Corpus:
     """The cases of a zip file or a folder.
 
-    Files are read when their case is; the hashes of a ``MANIFEST`` are checked then.
+    The files of a case are read on demand, and checked against the hashes of a ``MANIFEST`` if there is one.
 
     Args:
-        path: a ``.zip``, a folder of cases, or the folder of one case.
-        limits: bounds on each case.
+        path: a ``.zip``, a folder of cases, or the folder of a single case.
+        limits: the limits of each case.
 
     Raises:
-        InputError: if it cannot be read, has no case, paths that leave it, or two cases of the same id.
+        InputError: if it cannot be read, has no cases, contains paths outside of it, or two cases with the same id.
     """
 
     def __init__(self, path: Path | str, limits: Limits = DEFAULT) -> None:
@@ -63,7 +63,7 @@ class Corpus:
         self._hashes = self._read_manifest()
         self._folders: dict[str, str] = {}
         self.cases: list[Meta] = []
-        """The descriptions of the cases, in order of their paths."""
+        """The descriptions of the cases, ordered by path."""
         for meta, folder in self._descriptions():
             if meta.id in self._folders:
                 raise InputError(
@@ -93,7 +93,7 @@ class Corpus:
         """Return the files of a case by name.
 
         Raises:
-            InputError: if one is damaged, or they exceed the limits.
+            InputError: if a file is damaged, or the files exceed the limits.
         """
         names = self._names[self._folders[identity]]
         total = sum(self._sizes[name] for name in names)
@@ -148,10 +148,10 @@ class Corpus:
 
 
 def select(cases: Sequence[Meta], globs: Sequence[str]) -> list[Meta]:
-    """Return the cases whose id, operation, kind or a clause matches one of the patterns; all without patterns.
+    """Return the cases whose id, operation, kind or clause matches any of the patterns; without patterns, all cases.
 
     Raises:
-        InputError: if a pattern matches none.
+        InputError: if a pattern matches no case.
     """
 
     def matches(case: Meta, glob: str) -> bool:
@@ -168,7 +168,7 @@ def select(cases: Sequence[Meta], globs: Sequence[str]) -> list[Meta]:
 
 
 def _names(case: Meta) -> Iterator[str]:
-    """Yield the names that select a case; clauses with and without their text."""
+    """Yield the names by which a case can be selected; clauses with and without their text."""
     yield from (case.id, case.operation, case.kind, *case.clauses)
     yield from (clause.partition(":")[0] for clause in case.clauses)
     yield from (f"{case.operation} {number}" for number in case.fulfils)
@@ -207,7 +207,7 @@ class _Zip:
 
 
 class _Folder:
-    """A folder; links in it are not followed."""
+    """The files of a folder; symbolic links are ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,8 +1,8 @@
 """Generate cases from the declarations of operations, and shrink those that fail.
 
-A case begins with the recorded example of an operation: attributes are replaced by other values of their types, lengths are
-exchanged wherever they occur, element types by others that the ports allow, elements by those at the edges of their type.
-What inference or the reference refuses is thrown away. Graphs grow layer by layer in the same way.
+A case starts from the recorded example of an operation. Attributes, lengths, element types and elements are replaced at random
+by other valid ones, including the extreme values of a type. Models that inference or the reference refuses are discarded.
+Graphs grow layer by layer in the same way.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from .recipe import Feed, Recipe, Step, Unfit, operation_class
 __all__ = ["Generated", "shrink"]
 
 _TRIES = 60
-"""How many recipes are drawn for a case; most are valid."""
+"""The maximum number of recipes drawn for a case; most are valid."""
 _GRAPHS = 3
-"""One case in so many is a graph of several layers."""
+"""One of this many cases is a graph of several layers."""
 _MOST_LAYERS = 6
 _LENGTHS = (1, 1, 2, 3, 4, 5, 8)
 _MOST_ELEMENTS = 4096
 _EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 1e-3, 3.0, 100.0, np.inf, -np.inf, np.nan)
 _SHRINKS = 60
-"""How many simpler recipes are tried."""
+"""The maximum number of simpler recipes that `shrink` tries."""
 
 
 class Generated:
-    """Generated cases: the same seed gives the same ones.
+    """A set of generated cases, reproducible by its seed.
 
     Args:
-        count: how many.
-        seed: of the random numbers.
-        select: which operations; by default all.
-        show: is told each id.
+        count: the number of cases.
+        seed: the seed of the random generator.
+        select: returns whether to use an operation; by default, all operations are used.
+        show: called with the id of each case.
 
     Raises:
-        InputError: if no operation is left that has an example.
+        InputError: if no selected operation has an example.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class Generated:
 
 
 def shrink(recipe: Recipe, identity: str, fails: Callable[[Case], bool]) -> Case:
-    """Return the simplest case that still fails, among those that are tried.
+    """Simplify a failing case by trying up to `_SHRINKS` simpler recipes; return the simplest case that still fails.
 
     Args:
-        recipe: of a case that fails.
+        recipe: the recipe of the failing case.
         identity: the id of the new case.
-        fails: whether a case fails in the same way.
+        fails: returns whether a case fails in the same way.
     """
     case, tried = recipe.case(identity), 0
     progress = True
@@ -113,10 +113,10 @@ def shrink(recipe: Recipe, identity: str, fails: Callable[[Case], bool]) -> Case
 
 
 def _draw(rng: np.random.Generator, names: Sequence[str], identity: str) -> tuple[Recipe, Case]:
-    """Draw recipes until one makes a case.
+    """Draw recipes until one gives a valid case.
 
     Raises:
-        InputError: if none does.
+        InputError: if none of `_TRIES` recipes does.
     """
     for _ in range(_TRIES):
         try:
@@ -155,7 +155,7 @@ def _parsed(label: str, shape: Sequence[int], text: str) -> tuple[ElementType, A
 
 
 def _is_usable(cls: type[Op]) -> bool:
-    """Return whether an operation has an example of plain inputs, and outputs that only these determine."""
+    """Return whether an operation has an example without sub-byte or string tensors, and depends only on its inputs."""
     record = recorded(cls.versioned_name())
     if record is None or not record.inputs or not cls.pure or group(cls) == "infrastructure":
         return False
@@ -166,7 +166,7 @@ def _is_usable(cls: type[Op]) -> bool:
 
 
 def _layer(rng: np.random.Generator, operation: str) -> Recipe:
-    """Draw a layer around the example of an operation."""
+    """Draw a recipe of a single layer, a variation of the example of its operation."""
     cls = operation_class(operation)
     attributes, inputs = _example(operation)
     attributes = _attributes(rng, cls, attributes)
@@ -190,12 +190,12 @@ def _layer(rng: np.random.Generator, operation: str) -> Recipe:
 
 
 def _is_index(element: ElementType, array: Array) -> bool:
-    """Return whether an input of the example is one of lengths, axes or the like, which other numbers rarely fit."""
+    """Return whether an input of an example holds lengths, axes or indices, for which random values are rarely valid."""
     return element in (ElementType.i64, ElementType.i32) and array.ndim <= 1
 
 
 def _attributes(rng: np.random.Generator, cls: type[Op], attributes: Mapping[str, str]) -> dict[str, str]:
-    """Replace some attributes by other values of their types."""
+    """Replace attributes at random by other values of their types."""
     changed = dict(attributes)
     for attribute in cls.schema().values():
         if attribute.external or rng.integers(3):
@@ -210,13 +210,13 @@ def _attributes(rng: np.random.Generator, cls: type[Op], attributes: Mapping[str
 
 
 def _exchanged(rng: np.random.Generator, inputs: Sequence[tuple[ElementType, Array]]) -> dict[int, int]:
-    """Return another length for some of the lengths that occur."""
+    """Return a random replacement for some of the lengths that occur in inputs."""
     lengths = sorted({length for _, array in inputs for length in array.shape})
     return {length: int(rng.choice(_LENGTHS)) for length in lengths if rng.integers(3) == 0}
 
 
 def _types(rng: np.random.Generator, cls: type[Op], elements: Sequence[ElementType]) -> list[ElementType]:
-    """Return an element type for each input: the same for ports that share one."""
+    """Draw an element type for each input, the same for ports that must have equal types."""
     if rng.integers(3):
         return list(elements)
     chosen: dict[str, ElementType] = {}
@@ -235,25 +235,25 @@ def _types(rng: np.random.Generator, cls: type[Op], elements: Sequence[ElementTy
 def _elements(
     rng: np.random.Generator, element: ElementType, shape: tuple[int, ...], has_edges: bool
 ) -> Array:
-    """Draw the elements of an input."""
+    """Draw the elements of an input, with extreme values of the type if ``has_edges``."""
     with np.errstate(all="ignore"):
         if element is ElementType.boolean:
             return np.asarray(rng.integers(0, 2, shape)).astype(bool)
         if not element.real:
             low = -8 if element.signed else 0
-            numbers = np.asarray(rng.integers(low, 9, shape)).astype(element.dtype)
+            values = np.asarray(rng.integers(low, 9, shape)).astype(element.dtype)
             info = np.iinfo(element.dtype)
             edges = np.array([info.min, info.max, info.max - 1, info.min + 1], element.dtype)
         else:
-            numbers = np.asarray(rng.standard_normal(shape) * 2).astype(element.dtype)
+            values = np.asarray(rng.standard_normal(shape) * 2).astype(element.dtype)
             edges = np.array(_EDGES).astype(element.dtype)
         if has_edges:
-            numbers = np.where(rng.integers(0, 3, shape) == 0, rng.choice(edges, shape), numbers)
-        return np.asarray(numbers).astype(element.dtype)
+            values = np.where(rng.integers(0, 3, shape) == 0, rng.choice(edges, shape), values)
+        return np.asarray(values).astype(element.dtype)
 
 
 def _graph(rng: np.random.Generator, recipe: Recipe, names: Sequence[str]) -> Recipe:
-    """Append layers to a recipe, each of which reads the one before."""
+    """Append random layers to a recipe, each of which reads the previous one."""
     for _ in range(int(rng.integers(1, _MOST_LAYERS))):
         for _ in range(8):
             longer = _followed(rng, recipe, str(rng.choice([*names, *_followers(tuple(names))])))
@@ -268,7 +268,7 @@ def _graph(rng: np.random.Generator, recipe: Recipe, names: Sequence[str]) -> Re
 
 @cache
 def _followers(names: tuple[str, ...]) -> Sequence[str]:
-    """Return operations that fit nearly any tensor, several times, so that most layers are of these."""
+    """Return the operations that accept nearly any tensor, repeated so that most drawn layers are of these."""
     unary = [
         name
         for name in names
@@ -278,7 +278,7 @@ def _followers(names: tuple[str, ...]) -> Sequence[str]:
 
 
 def _followed(rng: np.random.Generator, recipe: Recipe, operation: str) -> Recipe:
-    """Return the recipe with a layer that reads the last one, and constants as in the example of its operation."""
+    """Append a layer that reads the last one, with constants as in the example of its operation for the other inputs."""
     cls = operation_class(operation)
     attributes, inputs = _example(operation)
     last = len(recipe.feeds) + len(recipe.steps) - 1

@@ -1,4 +1,4 @@
-"""Judge the outputs of a runtime: equal, within the tolerance of the case, or wrong, and where."""
+"""Judge the outputs of a runtime: right within the tolerance of the case, or wrong, and where."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Judgement", "judge", "units_in_last_place"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether a runtime passes a case.
+    """The judgement of the outputs of a runtime for a case.
 
     Args:
-        passed: whether it does.
-        message: what is wrong; empty if nothing is.
+        passed: whether the runtime passes the case.
+        message: the first difference; empty if it passes.
     """
 
     passed: bool
@@ -29,7 +29,7 @@ class Judgement:
 
 
 def judge(case: Case, outputs: Sequence[Array]) -> Judgement:
-    """Compare the outputs of a runtime with the right answers; the message is about the first of these."""
+    """Compare outputs with all sets of correct outputs; the message describes the difference from ``case.expected``."""
     if case.kind == "refusal":
         return Judgement(False, "the model must be refused, got outputs")
     messages = [_compare(case, outputs, answer) for answer in case.answers]
@@ -37,7 +37,7 @@ def judge(case: Case, outputs: Sequence[Array]) -> Judgement:
 
 
 def _compare(case: Case, outputs: Sequence[Array], answer: Sequence[Array]) -> str:
-    """Return the first difference from an answer, or nothing."""
+    """Return the first difference from a set of correct outputs, or an empty string."""
     if len(outputs) != len(answer):
         return f"expected {len(answer)} outputs, got {len(outputs)}"
     for index, (actual, expected, element, tolerance) in enumerate(
@@ -53,7 +53,7 @@ def _compare(case: Case, outputs: Sequence[Array], answer: Sequence[Array]) -> s
 
 
 def _difference_in_form(actual: Array, expected: Array) -> str:
-    """Return the difference in shape or element type, or nothing."""
+    """Return the difference in shape or element type, or an empty string."""
     if actual.shape != expected.shape:
         return f"expected shape {list(expected.shape)}, got {list(actual.shape)}"
     if actual.dtype != expected.dtype:
@@ -62,7 +62,7 @@ def _difference_in_form(actual: Array, expected: Array) -> str:
 
 
 def _difference(actual: Array, expected: Array, element: ElementType, tolerance: Tolerance) -> str:
-    """Return the difference in elements, or nothing."""
+    """Return the difference in elements, or an empty string."""
     if tolerance.predicate == "any-order":
         actual, expected = np.sort(actual, axis=None), np.sort(expected, axis=None)
     if not element.real:  # strings, too
@@ -81,7 +81,7 @@ def _difference(actual: Array, expected: Array, element: ElementType, tolerance:
 
 
 def _far(actual: Array, expected: Array, element: ElementType, tolerance: Tolerance) -> Array:
-    """Return which real numbers are wrong."""
+    """Return a mask of the floating-point elements that are wrong."""
     finite = np.isfinite(expected) & np.isfinite(actual)
     allowed = tolerance.ulp * units_in_last_place(expected, element) + tolerance.absolute
     with np.errstate(invalid="ignore", over="ignore"):
@@ -92,7 +92,7 @@ def _far(actual: Array, expected: Array, element: ElementType, tolerance: Tolera
 
 
 def units_in_last_place(array: Array, element: ElementType) -> Array:
-    """Return the distance of each number, given in f64, to the next one of an element type."""
+    """Return the unit in the last place of each f64 element, for a narrower element type."""
     bits, lowest = _PRECISIONS.get(element.label, (52, -1022))
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.floor(np.log2(np.abs(array)))
@@ -108,7 +108,7 @@ _PRECISIONS = {
     "f8e5m2": (2, -14),
     "f64": (52, -1022),
 }
-"""Bits of the fraction, and the exponent of the least normal number."""
+"""The number of fraction bits, and the exponent of the smallest normal value, of each type."""
 
 
 def _show(number: Any) -> str:

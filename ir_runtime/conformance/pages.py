@@ -1,4 +1,4 @@
-"""Results as JUnit XML for CI, and as one HTML page in the style of a model's report."""
+"""Format the results of a run as JUnit XML for CI, and as an HTML page in the style of model reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIDES: tuple[Literal["operation", "type", "clause", "kind"], ...] = ("operation
 
 
 def junit(run: Run) -> str:
-    """Return a run as JUnit XML: a suite for each operation, expected failures as skipped."""
+    """Return a run as JUnit XML, with a suite for each operation; expected failures are marked as skipped."""
     groups: dict[str, list[Result]] = {}
     for result in run.results:
         groups.setdefault(result.operation, []).append(result)
@@ -53,7 +53,7 @@ def _is_failure(result: Result) -> bool:
 
 
 def _skipped(result: Result) -> str:
-    """Return why a case does not count, or nothing."""
+    """Return the reason why a case is skipped, or an empty string."""
     if not result.counts:
         return result.message or "unsupported"
     return result.expected if not result.passed else ""

@@ -1,4 +1,4 @@
-"""Recipes of generated cases: layers by their operations, attributes and inputs, from which a model is written."""
+"""Recipes of generated cases: descriptions of layers, attributes and inputs from which a model is written."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["Feed", "Recipe", "Step", "Unfit", "operation_class"]
 
 
 class Unfit(Exception):  # noqa: N818 - an answer
-    """A recipe makes no case: its model is not valid, or has no single right answer."""
+    """A recipe gives no case: its model is invalid, or its outputs are not unique."""
 
 
 @dataclass(frozen=True)
 class Feed:
-    """An array that layers read.
+    """An input or constant of the model.
 
     Args:
         array: the elements.
-        element: their type.
-        constant: whether it is a constant of the model, or an input.
+        element: the element type.
+        constant: whether it is a constant instead of an input.
     """
 
     array: Array
@@ -47,9 +47,9 @@ class Step:
     """A layer.
 
     Args:
-        operation: with its version.
-        attributes: as they stand in a file.
-        sources: the tensors that it reads: feeds, then the first outputs of the layers before it.
+        operation: the operation with its version.
+        attributes: the attributes, as in the ``.xml``.
+        sources: the indices of the tensors that it reads, among the feeds followed by the first outputs of all steps.
     """
 
     operation: str
@@ -59,11 +59,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A model with its inputs.
+    """A description of a model and its inputs.
 
     Args:
-        feeds: inputs and constants.
-        steps: layers, in topological order.
+        feeds: the inputs and constants.
+        steps: the layers, in topological order.
     """
 
     feeds: Sequence[Feed]
@@ -75,10 +75,10 @@ class Recipe:
         return self.steps[0].operation if len(self.steps) == 1 else SEVERAL
 
     def case(self, identity: str) -> Case:
-        """Return the case.
+        """Write the model, compute the correct outputs, and return the case.
 
         Raises:
-            Unfit: if the model is not valid or fails, or rounding decides its outputs.
+            Unfit: if the model is invalid or fails, or rounding decides its outputs.
         """
         pruned = self._pruned()
         try:
@@ -97,12 +97,12 @@ class Recipe:
             "generated", alternatives=[] if truth.infinite is None else [truth.infinite],
         )  # fmt: skip
         if is_graph and truth.precision and judge(case, truth.declared).message:
-            # Such as the sign of what f64 alone tells from 0.
+            # Such as the sign of a value that only f64 can tell from 0.
             raise Unfit("rounding decides an output")
         return case
 
     def _pruned(self) -> Recipe:
-        """Return the recipe without feeds that nothing reads."""
+        """Return the recipe without unused feeds."""
         used = sorted({source for step in self.steps for source in step.sources if source < len(self.feeds)})
         places = {old: new for new, old in enumerate(used)}
         shift = len(self.feeds) - len(used)
@@ -114,7 +114,7 @@ class Recipe:
         return Recipe([self.feeds[index] for index in used], steps)
 
     def simpler(self) -> Iterator[Recipe]:
-        """Yield simpler recipes, those that leave out most first; they may be unfit."""
+        """Yield simpler recipes, the most drastic simplifications first; they may be unfit."""
         yield from self._with_fewer_steps()
         lengths = sorted(
             {length for feed in self.feeds for length in feed.array.shape if length > 1}, reverse=True
@@ -150,13 +150,13 @@ class Recipe:
 
 
 def _resized(feed: Feed, length: int, shorter: int) -> Feed:
-    """Return a feed whose axes of a length are cut."""
+    """Truncate all axes of length ``length`` to ``shorter``."""
     cut = tuple(slice(shorter if n == length else n) for n in feed.array.shape)
     return replace(feed, array=np.array(feed.array[cut]))
 
 
 def _plainer(feed: Feed) -> Iterator[Array]:
-    """Yield arrays of simpler elements."""
+    """Yield copies of the array with simpler elements: ones, integers, two decimals."""
     if not feed.element.real or not feed.array.size:
         return
     with np.errstate(all="ignore"):
@@ -173,13 +173,13 @@ def _plainer(feed: Feed) -> Iterator[Array]:
 
 @cache
 def operation_class(operation: str) -> type[Op]:
-    """Return the class of an operation with its version."""
+    """Return the class of an operation, such as ``Add-1``."""
     name, _, since = operation.rpartition("-")
     return next(cls for cls in registry.versions(name) if cls.since == int(since))
 
 
 def _written(recipe: Recipe) -> tuple[bytes, bytes]:
-    """Return the ``.xml`` and the ``.bin`` of a recipe; every output that no layer reads is an output of the model."""
+    """Return the ``.xml`` and the ``.bin`` of a recipe; outputs of layers without consumers become outputs of the model."""
     writer = _Writer()
     tensors = [writer.feed(feed) for feed in recipe.feeds]
     read = {source for step in recipe.steps for source in step.sources}
@@ -197,7 +197,7 @@ def _written(recipe: Recipe) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True)
 class _End:
-    """An output of a layer: the layer, the port, and its possibly unknown value."""
+    """An output of a layer: the ids of layer and port, and its `Value`."""
 
     layer: int
     port: int

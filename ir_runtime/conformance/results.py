@@ -1,4 +1,4 @@
-"""Results of runs: statuses, scores, expected failures, and the difference of two runs."""
+"""Results of runs: statuses, scores, expected failures, and the difference between two runs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from .case import Meta
 __all__ = ["Difference", "Expected", "Result", "Run", "Score", "Status", "read_expected", "read_run"]
 
 Status: TypeAlias = Literal["passed", "failed", "refused", "crashed", "hung", "unsupported", "damaged"]
-"""``failed``: other outputs; ``refused``: an error in place of outputs; ``crashed``: its process died; ``hung``: it took too long;
-``unsupported``: the runtime lacks the operation, which counts nowhere; ``damaged``: the case cannot be read."""
+"""The outcome of a case. ``failed``: wrong outputs; ``refused``: an error instead of outputs; ``crashed``: the process of the
+runtime crashed; ``hung``: the time limit was exceeded; ``unsupported``: the runtime lacks the operation, so that the case does
+not count; ``damaged``: the case cannot be read."""
 
 _MOST_MESSAGE = 500
 _MOST_FILE = 1 << 29
@@ -33,14 +34,14 @@ class Result:
     """The result of a runtime for a case.
 
     Args:
-        id: of the case.
-        operation: with its version.
-        kind: of the case.
+        id: the id of the case.
+        operation: the operation with its version.
+        kind: the kind of the case.
         types: the element types of its inputs and outputs.
         clauses: the clauses that it checks.
         status: the outcome.
-        message: what is wrong; empty if nothing is.
-        expected: why the case is expected to fail; empty if it is not.
+        message: the difference or error; empty if the case passes.
+        expected: why the case is expected to fail; empty if it is expected to pass.
     """
 
     id: str
@@ -61,7 +62,7 @@ class Result:
 
     @property
     def counts(self) -> bool:
-        """Whether the result counts in scores."""
+        """Whether the case counts in scores: the runtime supports the operation."""
         return self.status != "unsupported"
 
     @property
@@ -71,11 +72,11 @@ class Result:
 
     @property
     def failing(self) -> bool:
-        """Whether it is wrong, and that is not expected."""
+        """Whether the case counts and fails, and is not expected to."""
         return self.counts and not self.passed and not self.expected
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "id": self.id, "operation": self.operation, "kind": self.kind, "types": list(self.types),
             "clauses": list(self.clauses), "status": self.status, "message": self.message, "expected": self.expected,
@@ -83,7 +84,7 @@ class Result:
 
     @classmethod
     def parse(cls, record: Mapping[str, Any]) -> Result:
-        """Return the result that `record` describes; raise ``ValueError``, ``KeyError`` or ``TypeError`` if it is another one."""
+        """Return a result from its `record`; raise ``ValueError``, ``KeyError`` or ``TypeError`` if that is invalid."""
         texts = {name: str(record[name]) for name in ("id", "operation", "kind", "message", "expected")}
         if record["status"] not in get_args(Status):
             raise ValueError(f"the status {record['status']!r}")
@@ -95,13 +96,13 @@ class Result:
 
 @dataclass(frozen=True)
 class Score:
-    """How many cases pass, of those that count."""
+    """The number of cases that pass, and of all that count."""
 
     passed: int
     total: int
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {"passed": self.passed, "total": self.total}
 
     def __str__(self) -> str:
@@ -110,13 +111,13 @@ class Score:
 
 @dataclass(frozen=True)
 class Run:
-    """The results of one run.
+    """The results of a run.
 
     Args:
         against: the runtime.
-        version: its version; empty if unknown.
+        version: the version of the runtime; empty if unknown.
         corpus: the name of the corpus.
-        results: one for each case.
+        results: the result of each case.
     """
 
     against: str
@@ -136,18 +137,18 @@ class Run:
 
     @property
     def statuses(self) -> Mapping[str, int]:
-        """How many cases have each status."""
+        """The number of cases with each status."""
         counts = Counter(result.status for result in self.results)
         return {status: counts[status] for status in get_args(Status)}
 
     @property
     def failing(self) -> list[Result]:
-        """The results that are wrong, unless that is expected."""
+        """The results of cases that fail, except expected failures."""
         return [result for result in self.results if result.failing]
 
     @property
     def unexpected_passes(self) -> list[Result]:
-        """The results of cases that are expected to fail, each by its own id, and pass."""
+        """The results of cases that pass, although their ids are listed as expected failures."""
         return [result for result in self.results if result.passed and result.expected]
 
     def scores(self, by: Literal["operation", "type", "clause", "kind"]) -> dict[str, Score]:
@@ -165,11 +166,11 @@ class Run:
         return {key: _score(groups[key]) for key in sorted(groups)}
 
     def expecting(self, expected: Sequence[Expected]) -> Run:
-        """Return the run with the failures that are expected."""
+        """Return the run with expected failures marked."""
         return replace(self, results=[_expecting(result, expected) for result in self.results])
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         scores: Record = {
             f"by_{by}": {name: score.record() for name, score in self.scores(by).items()}
             for by in ("operation", "type", "clause", "kind")
@@ -189,12 +190,12 @@ def _score(results: Iterable[Result]) -> Score:
 
 @dataclass(frozen=True)
 class Expected:
-    """Cases that are expected to fail.
+    """An entry of a list of expected failures.
 
     Args:
-        pattern: the id of a case, which must fail; or a pattern with ``*``, of which some may pass.
-        reason: why.
-        types: element types of which a case must have one; empty for any.
+        pattern: the id of a case, which must fail; or a pattern with ``*``, whose cases may also pass.
+        reason: the reason of the failure.
+        types: restricts the pattern to cases with any of these element types; empty for all cases.
     """
 
     pattern: str
@@ -203,11 +204,11 @@ class Expected:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the pattern names one case."""
+        """Whether the pattern is the id of a single case."""
         return not any(sign in self.pattern for sign in "*?[")
 
     def is_about(self, result: Result) -> bool:
-        """Return whether a case is one of those."""
+        """Return whether the entry applies to a case."""
         return fnmatch.fnmatchcase(result.id, self.pattern) and (
             not self.types or not {*self.types}.isdisjoint(result.types)
         )
@@ -221,11 +222,11 @@ def _expecting(result: Result, expected: Sequence[Expected]) -> Result:
 
 
 def read_expected(path: Path | str) -> list[Expected]:
-    """Read a file of expected failures: on each line the id of a case or a pattern, element types if any, and ``# reason``.
+    """Read a file of expected failures, whose lines are ``PATTERN [TYPE ...]  # REASON``; see `Expected`.
 
     Raises:
-        InputError: if a line has no reason.
-        OSError: if it cannot be read.
+        InputError: if a line has no reason, or an unknown type.
+        OSError: if the file cannot be read.
     """
     entries = []
     for number, line in enumerate(_text_of(path).splitlines(), 1):
@@ -247,7 +248,7 @@ def read_run(path: Path | str) -> Run:
     """Read the JSON of a run.
 
     Raises:
-        InputError: if it is something else.
+        InputError: if the file is not the JSON of a run.
         OSError: if it cannot be read.
     """
     try:
@@ -273,7 +274,7 @@ def _text_of(path: Path | str) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """How a new run differs from an old one.
+    """The difference between an old and a new run.
 
     Args:
         old: the old run.
@@ -289,17 +290,17 @@ class Difference:
 
     @property
     def fixed(self) -> list[Result]:
-        """The new results of cases that pass now, and did not."""
+        """The new results of cases that failed and now pass."""
         return [new for old, new in self._pairs() if new.passed and not old.passed]
 
     @property
     def broken(self) -> list[Result]:
-        """The new results of cases that passed, and do not now."""
+        """The new results of cases that passed and now fail."""
         return [new for old, new in self._pairs() if old.passed and not new.passed]
 
     @property
     def changed(self) -> list[Result]:
-        """The new results of cases that are wrong in another way."""
+        """The new results of cases that still fail, with another status."""
         return [
             new
             for old, new in self._pairs()
@@ -308,17 +309,17 @@ class Difference:
 
     @property
     def added(self) -> list[Result]:
-        """The results of cases that only the new run has."""
+        """The results of cases that are only in the new run."""
         return _without(self.new, self.old)
 
     @property
     def removed(self) -> list[Result]:
-        """The results of cases that only the old run has."""
+        """The results of cases that are only in the old run."""
         return _without(self.old, self.new)
 
     @property
     def names(self) -> tuple[str, str]:
-        """The names of the runs: the versions, where the runtime is the same."""
+        """The names of the runs: just the versions if the runtime is the same."""
         if self.old.against == self.new.against and self.old.version and self.new.version:
             return self.old.version, self.new.version
         return self.old.name, self.new.name
@@ -333,7 +334,7 @@ class Difference:
         return f"{' → '.join(self.names)}: {', '.join(f'{count:,} {word}' for count, word in counts)}"
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         lists: dict[str, Sequence[Result]] = {
             "fixed": self.fixed, "new": self.broken, "changed": self.changed, "added": self.added, "removed": self.removed,
         }  # fmt: skip

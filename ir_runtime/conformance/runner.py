@@ -1,4 +1,4 @@
-"""Run the cases of a corpus against a runtime, in processes of their own; resume where an earlier run ended."""
+"""Run the cases of a corpus against a runtime in separate processes, resuming an interrupted run."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .worker import Job, Worker
 __all__ = ["SECONDS", "Cases", "asking", "run"]
 
 SECONDS = 60.0
-"""The time limit of a case."""
+"""The time limit of a case, in seconds."""
 
 Show = Callable[[str], None]
-"""Is told the id of each case that is done."""
+"""A function that is called with the id of each finished case."""
 
 
 class Cases(Protocol):
@@ -54,19 +54,19 @@ def run(
     log: Path | None = None,
     show: Show = lambda _: None,
 ) -> Run:
-    """Run cases of a corpus.
+    """Run cases against a runtime.
 
     Args:
-        corpus: the set of cases, such as a corpus.
-        against: the runtime, see `ir_runtime.conformance.adapters.adapter`.
+        corpus: the set of cases, such as a `Corpus`.
+        against: the runtime; see `ir_runtime.conformance.adapters.adapter`.
         cases: the cases to run.
-        jobs: how many processes run cases at the same time.
+        jobs: the number of processes that run cases concurrently.
         seconds: the time limit of a case.
-        log: a file that keeps each result; those that it has are not computed again.
-        show: is told the id of each case that is done.
+        log: a file to which each result is appended; cases that it already contains are skipped.
+        show: called with the id of each finished case.
 
     Raises:
-        InputError: if there is no such runtime, or the log is of another run.
+        InputError: if the runtime does not exist, or the log belongs to another run.
     """
     version = _version_of(against, seconds)
     title = {"against": against, "version": version, "corpus": corpus.digest}
@@ -84,7 +84,7 @@ def run(
 
 @contextmanager
 def asking(against: str, seconds: float = SECONDS) -> Iterator[Callable[[Case], Status]]:
-    """Give a function that runs one case after another against a runtime, and returns the outcome of each."""
+    """Yield a function that runs a case against a runtime in a separate process, and returns the outcome."""
     worker = Worker()
     try:
         yield lambda case: worker.run(Job(against, dict(case.files()), seconds)).status
@@ -93,7 +93,7 @@ def asking(against: str, seconds: float = SECONDS) -> Iterator[Callable[[Case], 
 
 
 def _version_of(against: str, seconds: float) -> str:
-    """Return the version of a runtime; one that is not ours is imported in a process of its own."""
+    """Return the version of a runtime; a foreign one is imported in a separate process."""
     if not is_foreign(against):
         return version_of(against)
     worker = Worker()
@@ -109,7 +109,7 @@ def _version_of(against: str, seconds: float) -> str:
 def _results(
     corpus: Cases, against: str, cases: Sequence[Meta], jobs: int, seconds: float
 ) -> Iterator[Result]:
-    """Yield results in the order in which they are found; files of cases are read here."""
+    """Yield results in order of completion; the files of cases are read in this thread."""
     waiting = iter(cases)
     with _Crew(against, seconds, min(jobs, len(cases))) as crew:
         in_flight = sum(crew.submit(corpus, case) for case in islice(waiting, crew.size + 1))
@@ -120,7 +120,7 @@ def _results(
 
 
 class _Crew:
-    """Worker threads; each runs cases in a process of its own."""
+    """A pool of threads, each of which runs cases in a process of its own."""
 
     def __init__(self, against: str, seconds: float, size: int) -> None:
         self.size = size
@@ -134,7 +134,7 @@ class _Crew:
         register(self)
 
     def after_fork(self) -> None:
-        """Leave the run to the process that began it: a forked one has no threads for it."""
+        """Drop the workers, which belong to the parent, and make `next_result` raise an error in the forked process."""
         self._threads, self._workers = [], []
         self._todo, self._done = queue.SimpleQueue(), queue.SimpleQueue()
         self._done.put(
@@ -161,7 +161,7 @@ class _Crew:
             worker.stop()
 
     def submit(self, corpus: Cases, case: Meta) -> int:
-        """Submit a case; return the number of results to expect."""
+        """Submit a case; return the number of results to expect, 1."""
         try:
             self._todo.put((case, corpus.files(case.id)))
         except IRError as reason:
@@ -182,7 +182,7 @@ class _Crew:
                 answer = worker.run(Job(self._against, files, self._seconds))
                 message = "" if answer.status == "passed" else answer.message
                 self._done.put(Result.of(case, answer.status, message))
-        except BaseException as reason:  # raised by the thread that waits
+        except BaseException as reason:  # raised again by the waiting thread
             self._done.put(reason)
 
 
@@ -190,7 +190,7 @@ class _Crew:
 def _opened_log(
     path: Path | None, title: Mapping[str, str]
 ) -> Iterator[tuple[dict[str, Result], Callable[[Result], None]]]:
-    """Open the log of a run; give its results, and a function that adds one."""
+    """Open the log of a run; yield its results, and a function that appends a result."""
     if path is None:
         yield {}, lambda _: None
         return
@@ -206,11 +206,11 @@ def _opened_log(
 
 
 def _read_log(path: Path, file: IO[bytes], title: Mapping[str, str], results: dict[str, Result]) -> int:
-    """Read the results of a log; return where its last whole line ends."""
+    """Read a log into ``results``; return the offset of the end of its last complete line."""
     end = 0
     try:
         for line in file:
-            if not line.endswith(b"\n"):  # the run was ended while it wrote
+            if not line.endswith(b"\n"):  # the run was interrupted while writing
                 break
             record = json.loads(line)
             if not end and record != dict(title):

@@ -1,9 +1,9 @@
-"""The right outputs of a model, and the effect that a rounding of its inputs has on them.
+"""The correct outputs of a model, and their sensitivity to rounding of its inputs.
 
-Numbers are computed in f64 and rounded once to the type that the model declares. A sound implementation computes what
-f64 would give for inputs that are off by a rounding or so (backward stability): the model is run on inputs that are
-moved by their rounding, and the largest change of an output is the unit in which errors of cancelling sums are counted.
-In a graph of several layers, the tensors between them are moved as well, by the errors of the layers.
+Outputs are computed in f64 and rounded once to their declared types. A sound implementation is backward stable: it computes the
+exact outputs for inputs perturbed by about a rounding. So the model also runs on perturbed inputs, and the largest change of
+an output is the unit in which errors of cancelling sums are measured. In graphs, the tensors between layers are perturbed
+as well, by the errors of the layers.
 """
 
 from __future__ import annotations
@@ -28,19 +28,22 @@ _RUNS = 6
 
 
 class Bound(NamedTuple):
-    """The worst errors of sound executions: in units in the last place, and in changes of the output by a rounding."""
+    """The worst error of sound executions.
+
+    ``ulp`` is the part in units in the last place, and ``changes`` the part in multiples of `Truth.changes`.
+    """
 
     ulp: float = 0.0
     changes: float = 0.0
 
 
 class Unstable(Exception):  # noqa: N818 - an answer
-    """Rounding decides an output: the case has no single right answer, only types and shapes.
+    """Rounding decides an output, so that only its type and shape are determined.
 
     Args:
         reason: what rounding decides.
-        outputs: outputs as one sound implementation computes them.
-        types: their types.
+        outputs: the outputs of one sound implementation.
+        types: the types of the outputs.
     """
 
     def __init__(self, reason: str, outputs: Sequence[Array], types: Sequence[ElementType]) -> None:
@@ -50,18 +53,18 @@ class Unstable(Exception):  # noqa: N818 - an answer
 
 @dataclass(frozen=True)
 class Truth:
-    """The right outputs of a model.
+    """The correct outputs of a model.
 
     Args:
-        outputs: in the declared types.
+        outputs: the outputs, in their declared types.
         types: the declared types.
-        precision: the coarsest type of the real numbers: the name of one in `UNITS`; empty without real numbers.
-        changes: the largest change of an element of each output if inputs are moved by a rounding of this type, or all
+        precision: the coarsest floating-point type of inputs and outputs, one of `UNITS`; empty if there is none.
+        changes: for each output, the largest change of an element if inputs are perturbed by a rounding of this type, or all
             tensors by the errors of layers.
-        infinite: the outputs with infinity in place of the limits of a type, if these differ; either is right where
-            nothing is reduced, or a number is too large, as pages do not say which.
-        operations: of the layers that ran, with their versions.
-        declared: the outputs as one sound implementation computes them, in the declared types.
+        infinite: the outputs with infinity in place of the largest finite value of a type, if they differ. Both are correct
+            for reductions of no elements and for overflows, which the specification leaves open.
+        operations: the operations of the layers that ran, with their versions.
+        declared: the outputs of an implementation that computes in the declared types.
     """
 
     outputs: list[Array]
@@ -74,7 +77,7 @@ class Truth:
 
     @property
     def source(self) -> Literal["exact", "f64"]:
-        """``f64`` or ``exact``."""
+        """The source of the outputs: ``f64``, or ``exact`` without floating-point types."""
         return "f64" if self.precision else "exact"
 
 
@@ -84,17 +87,17 @@ def truth_of(
     seed: int = 0,
     bound: Callable[[str, str], Bound] | None = None,
 ) -> Truth:
-    """Compute the right outputs of a model.
+    """Compute the correct outputs of a model.
 
     Args:
         model: the model.
         feeds: an array for each input.
-        seed: for the directions in which tensors are moved.
-        bound: the bound of an operation with its version for a type, to count the errors of layers; else, inputs alone
-            are moved, by one rounding.
+        seed: the seed of the random perturbations.
+        bound: returns the bound of an operation for a type, to include the errors of layers; if ``None``, only inputs are
+            perturbed, by a rounding.
 
     Raises:
-        Unstable: if f64 and the declared types differ in an output that is no real number, or in a shape.
+        Unstable: if f64 and the declared types give different shapes, or outputs that are not floating-point and differ.
     """
     with np.errstate(all="ignore"):
         reference = Reference(model)
@@ -130,7 +133,7 @@ def _declared(element: ElementType, array: Array) -> ElementType:
 
 
 def _precision(feeds: Sequence[Array], types: Sequence[ElementType]) -> str:
-    """Return the coarsest type among the real numbers of a model."""
+    """Return the coarsest floating-point type of inputs and outputs, or an empty string."""
     labels = {element.label for element in types}
     labels |= {ElementType.from_dtype(feed.dtype).label for feed in feeds if feed.dtype != object}
     return max(labels & UNITS.keys(), key=UNITS.__getitem__, default="")
@@ -139,17 +142,17 @@ def _precision(feeds: Sequence[Array], types: Sequence[ElementType]) -> str:
 def _move_and_run(
     wide: Reference, feeds: Sequence[Array], unit: float, seed: int, bounds: Mapping[str, Bound] | None
 ) -> Iterator[Sequence[Array]]:
-    """Yield the outputs for tensors that are moved in several directions.
+    """Yield the outputs of several runs with random perturbations.
 
-    Without bounds, inputs are moved by a rounding. With bounds, each tensor is moved by the roundings of inputs that explain
-    the worst error of the layers that read it, and the output of a layer by its own error and a rounding.
+    Without bounds, inputs are perturbed by a rounding. With bounds, every tensor is perturbed by the worst ``changes`` of all
+    layers, and the output of a layer also by its own error and a rounding.
     """
     rng = np.random.default_rng(seed)
     if bounds is None:
         for _ in range(_RUNS):
             yield wide.run([_move(feed, unit, rng) for feed in feeds])
         return
-    # The largest of all layers, as bodies are graphs of their own.
+    # The maximum over all layers, as bodies are graphs of their own.
     read = max((bound.changes for bound in bounds.values()), default=0.0)
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -172,7 +175,11 @@ def _move(feed: Array, unit: float, rng: np.random.Generator) -> Array:
 def _round(
     exact: Sequence[Array], declared: Sequence[Array], types: Sequence[ElementType]
 ) -> Iterator[tuple[Array, Array]]:
-    """Yield the outputs in their declared types, and with infinity for limits; rounding must not decide any."""
+    """Yield each output rounded to its declared type, with finite limits of the type and with infinity.
+
+    Raises:
+        Unstable: if rounding decides an output.
+    """
     for wide, narrow, element in zip(exact, declared, types, strict=True):
         if wide.shape != narrow.shape:
             raise Unstable("rounding decides a shape", declared, types)
@@ -182,13 +189,13 @@ def _round(
             yield narrow, narrow
             continue
         rounded = np.asarray(wide.astype(element.dtype))
-        # The lowest number of a type, which the maximum of nothing is, depends on the type.
+        # The maximum of no elements is the lowest value of a type, which depends on the type.
         of_type = np.isfinite(narrow) != np.isfinite(rounded)
         yield (np.where(of_type, narrow, rounded), rounded) if of_type.any() else (rounded, rounded)
 
 
 def _largest_change(exact: Array, others: Sequence[Array]) -> float:
-    """Return the largest change of an element that is finite before and after."""
+    """Return the largest change of an element that is finite in both results."""
     same_shape = [other.astype(np.float64) for other in others if other.shape == exact.shape]
     changes = [np.abs(other - exact.astype(np.float64)) for other in same_shape]
     return max((float(change[np.isfinite(change)].max(initial=0.0)) for change in changes), default=0.0)

@@ -1,6 +1,6 @@
-"""Run cases in a process of its own, which may crash or hang: ``python -m ir_runtime.conformance.worker``.
+"""Run cases in a separate process, which may crash or hang: ``python -m ir_runtime.conformance.worker``.
 
-The process answers one job after another and ends with its parent. Jobs and answers are pickled, and pass through its standard
+The process answers one job after another, and ends with its parent. Jobs and answers are pickled, and pass through its standard
 input and output.
 """
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Job", "Worker"]
 
 _GRACE = 5.0
-"""Seconds until a process that does not notice its deadline is ended."""
+"""The seconds after the time limit of a case until its process is ended."""
 _LEAVE = 5.0
-"""Seconds that a process has to end the command that it waits for, before it is killed."""
+"""The seconds that a process has to end its command before it is killed."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Job:
 
     Args:
         against: the runtime.
-        files: the files of the case; without any, the answer is the version of the runtime.
+        files: the files of the case; if empty, the answer is the version of the runtime.
         seconds: the time limit.
     """
 
@@ -52,8 +52,8 @@ class Answer:
     """The outcome of a job.
 
     Args:
-        status: of the case.
-        message: what is wrong, or the version of the runtime.
+        status: the status of the case.
+        message: the difference or error, or the version of the runtime.
     """
 
     status: Status
@@ -61,7 +61,7 @@ class Answer:
 
 
 class Worker:
-    """A process for jobs, started on demand and again after its end. One thread runs jobs; others may kill it."""
+    """A process that runs jobs, started on first use, and again after its end. Only one thread runs jobs; others may kill it."""
 
     def __init__(self) -> None:
         self._process: Process | None = None
@@ -70,13 +70,17 @@ class Worker:
         register(self)
 
     def after_fork(self) -> None:
-        """Leave the process to its owner."""
+        """Leave the process to the parent; a forked process starts its own."""
         if self._process is not None:
             disown(self._process)
         self._process, self._lock = None, threading.Lock()
 
     def run(self, job: Job) -> Answer:
-        """Run a job. One that ends the process, or gets no memory, is run again in a new one: an earlier job may have damaged the old one."""
+        """Run a job.
+
+        A job that crashes or hangs, or runs out of memory, is run again in a new process, since an earlier job may have corrupted
+        the old one.
+        """
         is_new = self._process is None
         answer = self._try(job)
         if is_new or not (answer.status in ("crashed", "hung") or _lacks_memory(answer)):
@@ -96,7 +100,7 @@ class Worker:
         timer.start()
         try:
             send(process.stdin, job)
-            answer = pickle.load(process.stdout)  # type: ignore[arg-type]  # noqa: S301 - of a process of our own
+            answer = pickle.load(process.stdout)  # type: ignore[arg-type]  # noqa: S301 - from our own process
         except (OSError, EOFError, pickle.UnpicklingError):
             code = self._end()
             if late.is_set():
@@ -111,7 +115,7 @@ class Worker:
         return answer
 
     def _start(self) -> Process | None:
-        """Return the process, started if there is none; nothing if it has been killed."""
+        """Return the process, started if needed, or ``None`` if it was killed."""
         from .._util.child_process import start_worker
 
         with self._lock:
@@ -122,20 +126,20 @@ class Worker:
             return self._process
 
     def kill(self) -> None:
-        """End the process from another thread, for good; a job that it runs ends with it."""
+        """End the process and its current job, from any thread; it is not started again."""
         with self._lock:
             self._is_killed = True
             if self._process is not None:
                 _end_process(self._process)
 
     def stop(self) -> None:
-        """End the process, if there is one."""
+        """End the process if it runs; the next job starts it again."""
         if self._process is not None:
             _end_process(self._process)
             self._end()
 
     def _end(self) -> int:
-        """Wait for the end of the process."""
+        """Wait for the end of the process; return its exit code."""
         with self._lock:
             process, self._process = self._process, None
         assert process is not None
@@ -143,7 +147,7 @@ class Worker:
 
 
 def _lacks_memory(answer: Answer) -> bool:
-    """Return whether a runtime got no memory: most cases take little, so its heap may be damaged."""
+    """Return whether a runtime ran out of memory; since cases need little, its heap may be corrupted."""
     return answer.status == "refused" and ("bad_alloc" in answer.message or answer.message == "MemoryError")
 
 
@@ -153,16 +157,16 @@ def _kill_late(process: Process, late: threading.Event) -> None:
 
 
 def _end_process(process: Process) -> None:
-    """End a process, and the command that it waits for."""
+    """End a process and the command that it waits for."""
     from .._util.child_process import terminate
 
     terminate(process, _LEAVE)
 
 
 def main() -> None:
-    """Run jobs from standard input until its end."""
+    """Answer jobs from standard input until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the waiting process
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # which ends a command, too
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the command, too
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)  # output of libraries would be mistaken for a message
     os.close(nothing)
@@ -172,7 +176,7 @@ def main() -> None:
 
 
 def answer(job: Job) -> Answer:
-    """Return the outcome of a job, in this process."""
+    """Run a job in this process; return its outcome."""
     from .._util.deadline import deadline
     from .adapters import version_of
 
@@ -213,5 +217,5 @@ def _message(reason: Exception) -> str:
 
 
 if __name__ == "__main__":
-    # Under the name by which the classes of this module are pickled.
+    # Not as __main__: pickle finds the classes of this module by its name.
     import_module("ir_runtime.conformance.worker").main()

@@ -1,8 +1,7 @@
 """Run a model on data larger than memory, and on several machines, with Dask.
 
-`map_blocks` takes Dask arrays and returns Dask arrays, `map_partitions` columns of a Dask DataFrame; `Runner` is the
-picklable function behind both, for ``dask.delayed``, bags and ``xarray.apply_ufunc``. Needs the extra
-``ir_runtime[dask]``.
+`map_blocks` runs a model on Dask arrays, and `map_partitions` on columns of a Dask DataFrame. `Runner` is the picklable
+function behind both, for ``dask.delayed``, bags and ``xarray.apply_ufunc``. Requires the extra ``ir_runtime[dask]``.
 
 >>> import dask.array, numpy
 >>> import ir_runtime

@@ -1,4 +1,4 @@
-"""Run a model on Dask arrays."""
+"""Run a model on each chunk of Dask arrays."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Arrays(tuple[Any, ...]):
         raise KeyError(f"unknown output {key!r}{did_you_mean(key, self.names, before='; ')}")
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return the arguments from which a copy is constructed."""
+        """Return the arguments of `__new__` for copies and pickles."""
         return self.names, tuple(self)
 
 
@@ -65,23 +65,23 @@ def map_blocks(
 ) -> Arrays:
     """Run a model on each chunk of Dask arrays.
 
-    Results are lazy: dtypes, shapes and chunks of the outputs are inferred now, and a chunk that the model
-    refuses is refused here.
+    Results are lazy, but dtypes, shapes and chunks of the outputs are inferred at once, so that chunks that the model refuses
+    raise an error here.
 
     Args:
         model: a model, or the path of its ``.xml``.
-        inputs: by name, Dask arrays that are chunked along their first axis, all in the same way; NumPy arrays are
+        inputs: the inputs by name: Dask arrays, all chunked in the same way along their first axis only; NumPy arrays are
             passed to every run as they are. A single array is the only input.
         outputs: the name of an output, or several; by default all. Each must have a row for each row of the inputs.
-        batch: rows to run at once, within a chunk; by default the whole chunk, or the model's own batch size.
-        config: OpenVINO's properties. A run has one thread, unless ``INFERENCE_NUM_THREADS`` says more.
-        sequence_axis: for models with states: the axis that has the steps; each row is a sequence that starts from
-            the initial state.
-        send: send the contents of a model's file to the workers; by default, if a worker of the current client does
-            not have the same file.
+        batch: the number of rows to run at once, within a chunk; by default the whole chunk, or the model's own batch size.
+        config: OpenVINO's properties. A run uses one thread, unless ``INFERENCE_NUM_THREADS`` is set.
+        sequence_axis: for models with states: the axis of the time steps; each row is a sequence that starts from the initial
+            state.
+        send: whether to send the contents of a model's file to the workers; by default, if a worker of the current client
+            does not have the same file.
 
     Returns:
-        the outputs as Dask arrays, by index or name, with the chunks of the inputs along their first axis.
+        The outputs as Dask arrays, by index or name, with the chunks of the inputs along their first axis.
 
     Raises:
         InputError: if an input is missing or unknown, or if the model refuses a chunk.
@@ -153,7 +153,7 @@ def _shapes(arrays: Mapping[str, dask.array.Array], rows: int) -> dict[str, tupl
 
 
 def _readable_by_workers(source: ModelSource, net: Model, send: bool | None) -> ModelSource:
-    """Return a source readable by workers: the path if all have the same file, or else the contents."""
+    """Return a source that workers can read: the path if all of them have the same file, else the contents."""
     if send is None and source.blob is None:
         from .cluster import visible_to_workers
 
@@ -164,7 +164,7 @@ def _readable_by_workers(source: ModelSource, net: Model, send: bool | None) -> 
 def _assemble(
     dask: Any, array: Any, runner: Runner, inputs: Mapping[str, Any], types: Sequence[Sequence[Any]]
 ) -> list[Any]:
-    """Return an array for each output. The runner is one task of the graph, sent to each worker once."""
+    """Return a Dask array for each output; the runner is a task of the graph, and sent to each worker once."""
     name = f"runner-{dask.base.tokenize(runner.source.digest, runner)}"
     shared = dask.delayed(runner, name=name, traverse=False)
     call = dask.delayed(_call, pure=True, nout=len(runner.outputs))

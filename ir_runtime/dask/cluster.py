@@ -23,7 +23,7 @@ LOCAL_SCHEDULERS = ("local", "threads")
 """The names of the schedulers that are started on this machine."""
 
 _TRIM_THRESHOLD = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
-"""Dask lets glibc return each freed array to the system at once; page faults then double the time of some models."""
+"""Dask makes glibc return each freed array to the system at once; page faults then double the time of some models."""
 
 
 _UNOBSERVED = {
@@ -33,7 +33,7 @@ _UNOBSERVED = {
     "distributed.admin.system-monitor.disk": False,
     "distributed.admin.system-monitor.gil.enabled": False,
 }
-"""Dask samples the stack of each process a hundred times a second, for pages that only a dashboard shows."""
+"""Settings without a dashboard: Dask otherwise samples the stack of each process a hundred times a second for its pages."""
 
 
 @contextmanager
@@ -41,7 +41,8 @@ def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[
     """Yield a client of Dask's distributed scheduler.
 
     Args:
-        scheduler: ``local`` for processes of this machine, ``threads`` for threads of this process, or the address of a running scheduler: ``tcp://host:8786``.
+        scheduler: ``local`` for processes of this machine, ``threads`` for threads of this process, or the address of a
+            running scheduler, such as ``tcp://host:8786``.
         workers: the number of processes or threads; by default, the number of cores.
 
     Raises:
@@ -62,13 +63,16 @@ def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[
         client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as reason:
         raise InputError(f"no scheduler answers at {scheduler}: {reason}") from None
-    with distributed.utils.silence_logging_cmgr(logging.CRITICAL), client:  # losses are raised as errors
+    with (
+        distributed.utils.silence_logging_cmgr(logging.CRITICAL),
+        client,
+    ):  # losses of workers are raised as errors
         yield client
 
 
 @contextmanager
 def _local_cluster(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
-    """Start a scheduler and workers that only this machine can reach; Dask restarts workers that are killed."""
+    """Yield a client of a new scheduler with workers, reachable from this machine only; Dask restarts killed workers."""
     import dask
 
     count = (
@@ -101,7 +105,7 @@ def _settings() -> dict[str, Any]:
     return {
         "distributed.logging.distributed": "critical",
         "distributed.comm.retry.count": 2,
-        # How long a worker tries to fetch results from one that was killed.
+        # How long a worker tries to fetch results from a killed worker.
         "distributed.comm.timeouts.connect": "10s",
         _TRIM_THRESHOLD: None,
         **({} if _has_bokeh() else _UNOBSERVED),
@@ -109,21 +113,23 @@ def _settings() -> dict[str, Any]:
 
 
 def dashboard_of(client: Any) -> str:
-    """Return the URL of a scheduler's dashboard; empty if it has none."""
+    """Return the URL of the dashboard of a scheduler, or an empty string if it has none."""
     link = str(client.dashboard_link)
     is_remote = client.cluster is None
     return link if (_serves_page(link) if is_remote else _has_bokeh()) else ""
 
 
 def _serves_page(link: str) -> bool:
-    """Return whether the page may exist; False only if its server denies it."""
+    """Return whether a page may exist: False only if the server answers that it does not."""
     try:
-        urlopen(Request(link, method="HEAD"), timeout=1).close()  # noqa: S310 - the user's scheduler says the address
+        urlopen(Request(link, method="HEAD"), timeout=1).close()  # noqa: S310 - the address comes from the user's scheduler
     except HTTPError as answer:
         answer.close()
-        return answer.code != HTTPStatus.NOT_FOUND  # that of --no-dashboard; one that draws refuses HEAD
+        return (
+            answer.code != HTTPStatus.NOT_FOUND
+        )  # 404 is the answer of --no-dashboard; a dashboard refuses HEAD in another way
     except (OSError, ValueError):
-        return True  # a browser may reach what this process does not
+        return True  # a browser may reach an address that this process cannot
     return True
 
 

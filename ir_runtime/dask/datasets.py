@@ -25,13 +25,13 @@ from .needed import kept_open, needed
 __all__ = ["Dataset", "open_dataset"]
 
 _PLAIN = "save an array of numbers"
-# The filters of HDF5 that h5py brings.
+# The filters of HDF5 that are part of h5py.
 _FILTERS = ("DEFLATE", "SHUFFLE", "FLETCHER32", "SZIP", "NBIT", "SCALEOFFSET", "LZF")
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows of an array in a file or folder; pickled as a path, and opened when read."""
+    """An array in a file or folder, whose rows are read on demand; a pickle contains only the path."""
 
     path: str
     shape: tuple[int, ...]
@@ -39,12 +39,12 @@ class Dataset:
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Array:
-        """Return rows as an array in memory."""
+        """Return rows ``[start, stop)`` as an array in memory."""
 
 
 @dataclass(frozen=True)
 class _Npy(Dataset):
-    """An ``.npy``. Rows are read, not mapped: mapped pages would count as memory of the process."""
+    """An ``.npy``. Rows are read instead of mapped, since mapped pages would count as memory of the process."""
 
     offset: int
 
@@ -60,7 +60,7 @@ class _Npy(Dataset):
 
 @dataclass(frozen=True)
 class _Keyed(Dataset):
-    """An array of an ``.npz``, a zarr store or an HDF5 file."""
+    """An array, selected by its key, of an ``.npz``, a zarr store or an HDF5 file."""
 
     key: str
     opened: Callable[[str, str], Any]
@@ -89,7 +89,7 @@ class _Folder(Dataset):
 
 @contextmanager
 def _reading(problem: str, of_disk: bool = False) -> Iterator[None]:
-    """Convert library errors about the contents of a file to `InputError`.
+    """Convert errors of libraries in the block, about the contents of a file, to `InputError`.
 
     Args:
         problem: the beginning of the message, with the file.
@@ -110,7 +110,7 @@ def open_dataset(path: str, name: str) -> Dataset:
 
     Args:
         path: the file or folder.
-        name: the name of the input, which chooses among several arrays.
+        name: the name of the input, which selects one of several arrays.
 
     Raises:
         InputError: if it cannot be read, or has no rows.
@@ -189,7 +189,7 @@ def _open_zarr(path: str, name: str) -> Dataset:
 
 
 def _arrays_in(group: Any, place: str = "") -> list[str]:
-    """Return the paths of the arrays of a zarr group, and of its groups."""
+    """Return the paths of the arrays in a zarr group and its subgroups."""
     paths = sorted(f"{place}{key}" for key in group.array_keys())
     for key, inner in group.groups():
         paths += _arrays_in(inner, f"{place}{key}/")
@@ -214,9 +214,9 @@ def _check_codecs(path: str, metadata: Any) -> None:
     """Check that the chunks of a zarr array are not pickled, as unpickling can run any code.
 
     Raises:
-        InputError: if they are not.
+        InputError: if they are pickled.
     """
-    # Version 3 has no such codec.
+    # Version 3 of the format has no such codec.
     codecs = [getattr(metadata, "compressor", None), *(getattr(metadata, "filters", None) or ())]
     if any(getattr(codec, "codec_id", "") == "pickle" for codec in codecs):
         raise InputError(f"{path} holds Python objects, which are never read", hint=_PLAIN)
@@ -246,10 +246,10 @@ def _hdf5(path: str, key: str) -> Any:
 
 
 def _check_hdf5(path: str, array: Any, h5py: Any) -> None:
-    """Check that an HDF5 array is stored in its file without plugins, which are third-party code.
+    """Check that the data of an HDF5 array are in its own file, and readable without plugins (third-party code) or pickle.
 
     Raises:
-        InputError: if it is not.
+        InputError: if they are not.
     """
     created = array.id.get_create_plist()
     elsewhere = [created.get_external(index)[0].decode() for index in range(created.get_external_count())]
@@ -280,10 +280,10 @@ def _open_folder(path: str, name: str) -> Dataset:
 
 
 def _chosen(path: str, keys: list[str], name: str) -> str:
-    """Return the array for an input: by name, in any group, or the only one.
+    """Return the key of the array for an input: the one with its name, in any group, or the only one.
 
     Raises:
-        InputError: if there is none, or several.
+        InputError: if there is no such array, or the choice is ambiguous.
     """
     if not keys:
         raise InputError(f"{path} has no arrays")

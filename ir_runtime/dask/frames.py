@@ -1,4 +1,4 @@
-"""Run a model on the columns of Dask DataFrames."""
+"""Run a model on columns of a Dask DataFrame."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def map_partitions(
     Args:
         model: a model, or the path of its ``.xml``.
         frame: the DataFrame.
-        columns: for each input, the columns that are stacked along its second axis; or the name of one column, which
-            is passed as an array of one axis.
-        outputs: the name of an output, or several; by default all. Each has one or two axes.
-        batch: rows to run at once; by default a whole partition, or the model's own batch size.
+        columns: for each input, the columns to stack along its second axis; or the name of a single column, which is passed
+            as an array of one axis.
+        outputs: the name of an output, or several; by default all. Each must have one or two axes.
+        batch: the number of rows to run at once; by default a whole partition, or the model's own batch size.
         config: OpenVINO's properties.
 
     Returns:
-        a DataFrame with the index of ``frame``, and a column for each output, or ``output_0``, ``output_1`` … for
-        those with two axes.
+        A DataFrame with the index of ``frame``, and a column for each output with one axis, or columns ``output_0``,
+        ``output_1`` … for an output with two axes.
 
     Raises:
         InputError: if a column or an input is unknown, or if the model refuses the columns.

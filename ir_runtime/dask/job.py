@@ -1,4 +1,4 @@
-"""Run a model on data sets chunk by chunk, and write each result when it is computed."""
+"""Run a model on data sets chunk by chunk on Dask workers, which write each result to disk."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ __all__ = ["Job", "OnError", "Progress", "Summary", "run_job"]
 OnError = Literal["stop", "skip", "nan"]
 Progress = Callable[[int], None]
 Outcomes = Mapping[int, str | None]
-"""Chunks that were computed: ``None``, or why a chunk failed."""
+"""For each computed chunk, ``None``, or the reason why it failed."""
 
 TASKS_PER_THREAD = 4
-"""The most tasks per worker thread: one runs, the others wait. When half are left, more are submitted
-together, which costs less CPU than one by one.
-"""
+"""The maximum number of tasks per worker thread, of which one runs and the others wait. When half of them are done, new tasks
+are submitted together, which costs less CPU than one by one."""
 
 TASK_SECONDS = 0.5
-"""How long a task should take; small chunks are grouped, as Dask needs ten milliseconds of CPU for a task."""
+"""The desired duration of a task; small chunks are grouped, as Dask needs ten milliseconds of CPU for each task."""
 
 SMALLEST_PART = 8
-"""The last tasks have at least 1/8 of the chunks of the others: smaller ones cost more than workers that finish early."""
+"""The last tasks have at least 1/8 of the chunks of earlier ones: smaller tasks cost more than workers that finish early."""
 
 WORKER_COUNT_SECONDS = 2.0
-"""How old the number of workers may be that limits the tasks."""
+"""The interval after which workers are counted again, in seconds."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """The job of a worker: it is sent to each worker once.
+    """A run of a model by rows: what workers read, compute and write. It is sent to each worker once.
 
     Args:
         runner: the model.
         inputs: the data set of each input.
         targets: the target of each output.
-        rows: the rows of a chunk.
-        total: the rows of all chunks.
+        rows: the number of rows of a chunk.
+        total: the number of rows of all chunks.
         on_error: the reaction to a failing chunk: stop, skip it, or write NaN.
-        is_remote: whether workers may be on other hosts and must sync their chunks to disk; otherwise, many chunks are synced together when recorded.
+        is_remote: whether workers may be on other hosts, and must sync their chunks to disk themselves; otherwise, many
+            chunks are synced together before they are recorded.
     """
 
     runner: Runner
@@ -68,14 +68,14 @@ class Job:
         return -(-self.total // self.rows)
 
     def bounds(self, chunk: int) -> tuple[int, int]:
-        """Return the first row of a chunk, and the row after its last one."""
+        """Return the range of rows of a chunk, as start and stop."""
         return chunk * self.rows, min((chunk + 1) * self.rows, self.total)
 
     def compute(self, chunk: int) -> str | None:
-        """Read, run and write a chunk; return a failure if these are allowed.
+        """Read, run and write a chunk; return ``None``, or the reason of a failure that ``on_error`` allows.
 
         Raises:
-            IRError: if the model fails, unless ``on_error`` allows it.
+            IRError: if the chunk fails, and ``on_error`` is ``stop``.
             OSError: if a file cannot be read or written.
         """
         start, stop = self.bounds(chunk)
@@ -100,7 +100,7 @@ class Job:
             sync(self._files(start))
 
     def sync(self, chunks: Iterable[int]) -> None:
-        """Wait until chunks are on disk."""
+        """Sync chunks to disk, unless workers have done so."""
         if not self.is_remote:
             sync(file for chunk in chunks for file in self._files(self.bounds(chunk)[0]))
 
@@ -114,8 +114,8 @@ class Summary:
 
     Args:
         rows: the number of computed rows.
-        seconds: the duration.
-        failed: the failed chunks with reasons.
+        seconds: the duration of the run.
+        failed: the failed chunks, with the reason of each.
     """
 
     rows: int = 0
@@ -124,18 +124,18 @@ class Summary:
 
 
 def run_job(client: Any, job: Job, manifest: Manifest, progress: Progress = lambda rows: None) -> Summary:
-    """Compute the missing chunks on the workers of a client.
+    """Compute the missing chunks of a job on the workers of a client.
 
-    Chunks of a lost worker are recomputed. A chunk is recorded in the manifest once written.
+    Chunks of a lost worker are computed again. A chunk is recorded in the manifest after it is written.
 
     Args:
-        client: of Dask's distributed scheduler.
+        client: a client of Dask's distributed scheduler.
         job: the job.
         manifest: the record of finished chunks.
-        progress: called with the number of rows of each chunk that was computed.
+        progress: called with the number of rows of each finished chunk.
 
     Raises:
-        IRError: if a chunk fails and the job says to stop.
+        IRError: if a chunk fails, and ``job.on_error`` is ``stop``.
         ExecutionError: if workers or the scheduler are lost.
     """
     begun, summary = time.monotonic(), Summary()
@@ -163,13 +163,13 @@ def _record(job: Job, manifest: Manifest, summary: Summary, chunk: int, problem:
 
 
 def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[Outcomes]:
-    """Yield the outcomes of chunks as they are computed.
+    """Yield the outcomes of chunks as they complete.
 
-    Only a few tasks are submitted at a time, which bounds the memory of the scheduler.
+    The number of submitted tasks is limited, which bounds the memory of the scheduler.
     """
     distributed = needed("distributed", "a run by rows")
     with _translate_losses(distributed, client):
-        # A task, not scattered data: Dask computes it again if the worker that holds it is lost.
+        # The job is a task instead of scattered data, so that Dask computes it again if the worker that holds it is lost.
         shared = client.submit(_identity, job, pure=False)
         limit = _TaskLimit(client)
         tasks = _TaskQueue(chunks, limit)
@@ -197,7 +197,7 @@ def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[Outcomes]
 
 @contextmanager
 def _translate_losses(distributed: Any, client: Any) -> Iterator[None]:
-    """Raise `ExecutionError` for Dask's errors about lost workers or schedulers."""
+    """Turn Dask's errors about lost workers or schedulers in the block into `ExecutionError`."""
     address = client.scheduler.address
     lost = (distributed.comm.core.CommClosedError, distributed.client.FutureCancelledError, TimeoutError)
     try:
@@ -209,7 +209,7 @@ def _translate_losses(distributed: Any, client: Any) -> Iterator[None]:
         ) from None
     except (OSError, *lost) as reason:
         if client.status == "running" and not isinstance(reason, lost):
-            raise  # of a task, such as a full disk
+            raise  # an error of a task, such as a full disk
         raise ExecutionError(
             f"the scheduler at {address} is lost, or has cancelled the run",
             hint="run again with --resume, and with the --scheduler to use now",
@@ -217,14 +217,14 @@ def _translate_losses(distributed: Any, client: Any) -> Iterator[None]:
 
 
 class _TaskLimit:
-    """The number of tasks to have submitted at a time; it follows the number of workers, which may change."""
+    """The maximum number of submitted tasks, proportional to the current number of workers."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._count, self._until = 0, 0.0
 
     def __call__(self) -> int:
-        """Return the limit, recounting the workers every few seconds."""
+        """Return the limit; workers are counted again every `WORKER_COUNT_SECONDS`."""
         if time.monotonic() >= self._until:
             self._count = TASKS_PER_THREAD * max(sum(self._client.nthreads().values()), 1)
             self._until = time.monotonic() + WORKER_COUNT_SECONDS
@@ -232,14 +232,14 @@ class _TaskLimit:
 
 
 class _TaskQueue(Iterator[Sequence[int]]):
-    """The chunks of each task: several if they are small, fewer towards the end, so that workers finish together."""
+    """An iterator over the chunks of each task: several if they are small, fewer towards the end to keep all workers busy."""
 
     def __init__(self, chunks: Sequence[int], limit: Callable[[], int]) -> None:
         self._chunks, self._limit = chunks, limit
         self._next, self._size = 0, 1
 
     def adapt(self, seconds: float) -> None:
-        """Choose the number of chunks of the next tasks from the seconds that one took."""
+        """Set the number of chunks of the next tasks, given the seconds per chunk."""
         self._size = max(1, int(TASK_SECONDS / max(seconds, 1e-6)))
 
     def __next__(self) -> Sequence[int]:

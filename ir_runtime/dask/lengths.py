@@ -1,4 +1,4 @@
-"""The number of rows of inputs, and ranges of rows as text."""
+"""Check that inputs have the same length, and format ranges of rows for messages."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["common_length", "row_range"]
 
 
 def common_length(lengths: Mapping[str, int], what: str, least: int = 0) -> int:
-    """Return the length that all inputs have; ``least`` if there are none.
+    """Return the length that all inputs have in common, or ``least`` without inputs.
 
     Args:
         lengths: the lengths by input name.
-        what: the unit, such as ``rows``.
-        least: the smallest length that is allowed.
+        what: the unit in messages, such as ``rows``.
+        least: the minimum length.
 
     Raises:
         InputError: if the lengths differ, or are too small.
@@ -32,7 +32,7 @@ def common_length(lengths: Mapping[str, int], what: str, least: int = 0) -> int:
 
 
 def row_range(start: int, stop: int) -> str:
-    """Return the rows from ``start`` to before ``stop`` as text.
+    """Format the rows ``[start, stop)`` as text.
 
     >>> row_range(0, 4), row_range(3, 4)
     ('rows 0 to 3', 'row 3')

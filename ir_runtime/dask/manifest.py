@@ -1,4 +1,4 @@
-"""A record of the finished chunks of a long run: a file of JSON lines next to the result."""
+"""The manifest of a long run: a file of JSON lines, next to the result, that records the finished chunks."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ __all__ = ["LARGEST", "Manifest", "encode_line"]
 
 SCHEMA = 2
 LARGEST = 1 << 28
-"""Bytes of a manifest: those of millions of chunks."""
+"""The maximum size of a manifest in bytes, enough for millions of chunks."""
 
 _LONGEST = 1 << 20
-"""The largest line of a manifest in bytes."""
+"""The maximum size of a line of a manifest in bytes."""
 
 _CHECKSUM = "crc32"
 
 
 class Manifest:
-    """The record of a run by rows: what is computed, where, and which chunks are done. It must be closed.
+    """The record of a run by rows: what is computed, where it is written, and which chunks are done. It must be closed.
 
-    The first line says what is computed (model, configuration, version, inputs, chunks) and names the file or store
-    that the rows are written to, which has a random name until the run ends. Each other line is one chunk, and is
-    written after its rows, or says that the result has its name. A line is used if its checksum holds: one that was
-    truncated or damaged records nothing, so its chunk is computed again.
+    The first line describes the computation (model, configuration, version, inputs, chunks), and names the file or store of
+    the partial result, which has a random name until the run ends. Each other line records a chunk, after its rows are
+    written, or that the result has got its final name. A line without a valid checksum is ignored: if it was truncated or
+    damaged, its chunk is computed again.
 
     Args:
         target: the path of the result.
         partial: the path of the partial result.
-        file: open for writing at its end.
-        header: the identity of the run.
+        file: the manifest, open for appending.
+        header: the description of the computation.
     """
 
     def __init__(self, target: Path, partial: Path, file: IO[bytes], header: Mapping[str, Any]) -> None:
@@ -63,7 +63,7 @@ class Manifest:
 
         Raises:
             InputError: if the result or its manifest exists.
-            OSError: if the file system refuses; then nothing is left.
+            OSError: if the file system refuses; all created files are then removed.
         """
         path = cls.path_of(target)
         for file_path in (target, path):
@@ -91,7 +91,7 @@ class Manifest:
     def resume(
         cls, target: Path, header: Mapping[str, Any], outputs: tuple[Target, ...], chunks: int
     ) -> Manifest:
-        """Open the manifest of a result to complete.
+        """Open the manifest of an interrupted run to continue it.
 
         Args:
             target: the path of the result.
@@ -100,8 +100,8 @@ class Manifest:
             chunks: the number of chunks.
 
         Raises:
-            InputError: if it is missing or damaged, or was written for another model, input or configuration, or if
-                what it names is not there, or is not what the run began.
+            InputError: if the manifest is missing or damaged, or belongs to another model, input or configuration; or if the
+                partial result is missing, or is not that of the run.
         """
         path = cls.path_of(target)
         try:
@@ -130,10 +130,12 @@ class Manifest:
             raise InputError(f"another run is writing {self.target}", hint="wait until it ends")
 
     def _read_lines(self, chunks: int) -> Mapping[str, Any] | None:
-        """Read all lines; return the identity of the finished result, if any."""
+        """Read all lines; return the identity of the result if the run has finished, else ``None``."""
         if os.fstat(self._file.fileno()).st_size > LARGEST:
             raise self._damage_error(f"it is larger than {LARGEST >> 20} MiB")
-        with open(os.dup(self._file.fileno()), "rb") as stream:  # which moves the place of writing, too
+        with open(
+            os.dup(self._file.fileno()), "rb"
+        ) as stream:  # shares the file position, which ends up at the end
             lines = iter(lambda: stream.readline(_LONGEST), b"")
             line = next(lines, b"")
             if (header := _decode_line(line)) is None:
@@ -178,10 +180,10 @@ class Manifest:
     def _find_result(
         self, outputs: tuple[Target, ...], finished: Mapping[str, Any] | None, chunks: int
     ) -> None:
-        """Check that the manifest's target is unchanged; a finished result becomes partial again.
+        """Check that the result of the run exists and is unchanged; a finished but incomplete one becomes partial again.
 
         Raises:
-            InputError: if it is something else.
+            InputError: if it is missing, or not the result of the run.
         """
         if not os.path.lexists(self.partial):
             if not os.path.lexists(self.target):
@@ -205,19 +207,19 @@ class Manifest:
         check_targets(place_targets(outputs, self.partial))
 
     def add_done(self, chunk: int) -> None:
-        """Record a chunk whose results are written."""
+        """Record a chunk after its results are written."""
         self.done.add(chunk)
         self._append({"done": chunk})
 
     def add_failed(self, chunk: int, message: str) -> None:
-        """Record a failed chunk, which is retried on resume."""
+        """Record a failed chunk; `resume` computes it again."""
         self._append({"failed": chunk, "message": message})
 
     def finish(self) -> None:
         """Rename the result to its final name.
 
         Raises:
-            InputError: if something else has the name by now.
+            InputError: if another file has got that name meanwhile.
             OSError: if the file system refuses.
         """
         if os.path.lexists(self.partial):
@@ -229,11 +231,11 @@ class Manifest:
         write_all(self._file, encode_line(line))
 
     def flush(self) -> None:
-        """Write to the disk."""
+        """Sync the manifest to disk."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Write to the disk and close."""
+        """Sync the manifest to disk, and close it."""
         try:
             self.flush()
         finally:
@@ -251,13 +253,13 @@ def _nothing_left(partial: Path) -> Iterator[None]:
 
 
 def encode_line(line: Mapping[str, Any]) -> bytes:
-    """Return a line with its checksum."""
+    """Return a line of a manifest as JSON with a checksum."""
     text = json.dumps(line)
     return (json.dumps({**line, _CHECKSUM: zlib.crc32(text.encode())}) + "\n").encode()
 
 
 def _decode_line(line: bytes) -> dict[str, Any] | None:
-    """Return the record of a line; ``None`` if it was truncated or damaged."""
+    """Return the record in a line, or ``None`` if it was truncated or damaged."""
     try:
         record = json.loads(line)
         if (

@@ -1,4 +1,4 @@
-"""A model that workers read: by its path if they have the same files, else from its contents."""
+"""The source from which workers read a model: the path of its file, or its contents."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ModelLike = Model | str | Path
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model, identified by the SHA-256 of its contents.
+    """A model identified by the SHA-256 of its contents.
 
-    A pickle has the path of an ``.xml``, which is memory-mapped where it is read, or the contents of the model.
+    A pickle contains the path of an ``.xml``, which the reading process memory-maps, or the contents of the model.
     """
 
     digest: str
@@ -30,7 +30,7 @@ class ModelSource:
     blob: bytes | None = field(default=None, repr=False, compare=False)
     limits: Limits = field(default=DEFAULT, compare=False)
     has_own_memory: bool = field(default=False, compare=False)
-    """Whether a limit on memory was given. The default depends on the machine that reads the model."""
+    """Whether a memory limit was set; otherwise, that of the machine that reads the model applies."""
 
     @classmethod
     def of(cls, model: ModelLike) -> ModelSource:
@@ -42,15 +42,15 @@ class ModelSource:
         return cls(_digest(path, _stamp(path)), path)
 
     def sent(self, model: Model) -> ModelSource:
-        """Return the source with the contents of the model, so that workers do not need its file."""
+        """Return a source with the contents of the model, so that workers do not need its file."""
         return self if self.blob is not None else replace(self, blob=write_blob(model))
 
     def limited(self, limits: Limits) -> ModelSource:
-        """Return the source with the limits that workers read and run the model with."""
+        """Return a source with the limits with which workers read and run the model."""
         return replace(self, limits=limits, has_own_memory=limits.memory != DEFAULT.memory)
 
     def read(self) -> Model:
-        """Return the model.
+        """Read the model.
 
         Raises:
             InputError: if the file has changed since planning.
@@ -66,7 +66,7 @@ class ModelSource:
         """Check that the file exists and has not changed since planning.
 
         Raises:
-            InputError: if it is not.
+            InputError: if it is missing or has changed.
         """
         assert self.path is not None
         hint = "copy the file to the same path there, or send it to the workers: send=True, --send-model"
@@ -77,7 +77,7 @@ class ModelSource:
 
 
 def opened(model: ModelLike) -> tuple[ModelSource, Model]:
-    """Return the source of a model, and the model, which is read once.
+    """Return the source of a model, and the model, which is read if it is a path.
 
     Raises:
         ParseError: if the file cannot be read.
@@ -97,7 +97,7 @@ def _stamp(path: str) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=16)
 def _digest(path: str, stamp: tuple[tuple[int, int], ...]) -> str:
-    """Return the SHA-256 of an ``.xml`` and its ``.bin``; it is computed again when the stamp changes."""
+    """Return the SHA-256 of an ``.xml`` and its ``.bin``, cached until ``stamp`` changes."""
     total = hashlib.sha256()
     for file in _files(path):
         with open(file, "rb") as stream:

@@ -18,12 +18,12 @@ def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'"
     """Import a module of an optional package.
 
     Args:
-        module: its full name.
-        what: the feature that needs it, the subject of the message.
+        module: the full name of the module.
+        what: the feature that needs it, as the subject of the message.
         extra: the command that installs it.
 
     Raises:
-        InputError: if it is not installed.
+        InputError: if the package is not installed.
     """
     try:
         return import_module(module)
@@ -34,12 +34,12 @@ def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'"
         ) from None
 
 
-# The files that make a folder a zarr store, and describe the chunks of its arrays.
+# The metadata files of a zarr store.
 _METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 
 def kept_open(open: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
-    """Cache the files opened by a function until they are replaced."""
+    """Decorate a function that opens an array of a file: cache its results until the file is replaced."""
 
     @lru_cache(maxsize=16)
     def opened(path: str, key: str, stamp: tuple[int, ...]) -> Any:
@@ -53,7 +53,7 @@ def kept_open(open: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
 
 
 def _stamp(path: str) -> tuple[int, ...]:
-    """Return numbers that change when a file, or a zarr store, is replaced."""
+    """Return a key that changes when a file or a zarr store is replaced."""
     names = [path, *(os.path.join(path, name) for name in _METADATA)]
     status = os.stat(next(name for name in reversed(names) if os.path.exists(name)))
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,6 +1,6 @@
-"""Infer a model's outputs for chunks of inputs without running it, and refuse unsuitable chunks.
+"""Infer the outputs of a model for chunks of inputs without running it, and refuse chunks that it does not accept.
 
-The hint names a number of rows per chunk that the model accepts (`_find_chunking`).
+The error then suggests a number of rows per chunk that the model accepts (`_find_chunking`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .runner import Runner, joined_shape, step_shape
 __all__ = ["ArrayType", "Chunking", "Planner"]
 
 _Advise = Callable[[int, int], str]
-"""A function that words the advice to use a batch size, and chunks of a number of rows."""
+"""A function ``(batch, chunk)`` that formulates the advice to use this batch size and chunk size."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class ArrayType:
 
 @dataclass
 class Planner:
-    """Infers a runner's outputs for chunks of given shapes."""
+    """Infers the outputs of a runner for chunks of given shapes."""
 
     runner: Runner
     model: Model
     advise: _Advise
     total: int | None
-    """The rows of all chunks, if that is known."""
+    """The number of rows of all chunks, or ``None`` if unknown."""
     _known: dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[ArrayType, ...]] = field(default_factory=dict)
     _rows: tuple[tuple[int, ...], ...] = ()
-    """The shapes of a row of each output."""
+    """The shape of a row of each output; empty before the first chunk."""
 
     @classmethod
     def of(
@@ -59,14 +59,14 @@ class Planner:
         """Return the planner of a model with chunked inputs.
 
         Args:
-            runner: its runner; one without a batch size gets that of the model, if it is fixed.
+            runner: the runner; without a batch size, it gets that of the model if that is static.
             model: the model of the runner.
             batched: the shapes of whole arrays, by input name.
-            advise: words the advice to use other chunks.
-            total: the total number of rows, if known.
+            advise: formulates the advice to use other chunks.
+            total: the number of rows of all chunks, or ``None`` if unknown.
 
         Raises:
-            InputError: if an input is missing or unknown, or the batch size is not the model's.
+            InputError: if an input is missing or unknown, or the batch size differs from that of the model.
         """
         names = {port.label for port in model.inputs}
         for name in {**batched, **runner.shared}:
@@ -76,14 +76,14 @@ class Planner:
         return cls(replace(runner, batch=_batch_size(runner, model, batched)), model, advise, total)
 
     def outputs(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> tuple[ArrayType, ...]:
-        """Return the outputs of the runner for one chunk.
+        """Infer the outputs of the runner for a chunk.
 
         Args:
             shapes: the shape of the chunk of each input.
-            chunk: its name in messages, such as ``rows 0 to 31``.
+            chunk: the name of the chunk in messages, such as ``rows 0 to 31``.
 
         Raises:
-            InputError: if the model refuses it; the message has the reason and acceptable chunks.
+            InputError: if the model refuses the chunk; the message gives the reason, and chunks that it accepts.
         """
         key = tuple(sorted(shapes.items()))
         if key not in self._known:
@@ -108,11 +108,11 @@ class Planner:
         return tuple(ArrayType((count, *type.shape[1:]), type.dtype) for type in types)
 
     def _advice(self, shapes: Mapping[str, tuple[int, ...]], rows: int, other: str) -> str:
-        """Return a hint about acceptable chunks after a refused number of rows; empty for other reasons.
+        """Return a hint about chunks that the model accepts, or an empty string if the number of rows is not the problem.
 
         Args:
             shapes: the shapes of a chunk.
-            rows: the number of rows.
+            rows: the refused number of rows.
             other: the hint of the error itself.
         """
         declared = [self.model.input(name).partial_shape for name in shapes]
@@ -156,13 +156,13 @@ class Planner:
 
     @cached_property
     def _scratch(self) -> Model:
-        """A copy of the model, which is reshaped to chunks."""
+        """A copy of the model, to be reshaped for each chunk."""
         return self.model.clone()
 
     def _infer_piece(
         self, shapes: Mapping[str, tuple[int, ...]], rows: int, chunk: str
     ) -> tuple[ArrayType, ...]:
-        """Return the outputs of one run on the current shapes of the model.
+        """Return the types of the outputs of a run, for the current shapes of the model.
 
         Raises:
             InputError: if an output does not have a row for each row of the inputs.
@@ -172,7 +172,7 @@ class Planner:
         for name in self.runner.outputs:
             port = self._scratch.output(name)
             declared_shape = port.partial_shape
-            # A state may leave the number of rows open; it is checked when the model runs.
+            # With a state, the number of rows may stay dynamic; it is checked when the model runs.
             if (
                 not declared_shape.rank.is_dynamic
                 and len(declared_shape)
@@ -205,7 +205,7 @@ class Planner:
             ) from None
 
     def _run_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the input shape of one run: all of it, or one step of a sequence."""
+        """Return the shape of an input of the model: the whole shape, or that of a step of a sequence."""
         axis = self.runner.sequence_axis
         if axis is None:
             return shape
@@ -244,7 +244,7 @@ def _of_rows(shapes: Mapping[str, tuple[int, ...]], rows: int) -> dict[str, tupl
 
 
 def _batch_size(runner: Runner, model: Model, batched: Mapping[str, tuple[int, ...]]) -> int | None:
-    """Return the number of rows to run at once: the requested one, else that of the model."""
+    """Return the number of rows to run at once: the requested batch size, else that of the model, if static."""
     fixed = {}
     for name in batched:
         shape = model.input(name).partial_shape
@@ -267,7 +267,7 @@ def _show(shapes: Mapping[str, tuple[int, ...]]) -> str:
 # Numbers of rows to try until the model accepts one.
 _GUESSES = (*range(1, 65), *range(72, 257, 8))
 
-# How far from the requested number of rows the search goes.
+# The search range around the requested number of rows.
 _NEAR = 1024
 
 
@@ -276,10 +276,10 @@ class Chunking:
     """The numbers of rows that a model accepts, and a chunk size derived from them.
 
     Args:
-        pattern: the numbers.
-        batch: a number that splits all rows with an acceptable remainder; ``None`` if there is none.
-        chunk: a multiple of the batch, near the requested chunk.
-        most: the largest accepted number, if bounded.
+        pattern: the accepted numbers.
+        batch: a number that splits all rows so that the remainder is accepted, too; ``None`` if there is none.
+        chunk: a multiple of the batch, near the requested chunk size.
+        most: the largest accepted number, or ``None`` if unbounded.
     """
 
     pattern: Pattern
@@ -288,7 +288,7 @@ class Chunking:
     most: int | None = None
 
     def __str__(self) -> str:
-        """Return the numbers as text.
+        """Return the accepted numbers as text.
 
         >>> print(Chunking(Pattern(2, 8), most=8), Chunking(Pattern(step=4)), Chunking(Pattern(3, 3)), sep="; ")
         2 to 8; multiples of 4; 3
@@ -313,14 +313,14 @@ def _find_chunking(
     chunk: int,
     total: int | None,
 ) -> Chunking | None:
-    """Return the chunking nearest to a requested one; ``None`` if no number of rows is accepted.
+    """Return the chunking nearest to the requested one, or ``None`` if no accepted number of rows is found.
 
     Args:
-        accepts: whether the model accepts a number of rows at once.
-        bounds: the declared minimum and maximum.
-        rows: the refused number.
-        chunk: the requested rows of a chunk.
-        total: the total number of rows, if known.
+        accepts: returns whether the model accepts a number of rows at once.
+        bounds: the declared minimum and maximum of rows.
+        rows: the refused number of rows.
+        chunk: the requested number of rows of a chunk.
+        total: the number of rows of all chunks, or ``None`` if unknown.
     """
     low, high = max(bounds[0], 1), bounds[1] or max(4 * rows, _GUESSES[-1])
     guesses = (n for n in dict.fromkeys((low, *_GUESSES, high)) if low <= n <= high)
@@ -343,6 +343,6 @@ def _find_chunking(
 
 
 def _covers(accepts: Callable[[int], bool], pattern: Pattern, batch: int, total: int) -> bool:
-    """Return whether all rows can be split into batches, and a remainder that the model accepts."""
+    """Return whether ``total`` rows split into batches and a remainder that the model accepts."""
     rest = total % batch
     return batch <= total and (not rest or (pattern.contains(rest) and accepts(rest)))

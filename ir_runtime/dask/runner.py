@@ -1,7 +1,4 @@
-"""A model as a picklable function, which compiles it once in each process.
-
-Models with states run on whole sequences (`_run_sequence`).
-"""
+"""A model as a picklable function of arrays with any number of rows, compiled once in each process."""
 
 from __future__ import annotations
 
@@ -33,17 +30,17 @@ from .model_source import ModelLike, ModelSource, opened
 __all__ = ["Runner", "joined_shape", "step_shape"]
 
 KEPT_MODELS = 4
-"""The number of compiled models that a process keeps."""
+"""The maximum number of compiled models that a process caches."""
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Run a model on arrays of any number of rows. It can be pickled; each process compiles the model once.
+    """A picklable function that runs a model on arrays of any number of rows; each process compiles the model once.
 
     A run uses one thread, as each thread of a Dask worker runs a task of its own; ``INFERENCE_NUM_THREADS`` in the
-    configuration overrides that. Each run starts from the initial state: no state passes from one call to the next.
+    configuration overrides that. Each call starts from the initial state of the model.
 
-    Make one by `Runner.of`.
+    Create a runner by `Runner.of`.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -69,7 +66,7 @@ class Runner:
     sequence_axis: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict, hash=False)
     shared: Mapping[str, Array] = field(default_factory=dict, hash=False, repr=False)
-    """Inputs that are the same for all rows."""
+    """The inputs that are the same for all rows."""
 
     @classmethod
     def of(
@@ -87,10 +84,10 @@ class Runner:
         Args:
             model: a model, or the path of its ``.xml``.
             outputs: the name of an output to return, or several; by default all.
-            batch: rows to run at once; by default all rows of a call, or the model's own batch size.
+            batch: the number of rows to run at once; by default all rows of a call, or the model's own batch size.
             config: OpenVINO's properties.
-            send: send the contents of a file to the workers, which do not need it then.
-            sequence_axis: for models with states: the axis of the inputs that has the steps of a sequence.
+            send: whether pickles contain the model, so that workers do not need its file.
+            sequence_axis: for models with states: the axis of the time steps of the inputs.
 
         Raises:
             InputError: if an output or a property is unknown, the batch is not at least 1, or the backend is not available.
@@ -117,10 +114,10 @@ class Runner:
         config: Mapping[str, Any] | None = None,
         sequence_axis: int | None = None,
     ) -> Runner:
-        """Return the runner of ``net``, which was read from ``source``; other arguments are those of `of`.
+        """Return the runner of ``net``, which was read from ``source``; see `of` for the other arguments.
 
         Raises:
-            InputError: as `of`.
+            InputError: see `of`.
         """
         from ..backends import chosen
 
@@ -137,7 +134,7 @@ class Runner:
         return cls(limited, backend, selected, batch, sequence_axis, properties)
 
     def __call__(self, *arrays: Array, **named_arrays: Array) -> tuple[Array, ...]:
-        """Run on arrays whose first axis has the rows; inputs are passed in order, or by name.
+        """Run on arrays with rows along their first axis; inputs are passed in order or by name.
 
         Raises:
             IRError: if the model refuses them, or fails.
@@ -152,9 +149,9 @@ class Runner:
         return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
     def _without_rows(self, compiled: CompiledModel, feeds: Mapping[str, Array]) -> tuple[Array, ...] | None:
-        """Return outputs for inputs without rows, which many models refuse; ``None`` for others.
+        """Return empty outputs for inputs without rows, or ``None`` if the model must run.
 
-        Partitions of a filtered table often have no rows.
+        Many models refuse such inputs, but partitions of a filtered table often have no rows.
         """
         if self.sequence_axis is not None or any(len(array) for array in feeds.values() if np.ndim(array)):
             return None
@@ -168,7 +165,7 @@ class Runner:
         )
 
     def _is_by_rows(self, shape: PartialShape) -> bool:
-        """Return whether an output has rows along its first axis, and static lengths along the others."""
+        """Return whether an output has rows along its first axis, and static lengths along all other axes."""
         if shape.rank.is_dynamic or not len(shape):
             return False
         first, *others = shape
@@ -176,7 +173,7 @@ class Runner:
         return has_rows and all(dim.is_static for dim in others)
 
     def pieces(self, feeds: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
-        """Cut inputs into batches, along their first axis.
+        """Split inputs into batches along their first axis.
 
         Raises:
             InputError: if inputs have different numbers of rows.
@@ -197,10 +194,10 @@ class Runner:
         return tuple(results[name] for name in self.outputs)
 
     def check_rows(self, outputs: tuple[Array, ...], rows: int) -> tuple[Array, ...]:
-        """Check that each output has this many rows.
+        """Return the outputs after checking that each has ``rows`` rows.
 
         Raises:
-            ExecutionError: if one does not.
+            ExecutionError: if an output has not.
         """
         for name, array in zip(self.outputs, outputs, strict=True):
             if array.shape[:1] != (rows,):
@@ -210,7 +207,7 @@ class Runner:
         return outputs
 
     def compiled(self) -> CompiledModel:
-        """Return the compiled model, which this process keeps."""
+        """Return the compiled model from the cache of this process, compiling it if needed."""
         config = tuple(sorted((k, str(v)) for k, v in self.config.items()))
         key = (self.source.digest, self.source.limits, self.backend, config)
         return _MODELS.get(key, self)
@@ -228,7 +225,7 @@ class Runner:
 def _name_inputs(
     labels: Sequence[str], arrays: Sequence[Array], named_arrays: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Return inputs by name, given by name or in order."""
+    """Return a dict of inputs by name, from those passed in order and those passed by name."""
     if len(arrays) > len(labels):
         raise InputError(f"got {len(arrays)} inputs, the model has {len(labels)}: {', '.join(labels)}")
     placed = dict(zip(labels, arrays, strict=False))
@@ -238,7 +235,7 @@ def _name_inputs(
 
 
 def _own_batch(model: Model) -> int | None:
-    """Return the fixed number of rows common to all inputs, if any."""
+    """Return the static number of rows that all inputs have in common, or ``None``."""
     shapes = [port.partial_shape for port in model.inputs]
     if not all(shape.rank.is_static and len(shape) and shape[0].is_static for shape in shapes):
         return None
@@ -247,7 +244,7 @@ def _own_batch(model: Model) -> int | None:
 
 
 class _ModelCache:
-    """A cache of the models that this process has compiled, the least recently used first."""
+    """A cache of compiled models, the least recently used first."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[object, CompiledModel] = OrderedDict()
@@ -276,13 +273,12 @@ def _run_sequence(
     outputs: Sequence[str],
     axis: int,
 ) -> tuple[Array, ...]:
-    """Run the steps of sequences in order, from the initial state; return the outputs of all steps, concatenated.
+    """Run the time steps of sequences in order, from the initial state; return the joined outputs of all steps.
 
     Args:
-        compiled: a model with states.
-        feeds: inputs with all their steps along ``axis``. The model takes one step, with this axis of length 1, or
-            without it.
-        shared: inputs that are the same in every step.
+        compiled: a model with states, whose inputs are single steps: with ``axis`` of length 1, or without it.
+        feeds: the inputs, with all steps along ``axis``.
+        shared: the inputs that are the same in every step.
         outputs: the names of the outputs to return.
         axis: the axis of the steps, counted from 0.
     """
@@ -298,7 +294,7 @@ def _run_sequence(
 
 
 def _keeps_axis(rank: int, port: Output) -> bool:
-    """Return whether the input keeps the axis of the steps, with length 1."""
+    """Return whether an input of the model keeps the axis of the steps, with length 1."""
     shape = port.partial_shape
     return shape.rank.is_dynamic or len(shape) == rank
 
@@ -309,14 +305,14 @@ def _step(array: Array, port: Output, axis: int, step: int) -> Array:
 
 
 def step_shape(shape: Sequence[int], port: Output, axis: int) -> tuple[int, ...]:
-    """Return the shape of one step of an input."""
+    """Return the shape of a step, given the shape of all steps of an input."""
     if _keeps_axis(len(shape), port):
         return (*shape[:axis], 1, *shape[axis + 1 :])
     return (*shape[:axis], *shape[axis + 1 :])
 
 
 def joined_shape(shape: Sequence[int], axis: int, steps: int) -> tuple[int, ...]:
-    """Return the shape of an output with all steps."""
+    """Return the shape of the joined outputs, given the shape of a step."""
     if len(shape) > axis and shape[axis] == 1:
         return (*shape[:axis], steps, *shape[axis + 1 :])
     return (*shape[:axis], steps, *shape[axis:])
@@ -330,22 +326,22 @@ def _join(parts: Sequence[Array], axis: int) -> Array:
 
 
 _DASK_DEFAULT = "65536"
-"""The value that Dask's nanny gives the variable, unless a user configures ``distributed.nanny.pre-spawn-environ``."""
+"""Dask's default of ``MALLOC_TRIM_THRESHOLD_``, unless a user configures ``distributed.nanny.pre-spawn-environ``."""
 
-# Parameters of mallopt(3), in <malloc.h>.
+# Parameters of mallopt(3), from <malloc.h>.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def _keep_freed_memory() -> None:
     """Set glibc's allocation thresholds to the values that they reach outside of Dask.
 
-    ``MALLOC_TRIM_THRESHOLD_`` turns off dynamic thresholds (see mallopt(3)): each array above 128 KiB is then mapped
-    and zeroed again in every run, which takes models with large arrays up to three times as long. Memory beyond the
-    thresholds is still returned to the system. A value that a user chose is not changed.
+    ``MALLOC_TRIM_THRESHOLD_`` turns off dynamic thresholds (see mallopt(3)): each array above 128 KiB is then mapped and
+    zeroed again in every run, so that models with large arrays take up to three times as long. Memory beyond the thresholds
+    is still returned to the system. A value set by the user is kept.
     """
     if os.environ.get("MALLOC_TRIM_THRESHOLD_") != _DASK_DEFAULT or sys.platform != "linux":
         return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries lack it
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc only
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, MAX_KEPT)
         mallopt(_M_TRIM_THRESHOLD, 2 * MAX_KEPT)

@@ -38,12 +38,12 @@ __all__ = [
 ]
 
 _PART = re.compile(r"\.c\.\d+(?:\.0)*\.[0-9a-f]{8}\.part")
-"""The names of files of chunks that are being written."""
+"""The names of the temporary files of chunks that are being written."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """An array on disk whose rows are written independently of each other, ``rows`` at a time."""
+    """An array on disk whose rows are written in independent chunks of ``rows``."""
 
     path: str
     shape: tuple[int, ...]
@@ -56,20 +56,20 @@ class Target:
 
     @abstractmethod
     def check(self) -> None:
-        """Check that the array on disk matches `create`, and that writing changes nothing elsewhere.
+        """Check that the array on disk is as `create` left it, and that writing affects no other files.
 
         Raises:
-            InputError: if it is not.
+            InputError: if the array differs.
             OSError: if it cannot be read.
         """
 
     @abstractmethod
     def write(self, start: int, array: Array) -> None:
-        """Write rows from ``start`` on."""
+        """Write a chunk of rows, the first of which is ``start``."""
 
     @abstractmethod
     def file(self, start: int) -> str:
-        """Return the file with the rows from ``start`` on."""
+        """Return the path of the file that contains the chunk of rows at ``start``."""
 
     def _differs(self) -> InputError:
         return InputError(
@@ -107,7 +107,7 @@ class _Npy(Target):
 
 @lru_cache(maxsize=16)
 def _npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
-    """Return the header of an ``.npy``."""
+    """Return the header of an ``.npy`` file."""
     header = BytesIO()
     described = np.lib.format.dtype_to_descr(dtype)
     np.lib.format.write_array_header_1_0(header, {"descr": described, "fortran_order": False, "shape": shape})
@@ -118,7 +118,7 @@ def _npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
 class _Zarr(Target):
     """An array of a zarr store. Each chunk is a file, which is replaced as a whole.
 
-    Files are written here, as zarr needs milliseconds for each.
+    The files are written without zarr, which needs milliseconds for each.
     """
 
     key: str
@@ -147,7 +147,7 @@ class _Zarr(Target):
             if not _same_json(path, buffer.to_bytes()):
                 raise self._differs()
         with os.scandir(self._folder) as entries:
-            for entry in entries:  # a run that was killed was writing them
+            for entry in entries:  # leftovers of a killed run
                 if _PART.fullmatch(entry.name):
                     os.unlink(entry.path)
 
@@ -188,7 +188,7 @@ def _same_json(path: str, expected: bytes) -> bool:
 
 
 def sync(files: Iterable[str]) -> None:
-    """Sync files, and their entries in folders, to the disk; many at once cost little more than one."""
+    """Sync files and their folders to disk; syncing many at once costs little more than one."""
     files = set(files)
     for paths in (files, {os.path.dirname(file) for file in files}):
         if len(paths) == 1:  # threads cost more than they save
@@ -207,10 +207,10 @@ def _sync(path: str) -> None:
 
 
 def target_path(output: str) -> Path:
-    """Check the path that outputs are written to.
+    """Return the absolute path of a result after checking it.
 
     Raises:
-        InputError: if rows cannot be written to such a file, or its folder does not exist.
+        InputError: if the file type cannot be written by rows, or the folder does not exist.
     """
     path = Path(output)
     if path.suffix.lower() not in (".zarr", ".npy"):
@@ -221,15 +221,15 @@ def target_path(output: str) -> Path:
 
 
 def open_targets(path: Path, types: Mapping[str, ArrayType], rows: int) -> tuple[Target, ...]:
-    """Return the targets of outputs: a zarr array, a zarr group of several, or an ``.npy``.
+    """Return the targets of outputs: a zarr array, the arrays of a zarr group, or an ``.npy``.
 
     Args:
         path: the file or store.
-        types: by name, the type of each output as a whole.
-        rows: the number of rows that are written at once.
+        types: the type and shape of each output, by name.
+        rows: the number of rows of a chunk.
 
     Raises:
-        InputError: if several outputs are to be in one ``.npy``, or if one has a type that NumPy lacks.
+        InputError: if several outputs would go into an ``.npy``, or an output has a type that NumPy lacks.
     """
     if path.suffix.lower() == ".npy":
         if len(types) > 1:
@@ -247,15 +247,15 @@ def open_targets(path: Path, types: Mapping[str, ArrayType], rows: int) -> tuple
 
 
 def place_targets(targets: tuple[Target, ...], path: Path) -> tuple[Target, ...]:
-    """Return the targets of the same outputs at another path."""
+    """Return the same targets at another path."""
     return tuple(replace(target, path=str(path)) for target in targets)
 
 
 def create_targets(targets: tuple[Target, ...]) -> None:
-    """Create the arrays on disk, in a file or folder that does not exist.
+    """Create the arrays on disk, in a new file or folder.
 
     Raises:
-        OSError: if it exists, or the file system refuses.
+        OSError: if the path exists, or the file system refuses.
     """
     path = targets[0].path
     if isinstance(targets[0], _Zarr):
@@ -266,10 +266,10 @@ def create_targets(targets: tuple[Target, ...]) -> None:
 
 
 def check_targets(targets: tuple[Target, ...]) -> None:
-    """Check that the arrays on disk match `create_targets`; remove leftovers of a killed run.
+    """Check that the arrays on disk are as `create_targets` left them; remove leftovers of a killed run.
 
     Raises:
-        InputError: if they are not, or if writing to them would change something elsewhere.
+        InputError: if an array differs, or writing to it would affect other files.
     """
     try:
         for target in targets:
@@ -282,7 +282,7 @@ def check_targets(targets: tuple[Target, ...]) -> None:
 
 
 def read_identity(path: Path) -> dict[str, int]:
-    """Return an identity that survives renaming, and changes on replacement."""
+    """Return the identity of a result, which is unaffected by renaming, but changes if the file is modified or replaced."""
     status = os.lstat(path / "zarr.json" if path.is_dir() and not path.is_symlink() else path)
     return {"inode": status.st_ino, "size": status.st_size, "modified": status.st_mtime_ns}
 
