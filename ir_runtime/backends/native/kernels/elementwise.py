@@ -2,7 +2,7 @@
 
 A chain becomes a program of `Instruction`s, planned for each layout of its inputs. A task interprets it block
 by block on f32 or bf16 data, so a block stays in the L1 cache from the first operation to the last. Each
-operation is a vectorized loop that exists already; no machine code is generated for a chain.
+operation is a precompiled vectorized loop; no machine code is generated for a chain.
 """
 
 from __future__ import annotations
@@ -361,14 +361,14 @@ class ElementwiseOp:
 
 
 def numpy_function(op: Operation) -> Callable[..., Array]:
-    """Return the NumPy function for an f32 layer: a ufunc with the same results as the reference, or the reference."""
+    """Return a NumPy function for an f32 layer: an equivalent ufunc if there is one, else the reference."""
     if isinstance(op, ReLU):
         return lambda x: np.maximum(x, _ZERO)
     return BINARY_UFUNCS.get(type(op)) or op.evaluate
 
 
 def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:
-    """Convert an f32 layer whose input ``place`` is the running result.
+    """Return the `ElementwiseOp` of an f32 layer whose input ``place`` is the running result.
 
     Returns ``None`` if the operation is not supported or may change the shape.
     """
@@ -396,7 +396,10 @@ def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> Elemen
 
 
 def outer_op(op: Operation, inputs: Sequence[Value]) -> ElementwiseOp | None:
-    """Convert a binary f32 layer whose inputs may both broadcast; the first is the running result."""
+    """Return the `ElementwiseOp` of a binary f32 layer whose inputs may both broadcast.
+
+    The first input is the running result.
+    """
     if type(op) not in _BINARY or not is_f32(*inputs) or getattr(op, "auto_broadcast", "") != "numpy":
         return None
     return ElementwiseOp(op, 0, 1, _BINARY[type(op)][0], paired=True)
@@ -455,7 +458,7 @@ def _unary(op: Operation, inputs: Sequence[Value]) -> Opcode | None:
 
 
 def _broadcasts(other: PartialShape, ours: PartialShape) -> bool:
-    """Return whether ``other`` broadcasts to ``ours`` unchanged as far as lengths are known; runs check the rest."""
+    """Return whether ``other`` can broadcast to ``ours`` without changing it; runs check dynamic lengths."""
     if other.rank is None or ours.rank is None or other.rank > ours.rank:
         return False
     pairs = zip(other[::-1], ours[::-1], strict=False)
@@ -709,7 +712,7 @@ class ElementwiseChain(KernelTemplate):
         return _SHARED[key]
 
     def _small_kernel(self, run: Callable[..., Array]) -> Kernel:
-        """Return a kernel that calls ``run``, or in recorded runs the task."""
+        """Return a kernel that calls ``run``, but runs the task while a run is recorded."""
 
         def kernel(*arrays: Array) -> Array:
             return self._compute(*arrays) if is_recording() else run(*arrays)
@@ -766,7 +769,7 @@ class ElementwiseChain(KernelTemplate):
 
 @backend.accelerates(*ELEMENTWISE_TYPES)
 def elementwise(op: Operation, *inputs: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 whose result has the shape of an input, or for two inputs that both broadcast."""
+    """Return an element-wise kernel for f32 whose result has the shape of an input, or of two broadcast inputs."""
     for place in range(min(len(inputs), 3)):
         shape = inputs[place].shape
         if inputs[place].known() is not None or shape.rank == 0:

@@ -107,7 +107,7 @@ def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: 
 
 @backend.accelerates(EmbeddingBagOffsetsSum, EmbeddingBagOffsets)
 def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: Value) -> Kernel | None:
-    """Return a kernel for f32 bags of any length; the reference reports indices and offsets out of range."""
+    """Return an EmbeddingBagOffsets kernel for f32; the reference reports indices and offsets out of range."""
     if not _is_supported(table, indices, *others[1:]) or offsets.shape.rank != 1:
         return None
     _bags.prepare()
@@ -125,7 +125,7 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
 
 @backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
 def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -> Kernel | None:
-    """Return a kernel for f32 bags of equal length; the reference reports indices out of range."""
+    """Return an EmbeddingBagPacked kernel for f32; the reference reports indices out of range."""
     if not _is_supported(table, indices, *weights):
         return None
     _bags.prepare()
@@ -144,7 +144,7 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
 def segments(
     op: EmbeddingSegmentsSum, table: Value, indices: Value, ids: Value, count: Value, *others: Value
 ) -> Kernel | None:
-    """Return a kernel for f32 segments with ascending ids, computed as bags; unsorted ids are left to the reference."""
+    """Return an EmbeddingSegmentsSum kernel for f32; unsorted segment ids are left to the reference."""
     if not _is_supported(table, indices, *others[1:]) or ids.shape.rank != 1:
         return None
     _bags.prepare()

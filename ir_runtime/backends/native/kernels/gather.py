@@ -143,7 +143,7 @@ def gather_elements_task(call: int, job: GatherElementsJob, out: int, x: int, in
 
 @backend.accelerates(GatherElements)
 def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel | None:
-    """Return a kernel for all element types but strings, along any axis; broadcast indices are read in place."""
+    """Return a GatherElements kernel for all element types but strings; broadcast indices are read in place."""
     rank, dtype = data.shape.rank, data.element.dtype
     if not rank or indices.shape.rank != rank or not -rank <= op.axis < rank:
         return None
@@ -221,7 +221,7 @@ MAX_AXES = 4
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """Return a kernel for all element types but strings, along a constant axis.
+    """Return a Gather kernel for all element types but strings, along a constant axis.
 
     A constant scalar index is left to the reference. Gathers without batch axes call NumPy, which is as fast,
     unless a run is recorded. Indices out of range give zeros, as in the reference.
@@ -287,7 +287,10 @@ def _batched_kernel(op: GatherBase, indices: Value, along: int) -> Kernel | None
 
 
 def _gather(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
-    """Gather along an axis, with ``batch`` leading axes in common; return ``None`` if an index is out of range."""
+    """Gather along an axis; data and indices share ``batch`` leading axes.
+
+    Returns ``None`` if an index is out of range.
+    """
     out = empty((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
     size, count = indices.itemsize, math.prod(indices.shape[batch:])
     job = gather_job(x, axis, count, size, (size * count if batch else 0, size, 0))
@@ -382,7 +385,7 @@ def _one_hot(call: int, job: OneHotJob, out: int, indices: int) -> None:
 
 @backend.accelerates(OneHot1, OneHot16)
 def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_value: Value) -> Kernel | None:
-    """Return a kernel for classes of i32 and i64, and values of whole bytes."""
+    """Return a OneHot kernel for classes of i32 and i64, and values of 1, 2, 4 or 8 bytes."""
     if indices.element not in (ElementType.i32, ElementType.i64) or indices.shape.rank is None:
         return None
     dtype = on_value.element.dtype

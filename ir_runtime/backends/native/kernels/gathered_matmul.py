@@ -61,7 +61,7 @@ class GatheredJob(Descriptor):
 
 @device
 def _multiply_columns(job: GatheredJob, x: int, matrix: int, first: int, count: int, out: int) -> None:
-    """Multiply all rows by ``count`` columns of a matrix from ``first`` on; ``x`` and ``out`` are at the first row."""
+    """Multiply all rows by ``count`` columns of a matrix from ``first`` on; ``x`` and ``out`` address the first row."""
     depth, columns = job.depth, job.columns
     for row in range(job.rows):
         line, target = x + 4 * depth * row, out + 4 * (columns * row + first)

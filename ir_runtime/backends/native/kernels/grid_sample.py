@@ -1,4 +1,4 @@
-"""GridSample by vectors of points whose pixels are gathered.
+"""GridSample, vectorized over points; their pixels are gathered.
 
 Every step is rounded as in the reference, so floors and ties agree.
 """
@@ -37,7 +37,7 @@ NEAR, FAR = (1.25, -2.25), (-0.75, 3.75, -6.0, 3.0)
 class GridJob(Descriptor):
     """The job of the tasks in `PLANES`: sizes of images; images and points per unit, and the number of units.
 
-    The coordinate c is the position ((c + 1) * scale - shift) / 2. Reflections repeat after ``period``;
+    A coordinate c maps to position ((c + 1) * scale - shift) / 2. Reflections repeat after ``period``;
     positions in the second half are mirrored to ``turn`` minus the position.
     """
 
@@ -281,7 +281,7 @@ PLANES = {
 
 @backend.accelerates(GridSample)
 def grid_sample(op: GridSample, data: Value, grid: Value) -> Kernel | None:
-    """Return a kernel for f32 data and grids."""
+    """Return a GridSample kernel for f32 data and grids."""
     if not is_f32(data, grid):
         return None
     PLANES[op.mode, op.padding_mode].prepare()

@@ -159,7 +159,7 @@ def _normalize(call: int, job: GroupNormJob, out: int, x: int, partner: int, sec
 
 @backend.accelerates(GroupNormalization)
 def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 with a known number of channels, and constant scale and bias."""
+    """Return a GroupNormalization kernel for f32 with a known number of channels and constant scale and bias."""
     factors, shifts = scale.known(), bias.known()
     if not is_f32(data, scale, bias) or factors is None or shifts is None:
         return None
@@ -171,7 +171,7 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
 @backend.accelerates(MVN)
 def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 normalized over all axes after the channels, of which there are at least two."""
+    """Return an MVN kernel for f32 over all spatial axes, of which there are at least two."""
     rank, reduced = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or rank < 4 or reduced is None:
         return None

@@ -112,7 +112,7 @@ def _correct(emit: Emit, code: int, x: Register, y: Register, quotient: Register
 def _divide_one_by_one(emit: Emit, code: int, x: Register, y: Register) -> Register:
     """Divide lane by lane; divisors of -1 negate instead, as -2^63 / -1 would trap rather than wrap around.
 
-    This is a loop because it is emitted for each kind of operands, and costs little next to a division.
+    The loop over lanes is not unrolled: it costs little next to a division, and is emitted for each kind of operands.
     """
     builder, one = emit.builder, constant_lanes(I64S, 1)
     is_minus = builder.icmp_signed("==", y, constant_lanes(I64S, -1))
@@ -142,7 +142,7 @@ DIVIDE = broadcast_task("_divide", _divide_row)
 
 @backend.accelerates(Divide, Mod, FloorMod)
 def divide(op: Division, a: Value, b: Value) -> Kernel | None:
-    """Return a kernel for i32 and i64 that broadcast as in NumPy."""
+    """Return a Divide, Mod or FloorMod kernel for i32 and i64 that broadcast as in NumPy."""
     if a.element is not b.element or a.element not in (ElementType.i32, ElementType.i64):
         return None
     if op.auto_broadcast != "numpy":

@@ -64,7 +64,7 @@ class _Layout(Enum):
 
 @dataclass(frozen=True)
 class _ResizePlan:
-    """How to resize feature maps of one shape.
+    """A plan for resizing feature maps of one shape.
 
     Args:
         before: the shape of the data, ``[N, height, width, C]``.
@@ -272,7 +272,7 @@ def _resize(call: int, job: ResizeJob, out: int, x: int) -> None:
 
 @backend.accelerates(Interpolate4, Interpolate11)
 def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value) -> Kernel | None:
-    """Return a kernel for f32 of rank 4, resized along height and width."""
+    """Return an Interpolate kernel for f32 of rank 4, resized along height and width."""
     if not is_f32(data) or data.shape.rank != 4:
         return None
     _resize.prepare()

@@ -146,7 +146,7 @@ DECIDE, SELECT = broadcast_task("_decide", _decide_row), broadcast_task("_select
 
 @backend.accelerates(*_QUESTIONS)
 def compare(op: Operation, a: Value, b: Value) -> Kernel | None:
-    """Return a kernel for f32, i32 and i64 that broadcast as in NumPy."""
+    """Return a comparison kernel for f32, i32 and i64 that broadcast as in NumPy."""
     if a.element is not b.element or a.element not in _KINDS or not _is_numpy(op):
         return None
     predicate, is_swapped = _QUESTIONS[type(op)]
@@ -156,7 +156,7 @@ def compare(op: Operation, a: Value, b: Value) -> Kernel | None:
 
 @backend.accelerates(*_LOGICAL)
 def combine(op: Operation, a: Value, b: Value) -> Kernel | None:
-    """Return a kernel for booleans that broadcast as in NumPy."""
+    """Return a kernel for the conjunction, disjunction or XOR of booleans that broadcast as in NumPy."""
     if {a.element, b.element} != {ElementType.boolean} or not _is_numpy(op):
         return None
     return _row_kernel(op, DECIDE, _BOOLEAN, code=_CODES[_LOGICAL[type(op)]])
@@ -164,7 +164,7 @@ def combine(op: Operation, a: Value, b: Value) -> Kernel | None:
 
 @backend.accelerates(BitwiseNot, LogicalNot)
 def negate(op: Operation, data: Value) -> Kernel | None:
-    """Return a kernel for booleans."""
+    """Return a kernel for the negation of booleans."""
     if data.element is not ElementType.boolean:
         return None
 
@@ -177,7 +177,7 @@ def negate(op: Operation, data: Value) -> Kernel | None:
 
 @backend.accelerates(Select)
 def select(op: Select, condition: Value, then: Value, otherwise: Value) -> Kernel | None:
-    """Return a kernel for elements of whole bytes that broadcast as in NumPy."""
+    """Return a Select kernel for elements of whole bytes that broadcast as in NumPy."""
     dtype = then.element.dtype
     if then.element is not otherwise.element or dtype.itemsize not in SIZES or dtype.hasobject:
         return None
@@ -195,6 +195,9 @@ def _row_kernel(
     operands: Callable[..., Sequence[Array]] | None = None,
     code: int = 0,
 ) -> Kernel:
-    """Return a kernel that runs a task for results of a dtype; ``operands`` maps the inputs to those of the task."""
+    """Return a kernel that computes results of ``dtype`` with a task on rows.
+
+    ``operands`` maps the inputs of the layer to those of the task.
+    """
     evaluate: Callable[..., Array] = op.evaluate
     return broadcast_kernel(task, dtype, evaluate, code, MIN_SIZE, operands=operands)

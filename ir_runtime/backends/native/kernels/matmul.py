@@ -41,7 +41,7 @@ __all__ = ["constant_product"]
 
 @backend.accelerates(MatMul)
 def constant_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 rows, of any batch, multiplied by one constant matrix."""
+    """Return a MatMul kernel for f32 rows, of any batch, and one constant matrix."""
     constant = b.known()
     if constant is None or not constant.size or not is_f32(a, b) or math.prod(constant.shape[:-2]) != 1:
         return None
@@ -106,10 +106,10 @@ class ProductJob(Descriptor):
     """The job of `_multiply_matrices`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
 
     ``places`` holds the byte offsets of both matrices of each product; ``row_stride`` and ``other_stride`` are
-    the byte distances of the rows of the left and the right ones. A unit has ``unit_rows`` rows and
-    ``unit_columns`` columns, and multiplies ``some_rows`` rows at a time. ``packed`` is the size of the packed
-    columns, 0 for few rows, and ``scratch`` that of all scratch memory of a thread, in bytes. ``zeros`` is the
-    address of a row of zeros.
+    the byte strides of the rows of left and right matrices. A unit has ``unit_rows`` rows and ``unit_columns``
+    columns, and multiplies ``some_rows`` rows at a time. ``packed`` is the size of the packed columns, 0 for few
+    rows, and ``scratch`` that of all scratch memory of a thread, in bytes. ``zeros`` is the address of a row of
+    zeros.
     """
 
     products: i64
@@ -226,7 +226,10 @@ def _multiply_matrices(call: int, job: ProductJob, out: int, x: int, y: int, ext
 
 @backend.accelerates(MatMul)
 def computed_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 matrices of any batch, but not for one constant right matrix, which is packed just once."""
+    """Return a MatMul kernel for f32 matrices of any batch; ``None`` for one constant right matrix.
+
+    A constant matrix would be packed again in every run.
+    """
     if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
         return None
     constant = b.known()
@@ -309,7 +312,10 @@ def _offsets(shape: _Axes, strides: _Axes, batch: _Axes) -> Array:
 
 
 def _unit(rows: int, depth: int, columns: int, products: int, count: int) -> tuple[int, int]:
-    """Return the columns and rows of a unit: at least one unit for each of ``count`` threads, unless units get too small."""
+    """Return the columns and rows of a unit.
+
+    Each of ``count`` threads gets at least one unit, unless units would become too small.
+    """
     parts = -(-UNITS_PER_THREAD * count // products) if count > 1 else 1
     panels = min(PACKED_ELEMENTS // (max(depth, 1) * PANEL), -(-columns // (parts * PANEL)))
     wide = max(panels, 1) * PANEL
@@ -321,13 +327,13 @@ def _unit(rows: int, depth: int, columns: int, products: int, count: int) -> tup
 
 @backend.accelerates(Einsum)
 def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 and one constant matrix, which is packed."""
+    """Return an Einsum kernel for f32 and one constant matrix, which is packed."""
     return constant_einsum(backend, op, operands, reshaped)
 
 
 @backend.accelerates(Einsum)
 def products(op: Einsum, *operands: Value) -> Kernel | None:
-    """Return a kernel for batched f32 matrices; views reorder the axes of inputs and result."""
+    """Return an Einsum kernel for batched f32 matrices; views reorder the axes of inputs and result."""
     if len(operands) != 2 or not is_f32(*operands) or None in (value.shape.rank for value in operands):
         return None
     product = einsum_product(op.equation, tuple(len(value.shape) for value in operands))

@@ -60,7 +60,7 @@ HIGHEST = np.int32(2**31 - 1)
 
 @dataclass(frozen=True)
 class Candidates:
-    """The boxes of each class with scores above the threshold, in descending order; ties are ordered by index.
+    """The boxes of each class with scores above the threshold, by descending score; ties are ordered by index.
 
     Args:
         corners: the boxes, ``[batches, boxes, 4]``, lower coordinates first.
@@ -76,7 +76,7 @@ class Candidates:
 
     @classmethod
     def select(cls, corners: Array, scores: Array, threshold: float) -> Candidates:
-        """Select the candidates whose ``scores[batches, classes, boxes]`` exceed a threshold; NaN does not."""
+        """Select the candidates whose ``scores[batches, classes, boxes]`` exceed a threshold; NaN never does."""
         batches, classes, boxes = scores.shape
         flat = scores.reshape(-1)
         selected = np.flatnonzero(flat > threshold)
@@ -187,7 +187,10 @@ def _select_boxes(corners: Array, scores: Array, settings: Settings, suppress: S
 def multiclass_kernel(
     op: MulticlassNmsBase, suppress: Suppress, boxes: Value, scores: Value, *roisnum: Value
 ) -> Kernel | None:
-    """Return a kernel for classes that share f32 boxes, an IoU threshold above 0, and no adaptive threshold."""
+    """Return a multiclass NMS kernel for f32 boxes that classes share.
+
+    Returns ``None`` for boxes that are not shared or not normalized, and thresholds that are 0 or adaptive.
+    """
     is_finite = bool(np.isfinite(np.float32(op.score_threshold)))
     is_usual = op.iou_threshold > 0 and op.nms_eta == 1 and op.normalized
     if roisnum or not (is_f32(boxes, scores) and is_usual and is_finite):
@@ -413,9 +416,10 @@ MAX_SMALL = 1 << 13
 class NmsJob(Descriptor):
     """The job of `_suppress`.
 
-    Sizes are the number of candidate rows, the classes and boxes per batch entry, the ``capacity`` of the buffer
-    of kept boxes, and the ``limit`` of boxes kept per row. Addresses are those of the start of each row
-    (``starts``), and for each candidate, of its box (``places``) and of a flag set if it is ``kept``.
+    ``rows`` is the number of rows of candidates; ``classes`` and ``boxes`` are those of a batch entry; ``capacity``
+    is the size of the buffer of kept boxes, and ``limit`` the maximum number of boxes kept per row. ``starts`` is
+    the address of the position of each row's first candidate, ``places`` of the box index of each candidate, and
+    ``kept`` of a flag for each candidate.
     """
 
     rows: i64
@@ -455,7 +459,7 @@ def _suppress(call: int, job: NmsJob, _out: int, boxes: int) -> None:
 
 @backend.accelerates(*NMS_VERSIONS)
 def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """Return a kernel for f32 boxes and scores."""
+    """Return a NonMaxSuppression kernel for f32 boxes and scores."""
     if not is_f32(*inputs[:2]):
         return None
     _suppress.prepare()
@@ -465,7 +469,7 @@ def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = 
 
 @backend.accelerates(MulticlassNms8, MulticlassNms9)
 def multiclass_nms(op: MulticlassNmsBase, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """Return a kernel for f32 boxes that classes share."""
+    """Return a MulticlassNms kernel for f32 boxes that classes share."""
     if (kernel := multiclass_kernel(op, _run_nms, *inputs)) is not None:
         _suppress.prepare()
     return kernel

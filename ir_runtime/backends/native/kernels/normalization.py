@@ -326,7 +326,7 @@ def _threads(size: int) -> int:
 
 @backend.accelerates(MVN)
 def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 over one axis; an axis before the last is fast if it is last in memory."""
+    """Return an MVN kernel for f32 over one axis: the last axis, or another one, at best last in memory."""
     rank, reduced = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or reduced is None or len(reduced) != 1:
         return None
@@ -343,7 +343,7 @@ def _softmax_job(rows: int, length: int, logarithm: bool) -> Array:
 
 @backend.accelerates(SoftMax, LogSoftmax)
 def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
-    """Return a kernel for f32 along any axis; short rows, and axes other than the last, are processed as columns."""
+    """Return a softmax kernel for f32 along any axis; short rows, and axes before the last, are processed as columns."""
     rank = data.shape.rank
     if not is_f32(data) or not rank:
         return None

@@ -44,8 +44,8 @@ class PadRowsJob(Descriptor):
     """The job of `_pad_rows`.
 
     ``lengths`` are those of the outer axes of the result, innermost last; ``tables`` has a table for each with
-    the byte offset of each index in the data, or `FILLED`. A row has ``columns`` elements. Those from ``before``
-    on, ``inside`` in number, are copied from ``first`` on in the data; all others are filled with ``number`` if
+    the byte offset of each index in the data, or `FILLED`. Of the ``columns`` elements of a row, ``inside`` elements
+    from ``before`` on are copied from ``first`` on in the data; the others are filled with ``number`` if
     ``fills_sides``, else looked up in ``column_table``.
     """
 
@@ -137,7 +137,7 @@ class _Axis(NamedTuple):
 
 @backend.accelerates(Pad1, Pad12)
 def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) -> Kernel | None:
-    """Return a kernel for f32 with constant pads, possibly negative, and a constant fill value."""
+    """Return a Pad kernel for f32 with constant pads, possibly negative, and a constant fill value."""
     before, after, rank = begin.ints(), end.ints(), data.shape.rank
     if not is_f32(data) or before is None or after is None or not rank:
         return None
@@ -227,7 +227,10 @@ def _images_job(shape: _Shape, pads: tuple[tuple[int, int], ...]) -> tuple[Array
 
 
 def _longest_run(places: Array) -> tuple[int, int, int]:
-    """Return the longest run of consecutive data elements in a result row: its start there and in the data, and its length."""
+    """Return the longest run of consecutive data elements in a result row.
+
+    Returns its start in the result, its start in the data, and its length.
+    """
     breaks = np.flatnonzero((np.diff(places) != 1) | (places[:-1] < 0)) + 1
     starts, ends = np.append(0, breaks), np.append(breaks, len(places))
     longest = int(np.argmax(ends - starts))

@@ -117,7 +117,7 @@ class PoolJob(SlidingWindows):
     result_size: i64
 
 
-def _compute_windows(slide: Instruction) -> Device[..., None]:
+def _window_function(slide: Instruction) -> Device[..., None]:
     """Return a function that computes neighbouring windows for all channels."""
 
     def compute(job: PoolJob, form: int, x: int, rows: int, y: int, first: int) -> None:
@@ -158,7 +158,7 @@ def _divide_row(job: PoolJob, target: int, rows: int) -> None:
 
 def _pool_task(name: str, slide: Instruction) -> Task:
     """Return a pooling task; a unit is a row of the result of an image."""
-    compute = _compute_windows(slide)
+    compute = _window_function(slide)
 
     def pool(call: int, job: PoolJob, y: int, x: int) -> None:
         height, width, channels, lines, columns = (
@@ -194,7 +194,7 @@ BF16_POOL = _pool_task("_bf16_pool", _slide_bf16)
 
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
-    """Return a kernel for f32; as in the reference, no result is NaN or below the lowest finite number."""
+    """Return a MaxPool kernel for f32; as in the reference, no result is NaN or below the lowest finite number."""
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster) if _is_supported(op, data) else None
 
 
@@ -202,14 +202,14 @@ def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
 def max_pool_values(
     op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()
 ) -> KernelTemplate | None:
-    """Return a kernel for f32 if nothing reads the indices."""
+    """Return a MaxPool kernel for f32 if nothing reads the indices."""
     supported = _is_supported(op, data) and 1 in unread
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster, UNREAD) if supported else None
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
 def average_pool(op: AvgPoolBase, data: Value) -> KernelTemplate | None:
-    """Return a kernel for f32."""
+    """Return an AvgPool kernel for f32."""
     if not _is_supported(op, data):
         return None
     inside = op.auto_pad in ("explicit", "valid") and op.rounding_type == "floor"
@@ -223,7 +223,7 @@ def _is_supported(op: Pooling, data: Value) -> bool:
 
 @dataclass(frozen=True)
 class _Pooling(KernelTemplate):
-    """Pooling over one, two or three spatial axes.
+    """The kernel of a pooling operation over one, two or three spatial axes.
 
     Args:
         op: the operation.
@@ -261,7 +261,7 @@ class _Pooling(KernelTemplate):
 
 
 def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Array], Array]:
-    """Return a function that pools over two spatial axes; if it ``rounds``, the result is bf16."""
+    """Return a function that pools over two spatial axes; the result is bf16 if ``rounds``, else f32."""
     start = np.full(LANES, fill, F32)
     fillers = {F32.itemsize: start, BF16.itemsize: np.full(LANES, max(fill, _LOWEST_BF16), BF16)}
     task, stored = (BF16_POOL, BF16) if rounds else (POOL, F32)
@@ -415,7 +415,7 @@ def spatial_mean_task(call: int, job: SpatialMeanJob, y: int, x: int, sums: int)
 
 @backend.accelerates(ReduceMean)
 def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 means over height and width, the two axes after the channels."""
+    """Return a ReduceMean kernel for f32 over height and width, the two axes after the channels."""
     reduced = axes.ints()
     if not is_f32(data) or data.shape.rank != 4 or reduced is None or {a % 4 for a in reduced} != {2, 3}:
         return None
@@ -425,7 +425,7 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> KernelTemplate | N
 
 @dataclass(frozen=True)
 class _SpatialMean(KernelTemplate):
-    """Means over the two axes after the channels, in f32; with ``bf16``, the data may be stored in bf16."""
+    """The kernel of f32 means over the two axes after the channels; with ``bf16``, the data may be bf16."""
 
     op: ReduceMean
     axes: Array
@@ -513,7 +513,7 @@ def _adaptive_mean(call: int, job: AdaptivePoolJob, y: int, x: int) -> None:
 
 @backend.accelerates(AdaptiveAvgPool)
 def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | None:
-    """Return a kernel for f32 over two spatial axes, with a constant number of windows."""
+    """Return an AdaptiveAvgPool kernel for f32 over two spatial axes, with a constant output size."""
     counts = output_size.ints()
     if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
         return None

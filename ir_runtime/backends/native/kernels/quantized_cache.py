@@ -85,7 +85,7 @@ class _PackedAttention:
 
     Args:
         op: the attention.
-        exact: computes f32 attention: `SharedHeads`, or a kernel for keys of every head.
+        exact: computes f32 attention: `SharedHeads`, or a kernel without shared heads.
         attend: computes attention over packed rows.
         value: the index of the values input.
     """

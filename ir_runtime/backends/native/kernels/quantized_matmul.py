@@ -2,8 +2,8 @@
 
 With dynamic quantization, activations are quantized to 8 bits and multiplied by integer weights. Sums are i32
 within a group and f32 across groups. In `dot`, weights are the unsigned operand and activations the signed
-one. The sum of a group starts with minus the product of its zero point and the sum of its activations, so it
-is exact.
+one. The sum of a group starts with minus the product of its zero point and the sum of its activations, so zero
+points are applied exactly.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ class _Tile:
     apart: Register
 
     def totals(self, panel: Register) -> list[Register]:
-        """Emit the product; return its rows, each as the vectors of the panel."""
+        """Emit the product, and return its vectors row by row."""
         emit, builder = self.emit, self.emit.builder
         groups, parts, units = (
             load_word(emit, self.job, i) for i in (DynamicJob.groups, DynamicJob.parts, DynamicJob.units)
@@ -375,7 +375,7 @@ class _Tile:
         return weights, along, partial[: len(sums)]
 
     def _add_unit(self, weights: Register, lines: Sequence[Register], sums: list[Register]) -> list[Register]:
-        """Add the products of a unit of activations and weights to the sums, in turn to each independent sum."""
+        """Add the products of a unit of activations and weights to the sums, alternating between independent ones."""
         emit, builder, size = self.emit, self.emit.builder, len(lines) * PANEL_VECTORS
         shifts, mask = _pieces(self.bits)
         for word in range(UNIT * self.bits // 32):
@@ -393,7 +393,7 @@ class _Tile:
 
 
 def _pieces(bits: int) -> tuple[list[int], int]:
-    """Return the shift of a word of weights for each word of activations, and the mask of the bits that count."""
+    """Return the shifts that align a word of weights with successive words of activations, and the mask to apply."""
     mask = sum((2**bits - 1) << (32 // GROUP * place) for place in range(GROUP))
     return [nibble + byte for nibble in range(0, 8, bits) for byte in range(0, 32 // GROUP, 8)], mask
 
@@ -451,7 +451,7 @@ def dynamic_panel(
         x: the quantized activations.
         side: the scales of the activation groups.
         apart: the bytes from a scale to the sum of the same group.
-        panel: the panel's index.
+        panel: the index of the panel.
         out: the address of the result in the first row.
         stride: the bytes between result rows.
     """
@@ -647,7 +647,7 @@ SINGLE_ROW, MANY_ROWS = Task(_single_row), Task(_many_rows)
 
 @backend.quantized(MatMul)
 def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 rows, of any batch, multiplied by one quantized matrix on the right."""
+    """Return a MatMul kernel for f32 rows, of any batch, and one quantized matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
     rows = math.prod(a.shape.static[:-1]) if a.shape.is_static else None
@@ -698,7 +698,7 @@ def _f32_product(weights: QuantizedWeights, by_rows: bool, epilogue: Epilogue) -
 
 
 def _either_product(stored: KernelFactory, widened: KernelFactory, epilogue: Epilogue) -> Kernel:
-    """Return a kernel for an unknown number of rows: it multiplies a single row by the stored weights."""
+    """Return a kernel for an unknown number of rows: ``stored`` for a single row, ``widened`` for several."""
     run_single, run_several = stored(epilogue).run, widened(epilogue).run
 
     def kernel(x: Array, *others: Array) -> Array:
@@ -721,7 +721,7 @@ class _QuantizedMatmul(QuantizedProduct):
         ).view(np.int64)  # fmt: skip
 
     def multiply(self, x: Array, y: Array, first: Array, second: Array) -> None:
-        """Multiply rows."""
+        """Multiply rows by the matrix."""
         x = self._matrix.pad_rows(x)
         count = self.threads(y.size * x.shape[1], self._matrix.panels)
         if len(x) == 1:

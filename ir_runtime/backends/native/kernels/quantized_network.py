@@ -190,7 +190,7 @@ def _note_nan(emit: Emit, seen: Value, nan: Value) -> None:
 
 
 def _any_nan(emit: Emit, seen: Value) -> Value:
-    """Return an i64 that is nonzero if the mask ``seen`` has a lane."""
+    """Return an i64 that is nonzero if any lane of the mask ``seen`` is set."""
     return emit.builder.sext(emit.reduce(emit.load(seen, INTS), emit.builder.or_), ir.I64)
 
 
@@ -557,9 +557,10 @@ BLOCK_BYTES = 1 << 19
 
 
 class LevelsWinogradJob(MapJob):
-    """The job of `levels_winograd`; strides of maps are those of pixels, and a thread takes ``chunk`` tiles at a time.
+    """The job of `levels_winograd`; strides are those of pixels, not of tiles.
 
-    ``pairs`` is the number of pairs of input channel vectors, ``panels`` of panels of `COLUMNS` output channels.
+    A thread takes ``chunk`` tiles at a time. ``pairs`` is the number of pairs of input channel vectors, ``panels``
+    that of panels of `COLUMNS` output channels.
     """
 
     lines: i64

@@ -115,7 +115,7 @@ def _uniform(call: int, job: UniformJob, out: int) -> None:
 
 @backend.accelerates(RandomUniform)
 def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Kernel | None:
-    """Return a kernel for f32 with the alignment of TensorFlow."""
+    """Return a RandomUniform kernel for f32 with the alignment of TensorFlow."""
     if op.output_type is not ElementType.f32 or op.alignment != "tensorflow":
         return None
     _uniform.prepare()

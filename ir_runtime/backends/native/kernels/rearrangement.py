@@ -1,4 +1,4 @@
-"""Reshape, Roll, ReorgYolo and moves between batch, depth and space, as copies that recorded runs can replay."""
+"""Reshape, Roll, and rearrangements of batch, depth and space, as copies that recorded runs can replay."""
 
 from __future__ import annotations
 
@@ -84,7 +84,10 @@ def _shuffle(call: int, job: ShuffleJob, y: int, x: int) -> None:
 
 @backend.accelerates(Reshape)
 def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
-    """Return a kernel for f32 ``[N, C/2, 2, H, W]``, stored as ``[N, H, W, 2, C/2]``: it interleaves the channel groups."""
+    """Return a Reshape kernel for f32 ``[N, C/2, 2, H, W]`` stored as ``[N, H, W, 2, C/2]``.
+
+    It interleaves the two channel groups, as in a channel shuffle.
+    """
     target = shape.known()
     dims = data.shape
     if data.element is not ElementType.f32 or target is None or target.size != 4 or dims.rank != 5:
@@ -112,7 +115,7 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
 
 @backend.accelerates(Reshape)
 def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
-    """Return a kernel for static shapes of several axes.
+    """Return a Reshape kernel for static shapes of several axes.
 
     The result is a view if possible, else a copy; channels-last maps stay channels-last.
     """
@@ -189,7 +192,7 @@ def _group_axes(shape: _Shape, target: _Shape) -> list[list[int]] | None:
 
 @backend.accelerates(Roll)
 def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
-    """Return a kernel for f32 of static shape with constant shifts, which copies each contiguous piece."""
+    """Return a Roll kernel for f32 of static shape with constant shifts, which copies each contiguous piece."""
     shifts, along = shift.known(), axes.known()
     if not is_f32(data) or shifts is None or along is None or not data.shape.is_static:
         return None
@@ -227,20 +230,20 @@ def _pieces(shape: _Shape, shifts: Array, axes: Array) -> Iterator[tuple[_Region
 
 @backend.accelerates(DepthToSpace)
 def depth_to_space(op: DepthToSpace, data: Value) -> Kernel | None:
-    """Return a kernel for f32 of static shape."""
+    """Return a DepthToSpace kernel for f32 of static shape."""
     return _copy_kernel(op, data, op.parts)
 
 
 @backend.accelerates(SpaceToDepth)
 def space_to_depth(op: SpaceToDepth, data: Value) -> Kernel | None:
-    """Return a kernel for f32 of static shape."""
+    """Return a SpaceToDepth kernel for f32 of static shape."""
     shape = _static_result(op, data)
     return _copy_kernel(op, data, lambda x: (op.parts(x), shape)) if shape else None
 
 
 @backend.accelerates(ReorgYolo)
 def reorg(op: ReorgYolo, data: Value) -> Kernel | None:
-    """Return a kernel for f32 of static shape, if the number of channels is a multiple of the squared stride."""
+    """Return a ReorgYolo kernel for f32 of static shape, if channels are a multiple of the squared stride."""
     shape = _static_result(op, data)
     if not shape or data.shape.static[1] % op.stride**2:
         return None
@@ -249,7 +252,7 @@ def reorg(op: ReorgYolo, data: Value) -> Kernel | None:
 
 @backend.accelerates(BatchToSpace)
 def batch_to_space(op: BatchToSpace, data: Value, block_shape: Value, *crops: Value) -> Kernel | None:
-    """Return a kernel for f32 of static shape with constant blocks and crops; cropped elements are copied, too."""
+    """Return a BatchToSpace kernel for f32 of static shape with constant blocks and crops."""
     blocks, begins, shape = block_shape.ints(), crops[0].ints(), _static_result(op, data, block_shape, *crops)
     if blocks is None or begins is None or crops[1].ints() is None or not shape:
         return None
@@ -259,7 +262,10 @@ def batch_to_space(op: BatchToSpace, data: Value, block_shape: Value, *crops: Va
 
 @backend.accelerates(SpaceToBatch)
 def space_to_batch(op: SpaceToBatch, data: Value, block_shape: Value, *pads: Value) -> Kernel | None:
-    """Return a kernel for f32 of static shape with constant blocks; only the last two of four axes may be padded."""
+    """Return a SpaceToBatch kernel for f32 of static shape with constant blocks and pads.
+
+    Only the last two of four axes may be padded.
+    """
     shape, blocks = _static_result(op, data, block_shape, *pads), block_shape.ints()
     begins, ends = (value.ints() for value in pads)
     if blocks is None or begins is None or ends is None or not shape:

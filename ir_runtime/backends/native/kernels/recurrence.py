@@ -152,7 +152,7 @@ class StepsJob(Descriptor):
 
 
 class CellKind(IntEnum):
-    """The kind of cell; `GRU_AFTER` applies the reset gate after the product of the state, `GRU` before it."""
+    """The kind of cell; `GRU` applies the reset gate before the product of state and weights, `GRU_AFTER` after it."""
 
     RNN = 0
     GRU = 1
@@ -304,7 +304,7 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
 
 @device
 def _compute_unit(job: StepsJob, y: int, x: int, step: int, phase: int, unit: int, table: int) -> None:
-    """Compute the columns of a unit: of the state after a step, or in the first phase of `CellKind.GRU`, of the reset state."""
+    """Compute a unit: columns of the state after a step, or, in the first phase of `CellKind.GRU`, of the reset state."""
     parts, total, chunk, chunks = job.panels, job.gates, job.chunk, job.chunks
     place, some = unit // chunks, unit % chunks
     direction, part = place // parts, place % parts
@@ -389,7 +389,7 @@ _ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID,
 def sequence(
     op: RNNSequence | GRUSequence | LSTMSequence, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return a kernel for f32 sequences with constant weights."""
+    """Return an RNN, GRU or LSTM kernel for f32 sequences with constant weights."""
     *varying, _, w, r, b = inputs
     if not is_f32(*varying) or (runner := _runner(op, op.passes(), varying[0], w, r, b)) is None:
         return None
@@ -428,7 +428,7 @@ def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, p
 def step(
     op: RNNCell | GRUCell | LSTMCell4 | LSTMCell1, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return a kernel for an f32 cell with constant weights and biases."""
+    """Return an RNN, GRU or LSTM cell kernel for f32 with constant weights and biases."""
     states = 2 if isinstance(op, LSTM) else 1
     if len(inputs) != 4 + states or not is_f32(*inputs[: 1 + states]):
         return None
@@ -448,7 +448,7 @@ def step(
 
 
 def _add_direction(value: Value) -> Value:
-    """Insert a leading axis for the direction of a constant."""
+    """Insert a leading direction axis into a constant."""
     constant = value.known()
     return value if constant is None else Value.constant(constant[None])
 
@@ -594,7 +594,7 @@ class Runner:
         return min(threads_for(computed=work), units), units
 
     def _job(self, batch: int, threads: int, units: int) -> Array:
-        """Return the job of `run_cell`; a copy with the fields of states and sequences is that of `run_steps`."""
+        """Return the cached job of `run_cell`; `run_steps` takes a copy with states and sequence lengths."""
         if (job := self._jobs.get((batch, threads))) is not None:
             return job
         if len(self._jobs) >= 64:

@@ -45,7 +45,7 @@ _CODES = {
 
 @backend.accelerates(*_CODES)
 def reduction(op: Reduction, data: Value, axes: Value) -> Kernel | None:
-    """Return a kernel for f32 along at least one constant axis."""
+    """Return a reduction kernel for f32 along at least one constant axis."""
     if (along := known_axes(data, axes)) is None:
         return None
     code, constant, is_mean = _CODES[type(op)], np.array(sorted(along)), isinstance(op, ReduceMean)

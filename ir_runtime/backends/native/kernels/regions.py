@@ -161,7 +161,7 @@ class BinSamples:
 
     @classmethod
     def interpolate(cls, places: Array, length: int) -> BinSamples:
-        """Return one sample for each of ``places[regions, bins]`` on an axis: its two neighbours, if it is inside."""
+        """Return one linearly interpolated sample per bin, at ``places[regions, bins]``; none outside the axis."""
         within = (places >= 0) & (places <= length - 1)
         inside = np.where(within, places, np.float32(0))
         low = np.floor(inside)
@@ -173,7 +173,7 @@ class BinSamples:
 
 @backend.accelerates(ROIAlign3, ROIAlign9)
 def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Value) -> Kernel | None:
-    """Return a kernel for f32 means of samples."""
+    """Return a ROIAlign kernel for f32 that averages samples."""
     if op.mode != "avg" or not is_f32(data, rois):
         return None
     _align.prepare()
@@ -207,7 +207,7 @@ def _run_align(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array)
 
 
 def align_bins(x: Array, images: Array, rows: BinSamples, columns: BinSamples, y: Array) -> None:
-    """Compute bins ``y[regions, rows, columns, channels]`` of maps ``x[N, C, height, width]`` from samples along both axes."""
+    """Compute bins ``y[regions, rows, columns, channels]`` of ``x[N, C, height, width]`` from samples along both axes."""
     _, channels, height, width = x.shape
     row_offsets, column_offsets = rows.index * (4 * channels * width), columns.index * (4 * channels)
     most = int(np.diff(rows.starts).max(initial=0))
@@ -277,7 +277,10 @@ def _largest(
 
 @Task
 def _largest_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
-    """Store the maxima of bins, ``[regions, rows, columns, channels]``, of channels-last maps A; a unit is a row of bins."""
+    """Store the maximum of each bin, ``[regions, rows, columns, channels]``; a unit is a row of bins.
+
+    A holds channels-last maps.
+    """
     lines, columns = job.bin_rows, job.bin_columns
     channels, units = job.channels, job.regions * lines
     step = F32_SIZE * channels
@@ -319,7 +322,7 @@ def _scalar(x: float) -> Register:
 
 @Task
 def _means_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
-    """Store the means of bins, ``[regions, depth, rows, columns]``; a unit is a result channel of a region.
+    """Store the mean of each bin, ``[regions, depth, rows, columns]``; a unit is a result channel of a region.
 
     A is ``[images, depth, rows, columns, height, width]``, with a plane for each bin.
     """
@@ -344,7 +347,7 @@ def _means_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
 
 @backend.accelerates(ROIPooling)
 def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """Return a kernel for f32."""
+    """Return a ROIPooling kernel for f32."""
     if not is_f32(data, rois):
         return None
     (_align if op.method == "bilinear" else _largest_of_bins).prepare()
@@ -353,7 +356,7 @@ def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
 
 @backend.accelerates(PSROIPooling)
 def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | None:
-    """Return a kernel for f32 means."""
+    """Return a PSROIPooling kernel for f32 that averages bins."""
     if op.mode != "average" or not is_f32(data, rois):
         return None
     _means_of_bins.prepare()

@@ -120,7 +120,7 @@ def _scatter(call: int, job: ScatterJob, out: int, indices: int, updates: int) -
 def scatter_sum(
     op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
 ) -> Kernel | None:
-    """Return a kernel for f32 sums along a constant axis."""
+    """Return a ScatterElementsUpdate kernel that adds f32 along a constant axis."""
     along = sum_axis(op, data, indices, updates, axis)
     return None if along is None else _kernel(op, along, replaces=False)
 
@@ -129,13 +129,13 @@ def scatter_sum(
 def scatter(
     op: ScatterElementsUpdateBase, data: Value, indices: Value, updates: Value, axis: Value
 ) -> Kernel | None:
-    """Return a kernel for f32 replacement along a constant axis."""
+    """Return a ScatterElementsUpdate kernel that replaces f32 along a constant axis."""
     along = replacement_axis(op, data, indices, updates, axis)
     return None if along is None else _kernel(op, along, replaces=True)
 
 
 def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel:
-    """Return a kernel that adds or replaces; the reference reports indices out of range."""
+    """Return a kernel that replaces or adds elements along an axis; the reference reports indices out of range."""
     _scatter.prepare()
     COPY.prepare()  # called in recorded runs
 
@@ -183,9 +183,9 @@ MAX_AXES = 6
 
 @backend.accelerates(ScatterNDUpdate4, ScatterNDUpdate15)
 def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Value) -> Kernel | None:
-    """Return a kernel for all element types but strings, static shapes, and constant indices that form a grid.
+    """Return a ScatterNDUpdate kernel for data of static shape and constant indices that form a grid.
 
-    Indices must be unique.
+    Indices must be unique. All element types but strings are supported.
     """
     constant, dtype = indices.known(), data.element.dtype
     if isinstance(op, ScatterNDUpdate15) and op.reduction != "none":
@@ -269,7 +269,7 @@ def _store_places(call: int, job: PlacesJob, out: int, tuples: int) -> None:
 
 @backend.accelerates(GatherND5, GatherND8)
 def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
-    """Return a kernel for all element types but strings, if data and indices have the same batch lengths."""
+    """Return a GatherND kernel for all element types but strings; batch lengths of data and indices must match."""
     batch, width = op.batch_dims, _width(indices)
     indexed = batch + width
     if not width or not _is_copyable(data) or not indexed <= (data.shape.rank or 0):
@@ -300,7 +300,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
 
 @backend.accelerates(ScatterNDUpdate4, ScatterNDUpdate15)
 def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Value) -> Kernel | None:
-    """Return a kernel that replaces elements of 4 or 8 bytes, or adds f32."""
+    """Return a ScatterNDUpdate kernel that replaces elements of 4 or 8 bytes, or adds f32."""
     width = _width(indices)
     reduction = op.reduction if isinstance(op, ScatterNDUpdate15) else "none"
     replaces = reduction == "none"

@@ -438,7 +438,7 @@ _ZEROS_ADDRESS = int(_ZEROS.ctypes.data)
 
 @backend.accelerates(ScaledDotProductAttention)
 def attention(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
-    """Return a kernel for supported types of inputs, in the precision of the current compilation."""
+    """Return a ScaledDotProductAttention kernel in the precision of the current compilation."""
     attend, name = choose_attention()
     kernel = sdpa_kernel(op, inputs, attend)
     return None if kernel is None else replace(kernel, name=name, replay=replayed([SCALE]))
@@ -456,7 +456,10 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
 
 
 def shared_contents(reads: Sequence[Port]) -> list[int]:
-    """Return the indices of inputs whose contents affect a job with shared heads: all but queries, keys, values and mask."""
+    """Return the indices of inputs whose contents affect a job with shared heads.
+
+    These are all inputs but queries, keys, values and mask.
+    """
     return [index for index in range(1, len(reads)) if index not in SHARED_DATA]
 
 

@@ -1,4 +1,4 @@
-"""TopK: one pass keeps the best few elements sorted, as of experts or tokens; for more elements, rows are sorted.
+"""TopK of f32: a small result, as for experts or tokens, is kept sorted in one pass; for larger ones, rows are sorted.
 
 A pass processes `LANES` columns at once; its state is ``kept`` vectors of elements, followed by as many vectors
 of i32 indices.
@@ -76,14 +76,14 @@ def _better(emit: Emit, largest: bool, x: Register, other: Register) -> Register
 def hold_best(
     emit: Emit, x: Register, stride: Register, length: Register, count: Register, held: Register, kept: Register, largest: Register
 ) -> Register:  # fmt: skip
-    """Keep the best ``kept`` elements of each lane of ``length`` vectors, ``stride`` bytes apart.
+    """Store the ``kept`` best elements of each lane of ``length`` vectors, ``stride`` bytes apart, and their indices.
 
-    Vectors have ``count`` lanes. Returns a bit mask of the lanes with NaN.
+    Only the first ``count`` lanes are read. Returns a bit mask of the lanes with NaN.
     """
     builder = emit.builder
 
     def hold_in_registers(width: int, largest: bool, load: Load) -> list[Register]:
-        """Keep the best ``width`` in registers, inserting every vector, and store the best ``kept``."""
+        """Keep the ``width`` best elements in registers, inserting every vector, and store the best ``kept``."""
         nothing = [emit.constant(float("nan"))] * width + [splat_bits(0)] * width
         with emit.loop(length, [x, splat_bits(0), _NO_LANES, *nothing]) as (_, now, following):
             at, index, is_nan, *best = now
@@ -450,7 +450,7 @@ TOPK, TOPK_SHORT, TOPK_COLUMNS = Task(_topk), Task(_topk_short), Task(_topk_colu
 
 
 class _Plan(NamedTuple):
-    """How to select elements of data in one layout.
+    """A plan for selecting elements of data in one layout.
 
     Args:
         order: the order of axes in which the data is read, copied unless it is stored like that.
@@ -469,7 +469,7 @@ class _Plan(NamedTuple):
 
 @backend.accelerates(TopK1, TopK3, TopK11)
 def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """Return a kernel for a constant number of f32 elements.
+    """Return a TopK kernel for a constant number of f32 elements.
 
     For up to `MAX_COUNT` elements, data with NaN is left to the reference.
     """

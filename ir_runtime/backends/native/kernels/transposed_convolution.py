@@ -174,7 +174,7 @@ def _products(w: Array, strides: _Axes, epilogue: Epilogue, products: Products) 
 
 @dataclass(frozen=True)
 class _TransposedKernel(FusedKernel):
-    """A `FusedKernel` that only fuses layers of one tensor, since the rows of products are not contiguous in the result."""
+    """A `FusedKernel` that only fuses layers without extra tensors, as rows of products are not contiguous in the result."""
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> _TransposedKernel | None:
         """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
@@ -188,7 +188,7 @@ class _TransposedKernel(FusedKernel):
 def dense_transposed(
     op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
 ) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters without dilation that are at least as long as their strides.
+    """Return a ConvolutionBackpropData kernel for constant f32 filters without dilation, no shorter than the strides.
 
     An output shape must be constant, too.
     """
@@ -351,9 +351,9 @@ def _emit_sums(  # noqa: PLR0913 (values in registers)
 def _sum_taps(emit: Emit, several: Register, *arguments: Register) -> None:
     """Compute a channel vector of one element of a run, or, if ``several``, of `AT_ONCE` elements.
 
-    The other arguments are those of `_emit_sums`: the data, and bytes between elements of the run, rows and columns, which are
-    read backwards; the weights, and bytes between their rows and columns; the number of both; the initial values; the result,
-    and bytes between elements of the run.
+    The other arguments are those of `_emit_sums`: the data, and the bytes between elements of the run, and between
+    rows and columns, which are read backwards; the weights, and the bytes between their rows and columns; the
+    numbers of rows and columns; the initial values; the result, and the bytes between its elements.
     """
     is_one = emit.builder.icmp_signed("==", several, emit.i64(0))
     with emit.builder.if_else(is_one) as (one, many):
@@ -414,9 +414,9 @@ WORK_PER_UNIT = 1 << 14
 def depthwise_transposed(
     op: GroupConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
 ) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters ``[C, 1, 1, kernel...]`` over one or two spatial axes.
+    """Return a GroupConvolutionBackpropData kernel for constant f32 filters ``[C, 1, 1, kernel...]``.
 
-    An output shape must be constant, too.
+    It supports one or two spatial axes. An output shape must be constant, too.
     """
     w, sizes = filters.known(), () if output_shape is None else (output_shape,)
     if w is None or not is_f32(data, filters) or w.ndim not in (4, 5) or w.shape[1:3] != (1, 1):

@@ -104,7 +104,7 @@ SINE, COSINE = _task("_sine", 0), _task("_cosine", 1)
 
 @backend.accelerates(Sin, Cos)
 def trigonometry(op: RealUnary, data: Value) -> Kernel | None:
-    """Return a kernel for f32."""
+    """Return a Sin or Cos kernel for f32."""
     if not is_f32(data):
         return None
     task = SINE if isinstance(op, Sin) else COSINE
