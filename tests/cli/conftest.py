@@ -1,4 +1,4 @@
-"""Running the command line in a folder of its own, and comparing what it says with what it said."""
+"""Fixtures for the command line: an empty working directory, and comparison of outputs with snapshots."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ Invoke = Callable[[str], Result]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, and the current one, so that messages have short paths."""
+    """An empty working directory, so that messages have short paths."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def invoke(folder: Path) -> Invoke:
-    """Runs a command line, in the folder."""
+    """Run a command line in the folder."""
     return lambda line: CliRunner().invoke(main, shlex.split(line))
 
 
 @pytest.fixture
 def check(invoke: Invoke) -> Callable[..., Result]:
-    """Runs a command line and compares all that it says with a snapshot.
+    """Run a command line and compare its whole output with a snapshot.
 
-    ``UPDATE_SNAPSHOTS=1 pytest tests/cli`` writes the snapshots anew; look at the difference then.
+    ``UPDATE_SNAPSHOTS=1 pytest tests/cli`` rewrites the snapshots; review the difference.
     """
 
     def compare(name: str, line: str, hide: Callable[[str], str] = str) -> Result:

@@ -1,4 +1,4 @@
-"""``ir-runtime bench``: what it accepts, what it says, and that both sides compute the same."""
+"""``ir-runtime bench``: options, output, and equal results on both sides."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FIGURE = re.compile(r" *\b\d+(\.\d+)?(e-?\d+)?(?=\s)")
 
 
 def without_figures(text: str) -> str:
-    """The text with each number of the table as a column of its own width, and versions hidden."""
+    """Mask the numbers of the table, and the versions."""
     lines = [_FIGURE.sub(" #", line) if line.startswith("  ") else line for line in text.splitlines(True)]
     joined = re.sub(r"(?m)^(ours|OpenVINO): (\w+) .*$", r"\1: \2 VERSION", "".join(lines))
     joined = re.sub(
@@ -54,7 +54,7 @@ def without_figures(text: str) -> str:
 
 
 def without_frontends(text: str) -> str:
-    """The text without what OpenVINO happens to have installed."""
+    """Remove the list of OpenVINO's installed frontends."""
     return re.sub(r"Available frontends: .*", "Available frontends: …", text)
 
 
@@ -77,7 +77,7 @@ def test_what_is_shown_beside_openvino(folder: Path, check: Check) -> None:
 def test_the_start_is_measured_on_the_same_backend(
     folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The processes that measure it are told its name."""
+    """The measuring processes get its name."""
     asked = []
     write(folder, passing("f32", "512,512"))
     monkeypatch.setattr(report, "measure", lambda name, setting, *_: asked.append(setting.backend) or START)
@@ -171,7 +171,7 @@ def test_any_type_of_input_reaches_both_sides(folder: Path, element: str) -> Non
 def test_variables_are_reset_before_each_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch, runtime: Runtime, requests: int
 ) -> None:
-    """What they would add up to after several runs is another result."""
+    """Otherwise they would accumulate over runs and give another result."""
     path = folder / "net.xml"
     ov.save_model(running_total(), path, compress_to_fp16=False)
     side, made = Side(runtime, Setting(str(path))), []
@@ -187,7 +187,7 @@ def test_variables_are_reset_before_each_run(
 
 
 class Pretended:
-    """Runs that take so many seconds each, without taking them."""
+    """Simulated runs of given durations."""
 
     def __init__(self, each: float, turns: list[float]) -> None:
         self.timing, self._each, self._turns = Timing(), each, turns
@@ -202,7 +202,7 @@ class Pretended:
 
 
 def test_turns_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each side gets the same time, whatever one of its runs takes, and an untimed run before each block."""
+    """Each side gets the same total time, however long its runs, and a warm-up run before each block."""
     monkeypatch.setattr(timing, "PAUSE", 0)
     told: list[float] = []
     turns: list[float] = []
@@ -269,7 +269,7 @@ def test_rows_in_another_order_are_told_apart() -> None:
 
 
 def test_results_that_differ_are_said_to(folder: Path, invoke: Invoke) -> None:
-    """Random numbers without a seed are others on each run."""
+    """Unseeded random numbers differ between runs."""
     x = op.parameter([3], np.float32)
     noise = op.random_uniform(op.constant([3]), op.constant(np.float32(0)), op.constant(np.float32(1)), "f32")
     ov.save_model(ov.Model([op.add(x, noise)], [x]), folder / "net.xml", compress_to_fp16=False)
@@ -316,7 +316,7 @@ def test_a_process_that_fails_is_said(folder: Path, check: Check, monkeypatch: p
 
 
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The start is not measured, which takes a process."""
+    """Skip the measurement of the start, which takes a process."""
     monkeypatch.setattr(report, "measure", lambda *_: START)
 
 

@@ -1,4 +1,4 @@
-"""``ir-runtime cache``: what is kept is shown, removed and moved; other files are left alone."""
+"""``ir-runtime cache`` shows, removes and moves cached results, and leaves other files alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Invoke = Callable[[str], Result]
 
 @pytest.fixture
 def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder with results of debugging, and files of others."""
+    """A cache folder with debugging results and unrelated files."""
     monkeypatch.setenv("IR_RUNTIME_CACHE", str(folder / "here"))
     place = folder / "here" / "ir_runtime"
     for name in ("debug/net", "mine"):

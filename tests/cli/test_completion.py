@@ -1,4 +1,4 @@
-"""``ir-runtime completion``: what shells complete, asked of real ones where they are installed."""
+"""``ir-runtime completion``: completions in bash, zsh and fish, tested in the installed shells."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def model(folder: Path) -> None:
 
 
 def answers(shell: str, line: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the script of a shell gets for a line."""
+    """Return the completions that a shell's script gets for a line."""
     monkeypatch.setenv("_IR_RUNTIME_COMPLETE", f"{shell}_complete")
     monkeypatch.setenv("COMP_LINE", f"ir-runtime {line}")
     return CliRunner().invoke(main, [], prog_name="ir-runtime").stdout
 
 
 def completed(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The words that bash gets."""
+    """Return the words completed by bash."""
     return [item.partition(",")[2] for item in answers("bash", line, monkeypatch).splitlines()]
 
 
@@ -99,7 +99,7 @@ LEFT_OUT = ["nl\nplain,forged", "tab\tb", "esc\x9b2J", "mark\u202eb", "-options"
 
 
 def hostile(folder: Path) -> None:
-    """A model, and files, whose names are hostile."""
+    """A model and files with hostile names."""
     layers = [
         f"<layer id='{number}' name={quoteattr(name, {chr(10): '&#10;', chr(9): '&#9;'})} type='ReLU'/>"
         for number, name in enumerate([*HOSTILE, *LEFT_OUT])
@@ -134,7 +134,7 @@ def test_inputs_that_the_command_line_cannot_name_are_left_out(
 
 
 def test_a_script_that_quotes_nothing_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As click's own, which reads other variables."""
+    """For example click's own script, which sets other variables."""
     monkeypatch.setenv("_IR_RUNTIME_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", "ir-runtime vali")
     monkeypatch.setenv("COMP_CWORD", "1")
@@ -164,7 +164,7 @@ def test_bash_itself_reads_the_words_as_they_were(words: list[str]) -> None:
 
 
 def lines() -> list[tuple[str, str]]:
-    """What is typed, and the last argument that the program is to get."""
+    """Yield typed lines, and the last argument that the program must receive."""
     layers = "ir-runtime run hostile.xml --layers"
     found = []
     for number, name in enumerate(HOSTILE):
@@ -194,7 +194,7 @@ def lines() -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 def test_a_person_who_types_in_a_shell_gets_the_name(folder: Path, invoke: Invoke, name: str) -> None:
-    """And nothing in it runs, though Enter follows at once."""
+    """The completed name is not executed, although Enter follows at once."""
     from harness.terminals import Shell
 
     if shutil.which(name) is None:

@@ -1,4 +1,4 @@
-"""``ir-runtime conformance``: what it prints, writes and refuses."""
+"""``ir-runtime conformance``: output, files and errors."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_layers_of_unknown_rank_are_named(invoke: Invoke, tmp_path: Path) -> Non
 
 
 def without_weights(folder: Path, **changes: str) -> str:
-    """The digits without their weights, and with other words in the file."""
+    """The digits model without its weights, and with some text of the file replaced."""
     path = folder / "digits.xml"
     text = Path(DIGITS).read_text()
     for before, after in changes.items():
@@ -131,7 +131,7 @@ def test_shapes_without_weights(invoke: Invoke, tmp_path: Path) -> None:
 
 
 def test_a_body_without_weights(invoke: Invoke, tmp_path: Path) -> None:
-    """A Reshape in the body of a loop: its shape is a constant whose number is missing."""
+    """The shape of a Reshape in a loop body is a constant whose data is missing."""
     body = Net()
     part = body.parameter("part", "1,6", out="FP32 1 6")
     square = body.op(
@@ -150,7 +150,7 @@ def test_a_body_without_weights(invoke: Invoke, tmp_path: Path) -> None:
 
 
 def test_lengths_in_formulas_get_numbers(invoke: Invoke, folder: Path) -> None:
-    """Also those that only a run tells, such as the rows that NonZero finds."""
+    """Data-dependent dims, such as the rows found by NonZero, are included."""
     net = Net()
     x = net.parameter("x", "?,3", names="x")
     places = net.op("NonZero", x, version="opset3", output_type="i64")

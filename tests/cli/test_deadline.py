@@ -1,4 +1,4 @@
-"""The time limit ends every command, wherever it is then: with a clock that jumps at a chosen check."""
+"""The time limit ends every command at any point; the clock jumps at a chosen check."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEW, MANY, LINES = 8, 20, 3000
 
 
 class Clock:
-    """A clock that stands still, and jumps at one of the checks of deadlines."""
+    """A clock that stands still, and jumps past the deadline at a chosen check."""
 
     def __init__(self, jump: int | None = None) -> None:
         self.jump = jump
@@ -41,7 +41,7 @@ class Clock:
         return 0 if self.jump is None or self.checks < self.jump else 1e9
 
     def trace(self, frame: FrameType, event: str, argument: object) -> Any:
-        """Count a line, as `sys.settrace` calls it."""
+        """Count a line; a callback of `sys.settrace`."""
         if event == "line":
             self.lines += 1
             self.longest = max(self.longest, self.lines)

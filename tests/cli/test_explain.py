@@ -1,4 +1,4 @@
-"""Each code has a page, and the example on it shows what it explains."""
+"""Each code has a page, whose example produces that code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBERS = {"IR306": (9).to_bytes(8, "little")}
 
 
 def shown(code: Code) -> set[str]:
-    """The codes that the example gives: of what validating finds, or of what a command says."""
+    """Return the codes that the example produces, by validating or by running a command."""
     page = explanation(code)
     ((kind, text),) = FENCED.findall(page.example)
     if kind == "console":

@@ -1,4 +1,4 @@
-"""Every failure is one message on stderr and an exit code; never a traceback."""
+"""Every failure gives one message on stderr and an exit code, never a traceback."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One call of the file system fails, or one allocation, or a file gets no longer: each of them in turn.
+"""Inject one fault at a time: a failing call of the file system, a failing allocation, or a full disk.
 
-Each time there is one message and the exit code of a failure; the target is whole or as it was, nothing is left and no
-file stays open; and the same again without a fault succeeds, with the same result.
+Each fault must give one message and a failure's exit code; the target is complete or unchanged, no temporary or open file
+remains; and a repetition without a fault succeeds with the same result.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _METHODS = ("write", "flush", "truncate", "close")
 
 
 class Calls:
-    """The calls so far, of all threads; ``failed`` is the name of the one that failed."""
+    """Counts the calls of all threads; ``failed`` is the name of the call that failed."""
 
     def __init__(self, number: int) -> None:
         self.count, self.failed = 0, ""
         self._number, self._lock = number, threading.Lock()
 
     def fails(self, name: str) -> bool:
-        """Count a call; return whether it is to fail."""
+        """Count a call; return whether it must fail."""
         with self._lock:
             self.count += 1
             if self.count == self._number:
@@ -91,7 +91,7 @@ class _File:
 
 @contextmanager
 def failing_call(number: int) -> Iterator[Calls]:
-    """Let one call fail, the first being 1; with 0, count them."""
+    """Let call ``number`` fail, counted from 1; with 0, only count."""
     calls = Calls(number)
 
     def opened(*args: Any, **options: Any) -> Any:
@@ -113,7 +113,7 @@ def failing_call(number: int) -> Iterator[Calls]:
 
 
 def open_files() -> set[str]:
-    """The files that this process has open, but for what is no file of a folder."""
+    """Return the open files of this process that belong to a folder."""
     found = set()
     for number in os.listdir("/proc/self/fd"):
         try:
@@ -135,13 +135,13 @@ BY_ROWS = "run rows.xml -i long.npy --chunk 2 --scheduler threads -o"
 
 @dataclass(frozen=True)
 class Operation:
-    """What is done in a folder: a command, or a call.
+    """A command, or a call, in a folder.
 
     Args:
-        line: the command, or how the call is named.
+        line: the command line, or a name of the call.
         call: the call.
-        former: whether the result of another model is there before.
-        partial: whether what is unfinished may stay, for ``--resume``.
+        former: whether an earlier result of another model exists.
+        partial: whether a partial result may remain, for ``--resume``.
     """
 
     line: str
@@ -150,7 +150,7 @@ class Operation:
     partial: bool = False
 
     def run(self) -> tuple[int, str]:
-        """Run it; return the exit code and what it says."""
+        """Run it; return the exit code and the output."""
         if self.call is None:
             found = CliRunner().invoke(main, self.line.split())
             if found.exception is not None and not isinstance(found.exception, SystemExit):
@@ -165,7 +165,7 @@ class Operation:
         return 0, ""
 
     def resumed(self) -> tuple[int, str]:
-        """Run it again, after a fault."""
+        """Run it again after a fault."""
         manifest = any(Path().glob("*.manifest.jsonl"))
         return Operation(f"{self.line} --resume").run() if self.partial and manifest else self.run()
 
@@ -198,7 +198,7 @@ NAMES = [f"{each.line}{' over another' if each.former else ''}" for each in OPER
 
 @pytest.fixture(autouse=True)
 def _folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A model and data; runs by rows compute in this thread, which takes less time than a scheduler of Dask."""
+    """A model and data; runs by rows compute in this thread, which is faster than a Dask scheduler."""
     from ir_runtime import opset13 as op
 
     write_chain(folder)
@@ -217,17 +217,17 @@ def _folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def contents() -> Contents:
-    """All files of the current folder."""
+    """Return all files of the current folder."""
     return {str(path): path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
 
 
 def results(found: Contents) -> Contents:
-    """What differs from run to run, for another reason than a fault, left out."""
+    """Return the contents without what varies between runs."""
     return {name: data for name, data in found.items() if not name.endswith(".manifest.jsonl")}
 
 
 class Faults:
-    """An operation in which faults are caused, one after the other."""
+    """An operation with faults injected one after the other."""
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
@@ -262,7 +262,7 @@ class Faults:
             Path(name).write_bytes(data)
 
     def check(self, what: str, code: int, said: str) -> None:
-        """Check what a fault has led to, and repeat the operation without one."""
+        """Check the effects of a fault, and repeat the operation without it."""
         if code == 0:  # a fault that nobody needs to hear of
             assert results(contents()) == self.after, what
         else:
@@ -291,7 +291,7 @@ class Faults:
 
 
 def chosen(count: int, most: int | None) -> Iterator[int]:
-    """Numbers of faults from 1 on, not more than ``most`` of them, spread evenly."""
+    """Return at most ``most`` evenly spread fault numbers, counted from 1."""
     step = 1 if most is None else max(-(-count // most), 1)
     yield from sorted({*range(1, count + 1, step), count})
 
@@ -320,7 +320,7 @@ def test_each_call_of_the_file_system_may_fail(operation: Operation, most: int |
 
 @contextmanager
 def _file_size(limit: int) -> Iterator[None]:
-    """Let no file get longer; Python ignores the signal, so that writing fails."""
+    """Limit the size of files; Python ignores the signal, so writes fail."""
     former = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, former[1]))
     try:
@@ -331,7 +331,7 @@ def _file_size(limit: int) -> Iterator[None]:
 
 @pytest.mark.parametrize(("operation", "most"), EACH)
 def test_a_disk_may_be_full_at_each_byte(operation: Operation, most: int | None) -> None:
-    """The system refuses, whatever makes the call; of long files, some of the places are tried."""
+    """The system itself refuses the write; for long files, a sample of the positions is tried."""
     faults = Faults(operation)
     written = [data for name, data in faults.after.items() if faults.before.get(name) != data]
     for limit in chosen(max(map(len, written)), 200 if most is None else most):
@@ -354,7 +354,7 @@ def test_each_allocation_may_fail(operation: Operation, most: int | None) -> Non
 
 
 def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be left is seen."""
+    """The checks detect leftovers."""
     faults = Faults(OPERATIONS[0])
     Path(".out.npy.12345678.part").touch()
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""Where the inputs of a run come from: files, and random numbers."""
+"""Inputs of a run: from files, and random."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_seed_and_open_lengths_of_random_data_are_said_once(folder: Path, invoke
 
 
 def test_numbers_that_converters_give_tensors_are_no_names(folder: Path, invoke: Invoke) -> None:
-    """Inputs have another name of their tensor, else that of their layer; the number still selects them."""
+    """Numeric tensor names are not shown: another tensor name or the layer's name is; the number still selects the input."""
     model = Net()
     mask = model.parameter("mask", "?,4", names="53,attention_mask")
     model.result(model.op("Add", mask, model.parameter("ids", "?,4", names="54"), names="7", name="sum"))

@@ -1,4 +1,4 @@
-"""``ir-runtime graph``, and ``model.graph`` for networkx."""
+"""``ir-runtime graph``, and ``model.graph`` as a networkx graph."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_bodies_are_graphs_of_their_layer() -> None:
 
 
 def test_dot_can_be_read(invoke: Invoke) -> None:
-    """As far as a pattern tells, without Graphviz: nodes, then edges between them."""
+    """Check nodes and edges by a pattern, without Graphviz."""
     text = invoke(f"graph {quote(str(DIGITS))}").stdout
     nodes = set(re.findall(r"^ +(n\d+) \[label=\"(?:[^\"\\]|\\.)*\"(?:, style=rounded)?\];$", text, re.M))
     edges = re.findall(r"^ +(n\d+) -> (n\d+) \[label=\"(?:[^\"\\]|\\.)*\"\];$", text, re.M)
@@ -187,7 +187,7 @@ def test_names_are_text_in_svg() -> None:
 
 
 def test_characters_that_are_not_printed_are_written_out() -> None:
-    """As one that turns the direction of those after it."""
+    """For example, one that reverses the text direction."""
     net = Net(name="to\u202egether")
     net.result(net.op("Abs", net.parameter("x", "2"), name="a\u202eb"))
     found = of(ir_runtime.read_model(net.xml()))

@@ -1,4 +1,4 @@
-"""``ir-runtime guide``: pages about how the package is built and extended."""
+"""``ir-runtime guide``: pages on how the package is used, built and extended."""
 
 from __future__ import annotations
 

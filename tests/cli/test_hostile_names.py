@@ -1,4 +1,4 @@
-"""Whatever the strings of a model are, a command says what it says of ordinary ones, but for the names."""
+"""For a model with hostile names, a command prints the same as for ordinary names, except for the names."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ Twins = dict[tuple[bool, int], list[Path]]
 
 
 def turned(turn: int) -> list[str]:
-    """The hostile words, in another order each turn, so that each is of every kind of string in one of them."""
+    """Return the hostile words, rotated so that over all turns each word serves as every kind of string."""
     start = turn * len(WORDS) // TURNS
     return [*WORDS[start:], *WORDS[:start]]
 
 
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> Twins:
-    """Folders with the model of hostile names, and with its twin, by whether the models are broken, and by turn."""
+    """Folders with the hostile model and its twin, by whether the models are invalid, and by turn."""
     xml, weights = sample()
     found: Twins = {}
     for broken, turn in product((False, True), range(TURNS)):
@@ -84,7 +84,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
 @pytest.mark.parametrize("command", commands())
 def test_names_stay_names(command: str, broken: bool, twins: Twins) -> None:
-    """All ways to call a command once; those that decide what is written, with other words in turn."""
+    """All invocations once; those that select the output format with each rotation of the words."""
     for turn in range(TURNS):
         words = [[word(number) for number in range(NAMES)] for word in (word_of(turned(turn)), ordinary)]
         lines = list(zip(*(invocations(command, names[0]) for names in words), strict=True))
@@ -95,7 +95,7 @@ def test_names_stay_names(command: str, broken: bool, twins: Twins) -> None:
 
 
 def flooding() -> bytes:
-    """A model whose longest name is said again and again: for its attributes, its ports, and what reads it."""
+    """A model whose longest name appears many times: for its attributes, ports and consumers."""
     net, many = Net(), 40
     x = net.parameter("x", "2", out="FP32 2")
     unknown = {f"colour{number}": "red" for number in range(4 * many)}

@@ -1,4 +1,4 @@
-"""``ir-runtime inspect``: what a model takes, gives, and is made of."""
+"""``ir-runtime inspect``: inputs, outputs and layers of a model."""
 
 from __future__ import annotations
 

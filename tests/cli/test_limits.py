@@ -1,4 +1,4 @@
-"""``--max-memory`` and ``--timeout``; inputs that claim more than they hold."""
+"""``--max-memory`` and ``--timeout``; input files that claim more data than they hold."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def zipped(path: str, **members: bytes) -> None:
 
 
 def test_an_archive_that_grows_without_measure(folder: Path, invoke: Invoke) -> None:
-    """Ten arrays of 300 kB of zeros, in 3 kB of file; each fits, all together do not."""
+    """Ten arrays of 300 kB of zeros in a 3 kB file; each fits the limit, all together do not."""
     write(folder, passing("f32", "?"))
     content = io.BytesIO()
     np.save(content, np.zeros(75_000, np.float32))

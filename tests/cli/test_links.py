@@ -1,4 +1,4 @@
-"""No command writes through a link: targets that are links are refused, and what they refer to stays as it is."""
+"""No command writes through a symbolic link: such targets are refused, and the linked file is unchanged."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_target_that_is_a_link_is_refused(
 def test_resume_touches_only_what_its_manifest_names(
     model: Path, folder: Path, invoke: Invoke, link: str
 ) -> None:
-    """It deleted each ``*.part`` in the folder, and wrote into whatever file or link had the name of the result."""
+    """Formerly it deleted each ``*.part`` in the folder, and wrote to any file or link with the result's name."""
     line = "run chain.xml -i x.npy -o out.npy --batch 2 --scheduler threads"
     assert invoke(line).exit_code == 0
     result = (folder / "out.npy").read_bytes()

@@ -44,7 +44,7 @@ def blend() -> Iterator[type[Op]]:
 
 
 def without_lines(text: str) -> str:
-    """Where a class stands in its file changes with every edit above it."""
+    """Remove the line numbers of classes, which change with every edit above them."""
     return re.sub(r"(\.py):\d+", r"\1:LINE", text)
 
 

@@ -1,4 +1,4 @@
-"""Pages of the specification: every example runs, also one whose comment has lost its value."""
+"""Specification pages: every example runs, including the one whose comment lacks a value."""
 
 from __future__ import annotations
 

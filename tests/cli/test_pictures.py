@@ -1,4 +1,4 @@
-"""Inputs that are images."""
+"""Image inputs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_pixels_are_where_the_layout_says(
 
 
 def test_the_layout_of_the_model_is_used(picture: Path) -> None:
-    """[3,4,6,3] could be either; only the layout tells."""
+    """[3,4,6,3] is ambiguous without the layout."""
     assert fed(model("?,4,6,3", "u8", "NHWC"), picture).tolist() == COLORS[None].tolist()
     assert fed(model("1,3,?,3", "u8", "NCHW"), picture, resize="none").shape == (1, 3, 4, 6)
 
@@ -102,7 +102,7 @@ def test_the_model_info_of_the_model_is_used(picture: Path) -> None:
 
 
 def test_resizing(picture: Path) -> None:
-    """A white image 6x4: letterboxing into 6x6 adds black rows, cropping and stretching none."""
+    """For a white 6x4 image, letterboxing to 6x6 adds black rows; cropping and stretching do not."""
     Image.new("L", (6, 4), 255).save(picture)
     rows = {
         how: fed(model("6,6"), picture, resize=how).min(axis=1) for how in ("letterbox", "crop", "stretch")
@@ -124,7 +124,7 @@ SHORTS = np.array([[0, 255, 256], [32768, 65279, 65535]], np.uint16)
 @pytest.mark.parametrize("suffix", ["png", "tiff", "pgm"])
 @pytest.mark.parametrize("shape", ["1,1,2,3", "1,3,2,3"])
 def test_images_of_16_bits_keep_their_high_byte(tmp_path: Path, suffix: str, shape: str) -> None:
-    """As in OpenCV; Pillow would make 255 of all that is larger."""
+    """As in OpenCV; Pillow would clip to 255."""
     path = tmp_path / f"x.{suffix}"
     Image.fromarray(SHORTS).save(path)
     found = fed(model(shape), path)
@@ -293,7 +293,7 @@ def test_folders_without_images_and_patterns_with_others_are_refused(tmp_path: P
 
 
 def test_an_image_that_claims_more_pixels_than_memory_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
-    """A PNG whose header says 60000 x 60000: a decompression bomb."""
+    """A decompression bomb: a PNG whose header declares 60000x60000 pixels."""
     import struct
     import zlib
 
@@ -327,7 +327,7 @@ def test_damaged_images_end_in_one_message(tmp_path: Path, kind: str) -> None:
 
 
 def refusal(path: Path) -> str | None:
-    """What is said about an image; ``None`` if it is read all the same."""
+    """Return the error for an image; ``None`` if it is read."""
     try:
         fed(model("1,3,4,6"), path)
     except IRError as reason:

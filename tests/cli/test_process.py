@@ -1,4 +1,4 @@
-"""The program as a process of its own: imports, streams, pipes, signals, terminals."""
+"""The program as a process: imports, streams, pipes, signals, terminals."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_an_interrupt_ends_with_130(folder: Path, environment: dict[str, str]) -
 
 
 def heed_interrupts() -> None:
-    """What a shell starts in the background ignores them, and so would its children."""
+    """Restore SIGINT, which background processes of a shell ignore and pass on to their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -1,4 +1,4 @@
-"""Findings as SARIF, as annotations, as JSON; many files, patterns, --strict, --shape."""
+"""Findings as SARIF, annotations and JSON; many files, globs, --strict, --shape."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WARNED = passing("f32", "2").replace('element_type="f32"/>', 'element_type="f32"
 
 @pytest.fixture
 def models(folder: Path) -> Path:
-    """A sound model, one with an error, one with other dims, one with a warning, one that is not XML."""
+    """A valid model, one with an error, one with other dims, one with a warning, and one that is not XML."""
     write_chain(folder, name="a sound")
     write(folder, UNKNOWN, "b_unknown")
     write(folder, WRONG_DIMS, "c_dims")

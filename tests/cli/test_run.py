@@ -1,4 +1,4 @@
-"""``ir-runtime run``: what it computes, shows, and returns as JSON."""
+"""``ir-runtime run``: results, table, and JSON."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_precision_may_be_given_as_in_files(folder: Path, invoke: Invoke, prec
 
 
 def test_products_are_rounded_to_bf16(folder: Path, invoke: Invoke) -> None:
-    """A third has 8 digits of the binary system there. Smaller products stay in f32."""
+    """1/3 has 8 significant bits in bf16. Smaller products stay in f32."""
     net = Net()
     x = net.parameter("x", "64,64", out="FP32 64 64")
     net.result(net.op("MatMul", x, net.constant(np.eye(64), "f32"), out="FP32 64 64", name="y"))
@@ -258,7 +258,7 @@ def test_a_precision_that_is_not_followed_is_said(folder: Path, invoke: Invoke) 
 
 
 def test_layers_that_make_nan_are_named(folder: Path, invoke: Invoke) -> None:
-    """Not those that only pass it on, nor what came in."""
+    """Layers that only propagate NaN, and inputs, are not named."""
     net = Net()
     root = net.op("Sqrt", net.parameter("x", "3", names="x"), name="root")
     net.result(net.op("Tanh", root, name="after"))

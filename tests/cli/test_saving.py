@@ -1,4 +1,4 @@
-"""``-o``: what is saved, under which names, and that it is there whole or not at all."""
+"""``-o``: saved outputs, their names, and atomic writing."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_one_output_is_one_npy(model: Path, invoke: Invoke) -> None:
 
 @pytest.mark.parametrize("layers", ["", "--layers shift"])
 def test_results_are_streamed(model: Path, invoke: Invoke, layers: str) -> None:
-    """One as an .npy, several as an .npz; the table is a message then."""
+    """One output as .npy, several as .npz; the table then goes to stderr."""
     found = invoke(f"run chain.xml -i x.npy -o - {layers}")
     array = np.load(io.BytesIO(found.stdout_bytes))
     assert (array["y"] if layers else array).tolist() == Y.tolist()

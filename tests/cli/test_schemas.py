@@ -1,4 +1,4 @@
-"""What ``--json`` prints has the schema that ``ir-runtime explain json`` prints; failures, too."""
+"""Outputs of ``--json``, failures included, match the schema printed by ``ir-runtime explain json``."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def closed(schema: Any) -> Any:
-    """The schema, with no other properties than those it names: each must be documented."""
+    """Return the schema without additional properties: each must be documented."""
     if isinstance(schema, list):
         return [closed(each) for each in schema]
     if not isinstance(schema, dict):
@@ -112,7 +112,7 @@ def schema_of(invoke: Invoke, name: str) -> Any:
 
 
 def with_json() -> list[str]:
-    """The commands that print JSON."""
+    """Return the commands with a JSON output."""
     context = main.make_context("ir-runtime", ["run"], resilient_parsing=True)
     found = ((name, main.get_command(context, name)) for name in COMMANDS)
     return [name for name, each in found if each and any("--json" in param.opts for param in each.params)]
@@ -120,7 +120,7 @@ def with_json() -> list[str]:
 
 @pytest.fixture
 def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A side with a wrong layer."""
+    """A side with a faulty layer."""
     side = WrongLayer("stretch", FAULTS["scaled"])
     monkeypatch.setattr(import_module("ir_runtime.debug.compare"), "side_of", lambda _: side)
 

@@ -1,4 +1,4 @@
-"""``ir-runtime shapes``: every shape with names, and what a model demands of its inputs."""
+"""``ir-runtime shapes``: symbolic shapes, and constraints on the inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def save(folder: Path, net: Net, name: str = "net") -> None:
 
 
 def pyramid() -> Net:
-    """An image halved by a strided window, and taken apart into blocks of 8 by 8."""
+    """An image downsampled by a strided window, and split into 8x8 blocks."""
     net = Net()
     image = net.parameter("image", "?,1,?,?", out="FP32 -1 1 -1 -1")
     weights = net.constant(np.zeros((4, 1, 3, 3)), "f32", name="weights")
@@ -38,7 +38,7 @@ def pyramid() -> Net:
 
 
 def sentence() -> Net:
-    """Tokens and positions, of which there are 16."""
+    """Tokens with up to 16 positions."""
     net = Net()
     tokens = net.parameter("tokens", "1..8,?,4", names="tokens")
     mask = net.parameter("mask", "1..8,?,1", names="mask")
@@ -108,7 +108,7 @@ def test_json_has_the_same(folder: Path, invoke: Invoke) -> None:
 
 
 def test_bodies_are_listed(folder: Path, invoke: Invoke) -> None:
-    """Layers in bodies have paths for names, and the shapes that they have there."""
+    """Layers of bodies are named by paths, with their shapes in the body."""
     ov.serialize(CASES["if_in_if"][0](), folder / "net.xml")
     record = json.loads(invoke("shapes net.xml --layers '*then_body*' --json").stdout)
     names = [port["layer"] for port in record["ports"]]
@@ -146,7 +146,7 @@ def test_one_shape_is_read_as_openvino_reads_it(text: str) -> None:
 
 
 def _read(kind: Callable[[str], object], text: str) -> str:
-    """What comes out, or that it is refused."""
+    """Return the shape of the output, or the refusal."""
     try:
         return str(kind(text))
     except (ValueError, RuntimeError):

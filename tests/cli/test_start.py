@@ -1,4 +1,4 @@
-"""The program while it starts: interrupts at any import, and address spaces that are too small for what is imported."""
+"""Startup: interrupts during any import, and address spaces too small for the imports."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def forget_and_wait(owners: list[object]) -> None:
 
 
 def test_an_interrupt_that_python_ignores_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in callbacks of the import system."""
+    """For example, in callbacks of the import system."""
 
     class Owner:
         pass
@@ -114,7 +114,7 @@ ir_runtime.__main__.main()
 
 @pytest.mark.parametrize("megabytes", [24, 30, 45, 60, 75, 90, 105, 120, 150, 180])
 def test_a_small_address_space_is_said(folder: Path, megabytes: int) -> None:
-    """It depends on the libraries from which size on the model runs."""
+    """The size from which the model runs depends on the libraries."""
     write(folder, passing("f32", "2"))
     np.save("x.npy", np.ones(2, np.float32))
     done = start(LIMITED, megabytes, "run", "net.xml", "-i", "x.npy", "--json")

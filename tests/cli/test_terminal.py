@@ -1,4 +1,4 @@
-"""What is shown on terminals: nothing is wider than they are, and nothing is lost."""
+"""Output on terminals: nothing exceeds the width, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def deep(depth: int = 40) -> Net:
 
 
 def sentences() -> Net:
-    """Inputs with open lengths, more than a narrow line has room for."""
+    """A model with dynamic inputs, whose summary exceeds a narrow line."""
     net = Net()
     for name in ("input_ids", "attention_mask", "token_type_ids"):
         net.result(net.op("Tanh", net.parameter(name, "?,?", out="FP32 -1 -1")), f"{name}_result")
@@ -86,7 +86,7 @@ def sentences() -> Net:
 
 
 def counted() -> Net:
-    """Two layers of which the names differ in the middle only, and counts of lengths known only at run time."""
+    """Two layers whose names differ only in the middle, with data-dependent counts."""
     net = Net()
     x = net.parameter("x", "?,?,?")
     for number in (1, 2):
@@ -97,7 +97,7 @@ def counted() -> Net:
 
 
 def test_costs_of_narrow_terminals_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quantities, formulas and options are not cut, and names that differ look different."""
+    """Quantities, formulas and options are not truncated, and different names look different."""
     lines = plain(on_terminal(monkeypatch, "cost counted.xml", 40)).splitlines()
     words = " ".join(" ".join(lines).split())
     assert "FLOPs 2·batch·seq·size + 3·n1 + 3·n2 MACs" in words
@@ -115,7 +115,7 @@ def test_quantities_of_a_profile_are_whole(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def too_wide(text: str, columns: int) -> list[str]:
-    """The lines that are wider; a path, a name or a number has no place where it could be broken."""
+    """Return the lines that are too wide, except for unbreakable paths, names and numbers."""
     wide = [line for line in text.splitlines() if display_width(line) > columns]
     return [line for line in wide if len(line.split()) > 1]
 
@@ -170,7 +170,7 @@ def test_numbers_stay_whole_and_names_differ(monkeypatch: pytest.MonkeyPatch) ->
 def test_columns_are_dropped_before_rows_are_broken(
     monkeypatch: pytest.MonkeyPatch, invoke: Invoke, line: str, kept: str, dropped: str
 ) -> None:
-    """The columns that matter least go first, and are named below the table."""
+    """The least important columns are dropped first, and named below the table."""
     said = " ".join(plain(on_terminal(monkeypatch, line, 40)).split())
     assert kept in said
     assert f"no room for {dropped}; a pipe gets all" in said
@@ -216,7 +216,7 @@ def test_columns_without_a_cell_take_no_room() -> None:
 def test_conclusions_come_last_where_they_would_scroll_away(
     monkeypatch: pytest.MonkeyPatch, invoke: Invoke, line: str, conclusion: str, detail: str
 ) -> None:
-    """On a terminal that shows all, and in a pipe, they come first."""
+    """If everything fits the terminal, and in a pipe, they come first."""
     small = plain(on_terminal(monkeypatch, line, 80, rows=15))
     assert small.index(f"{detail}\n") < small.index(conclusion)
     assert small.rindex(conclusion) > len(small) - 600
@@ -225,7 +225,7 @@ def test_conclusions_come_last_where_they_would_scroll_away(
 
 
 def test_sentences_that_head_rows_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A constraint without its middle says nothing."""
+    """A constraint is useless without its middle."""
     net = Net()
     inputs = [net.parameter(f"input_{name}", "?,2") for name in ("queries", "positions")]
     net.result(net.op("Concat", *inputs, axis=1, name=LONG))
@@ -273,7 +273,7 @@ def test_no_color_leaves_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_marks_stay_below_what_they_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also behind wide characters, in lines that are cut, and where something cannot be shown."""
+    """Also after wide characters, in truncated lines, and next to unprintable characters."""
     for name, columns in (("入力入力", 80), ("x" * 60, 40), ("a\u202eb\x85c", 80)):
         text = total().replace('names="a"><dim>4</dim>', f'names="{name}"><dim>two</dim>')
         write(Path.cwd(), text, "marked")
@@ -354,7 +354,7 @@ def test_names_that_would_look_the_same_lose_what_they_share() -> None:
 
 
 def test_pages_are_rendered() -> None:
-    """Marks of Markdown become what they mean; code keeps its lines, and nothing moves a cursor or is a link."""
+    """Markdown is rendered; code keeps its lines, and nothing moves the cursor or is a link."""
     page = (
         "# Title\n\none `two` three\nfour **five**\n* item one\n  two\n\n```sh\na  b\n  c\n```\n\n"
         "| x | y |\n|---|---|\n| 1 | 2 |\n\n<https://example.org/a>\n"

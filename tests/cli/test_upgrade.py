@@ -1,4 +1,4 @@
-"""``ir-runtime upgrade``: a model as version 11, or for a release; nothing is written if it cannot be."""
+"""``ir-runtime upgrade``: convert a model to version 11, or for a release; on failure nothing is written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def invoke(*line: str) -> Result:
 
 @pytest.fixture
 def save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[LegacyNet | Net], None]:
-    """Writes ``old.xml`` and ``old.bin`` into the working directory."""
+    """Write ``old.xml`` and ``old.bin`` to the working directory."""
     monkeypatch.chdir(tmp_path)
 
     def write(net: LegacyNet | Net) -> None:

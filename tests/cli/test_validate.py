@@ -1,4 +1,4 @@
-"""``ir-runtime validate``: findings on stdout, the summary on stderr, 1 if there is an error."""
+"""``ir-runtime validate``: findings on stdout, the summary on stderr, exit code 1 on errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ And another one:
 
 
 def without_libxml2(text: str) -> str:
-    """What the XML library says differs between its versions."""
+    """Mask the messages of libxml2, which differ between versions."""
     return re.sub(r"(not well-formed: ).*", r"\1WHY", text)
 
 

@@ -1,4 +1,4 @@
-"""What is promised of debugging, on networks of the zoo."""
+"""Guarantees of the debugging tools, on networks of the zoo."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_the_oracle_runs_networks_of_every_kind(name: str) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", ["mobilenet_v2_int8", "resnet18_int8"])
 def test_f32_with_its_own_decisions_is_within_a_millionth(name: str) -> None:
-    """Without them, the networks of 8 bits are off by 1 % and more."""
+    """Without pinned decisions, 8-bit networks are off by 1 % and more."""
     assert max(_pinned_errors(name)) <= 1e-6
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("seed", range(16))
 def test_t5_in_f32_is_within_a_millionth_where_sums_are_exact(seed: int) -> None:
-    """Sums that are rounded term by term are off by up to 4 times that, in OpenVINO too: SoftMax amplifies it."""
+    """Sums rounded term by term are off by up to 4 times that, in OpenVINO as well: SoftMax amplifies the error."""
     model, inputs = ir.read_model(ir_path("t5_encoder")), example_inputs("t5_encoder", seed)
     rounded_once = max(_pinned_errors("t5_encoder", seed, _in_f32))
     assert rounded_once <= 1e-6
@@ -53,7 +53,7 @@ def test_t5_in_f32_is_within_a_millionth_where_sums_are_exact(seed: int) -> None
 
 
 def _in_f32(_: Layer, __: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Round each result once, whatever was computed for it."""
+    """Round each result to f32 once, whatever the precision of the computation."""
     return tuple(
         array.astype(np.float32).astype(np.float64) if array.dtype == np.float64 else array
         for array in outputs
@@ -61,7 +61,7 @@ def _in_f32(_: Layer, __: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[
 
 
 def _pinned_errors(name: str, seed: int = 0, rounding: Change | None = None) -> list[float]:
-    """How far outputs are from f64 with the decisions of the reference: its own, or those of f64 with a rounding."""
+    """Return the errors of outputs against f64 with pinned decisions: those of the reference, or those of f64 after a rounding."""
     model, inputs = ir.read_model(ir_path(name)), example_inputs(name, seed)
     reference, wide = Reference(model), Reference(model, wide=True)
     feeds = reference.feeds(inputs)
@@ -92,7 +92,7 @@ def test_f64_takes_twice_the_memory_of_f32_and_a_layer(name: str) -> None:
 
 
 def _peak(reference: Reference, feeds: list[Array]) -> int:
-    """The most bytes that arrays take in a run."""
+    """Return the peak of array memory in a run, in bytes."""
     tracemalloc.start()
     try:
         reference.run(feeds)
@@ -128,7 +128,7 @@ def test_keeping_the_worst_layers_gains_more_than_keeping_others(name: str) -> N
 
 @pytest.mark.oracle
 def test_layers_predict_the_whole_on_average_where_outputs_are_few() -> None:
-    """The errors of ten numbers differ by more from draw to draw than the prediction is off."""
+    """The error over ten outputs varies more between draws than the prediction is off."""
     model = ir.read_model(ir_path("small_cnn"))
     found = [debug.budget(model, example_inputs("small_cnn", seed), "bf16") for seed in range(24)]
     whole, predicted = (

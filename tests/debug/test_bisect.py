@@ -1,4 +1,4 @@
-"""The first layer that is wrong, found by running parts."""
+"""Finding the first faulty layer by running parts of the model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOVES = ("movement", "shape")
 
 
 def _faults(model: ir.Model, inputs: list[Array], count: int) -> list[WrongLayer]:
-    """Sides with one wrong layer each, of those that show at the outputs."""
+    """Yield sides with one faulty layer that affects the outputs."""
     reference, random = Reference(model), np.random.default_rng(0)
     able = [layer.name for layer in computed_layers(reference.graph) if _computes(reference, layer)]
     drawn = (WrongLayer(random.choice(able), FAULTS[random.choice(list(FAULTS))]) for _ in range(5 * count))
@@ -76,7 +76,7 @@ def test_a_difference_that_rounding_explains_is_a_result(tmp_path: Path) -> None
 
 
 def test_layers_that_are_wrong_together_only_are_named_together(tmp_path: Path) -> None:
-    """As a fusion is, that two layers have to be there for."""
+    """For example a faulty fusion, which needs both layers."""
     model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
     layers = [layer.name for layer in computed_layers(Reference(model).graph)]
     first, second = layers[4], layers[5]

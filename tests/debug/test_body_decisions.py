@@ -1,4 +1,4 @@
-"""Decisions inside bodies: those of a side cannot be observed, so that those that rounding leaves open are tried."""
+"""Decisions inside bodies: those of a side cannot be observed, so the ones that rounding leaves open are tried."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ir_runtime.ir.tensor import Array
 
 
 def _squared_then_looped() -> ir.Model:
-    """The square of x, doubled three times in a Loop, in which a layer has the id of the one outside."""
+    """X squared, then doubled three times in a Loop; a layer of its body has the id of an outer one."""
     net = Net()
     squared = net.op("Multiply", x := net.parameter("x", "2"), x, name="squared", out="FP32 2")
     return _looped(net, squared, 3, lambda inner, x: inner.op("Add", x, x, name="twice", out="FP32 2"))
@@ -53,7 +53,7 @@ def test_a_layer_of_a_body_is_not_taken_for_one_outside_with_its_id(side: str) -
 
 
 def _floored(size: int = 2) -> ir.Model:
-    """Floor of 10 x in a Loop: of 0.7 it is 7 in f32, and 6 in f64, as 0.7 is less in f32."""
+    """Floor of 10 x in a Loop: for x = 0.7 it is 7 in f32 and 6 in f64, as f32 rounds 0.7 down."""
 
     def step(inner: Net, x: Any) -> Any:
         ten = inner.op("Const", element_type="f32", shape="1", offset=8, size=4, out="FP32 1")
@@ -96,7 +96,7 @@ def test_what_rounding_leaves_open_is_explained_either_way(
 def test_more_than_can_be_tried_are_doubtful(
     size: int, verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No fault can be shown there, nor is it explained; where there are fewer, a fault stays one."""
+    """With too many open decisions the verdict is "doubtful"; with fewer, a fault is found."""
     monkeypatch.setattr(import_module("ir_runtime.debug.compare"), "TRIES", 2)
     model, x = _floored(size), np.full(size, 0.7, np.float32)
     report = debug.compare(model, x, [np.full(size, 5, np.float32)])
@@ -106,7 +106,7 @@ def test_more_than_can_be_tried_are_doubtful(
 
 
 def _shrinking(folder: Path) -> tuple[ir.Model, Array]:
-    """0.7 times x, again and again as long as the sum is above a limit, which it meets after three rounds."""
+    """Multiply x by 0.7 while the sum is above a limit, which it meets after three iterations."""
     x, step = op.parameter([4], np.float32, name="x"), op.parameter([4], np.float32)
     smaller = op.multiply(step, op.constant(np.float32(0.7)))
     found = np.full(4, 10, np.float32)

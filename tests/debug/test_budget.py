@@ -1,4 +1,4 @@
-"""What a lower precision costs, layer by layer."""
+"""The accuracy that a lower precision costs, layer by layer."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_layers_that_are_not_rounded_are_not_computed_by_their_slow_definitions(
 
 
 def test_results_are_rounded_behind_the_bias() -> None:
-    """Runtimes add it in the same node: 257 - 1 is a number of bf16, which 257 is not."""
+    """Runtimes fuse the bias: 257 - 1 is representable in bf16, 257 is not."""
     x = op.parameter([1, 2], np.float32, name="x")
     product = op.matmul(x, op.constant(np.float32([[1], [1]])), False, False)
     node = op.relu(op.add(product, op.constant(np.float32([[-1]]))))
@@ -86,7 +86,7 @@ def test_results_are_rounded_behind_the_bias() -> None:
 
 
 def test_softmax_is_computed_from_rounded_sums() -> None:
-    """Not in the node of the product, unlike a bias: of 257 and 256, bf16 has 256 twice."""
+    """SoftMax is not fused with the product, unlike a bias: 257 and 256 are both 256 in bf16."""
     x = op.parameter([1, 2], np.float32, name="x")
     product = op.matmul(x, op.constant(np.float32([[1, 1], [1, 0]])), False, False)
     (cost,) = debug.budget(ir.Model([op.softmax(product, 1)], [x]), np.float32([[256, 1]])).layers
@@ -94,7 +94,7 @@ def test_softmax_is_computed_from_rounded_sums() -> None:
 
 
 def _selecting() -> ir.Model:
-    """Sums the scores that are over a half, as NonMaxSuppression in a branch selects them."""
+    """Sum the scores above 0.5, as NonMaxSuppression in a branch selects them."""
     x = op.parameter([1, 4], np.float32, name="x")
     scores = op.matmul(x, op.constant(np.eye(4, dtype=np.float32)), False, False, name="scores")
     corners = np.float32([[i, i, i + 1, i + 1] for i in range(4)])
@@ -142,19 +142,19 @@ def test_the_command_gives_the_costs_as_data(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def digits() -> ir.Model:
-    """A network of six layers that knows digits a little."""
+    """A six-layer network with moderate accuracy on digits."""
     return trained("mlp", steps=60)
 
 
 def _rank_correlation(first: list[float], second: list[float]) -> float:
-    """Spearman's: an exchange of two neighbours of six leaves 0.94."""
+    """Return Spearman's rank correlation; swapping two neighbours of six leaves 0.94."""
     ranks = [np.argsort(np.argsort(numbers)) for numbers in (first, second)]
     return float(np.corrcoef(*ranks)[0, 1])
 
 
 @pytest.mark.parametrize("to", ["w8a8", "int8", "int4"])
 def test_costs_and_gains_are_those_of_models_that_are_quantized(digits: ir.Model, to: str) -> None:
-    """Each layer alone, all, and the best three of all sets of three, as models with FakeQuantize and rounded weights."""
+    """Each layer alone, all layers, and the best set of three are checked on models with FakeQuantize and rounded weights."""
     images = calibrating()
     brute, found = Lowering(digits, to, images), debug.budget(digits, images, to)
     alone = [brute.error({cost.layer}) for cost in found.layers]
@@ -169,7 +169,7 @@ def test_costs_and_gains_are_those_of_models_that_are_quantized(digits: ir.Model
 
 @pytest.mark.parametrize("name", ["cnn", "depthwise", "lstm", "transformer"])
 def test_layers_are_quantized_as_in_a_model(name: str) -> None:
-    """Convolutions, of which the first has half of the range, depthwise ones, LSTM, attention and sums of two tensors."""
+    """Convolutions (the first with half range), depthwise convolutions, LSTM, attention, and sums of two tensors."""
     model, images = trained(name, steps=2), calibrating()[:9]
     for to in ("w8a8", "int4"):
         brute, found = Lowering(model, to, images), debug.budget(model, images, to, keep=0)
@@ -192,7 +192,7 @@ def test_a_quantized_model_says_which_layers_to_put_back(digits: ir.Model) -> No
 
 
 def _compressed(kind: Any) -> tuple[ir.Model, ir.Model, Array]:
-    """A product by weights of few bits, and the model that it was made of."""
+    """A product with low-bit weights, and the model that it was made from."""
     random = np.random.default_rng(3)
     codes = random.integers(0, 16, (12, 32)) - (8 if kind in (Type.i8, Type.i4) else 0)
     exact = codes + random.uniform(-0.45, 0.45, codes.shape)
@@ -225,7 +225,7 @@ def test_weights_of_nf4_are_put_between_the_levels_around_them() -> None:
 
 
 def test_what_several_layers_read_of_one_quantizer_is_quantized_for_each() -> None:
-    """Behind a Concat, it cannot be: then it is as soon as one of them is in the lower precision."""
+    """After a Concat this is impossible: the tensor is quantized as soon as one consumer has the lower precision."""
     x = op.parameter([-1, 2], np.float32, name="x")
     limits = [op.constant(np.float32(limit)) for limit in (-4, 4, -4, 4)]
     coarse = op.fake_quantize(x, *limits, 4)
@@ -337,7 +337,7 @@ def test_a_metric_of_the_caller_orders_the_layers(digits: ir.Model) -> None:
 
 
 def test_a_metric_sees_what_is_decided_in_the_lower_precision() -> None:
-    """Runs that are compared take the decisions of f32; a rate of the classes must not."""
+    """Compared runs take the decisions of f32; a classification rate must not."""
     x = op.parameter([1, 2], np.float32, name="x")
     scores = op.matmul(x, op.constant(np.float32([[1.0, 1.003], [0, 0]])), False, False)
     best = op.topk(scores, op.constant(1), 1, "max", "value")

@@ -1,4 +1,4 @@
-"""Commands that run models on a device: bisecting and reducing by them, their faults, flaky results, states and time limits."""
+"""Commands that run models on a device: bisecting and reducing with them, their errors, flaky results, states and time limits."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ for result, each in zip(results, names["outputs"]):
 
 
 def network() -> ir.Model:
-    """Four layers, of which the Tanh is the third."""
+    """Four layers, the third a Tanh."""
     x = op.parameter([2, 3], np.float32, name="x")
     weights = op.constant(np.float32(np.arange(12).reshape(3, 4) / 12).astype(np.float16))
     y = op.matmul(op.exp(x, name="first"), op.convert(weights, "f32"), False, False, name="second")
@@ -75,7 +75,7 @@ def network() -> ir.Model:
 
 
 def stateful() -> ir.Model:
-    """Adds x to what it has, which is 1 at first, and takes the Tanh."""
+    """Add x to a variable, 1 at first, and apply Tanh."""
     x = op.parameter([2, 3], np.float32, name="x")
     before = op.read_value(op.constant(np.ones((2, 3), np.float32)), "sum")
     after = op.add(before, x, name="added")
@@ -183,7 +183,7 @@ def test_a_result_of_another_shape_is_a_difference() -> None:
 
 
 def flaky(wrong: int) -> Any:
-    """A device whose Tanh is wrong in each third run of a model, say."""
+    """A device whose Tanh is wrong in every third run of a model."""
     runs: dict[str, Any] = {}
 
     class Device:
@@ -211,7 +211,7 @@ def test_flaky_results_are_found_by_running_often() -> None:
 
 
 class Wrong:
-    """Computes each Tanh wrongly, in this process."""
+    """A side in this process with a wrong Tanh."""
 
     def observe(self, model: Any, reference: Any, feeds: Any, ports: Any) -> debug.Observation:
         patch = {n.friendly_name: lambda y: y * np.float32(1.5) for n in model.get_ops() if n.type == "Tanh"}
@@ -285,7 +285,7 @@ SLOW = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 def test_a_command_ends_with_the_time_limit(tmp_path: Path) -> None:
-    """Also what it has started: none is left that would write the file."""
+    """Its child processes end, too: none remains that would write the file."""
     ir.save_model(network(), tmp_path / "net.xml", compress_to_fp16=False)
     np.save(tmp_path / "x.npy", X)
     line = ["bisect", str(tmp_path / "net.xml"), "--run", shlex.join(SLOW), "-i", str(tmp_path / "x.npy")]
@@ -299,7 +299,7 @@ def test_a_command_ends_with_the_time_limit(tmp_path: Path) -> None:
 
 
 def test_partial_results_are_given_when_the_time_is_up(tmp_path: Path) -> None:
-    """A device that is slow on parts: what was found by then is told."""
+    """A device that is slow on parts of the model: the findings so far are reported."""
     calls = count(1)
 
     class Device:

@@ -1,4 +1,4 @@
-"""Executions that rounding explains, and faults that it does not: found in the layer where they begin."""
+"""Executions explained by rounding, and faults that are not: located in the layer where they begin."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_no_honest_execution_is_accused(name: str, side: str, tmp_path: Path) ->
 def test_outputs_of_the_model_are_not_observed_again(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second output where there is one may change how OpenVINO computes it; the tensor is known anyway."""
+    """A second output at a tensor may change how OpenVINO computes it; the tensor is known already."""
     asked: list[Port] = []
     look = _Probing.observe
     monkeypatch.setattr(_Probing, "observe", lambda self, ports: asked.extend(ports) or look(self, ports))
@@ -58,7 +58,7 @@ def test_outputs_of_the_model_are_not_observed_again(
 def test_tensors_are_not_observed_where_openvino_fails_on_them_as_outputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plugin may fail on a model with another output; the rest is judged all the same."""
+    """The plugin may fail on a model with an additional output; the other tensors are judged."""
     _, model, inputs = network("plain_cnn", tmp_path)
     run, failing = _Probing._run, []
 
@@ -113,7 +113,7 @@ def test_a_fault_is_found_where_it_begins(
 
 
 def _middle(model: ir.Model, type: str) -> str:
-    """One of the layers of a type that compute on activations, neither the first nor the last."""
+    """Return a middle layer of a type that computes on activations."""
     found = [node.friendly_name for node in model.get_ordered_ops() if node.type == type]
     return found[len(found) // 2]
 
@@ -121,7 +121,7 @@ def _middle(model: ir.Model, type: str) -> str:
 def _side(
     model: ir.Model, wrong: str, fault: Callable[..., tuple[Array, ...]]
 ) -> Callable[..., Mapping[Any, Array]]:
-    """An execution in which the results of one layer are wrong."""
+    """An execution with one faulty layer."""
     reference = Reference(model)
 
     def side(inputs: list[Array], names: list[str]) -> Mapping[Any, Array]:

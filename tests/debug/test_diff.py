@@ -1,4 +1,4 @@
-"""What changed from one model to another."""
+"""The changes between two models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ir_runtime.cli import main
 
 
 def changed(path: Path, change: Callable[[Any], None], name: str = "new") -> Path:
-    """Write another model beside one, with a change of its XML."""
+    """Write a copy of a model with its XML changed."""
     tree = etree.parse(path)
     change(tree)
     new = path.with_name(f"{name}.xml")

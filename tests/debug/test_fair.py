@@ -1,4 +1,4 @@
-"""Nobody innocent is accused, and each verdict has its reason."""
+"""No correct execution is accused, and each verdict has its reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = np.random.default_rng(0).standard_normal((4, 128)).astype(np.float32)
 
 
 class Device:
-    """A side that computes with a function, and says of itself what it is told to."""
+    """A side that computes with a function and reports given settings."""
 
     def __init__(self, function: Any, **said: Any) -> None:
         self.function, self.said = function, said
@@ -105,7 +105,7 @@ def _in_bf16(*arrays: Array) -> list[Array]:
 
 
 def test_a_label_that_is_wrong_is_no_fault() -> None:
-    """A recurrent layer that is reported as f32 and computes in bf16."""
+    """A recurrent layer reported as f32 computes in bf16."""
     x = op.parameter([4, 128], np.float32, name="x")
     weights = compressed.weights(96, 128)
     model = ir.Model([op.matmul(x, op.constant(weights), False, True)], [x])
@@ -129,7 +129,7 @@ def test_a_label_that_is_wrong_is_no_fault() -> None:
 
 
 def test_f16_that_is_declared_hides_no_fault_of_a_side_in_f32() -> None:
-    """Scales in f16 make 3.5e-4 of what rounding does to the reference; a device that computes in f32 is not so far off."""
+    """f16 scales cause 3.5e-4 of rounding in the reference; a device that computes in f32 has less."""
     model = ir.read_model(saved("mlp_int8"))
     wide = np.float32(debug.oracle(model, ROWS).outputs[0])
     declared = ir.compile_model(model, backend="reference")(ROWS)[0]
@@ -151,7 +151,7 @@ def test_what_exceeds_f32_is_an_overflow(side: str) -> None:
 
 
 def test_masks_that_overflow_are_explained() -> None:
-    """Two masks of the least number are -inf in f32, and what SoftMax makes of them is the same."""
+    """Two masks of the lowest value add up to -inf in f32, with the same SoftMax."""
     x = op.parameter([2, 4], np.float32, name="x")
     least = np.float32([[0, 0, np.finfo(np.float32).min, 0]])
     model = ir.Model([op.softmax(op.add(op.add(x, op.constant(least)), op.constant(least)), 1)], [x])
@@ -171,7 +171,7 @@ def test_a_convert_beyond_f16_is_an_overflow() -> None:
 
 
 def test_zeros_of_an_overflow_are_no_rounding() -> None:
-    """The sum of squares exceeds f16, and its inverse is 0 there: a device that returns zeros is not explained by that."""
+    """The sum of squares overflows f16, and its inverse is 0: that does not explain a device that returns zeros."""
     x = op.parameter([1, 8], np.float32, name="x")
     sum = op.reduce_sum(op.multiply(x, x, name="square"), op.constant([1]), True)
     model = ir.Model([op.divide(x, op.add(sum, op.constant(np.float32(1))))], [x])
@@ -231,7 +231,7 @@ def test_what_is_moved_wrongly_and_integers_that_differ_have_reasons() -> None:
 
 
 def test_a_tensor_of_another_shape_is_that_of_the_side() -> None:
-    """Also where the model does not know the length: what follows is computed from tensors that fit."""
+    """If the model leaves a dim dynamic, following layers are computed from tensors that fit."""
     x = op.parameter([-1, 4], np.float32, name="x")
     hidden = op.exp(op.matmul(x, op.constant(np.eye(4, dtype=np.float32)), False, False), name="hidden")
     model = ir.Model([op.add(hidden, x)], [x])
@@ -261,7 +261,7 @@ def test_recurrent_layers_of_any_length_are_explained(name: str) -> None:
 
 
 def test_the_length_of_a_range_is_a_decision() -> None:
-    """A random part of rounding must not make it longer, nor is a constant that is converted exactly moved."""
+    """Simulated rounding must not make it longer, nor move an exactly converted constant."""
     x = op.parameter([], np.float32, name="x")
     step = op.multiply(op.convert(op.constant(np.float16(0.5)), "f32"), x)
     numbers = op.range(
@@ -293,7 +293,7 @@ def test_decisions_of_operands_that_are_broadcast_are_judged(name: str, rule: st
 def test_a_level_that_was_not_observed_may_be_either_where_rounding_leaves_it_open(
     taken: float, verdict: str
 ) -> None:
-    """2.5 is between two levels of the first FakeQuantize, which runtimes fuse with what follows: 2 or 3, plus 10.2."""
+    """2.5 is a tie of the first FakeQuantize, which runtimes fuse with its consumer: 2 or 3, plus 10.2."""
     x = op.parameter([3], np.float32, name="x")
     zero, most = op.constant(np.float32(0)), op.constant(np.float32(255))
     y = op.add(op.fake_quantize(x, zero, most, zero, most, 256), op.constant(np.float32(10.2)))
@@ -322,7 +322,7 @@ def test_the_first_line_the_record_and_the_exit_code_agree(
 
 
 def test_what_is_explained_at_the_outputs_alone_is_not_explained() -> None:
-    """A wrong tensor inside is a fault, whatever the outputs are: then no line says that all is explained."""
+    """A wrong inner tensor is a fault even if the outputs agree, and no line then says that all is explained."""
     x = op.parameter([2], np.float32, name="x")
     model = ir.Model([op.exp(op.abs(x, name="positive"))], [x])
     numbers = np.float32([0, 1])
@@ -354,7 +354,7 @@ def test_openvino_says_what_it_ran_with() -> None:
 
 
 def test_functions_that_cancel_are_allowed_for() -> None:
-    """1 + erf(x) is off by what rounding does to 1, which is as much as x is, not as the result is."""
+    """1 + erf(x) has the rounding error of 1, which is large relative to the result."""
     x = op.parameter([64], np.float32, name="x")
     model = ir.Model([op.gelu(x, "erf")], [x])
     numbers = np.random.default_rng(0).uniform(-4, -2, 64).astype(np.float32)
@@ -367,7 +367,7 @@ def test_functions_that_cancel_are_allowed_for() -> None:
 
 
 def test_levels_between_those_that_rounding_reaches_are_explained() -> None:
-    """Rounding in bf16 moves an input by several levels: each between is explained, none beyond."""
+    """bf16 rounding moves an input by several levels: all levels between are explained, none beyond."""
     x = op.parameter([4], np.float32, name="x")
     low, high = op.constant(np.float32(-1.28)), op.constant(np.float32(1.27))
     model = ir.Model([op.fake_quantize(op.tanh(x), low, high, low, high, 256, name="levels")], [x])
@@ -386,7 +386,7 @@ def test_sums_over_an_axis_of_a_scalar_are_of_one_number() -> None:
 
 
 def test_one_result_shows_how_its_layer_computes() -> None:
-    """A single number of a layer in bf16 may be near f64 by chance."""
+    """A single bf16 element may be close to f64 by chance."""
     x = op.parameter([1, 64], np.float32, name="x")
     halves = op.split(
         op.matmul(x, op.constant(compressed.weights(64, 64)), False, True, name="product"), op.constant(1), 2

@@ -1,4 +1,4 @@
-"""The study of tests/bench/faults.py on two networks: no honest execution is accused, faults are located."""
+"""The study of tests/bench/faults.py on two networks: no correct execution is accused, faults are located."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of tests/bench/honest.py on a part of its networks and operations: no honest execution is accused."""
+"""The study of tests/bench/honest.py on a part of its networks and operations: no correct execution is accused."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ X = np.random.default_rng(0).standard_normal((1, 8, 12, 12)).astype(np.float32)
 
 
 def half_range(*shape: int) -> Any:
-    """Weights in the middle half of 255 levels: sums of two products fit into 16 bits, on any processor."""
+    """Return weights in the middle half of 255 levels, so that sums of two products fit 16 bits on any processor."""
     values = (np.random.default_rng(shape).standard_normal(shape) / np.prod(shape[1:]) ** 0.5).astype(
         np.float32
     )
@@ -56,7 +56,7 @@ def test_int8_of_openvino_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_zero_that_is_no_level_is_reduced_to_one_convolution(tmp_path: Path) -> None:
-    """The plugin subtracts a whole number from the levels, where the zero of -0.1 to 2.9 is level 8.5."""
+    """The plugin subtracts an integer from the levels, but the zero of -0.1 to 2.9 is level 8.5."""
     model = chain(tmp_path, -0.1, last=False)
     report = debug.compare(model, X, "openvino")
     assert report.verdict == "unexplained"
@@ -68,14 +68,14 @@ def test_a_zero_that_is_no_level_is_reduced_to_one_convolution(tmp_path: Path) -
 
 
 def quantize(folder: Path) -> ir.Model:
-    """One layer, with levels of 0.01 and, in one channel, of 1."""
+    """One layer with a step of 0.01, and of 1 in one channel."""
     x = op.parameter([1, 2, 3], np.float32, name="x")
     low, high = f32(-1.28, -128, rank=3), f32(1.27, 127, rank=3)
     return saved(op.fake_quantize(op.tanh(x), low, high, low, high, 256), x, folder)
 
 
 def judged(model: ir.Model, x: Array, levels: float) -> debug.Comparison:
-    """Compare with an execution of which the first element is off by some levels."""
+    """Compare with an execution whose first element is off by some levels."""
     reference = Reference(model)
 
     def side(inputs: list[Array], names: list[str]) -> dict[Any, Array]:
@@ -109,7 +109,7 @@ def test_levels_that_rounding_does_not_explain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("offset", "verdict"), [(0, "explained"), (1e-4, "doubtful")])
 def test_ties_are_explained(offset: float, verdict: str, tmp_path: Path) -> None:
-    """Half a level below the next one, rounding decides; elsewhere it does not."""
+    """Rounding decides at half a level, and nowhere else."""
     x = np.full((1, 2, 3), 0.1, np.float32)
     x[0, 0, 0] = np.arctanh(0.205 - offset)
     model = quantize(tmp_path)

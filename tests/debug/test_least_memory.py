@@ -1,4 +1,4 @@
-"""A memory limit that is too low is refused before anything runs, with the least that would do."""
+"""A memory limit that is too low is refused before anything runs, with the least sufficient one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORK: dict[str, Callable[[ir.Model, list[Array]], Any]] = {
 
 
 def _refused(kind: str, model: ir.Model, inputs: list[Array]) -> int:
-    """Return the bytes that a refusal names."""
+    """Return the number of bytes in a refusal."""
     with pytest.raises(ir.LimitError) as refused:
         WORK[kind](model, inputs)
     assert refused.value.where is not None

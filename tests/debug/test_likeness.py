@@ -1,4 +1,4 @@
-"""Mistakes are named: what a port has done, in which layer, and how well that explains its results."""
+"""Mistakes are identified: what was done wrong in which layer, and how well that explains the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def normal(*shape: int) -> ir.Node:
 
 
 def network() -> tuple[ir.Model, list[np.ndarray]]:
-    """Small, with a place for a mistake of every kind."""
+    """A small network with a place for every kind of mistake."""
     x = op.parameter([1, 4, 6, 6], np.float32, name="x")
     y = op.convolution(x, normal(4, 4, 3, 3), [1, 1], [1, 1], [1, 1], [1, 1], name="conv")
     y = op.add(y, normal(1, 4, 1, 1), name="bias")
@@ -108,7 +108,7 @@ def test_nothing_is_said_where_no_mistake_explains_or_nothing_is_wrong() -> None
 
 
 def test_numbers_are_solved_for_through_later_layers() -> None:
-    """The epsilon of a normalization is found though an activation follows it, of which alone the results are seen."""
+    """The epsilon of a normalization is found from the results of the following activation."""
     x = op.parameter([2, 3, 4, 4], np.float32, name="x")
 
     def model(epsilon: float) -> ir.Model:
@@ -124,7 +124,7 @@ def test_numbers_are_solved_for_through_later_layers() -> None:
 
 
 class Device:
-    """A device that doubles what leaves the layer `wrong`."""
+    """A device that doubles the output of the layer `wrong`."""
 
     def observe(self, model: Any, reference: Any, feeds: Any, ports: Any) -> debug.Observation:
         wrong = any(layer.name == "wrong" for layer in reference.graph)
@@ -142,7 +142,7 @@ def test_bisect_and_reduce_name_the_mistake_too() -> None:
 
 
 def pictures() -> tuple[ir.Model, np.ndarray]:
-    """A network of more layers than are tried behind the outputs, on a picture."""
+    """An image network with more layers than are tried after the outputs."""
     x = y = op.parameter([1, 3, 8, 8], np.float32, name="image")
     y = op.convolution(y, normal(4, 3, 3, 3), [1, 1], [0, 0], [0, 0], [1, 1], name="conv")
     for _ in range(6):
@@ -178,7 +178,7 @@ def test_exchanged_channels_are_named_in_the_layer_that_reads_them() -> None:
 
 
 def repeated(kind: str, function: Callable[[ir.Node], ir.Node]) -> ir.Model:
-    """A body whose result comes round, or one of two branches, with a function in it."""
+    """A loop body or an If branch with a function in it."""
     x = op.parameter([2, 5], np.float32, name="x")
     inner = op.parameter([2, 5], np.float32, name="inner")
     y = op.add(function(inner), op.constant(np.float32(0.25)), name="moved")

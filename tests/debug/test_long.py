@@ -1,4 +1,4 @@
-"""Work that takes long: within a memory limit, interrupted, and called again."""
+"""Long work: within a memory limit, interrupted, and repeated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ir_runtime.ir.tensor import Array
 
 @pytest.fixture
 def spilled(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The files into which tensors are written."""
+    """Return the files to which tensors are spilled."""
     found: list[Path] = []
     write = MemoryBudget.write
 
@@ -163,7 +163,7 @@ def test_the_command_ends_with_what_is_known(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.oracle
 @pytest.mark.skipif(sys.platform != "linux", reason="measures resident memory as Linux reports it")
 def test_a_process_stays_within_its_memory_limit(tmp_path: Path) -> None:
-    """Of 30 tensors of 8 MB in f64, a run needs two at once; the others are files, also when all were read."""
+    """Of 30 tensors of 8 MB in f64 a run needs two at once; the others are in files."""
     size, limit = 1 << 23, 1 << 26
     x = y = op.parameter([size // 8], np.float32, name="x")
     for _ in range(15):

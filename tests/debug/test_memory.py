@@ -1,6 +1,6 @@
-"""Work within a memory limit: the arrays of a run, what is kept between runs, and copies that are made to judge them.
+"""Memory limits of debugging: arrays of a run, tensors kept between runs, and copies made to judge them.
 
-Counted by NumPy's allocator. Scratch memory of kernels is not held to the limit, so the models have layers that take none.
+Memory is counted by NumPy's allocator. Scratch memory of kernels is not limited, so the models use layers without any.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ WORK: dict[str, Callable[[ir.Model, list[Any]], Any]] = {
 def model_of(
     make: Callable[[ir.Node], ir.Node], count: int, when_run: bool, folder: Path
 ) -> tuple[ir.Model, list[Any]]:
-    """Return a model of a tensor of so many elements, a number that only a run knows, or the file."""
+    """Return a model of a tensor with so many elements, a data-dependent number, or the file."""
     x = op.parameter([1], np.float32, name="x")
     times = op.parameter([1], np.int64, name="times") if when_run else op.constant(np.array([count]))
     outputs = [make(op.tile(x, times))]
@@ -112,7 +112,7 @@ def test_kept_arrays_leave_the_list_that_they_come_in() -> None:
 
 
 def test_files_of_tensors_are_not_open_between_reads() -> None:
-    """A process may have some thousand files open at most."""
+    """A process may have only some thousand open files."""
     resource = pytest.importorskip("resource", reason="limits open files as Unix does")
     budget = MemoryBudget(0)
     tensors = Tensors(budget)

@@ -1,4 +1,4 @@
-"""ONNX Runtime as a side: observed inside by the names that OpenVINO's converter keeps."""
+"""ONNX Runtime as a side: inner tensors are observed by the names that OpenVINO's converter keeps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WEIGHTS = {
 
 
 def network(**changes: Array) -> onnx.ModelProto:
-    """Convolutions with a shortcut, pooled; a second output; some weights may be others."""
+    """Convolutions with a shortcut and pooling, and a second output; some weights can be replaced."""
     nodes = [
         helper.make_node("Conv", ["image", "w1", "b1"], ["c1"], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c1"], ["r1"]),
@@ -52,7 +52,7 @@ def network(**changes: Array) -> onnx.ModelProto:
 
 @pytest.fixture
 def converted(tmp_path: Path) -> ir.Model:
-    """The network as IR; ``net.onnx`` is beside it."""
+    """The network as IR, next to ``net.onnx``."""
     onnx.save(network(), tmp_path / "net.onnx")
     openvino.save_model(
         openvino.convert_model(tmp_path / "net.onnx"), tmp_path / "net.xml", compress_to_fp16=False

@@ -1,4 +1,4 @@
-"""OpenVINO's own bf16: observed without being changed, reproduced, never accused, and faults found beside it."""
+"""OpenVINO's bf16: observed without side effects, emulated, never accused; and faults in it are found."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_other_networks_are_explained(name: str, hint: str) -> None:
 @pytest.mark.parametrize("hint", ["bf16", "f16"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_no_honest_rounding_is_accused(name: str, hint: str, tmp_path: Path) -> None:
-    """What is asked for as f16 runs as bf16, which the report says, but on processors with AVX512-FP16."""
+    """Models run at f16 in bf16, as the report says, except on processors with AVX512-FP16."""
     model, inputs = network(name, tmp_path)
     report = debug.compare(model, inputs, f"openvino:{hint}")
     assert report.explained, str(report)
@@ -78,7 +78,7 @@ def test_an_encoder_is_reproduced(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("bf16")
 def test_what_goes_on_in_f32_is_not_taken_for_its_rounding() -> None:
-    """Behind the last product OpenVINO keeps f32, of which a probe shows bf16: a Reshape of it is not wrong."""
+    """After the last product OpenVINO keeps f32, which probes show as bf16: a Reshape of it is not faulty."""
     random = np.random.default_rng(0)
     x = op.parameter([2, 8, 16], np.float32, name="x")
     weights = op.constant(random.standard_normal((16, 32)).astype(np.float32))
@@ -113,7 +113,7 @@ def test_a_wrong_weight_is_found_beside_the_rounding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("precision", ["bf16", "f16"])
 def test_what_a_type_cannot_hold_is_its_largest_number_or_infinite(precision: str) -> None:
-    """Masks of attention are the least number of f32; runtimes make either of it."""
+    """Attention masks have the lowest f32 value; runtimes convert it to either."""
     x = op.parameter([3], np.float32, name="x")
     model = ir.Model([op.multiply(x, np.float32(1), name="mask")], [x])
     numbers = np.float32([np.finfo(np.float32).min, 1, 0.3])

@@ -1,4 +1,4 @@
-"""Models in f64."""
+"""Models computed in f64."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_f32_is_within_rounding_of_it(name: str, tmp_path: Path) -> None:
 
 
 def _sums() -> ir.Model:
-    """X + 1e8 - 1e8, which f32 does not have the digits for."""
+    """X + 1e8 - 1e8, which loses x in f32."""
     net = Net()
     x = net.parameter("x", "2")
     large = net.constant(np.float32([1e8]), "f32")
@@ -71,7 +71,7 @@ def test_which_layers_decide() -> None:
 
 
 def _declared_f16() -> ir.Model:
-    """A third of x, which the model declares as f16."""
+    """A third of x, declared as f16."""
     net = Net()
     narrow = net.op("Convert", net.parameter("x", "2"), destination_type="f16", name="narrow")
     third = net.op("Multiply", narrow, net.constant(np.float16([1 / 3]), "f16"), name="third")
@@ -131,7 +131,7 @@ def test_the_command_ends_with_the_verdict(against: str, code: int, tmp_path: Pa
 
 
 def test_what_refuses_f64_and_selects_is_computed_within_limits(tmp_path: Path) -> None:
-    """Of NonMaxSuppression, the types of results are inferred again in a run, to know what memory they need."""
+    """The result types of NonMaxSuppression are inferred again at run time, to bound its memory."""
     boxes, scores = (
         op.parameter([1, -1, 4], np.float32, "boxes"),
         op.parameter([1, 1, -1], np.float32, "scores"),

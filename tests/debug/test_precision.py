@@ -1,4 +1,4 @@
-"""bf16 and f16 as emulated, against PyTorch, which computes in them on any processor."""
+"""Emulated bf16 and f16 against PyTorch, which computes in them on any processor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ W3 = RANDOM.standard_normal((16, 10)).astype(np.float32) / 4
 
 
 def network(folder: Path) -> ir.Model:
-    """Convolutions with a shortcut, pooled, and a product of matrices; layers have names."""
+    """Convolutions with a shortcut, pooling, and a matrix product; layers have names."""
 
     def named(node: Any, name: str) -> Any:
         node.set_friendly_name(name)
@@ -43,7 +43,7 @@ def network(folder: Path) -> ir.Model:
 
 
 def torch_side(precision: str, w2: Array = W2) -> Callable[..., dict[Any, Array]]:
-    """The network as PyTorch computes it, each tensor rounded to the precision."""
+    """The network computed by PyTorch, each tensor rounded to the precision."""
     import torch
 
     dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[precision]

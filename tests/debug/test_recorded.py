@@ -1,4 +1,4 @@
-"""Arrays that a device has written: other layouts, types, names and parts of what the model computes."""
+"""Arrays written by a device: other layouts, types, names and slices than the model's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def network(batch: int = 4) -> ir.Model:
 
 
 def theirs() -> dict[str, np.ndarray]:
-    """What a right device has."""
+    """Return the arrays of a correct device."""
     found = ir.compile_model(network())(PICTURES)
     return {"maps": found[0], "scores": found[1]}
 
@@ -173,7 +173,7 @@ def test_files_of_results(kind: str, tmp_path: Path) -> None:
 
 
 def test_boxes_that_bf16_rounds_are_no_fault() -> None:
-    """ROIPooling samples where its boxes are: rounding these moves the samples."""
+    """ROIPooling samples at its boxes, so rounding them moves the samples."""
     x, boxes = op.parameter([1, 1, 40, 40], np.float32), op.parameter([3, 5], np.float32)
     model = ir.Model([op.roi_pooling(x, boxes, [4, 4], 1.0, "bilinear")], [x, boxes])
     picture = RANDOM.standard_normal((1, 1, 40, 40)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Recurrent layers where a model was converted to f16, as OpenVINO does with AVX512-FP16: they compute in f32 with rounded weights."""
+"""Recurrent layers of models converted to f16, as OpenVINO does with AVX512-FP16: f32 arithmetic with rounded weights."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def inputs() -> Array:
 
 
 def weights(kind: str, directions: int) -> list[Array]:
-    """Weights of the inputs and of the states, biases, and those of the layer behind."""
+    """Return the input and recurrent weights, the biases, and the weights of the following layer."""
     random, rows = np.random.default_rng(1), GATES[kind] * HIDDEN
     shapes = (
         (directions, rows, INPUTS),
@@ -42,7 +42,7 @@ def weights(kind: str, directions: int) -> list[Array]:
 
 
 def tagger(kind: str, direction: str, given: Sequence[Array]) -> tuple[ir.Model, Any]:
-    """Return a sequence and a product behind it; and the states of all steps."""
+    """Return a recurrent layer with a following product, and the states of all steps."""
     *trained, last = given
     directions = len(trained[0])
     x = op.parameter([2, TIME, INPUTS], np.float32, name="x")
@@ -57,7 +57,7 @@ def tagger(kind: str, direction: str, given: Sequence[Array]) -> tuple[ir.Model,
 
 
 class Converted:
-    """A device to which a model is given in f16, and whose recurrent layers compute in f32; with weights of its own."""
+    """A device that gets the model in f16 and computes its recurrent layers in f32, with weights of its own."""
 
     def __init__(self, kind: str, direction: str, given: Sequence[Array]) -> None:
         model, sequence = tagger(kind, direction, list(map(rounded, given)))
@@ -92,7 +92,7 @@ def test_rounded_weights_are_explained_and_wrong_ones_are_not(kind: str, directi
 
 
 class Faulty:
-    """OpenVINO, with one row of the recurrent weights wrong."""
+    """OpenVINO with a wrong row of recurrent weights."""
 
     def __init__(self, model: ir.Model, shape: tuple[int, ...]) -> None:
         self.model = model.clone()

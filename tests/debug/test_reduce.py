@@ -29,7 +29,7 @@ from ir_runtime.ir.tensor import Array
 
 @dataclass
 class Faulty:
-    """A runtime in which one operation is wrong, where its input is large enough."""
+    """A runtime with a faulty operation, wrong only for large enough inputs."""
 
     type: str
     least: float = 0.0
@@ -101,7 +101,7 @@ def test_a_side_must_run_other_models(side: Any, tmp_path: Path) -> None:
 
 
 def _edited(path: Path, renamed: bool) -> tuple[Path, str]:
-    """The same IR with an epsilon that is too large, and other names and numbers where asked for; the layer's name."""
+    """Write the IR with a wrong epsilon, optionally with other names and ids; return the layer's name."""
     tree = etree.parse(path)
     layer = next(la for la in tree.iter("layer") if la.get("type") == "MVN")
     layer.find("data").set("eps", "0.01")
@@ -160,7 +160,7 @@ def test_a_part_is_extracted_with_what_it_reads(tmp_path: Path) -> None:
 
 
 def _lstm(path: Path) -> None:
-    """An LSTM over sequences of several lengths, all shapes open, between other layers."""
+    """An LSTM over sequences of different lengths, fully dynamic, between other layers."""
     x = op.parameter([-1, -1, 4], np.float32, name="x")
     lengths = op.parameter([-1], np.int64, name="lengths")
     random = np.random.default_rng(0)
@@ -237,7 +237,7 @@ def test_a_tagger_of_pytorch_is_reduced_to_the_layer_that_is_wrong(
 
 
 def _tagger(both: bool) -> tuple[Any, list[Array], Array]:
-    """An LSTM over packed sequences, in one or both directions, as PyTorch's users write it; all shapes are open."""
+    """A uni- or bidirectional LSTM over packed sequences, as exported from PyTorch, fully dynamic."""
     import torch
     from torch import nn
 

@@ -1,4 +1,4 @@
-"""Work that was interrupted goes on from a cache, and ends as it would have without the interrupt."""
+"""Interrupted work resumes from a cache, with the results of uninterrupted work."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_folder_of_another_user_is_no_cache(tmp_path: Path, monkeypatch: pytes
 
 @pytest.fixture
 def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A side that is known by its name, with a wrong layer."""
+    """A named side with a faulty layer."""
     model, _ = network("plain_cnn", tmp_path)
     side = WrongLayer(computed_layers(Reference(model).graph)[7].name, FAULTS["scaled"])
     monkeypatch.setattr(import_module("ir_runtime.debug.compare"), "side_of", lambda _: side)
@@ -130,7 +130,7 @@ def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The models that were compared to the end, by their results."""
+    """Record the models that were compared completely, by their results."""
     found: list[str] = []
     module = import_module("ir_runtime.debug.compare")
     judge = module._judge_case
@@ -171,7 +171,7 @@ def test_a_search_goes_on_with_the_next_part(
 
 
 def _edited(folder: Path, step: int = 2) -> str:
-    """Write the network with a convolution that reads elements this far from each other; return its path."""
+    """Write the network with another dilation in a convolution; return its path."""
     text, other = (folder / "plain_cnn.xml").read_text(), folder / "other.xml"
     values = 'dilations="{0}, {0}" pads_begin="{0}, {0}" pads_end="{0}, {0}"'
     assert values.format(1) in text
@@ -182,7 +182,7 @@ def _edited(folder: Path, step: int = 2) -> str:
 
 @pytest.mark.parametrize(("factor", "overflows"), [(1e4, False), (3e4, True)])
 def test_a_trace_goes_on_with_the_next_layer(factor: float, overflows: bool, tmp_path: Path) -> None:
-    """The first layer overflows, so that none has a peak, or none overflows."""
+    """The first layer overflows, so that no peak exists, or nothing overflows."""
     model, inputs = network("plain_cnn", tmp_path)
     inputs = [inputs[0] * factor]
     whole, seen = debug.trace_nan(model, inputs, "f16", 99), list[list[str]]()

@@ -1,4 +1,4 @@
-"""A comparison that was interrupted goes on with the run that it was in, whatever is judged."""
+"""An interrupted comparison resumes with the interrupted run, whichever side is judged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ir_runtime.ir.tensor import Array
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """The runs of the reference that came to their end: whether each was in f64."""
+    """Record the completed runs of the reference, and whether each was in f64."""
     found: list[bool] = []
     run = Reference.run
 
@@ -40,14 +40,14 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def _arrays(model: ir.Model, inputs: list[Array], folder: Path) -> Any:
-    """An archive of the outputs, and of tensors inside."""
+    """An archive of the outputs and inner tensors."""
     truth = debug.oracle(model, inputs, layers="*")
     np.savez(folder / "theirs.npz", **{name: array.astype(np.float32) for name, array in truth.items()})
     return str(folder / "theirs.npz")
 
 
 def _function(model: ir.Model, inputs: list[Array], _: Path) -> Any:
-    """What nothing says of that it is the same: it is called again."""
+    """A side whose identity is unknown, so it is called again."""
     outputs = dict(enumerate(debug.oracle(model, inputs).outputs))
     return lambda inputs, names: outputs
 
@@ -78,7 +78,7 @@ def test_no_run_that_was_finished_is_repeated(kind: str, at: float, tmp_path: Pa
 
 
 def test_decisions_inside_bodies_are_taken_as_before(tmp_path: Path) -> None:
-    """The reference takes 7 of 0.7, the side 6: what rounding leaves open is tried after the interrupt as before it."""
+    """The reference decides 7 for 0.7, the side 6: open decisions are tried after the interrupt as before it."""
     model, side = _floored(), [np.float32([6, 7])]
     whole, cache = debug.compare(model, X, side).record(), tmp_path / "cache"
     parts: list[float] = []
@@ -91,7 +91,7 @@ def test_decisions_inside_bodies_are_taken_as_before(tmp_path: Path) -> None:
 
 
 def test_what_openvino_computed_gets_its_shape_again(tmp_path: Path) -> None:
-    """Tensors are observed flat; their shape is that of the layer, which does not run again."""
+    """Tensors are observed flat, and get the shape of their layer, which does not run again."""
     model, inputs = network("encoder", tmp_path)
     whole, cache = debug.compare(model, inputs, "openvino").record(), tmp_path / "cache"
     with pytest.raises(Interrupted), caching(cache), showing(interrupting(0.97)):
@@ -121,7 +121,7 @@ def test_an_onnx_model_with_another_file_is_another(
     tmp_path: Path,
     converted: ir.Model,  # noqa: F811
 ) -> None:
-    """Weights may be in files beside it."""
+    """Its weights may be in external files."""
     model = onnx.load(tmp_path / "net.onnx")
     onnx.save(model, tmp_path / "net.onnx", save_as_external_data=True, location="net.data", size_threshold=0)
     side = f"onnxruntime:{tmp_path / 'net.onnx'}"
@@ -149,18 +149,18 @@ def test_an_error_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 class _Bar:
-    """Notes what is shown."""
+    """A progress bar that records its state."""
 
     def __init__(self) -> None:
         self.items: list[str] = []
 
     def advance(self, steps: float = 1, item: str = "") -> None:
-        """Note an item."""
+        """Record an item."""
         self.items.append(item)
 
 
 def test_the_time_that_is_left_follows_from_what_was_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After half was known and a quarter computed in a minute, the last quarter takes a minute, not twenty seconds."""
+    """With half of the work cached and a quarter computed in a minute, the last quarter takes a minute, not twenty seconds."""
     now = [100.0]
     monkeypatch.setattr("ir_runtime.cli.long.time.monotonic", lambda: now[0])
     bar = _Bar()
@@ -174,7 +174,7 @@ def test_the_time_that_is_left_follows_from_what_was_computed(monkeypatch: pytes
 
 @pytest.mark.parametrize("kind", ["compare", "budget", "bisect", "reduce"])
 def test_what_is_known_counts_as_skipped(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that an interrupted piece of work had finished is skipped by the next, so that it counts for no time."""
+    """Work finished before the interrupt is skipped and counts for no time."""
     model, inputs = network("plain_cnn", tmp_path)
     work: dict[str, Callable[[], Any]] = {
         "compare": lambda: debug.compare(model, inputs, "numpy"),

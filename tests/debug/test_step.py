@@ -1,4 +1,4 @@
-"""Runs that stop behind each layer, and values that are replaced."""
+"""Runs that pause after each layer, and replaced tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many numbers are added for an element, which decides how much other orders of adding may differ."""
+"""The number of terms added for an element, which bounds the effect of another order of additions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Inf and NaN come from."""
+"""The origins of Inf and NaN."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ir_runtime.cli import main
 
 
 def quotient() -> Net:
-    """exp(x) / (exp(x) + 1), which is NaN where exp(x) is infinite."""
+    """exp(x) / (exp(x) + 1), which is NaN if exp(x) overflows."""
     net = Net()
     grown = net.op("Exp", net.parameter("x", "3"), name="grown")
     more = net.op("Add", grown, net.constant(np.float32([1]), "f32"), name="more")
@@ -71,7 +71,7 @@ def test_the_command_ends_with_whether_there_is_one(x: float, code: int, tmp_pat
 
 
 def attention(mask: np.ndarray, scores: np.ndarray) -> debug.NanTrace:
-    """Scores with a mask that is added, and the SoftMax of each row."""
+    """Scores plus a mask, and the SoftMax of each row."""
     x = op.parameter(list(scores.shape), np.float32, name="scores")
     masked = op.add(x, op.constant(mask), name="masked")
     weights = op.softmax(masked, 1, name="weights")
@@ -79,7 +79,7 @@ def attention(mask: np.ndarray, scores: np.ndarray) -> debug.NanTrace:
 
 
 def test_nan_made_of_infinities_is_found_with_its_path() -> None:
-    """A row of which everything is masked: Inf comes from a constant, NaN from SoftMax."""
+    """In a fully masked row, Inf comes from a constant and NaN from SoftMax."""
     inf = np.float32(-np.inf)
     mask = np.array([[0, inf], [inf, inf]], np.float32)
     (origin,) = attention(mask, np.zeros((2, 2), np.float32)).origins
@@ -98,7 +98,7 @@ def test_zero_times_infinity_is_found() -> None:
 
 
 def test_masks_that_reach_no_output_are_harmless() -> None:
-    """Two masks of the least number add up to -Inf, of which SoftMax makes 0."""
+    """Two masks of the lowest value add up to -Inf, which SoftMax maps to 0."""
     low = np.finfo(np.float32).min
     found = attention(np.array([[0, low]], np.float32), np.array([[0, low]], np.float32))
     assert found.origins == ()

@@ -109,7 +109,7 @@ def test_numbers_halfway_between_those_of_nf4() -> None:
 
 
 def assert_bf16(found: Array, wanted: Array, data: Array, source: E) -> None:
-    """Compare bf16: OpenVINO's reference truncates some values; we round to nearest, as its plugin does."""
+    """Compare bf16: OpenVINO's reference rounds down whenever the truncated mantissa is even; we round to nearest, as its plugin does."""
     with np.errstate(all="ignore"):
         exact = data if source is E.f64 else theirs(data, source, E.f64)
         f, w = found.astype(np.float64), wanted.astype(np.float64)
