@@ -1,1 +1,1 @@
-"""The conformance corpus: cases from the samples of all operations, with outputs that are true rather than measured."""
+"""The conformance corpus: cases from the samples of all operations, with computed rather than recorded expected outputs."""

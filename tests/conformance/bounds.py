@@ -1,9 +1,8 @@
-"""Tolerances, from the errors of sound executions: ``python -m conformance.bounds`` measures them anew.
+"""Tolerances from the errors of correct executions: ``python -m conformance.bounds`` measures them anew.
 
-Each sample runs on the backends of this package and on OpenVINO's reference. The error of an output counts in units in
-the last place where these are few; else, where terms cancel, in the largest change of the output that a rounding of the
-inputs makes. The worst of an operation and a type is recorded; a tolerance is twice that, and nothing where nothing was
-rounded. Errors that are large in both units are faults, and not recorded.
+Each sample runs on the backends of this package and on OpenVINO's reference. The error of an output is measured in ulps; if
+terms cancel, in the largest change that a rounding of the inputs causes. The worst error per operation and type is recorded.
+A tolerance is twice that, or zero if nothing was rounded. Errors that are large in both units are faults, and not recorded.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _FAULT = 64.0
 
 
 def joined(bound: Bound, ulp: float, changes: float) -> Bound:
-    """Return a bound with the error of another output, given in both units."""
+    """Return a bound that includes the error of another output, given in both units."""
     if ulp <= FEW:
         return Bound(max(bound.ulp, ulp), bound.changes)
     if changes <= _FAULT:
@@ -40,7 +39,7 @@ def joined(bound: Bound, ulp: float, changes: float) -> Bound:
 
 
 def errors(outputs: Sequence[Array], truth: Truth) -> Iterator[tuple[float, float]]:
-    """Yield the largest error of each real output in both units; nothing for outputs that differ in kind."""
+    """Yield the largest error of each floating-point output in both units; nothing for outputs with mismatched NaN or infinities."""
     for actual, expected, element, change in zip(
         outputs, truth.outputs, truth.types, truth.changes, strict=False
     ):
@@ -58,7 +57,7 @@ def errors(outputs: Sequence[Array], truth: Truth) -> Iterator[tuple[float, floa
 
 
 def measure(cases: Iterable[tuple[Case, Truth]]) -> dict[str, dict[str, Bound]]:
-    """Return the worst errors of sound executions by operation and type."""
+    """Return the worst errors of correct executions by operation and type."""
     bounds: dict[str, dict[str, Bound]] = {}
     runtimes = [*available(), "openvino:reference"]
     pool = _pool()
@@ -91,7 +90,7 @@ def _run(name: str, case: Case) -> list[Array]:
 
 
 def encode(bounds: Mapping[str, Mapping[str, Bound]]) -> str:
-    """Return the text of the file of bounds."""
+    """Return the contents of the file of bounds."""
     lines = [
         f' "{name}": {json.dumps({label: [float(f"{x:.2g}") for x in bound] for label, bound in sorted(types.items())})}'
         for name, types in sorted(bounds.items())

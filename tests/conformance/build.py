@@ -35,12 +35,12 @@ REFERENCE = _HERE / "openvino_reference.xfail"
 
 @dataclass
 class Built:
-    """A corpus that was built, and what was left out of it.
+    """A built corpus, its coverage, and the omitted samples.
 
     Args:
         path: the file.
-        coverage: what has cases.
-        left_out: the samples that are no cases, and why.
+        coverage: of operations, types, kinds and clauses.
+        left_out: samples that are not cases, with the reasons.
     """
 
     path: Path
@@ -49,11 +49,11 @@ class Built:
 
 
 def all_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]] | None = None) -> Iterator[Case]:
-    """Yield the cases of a corpus in the order of operations' names.
+    """Yield the cases of a corpus, ordered by operation.
 
     Args:
-        left_out: counts samples that are no cases, by reason.
-        every: the samples, by operation; all by default, and networks, too.
+        left_out: counts omitted samples by reason.
+        every: the samples, by operation; by default all, and networks.
     """
     chosen = samples() if every is None else every
     yield from value_cases(left_out, chosen)
@@ -67,10 +67,10 @@ def all_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]] | No
 
 
 def build(folder: Path, every: Mapping[str, Sequence[Sample]] | None = None) -> Built:
-    """Write a corpus; the same samples give the same bytes.
+    """Write a corpus; equal samples give equal bytes.
 
     Args:
-        folder: where to; it is created.
+        folder: the target, created if necessary.
         every: as for `all_cases`.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,14 +93,14 @@ def _files(built: Built, every: Iterable[Case]) -> Iterator[tuple[str, bytes]]:
 
 
 def _pages() -> Iterator[tuple[str, bytes]]:
-    """The page that explains the corpus, what OpenVINO's reference is known to fail, and the licence."""
+    """Return the page that explains the corpus, the known failures of OpenVINO's reference, and the licence."""
     yield "README.md", readme().encode()
     yield REFERENCE.name, REFERENCE.read_bytes()
     yield "LICENSE", (_HERE.parents[1] / "LICENSE").read_bytes()
 
 
 def readme() -> str:
-    """Return the page of the corpus, with the first program of the guide: a suite without this package."""
+    """Return the page of the corpus, with the guide's first program: a suite without this package."""
     programs = [code for language, code in blocks(guide("conformance").text) if language == "py"]
     return (_HERE / "corpus.md").read_text(encoding="utf-8").replace("PROGRAM\n", programs[0])
 

@@ -1,4 +1,4 @@
-"""Coverage of a corpus: versions, element types, kinds and clauses, and those without a case."""
+"""Coverage of a corpus: versions, element types, kinds and clauses, with and without a case."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDS = {"Parameter", "Constant", "Result"}
 
 
 class Coverage:
-    """Counts of cases by operation, and by what they have."""
+    """Counts of cases by operation and property."""
 
     def __init__(self) -> None:
         self.cases: Counter[tuple[str, str]] = Counter()
@@ -48,7 +48,7 @@ class Coverage:
         self.features.update(feature for _, feature in new)
 
     def missing(self) -> Iterator[str]:
-        """Yield each version, type of a version, and clause that has no case."""
+        """Yield each version, element type and clause without a case."""
         for cls in (cls for cls in registry if group(cls) and cls.name not in _ENDS):
             name = cls.versioned_name()
             for kind in ("value or shape or state", "dynamic", "refusal"):

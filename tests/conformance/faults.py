@@ -1,7 +1,7 @@
-"""Faults planted into copies of the reference kernels, one at a time: ``python -m conformance.faults CORPUS.zip``.
+"""Faults planted in copies of the reference kernels, one at a time: ``python -m conformance.faults CORPUS.zip``.
 
-Each is one changed expression: an axis, a rounding, a default, a tie, an epsilon. The cases of the operations that it
-changes must find it: some of them fail on the changed copy.
+Each fault is one changed expression: an axis, a rounding, a default, a tie, an epsilon. Some case of the affected operation
+must fail on the changed copy.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Fault(NamedTuple):
         kind: ``axis``, ``rounding``, ``default``, ``tie``, ``epsilon`` or ``arithmetic``.
         operation: the operation whose cases must find it.
         file: the file of the kernel, in ``ir_runtime/ops``.
-        right: an expression that the file has once.
-        wrong: the expression that replaces it.
+        right: an expression that occurs once in the file.
+        wrong: the replacement.
     """
 
     kind: str
@@ -95,10 +95,10 @@ FAULTS = (
 
 
 def plant(fault: Fault, folder: Path) -> None:
-    """Write a copy of the package with a fault; files that it does not change are links to the package's own.
+    """Write a copy of the package with a fault; unchanged files are links to the package's own.
 
     Raises:
-        ValueError: if the file does not have the right expression once.
+        ValueError: if the expression does not occur exactly once.
     """
     target = _PACKAGE / "ops" / fault.file
     source = target.read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def plant(fault: Fault, folder: Path) -> None:
 
 
 def cases_in(corpus: Path, operation: str) -> Iterator[Case]:
-    """Yield the cases of an operation in a corpus, but refusals."""
+    """Yield the cases of an operation in a corpus, except refusals."""
     with ZipFile(corpus) as archive:
         folders: dict[str, list[str]] = {}
         for name in archive.namelist():
@@ -128,7 +128,7 @@ def cases_in(corpus: Path, operation: str) -> Iterator[Case]:
 
 
 def failing(corpus: Path, operation: str) -> Sequence[str]:
-    """Return the cases of an operation that the reference of this process fails."""
+    """Return the cases of an operation that fail on the reference in this process."""
     run = adapter("reference")
     failed = []
     for case in cases_in(corpus, operation):
@@ -147,7 +147,7 @@ def _failing_without_fault(corpus: Path, operation: str) -> frozenset[str]:
 
 
 def find(fault: Fault, corpus: Path) -> Sequence[str]:
-    """Return the cases that pass on the package, and fail on a copy with a fault."""
+    """Return the cases that pass on the package but fail on a copy with a fault."""
     with TemporaryDirectory() as folder:
         plant(fault, Path(folder))
         paths = [folder, str(Path(__file__).parents[1])]
@@ -163,7 +163,7 @@ def find(fault: Fault, corpus: Path) -> Sequence[str]:
 
 
 def main(corpus: Path) -> None:
-    """Plant each fault, and print what finds it."""
+    """Plant each fault, and print the cases that find it."""
     missed = []
     for fault in FAULTS:
         failed = find(fault, corpus)

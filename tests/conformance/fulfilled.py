@@ -1,8 +1,8 @@
-"""The clauses that a passing case fulfils: those whose checks ran, and refused nothing, while its model was read and computed.
+"""The clauses that a passing case fulfils: those whose checks ran without refusing anything.
 
-A check is an ``if`` around an error with a ``clause``. Its condition is watched while a model runs on the backend
-`reference`; the clause is the text as the check would state it then. Nothing of this is in the package: only a corpus that
-is built is watched.
+A check is an ``if`` around an error with a ``clause``. Its condition is traced while a model runs on the backend `reference`;
+the clause has the text that the check would state at that point. This instrumentation is not in the package; it is used only
+to build a corpus.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Check:
     Args:
         guards: the lines of its condition.
         error: the line of the error.
-        parts: the text of the clause: strings, and expressions that are evaluated where the condition is.
+        parts: the text of the clause: strings, and expressions to evaluate in the scope of the condition.
     """
 
     guards: range
@@ -45,7 +45,7 @@ class _Check:
     parts: Sequence[str | CodeType]
 
     def pattern(self, frame: FrameType) -> str:
-        """Return the clause as a pattern; names that only the error computes match anything."""
+        """Return the clause as a pattern; names computed only for the error match anything."""
         return "".join(
             re.escape(part) if isinstance(part, str) else _evaluate(part, frame) for part in self.parts
         )
@@ -59,7 +59,7 @@ def _evaluate(part: CodeType, frame: FrameType) -> str:
 
 
 class _Watch:
-    """Watches the checks of operations."""
+    """A trace function for the checks of operations."""
 
     def __init__(self) -> None:
         self._patterns: dict[_Check, set[str]] = {}
@@ -67,7 +67,7 @@ class _Watch:
         self._attributes: set[str] = set()
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
-        """Trace a call: functions without checks are not followed."""
+        """Trace a call, unless its function has no checks."""
         code = frame.f_code
         if code.co_filename == _ATTRIBUTES and code.co_name == "check":
             # Where the file states it: a refused value would have ended the run.
@@ -86,7 +86,7 @@ class _Watch:
         return self._line
 
     def held(self) -> list[re.Pattern[str]]:
-        """Return the patterns of the clauses whose checks held."""
+        """Return the patterns of the clauses whose checks passed."""
         held = (texts for check, texts in self._patterns.items() if check not in self._failed)
         return [re.compile(text) for text in sorted(self._attributes.union(*held))]
 
@@ -104,7 +104,7 @@ def fulfilled(case: Case) -> list[str]:
 
 
 def held_while(operation: str, run: Callable[[], object]) -> list[str]:
-    """Return the numbers of the clauses of an operation whose checks held while a function ran."""
+    """Return the numbers of the clauses of an operation whose checks passed while a function ran."""
     _forget()
     watch, before = _Watch(), sys.gettrace()
     sys.settrace(watch)
@@ -123,7 +123,7 @@ def with_fulfilled(case: Case) -> Case:
 
 
 def _forget() -> None:
-    """Clear the caches of operations: a check whose answer is cached does not run."""
+    """Clear the caches of operations, as cached checks do not run."""
     for name, module in list(sys.modules.items()):
         if name.startswith(f"{ir_runtime.ops.__name__}.") and getattr(module, "__file__", None) in _checks():
             for function in vars(module).values():
@@ -133,7 +133,7 @@ def _forget() -> None:
 
 @cache
 def _lines(file: str, code: CodeType) -> Mapping[int, Sequence[_Check]]:
-    """Return the checks in a function of a file by the lines of conditions and errors; none if it has none."""
+    """Return the checks in a function by the lines of conditions and errors."""
     inside = range(code.co_firstlineno, max(line for _, _, line in code.co_lines() if line is not None) + 1)
     found: dict[int, list[_Check]] = {}
     for check in _checks().get(file, ()):
@@ -177,7 +177,7 @@ def _statement(node: ast.AST, parents: _Parents) -> ast.stmt:
 
 
 def _raised(error: ast.stmt, parents: _Parents, module: ast.Module) -> Iterator[ast.stmt]:
-    """Yield the statements that raise an error: it, or the callers of the function that returns it."""
+    """Yield the statements that raise an error: its own, or the callers of the function that returns it."""
     if not isinstance(error, ast.Return):
         yield error
         return
@@ -193,7 +193,7 @@ def _name(function: ast.expr) -> str:
 
 
 def _guards(error: ast.stmt, parents: _Parents) -> range:
-    """Return the lines of the condition of an error; of an error at the end of a function, those of its first statement."""
+    """Return the lines of the condition of an error; for an error at the end of a function, its first statement."""
     node: ast.AST = error
     while (parent := parents.get(node)) is not None:
         if isinstance(parent, ast.If):
@@ -208,7 +208,7 @@ def _guards(error: ast.stmt, parents: _Parents) -> range:
 
 
 def _outermost(test: ast.If, parents: _Parents) -> ast.If:
-    """Return the condition around a condition that does nothing but narrow it, or the condition itself."""
+    """Return the outermost of conditions nested without other statements."""
     outer = parents[test]
     if not isinstance(outer, ast.If) or outer.body[-1] is not test:
         return test

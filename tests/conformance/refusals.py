@@ -1,4 +1,4 @@
-"""Cases of models that must be refused: one for each clause of each operation."""
+"""Refusal cases: a model that must be refused for each clause of each operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["refusal_cases"]
 
 
 def refusal_cases(operations: Iterable[str]) -> Iterator[Case]:
-    """Yield a model for each clause, which it violates: readers, compilers or a run on the inputs must refuse it."""
+    """Yield a violating model for each clause: reading, compiling, or running on the inputs must fail."""
     for operation in operations:
         for number, violation in enumerate(violations(operation), 1):
             net, feeds = violation.net, list(violation.feeds)

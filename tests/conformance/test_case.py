@@ -1,4 +1,4 @@
-"""Cases are read as they were written, whatever they hold; what is damaged or hostile is refused."""
+"""Cases round-trip through files; damaged or hostile ones are refused."""
 
 from __future__ import annotations
 

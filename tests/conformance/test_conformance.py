@@ -1,4 +1,4 @@
-"""The conformance suite: cases are kept in files, judges see what is wrong, and sound runtimes pass."""
+"""The conformance suite: cases in files, detection of wrong outputs, and correct runtimes that pass."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_what_evaluate_does_not_implement_is_unsupported() -> None:
 
 
 def some(step: int) -> dict[str, list[Sample]]:
-    """Some of the samples, by operation."""
+    """A selection of the samples, by operation."""
     found: dict[str, list[Sample]] = {}
     for sample in SAMPLES[::step]:
         found.setdefault(sample.op, []).append(sample)
@@ -278,7 +278,7 @@ def test_failures_of_the_reference_are_expected_by_operation() -> None:
 
 @pytest.mark.parametrize("operation", ["Split-1", "VariadicSplit-1", "BGRtoNV12-17"])
 def test_models_that_must_be_refused_have_results(operation: str) -> None:
-    """Runtimes drop layers that nothing reads."""
+    """Runtimes drop layers without consumers."""
     cases = [*refusal_cases([operation])]
     assert cases
     assert all(b'type="Result"' in case.xml for case in cases)

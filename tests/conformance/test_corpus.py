@@ -1,4 +1,4 @@
-"""Corpora of strangers: what leaves them, lies about itself or is too large is refused."""
+"""Untrusted corpora: members with outside paths, wrong sizes, or too much data are refused."""
 
 from __future__ import annotations
 

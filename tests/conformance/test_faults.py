@@ -1,4 +1,4 @@
-"""Planted faults: each is still where it is planted, and cases find it."""
+"""Planted faults: the expressions still exist, and cases find them."""
 
 from __future__ import annotations
 

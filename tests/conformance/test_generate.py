@@ -1,4 +1,4 @@
-"""Generated cases: drawn from the declarations, true, the same for a seed, and made smaller where they fail."""
+"""Generated cases: drawn from the declarations, correct, reproducible by seed, and minimized if they fail."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_layers_that_are_never_valid_are_given_up(monkeypatch: pytest.MonkeyPatc
 
 
 def chain() -> Recipe:
-    """X of [4, 5], which Relu, Exp and Add of 2.5 follow; and an array that nothing reads."""
+    """x[4, 5] followed by Relu, Exp and Add of 2.5, and an unused array."""
     x = np.arange(20, dtype=np.float32).reshape(4, 5) / 7
     feeds = [Feed(x, F32), Feed(x, F32), Feed(np.float32(2.5), F32, constant=True)]
     steps = [Step("Relu-1", {}, [0]), Step("Exp-1", {}, [3]), Step("Add-1", {}, [4, 2])]
@@ -77,7 +77,7 @@ def test_tolerances_are_those_that_were_measured() -> None:
 
 
 def test_errors_of_layers_count_where_later_ones_cancel() -> None:
-    """Adding 10,000 and subtracting it again leaves what rounds to a multiple of 2**-10."""
+    """Adding 10,000 and subtracting it again leaves multiples of 2**-10."""
     feeds = [Feed(np.float32([0.1, -0.3]), F32), Feed(np.float32(1e4), F32, constant=True)]
     case = Recipe(feeds, [Step("Add-1", {}, [0, 1]), Step("Subtract-1", {}, [2, 1])]).case("generated/x")
     assert 2**-11 < case.tolerances[0].absolute < 2**-7

@@ -1,4 +1,4 @@
-"""The programs of the guide: a suite of OpenVINO alone, and adapters of other runtimes, each of some forty lines."""
+"""The programs of the guide: a suite with OpenVINO alone, and adapters of other runtimes of some forty lines each."""
 
 from __future__ import annotations
 

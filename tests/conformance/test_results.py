@@ -1,4 +1,4 @@
-"""Scores, expected failures, the difference of two runs, and the pages that show them."""
+"""Scores, expected failures, comparison of two runs, and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: a crash or a hang costs one case, results are kept in the log, and worker processes end."""
+"""The runner: a crash or a hang costs one case, results are logged, and worker processes end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def statuses(finished: Run) -> dict[str, str]:
 
 
 def python(code: str) -> str:
-    """A command that runs code, in the folder of a case."""
+    """A command that runs Python code in the folder of a case."""
     start = "import os, sys, json, numpy as np; os.chdir(sys.argv[-1])"
     return shlex.join([sys.executable, "-c", f"{start}\n{code}"])
 
@@ -61,7 +61,7 @@ def test_a_crash_costs_one_case(tmp_path: Path) -> None:
 def test_a_case_without_memory_is_run_again_in_a_new_process(
     monkeypatch: pytest.MonkeyPatch, second: Status, status: Status
 ) -> None:
-    """As if a case before it had damaged the heap."""
+    """An earlier case might have corrupted the heap."""
     answers = [worker.Answer("passed"), worker.Answer("refused", "std::bad_alloc"), worker.Answer(second)]
     at_work = worker.Worker()
     stops: list[int] = []
@@ -80,7 +80,7 @@ def test_a_case_without_memory_is_run_again_in_a_new_process(
 
 @pytest.mark.parametrize("grace", [0.0, 600.0])
 def test_a_hang_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grace: float) -> None:
-    """Ended by the process itself, or, without grace, possibly with it."""
+    """The process ends itself or, without grace, is killed."""
     monkeypatch.setattr(worker, "_GRACE", grace)
     corpus = corpus_of(tmp_path, [relu()])
     finished = run(corpus, python("while True: pass"), corpus.cases, seconds=0.5)

@@ -1,6 +1,6 @@
-"""Cases from the samples of operations: values, shapes alone, and values with dynamic dims.
+"""Cases from the samples of operations: values, shapes only, and values with dynamic dims.
 
-Where no sample has an element type that an input may have, a sample is converted to it.
+Samples are converted to the element types that no sample has.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ LONG_SUMS = tuple(
 
 
 class Unfit(Exception):  # noqa: N818 - an answer
-    """A sample that is no case, and why."""
+    """Raised for a sample that is not a case, with the reason."""
 
 
 @cache
 def samples() -> Mapping[str, Sequence[Sample]]:
-    """The samples of the tests by operation, and those converted to the types that these leave out."""
+    """Return the samples of the tests by operation, and those converted to missing types."""
     found: dict[str, list[Sample]] = {}
     for sample in (*all_samples(), *LONG_SUMS):
         found.setdefault(sample.op, []).append(sample)
@@ -66,12 +66,12 @@ def samples() -> Mapping[str, Sequence[Sample]]:
 
 
 def _plain(of_op: Sequence[Sample]) -> list[Sample]:
-    """Return the samples that are no cases of decisions."""
+    """Return the samples that do not exercise decisions."""
     return [sample for sample in of_op if not sample.shows]
 
 
 def _identified(operation: str, of_op: Sequence[Sample]) -> Iterator[tuple[str, Sample]]:
-    """Yield samples with the ids of their cases: the decision that they show, or a number."""
+    """Yield samples with the ids of their cases: the decision that they exercise, or a number."""
     plain = _plain(of_op)
     yield from ((f"{operation}/{number:04}", sample) for number, sample in enumerate(plain, 1))
     seen: Counter[str] = Counter()
@@ -82,7 +82,7 @@ def _identified(operation: str, of_op: Sequence[Sample]) -> Iterator[tuple[str, 
 
 
 def value_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]]) -> Iterator[Case]:
-    """Yield the cases of samples; count those that are none."""
+    """Yield the cases of samples; count samples that are not cases."""
     for operation, of_op in sorted(every.items()):
         lacking = {f"C{number}" for number in range(1, len(clauses(operation)) + 1)}
         for name, sample in _identified(operation, of_op):
@@ -96,7 +96,7 @@ def value_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]]) -
 
 
 def _constant_cases(operation: str, of_op: Sequence[Sample], lacking: set[str]) -> Iterator[Case]:
-    """Yield cases with constant integers as long as these fulfil clauses that others lack: inference checks constants."""
+    """Yield cases with constant integer inputs as long as they fulfil further clauses: inference checks constants only."""
     number = 0
     for sample in of_op:
         if not lacking:
@@ -116,7 +116,7 @@ def _constant_cases(operation: str, of_op: Sequence[Sample], lacking: set[str]) 
 
 
 def dynamic_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]]) -> Iterator[Case]:
-    """Yield cases whose models leave every dim of their inputs open."""
+    """Yield cases with fully dynamic models."""
     for operation, of_op in sorted(every.items()):
         chosen = [
             s for s in _plain(of_op) if any(x.ndim and i not in s.constant for i, x in enumerate(s.inputs))
@@ -132,7 +132,7 @@ def dynamic_cases(left_out: Counter[str], every: Mapping[str, Sequence[Sample]])
 
 
 def judged_cases() -> Iterator[tuple[Case, Truth]]:
-    """Yield cases with their truth."""
+    """Yield cases with their expected outputs."""
     for operation, of_op in sorted(samples().items()):
         for name, sample in _identified(operation, of_op):
             if sample.cls.name not in RANDOM:
@@ -146,7 +146,7 @@ def cases_of(name: str, sample: Sample, dynamic: bool = False) -> Iterator[Case]
     """Yield the cases of a sample.
 
     Raises:
-        Unfit: if it has none, and why.
+        Unfit: if it has none.
     """
     if sample.cls.name in RANDOM:
         yield from _random(name, sample, dynamic)
@@ -187,7 +187,7 @@ def _random(name: str, sample: Sample, dynamic: bool) -> Iterator[Case]:
 
 
 def _case(name: str, sample: Sample, dynamic: bool, notes: str) -> Case:
-    """Return a case of the model of a sample, without outputs."""
+    """Return a case without outputs from a sample's model."""
     try:
         xml, weights = model_of(sample, sample.constant, dynamic)
     except IRError as problem:
@@ -201,7 +201,7 @@ def _case(name: str, sample: Sample, dynamic: bool, notes: str) -> Case:
 
 
 def converted(cls: type[Op], of_op: Sequence[Sample]) -> Iterator[Sample]:
-    """Yield a sample in each type that an input may have and that no sample has."""
+    """Yield a sample in each allowed element type that no sample has."""
     for place, port in enumerate(cls.inputs):
         having = [sample for sample in of_op if place < len(sample.inputs)]
         seen = {sample.values()[place].element for sample in having}
@@ -216,13 +216,13 @@ def converted(cls: type[Op], of_op: Sequence[Sample]) -> Iterator[Sample]:
 
 
 def _is_plain(sample: Sample) -> tuple[bool, bool, int]:
-    """Order samples: usual ones that OpenVINO agrees with first, small ones before others."""
+    """Sort key: ordinary samples that OpenVINO agrees with first, small ones before large ones."""
     numbers = [x for x in sample.inputs if x.dtype != object]
     return bool(sample.differs), any(not x.size for x in numbers), sum(x.size for x in sample.inputs)
 
 
 def _in_type(sample: Sample, place: int, element: ElementType) -> Sample:
-    """Return a sample with an input, and those that share its type, in another type."""
+    """Return a sample with an input, and those sharing its type variable, in another type."""
     wanted = sample.cls.port_of(place)
     inputs, types = list(sample.inputs), dict(sample.types)
     for index, array in enumerate(sample.inputs):
@@ -237,7 +237,7 @@ def _in_type(sample: Sample, place: int, element: ElementType) -> Sample:
 
 
 def _cast(array: Array, element: ElementType) -> Array:
-    """Return numbers that the type can hold, as it holds them."""
+    """Return values representable in the type, in that type."""
     if element is ElementType.string:
         return np.array([str(x) for x in array.flat], object).reshape(array.shape)
     if array.dtype == object:

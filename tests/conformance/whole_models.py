@@ -1,4 +1,4 @@
-"""Cases of models with several layers: bodies, and variables that keep state between runs."""
+"""Cases of whole models: bodies, and variables that keep state between runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BODIES = ("If", "Loop", "TensorIterator")
 
 
 def state_cases() -> Iterator[Case]:
-    """Yield cases of several runs; their numbers are small integers, so that all outputs are exact."""
+    """Yield cases of several runs; their values are small integers, so all outputs are exact."""
     for build, steps in STEPS.items():
         xml, weights = _serialize(build())
         request = ov.compile_model(ov.read_model(xml, weights), backend="reference").create_infer_request()
@@ -81,7 +81,7 @@ def _operation(model: Any) -> str:
 
 
 def _serialize(model: Any) -> tuple[bytes, bytes]:
-    """Return the files of a model; names do not depend on what was built before it."""
+    """Return the files of a model; names do not depend on models built earlier."""
     _rename(model)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"

@@ -1,1 +1,1 @@
-"""Layers that are refused, one file per group of operations, and what is said about them."""
+"""Refused layers and their messages, one file per group of operations."""

@@ -1,4 +1,4 @@
-"""What is said about activations that cannot be right."""
+"""Messages for invalid activations."""
 
 from __future__ import annotations
 

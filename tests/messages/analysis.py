@@ -1,4 +1,4 @@
-"""What is said about models as a whole, beyond tests/io/test_messages.py."""
+"""Messages for models as a whole, beyond tests/io/test_messages.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = "messages"
 
 
 def dead_branch() -> Net:
-    """An If whose condition is a constant."""
+    """An If with a constant condition."""
     net = Net()
     x = net.parameter("x", "1,3", out="FP32 1 3")
     maps = "".join(
@@ -30,7 +30,7 @@ def dead_branch() -> Net:
 
 
 def variable(assigned: str, version: str = "opset6", shape: str = "2") -> Net:
-    """A model with a variable, to which a tensor of some shape is assigned."""
+    """A model with a variable, to which a tensor of a given shape is assigned."""
     net = Net()
     x, y = net.parameter("x", "2", out="FP32 2"), net.parameter("y", assigned, out=f"FP32 {assigned}")
     said = {"variable_id": "seen", "variable_type": "f32", "variable_shape": shape}
@@ -51,7 +51,7 @@ def reshaped() -> None:
 
 
 def lengths_from_attributes() -> Net:
-    """Regions that are pooled to 2 by 2, and declared to be 3 by 3."""
+    """Regions pooled to 2x2, but declared as 3x3."""
     net = Net()
     data = net.parameter("data", "1,4,8,8", out="FP32 1 4 8 8")
     rois = net.parameter("rois", "5,5", out="FP32 5 5")
@@ -61,7 +61,7 @@ def lengths_from_attributes() -> Net:
 
 
 def long_way() -> Net:
-    """A shape that is decided by several numbers of a constant."""
+    """A shape determined by several elements of a constant."""
     net = Net()
     x = net.parameter("x", "2,12", out="FP32 2 12")
     wanted = net.constant([2, 3, 5], name="wanted")
@@ -70,7 +70,7 @@ def long_way() -> Net:
 
 
 def limits_of_another_type() -> Net:
-    """A FakeQuantize of f16 whose limits Model Optimizer left in f32, but for one."""
+    """An f16 FakeQuantize whose limits Model Optimizer left in f32, except for one."""
     net = Net()
     x = net.parameter("x", "2", "f16", out="FP16 2")
     low, high = (net.constant(limit, "f32", name=name) for limit, name in ((0, "low"), (255, "high")))

@@ -1,4 +1,4 @@
-"""What is said about arithmetic and logic on pairs of tensors, sums and reductions that cannot be right."""
+"""Messages for invalid element-wise arithmetic and logic, cumulative sums and reductions."""
 
 from __future__ import annotations
 

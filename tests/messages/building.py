@@ -1,4 +1,4 @@
-"""What is said about models that are built and changed from Python in ways that cannot be right."""
+"""Messages for models built or edited from Python in invalid ways."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def two_outputs() -> ir.Node:
 
 
 class NoKind(passes.PassBase):
-    """Neither a pass over models nor one over nodes."""
+    """Neither a model pass nor a matcher pass."""
 
 
 def named(node: Any, name: str) -> Any:
@@ -56,11 +56,11 @@ def named(node: Any, name: str) -> Any:
 
 
 class NoRun(passes.ModelPass):
-    """A pass that does nothing."""
+    """A model pass without `run_on_model`."""
 
 
 class NoMatcher(passes.MatcherPass):
-    """A pass without a pattern."""
+    """A matcher pass without a matcher."""
 
 
 REFUSALS = [

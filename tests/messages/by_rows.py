@@ -1,4 +1,4 @@
-"""What is said about data sets and Dask arrays that do not fit a model."""
+"""Messages for data sets and Dask arrays that do not fit a model."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def added() -> ir.Model:
 
 
 def of(build: Callable[[ir.Node], ir.Node], *shape: int) -> ir.Model:
-    """A model of one input."""
+    """A model with one input."""
     y = build(x := parameter(list(shape) or [-1, 2]))
     y.output(0).set_names({"y"})
     return ir.Model([op.result(y)], [x], "model")
@@ -67,17 +67,17 @@ def axes(*numbers: int) -> ir.Node:
 
 
 def products() -> ir.Model:
-    """Rows times rows: ``[N, N]``."""
+    """Products of all pairs of rows: ``[N, N]``."""
     return of(lambda x: op.matmul(x, x, False, True))
 
 
 def pairs() -> ir.Model:
-    """Rows in pairs."""
+    """A model that takes rows in pairs."""
     return of(lambda x: op.reshape(op.reshape(x, axes(-1, 2, 2), False), axes(-1, 2), False))
 
 
 def files() -> None:
-    """What the commands below read."""
+    """The files that the commands below read."""
     ir.save_model(doubled([-1, 2]), "net.xml")
     ir.save_model(added(), "two.xml")
     ir.save_model(of(lambda x: op.convert(x, "i32")), "integers.xml")
@@ -103,12 +103,12 @@ def run(line: str) -> str:
 
 
 def without_names(text: str) -> str:
-    """Replace what differs each time: the folder, and the name of a partial result."""
+    """Mask what varies between runs: the folder, and the name of a partial result."""
     return re.sub("[0-9a-f]{16}", "0123456789abcdef", text.replace(f"{os.getcwd()}/", ""))
 
 
 def command(line: str, after: Callable[[], None] = lambda: None, before: str = "", absent: str = "") -> Call:
-    """What a run by rows says, in a folder of its own."""
+    """Return the output of a run by rows in a temporary folder."""
 
     def call() -> str:
         with tempfile.TemporaryDirectory() as folder, chdir(folder), missing(*absent.split()):
@@ -139,13 +139,13 @@ def locked() -> None:
 
 
 def another_result() -> None:
-    """A result that another program has written."""
+    """A result written by another program."""
     Path("out.npy").unlink()
     np.save("out.npy", np.zeros((4, 2), np.float32))
 
 
 def unfinished(output: str = "out.npy") -> Path:
-    """A run that was killed before its first chunk was recorded; return the partial result."""
+    """A run killed before its first chunk was recorded; return the partial result."""
     manifest = Path(f"{output}.manifest.jsonl")
     header = manifest.read_text().splitlines()[0]
     manifest.write_text(f"{header}\n")
@@ -181,7 +181,7 @@ def manifest_elsewhere() -> None:
 
 
 def write_lines(*changes: dict[str, object]) -> None:
-    """Write a manifest whose checksums are right, but which says what no run has written."""
+    """Write a manifest with valid checksums but forged contents."""
     header = json.loads(MANIFEST.read_text().splitlines()[0])
     del header["crc32"]
     MANIFEST.write_bytes(b"".join(map(encode_line, (header | changes[0], *changes[1:]))))
@@ -214,7 +214,7 @@ def finished(output: str) -> tempfile.TemporaryDirectory[str]:
 
 
 def again(after: Callable[[], None], output: str = "out.npy") -> Call:
-    """What a run says that is to go on with a result to which something has happened."""
+    """Return the output of a run that resumes with a modified partial result."""
 
     def call() -> str:
         with tempfile.TemporaryDirectory() as folder:
@@ -228,7 +228,7 @@ def again(after: Callable[[], None], output: str = "out.npy") -> Call:
 
 
 def in_folder(call: Callable[[], object]) -> Callable[[], None]:
-    """Call a function in a folder with the files, which messages name without the folder."""
+    """Call a function in a folder with the files; the folder is masked in messages."""
 
     def run() -> None:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
@@ -243,7 +243,7 @@ def in_folder(call: Callable[[], object]) -> Callable[[], None]:
 
 
 def hdf5(name: str) -> Callable[[], None]:
-    """An HDF5 file whose arrays need other files or plugins, or are none of numbers."""
+    """An HDF5 file whose arrays need other files or plugins, or are not numeric."""
 
     def run() -> None:
         import h5py
@@ -263,7 +263,7 @@ def hdf5(name: str) -> Callable[[], None]:
 
 
 def pickled() -> None:
-    """An array of zarr with a codec that runs code."""
+    """A zarr array with a codec that executes code."""
     os.mkdir("x.zarr")
     codec = {"id": "pickle", "protocol": 5}
     found = {"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|O", "fill_value": 0, "order": "C"}
@@ -287,14 +287,14 @@ def without_bytes() -> None:
 
 
 def cut_off() -> None:
-    """Rows of a file that was cut off after it was opened."""
+    """Rows of a file that was truncated after it was opened."""
     found = open_dataset("x.npy", "x")
     os.truncate("x.npy", 140)
     found.read(0, 4)
 
 
 def replaced(text: str | None) -> Callable[[], None]:
-    """A worker whose file is not the one that was planned with."""
+    """A worker whose file differs from the planned one."""
 
     def run() -> None:
         source = ModelSource.of("net.xml")
@@ -305,7 +305,7 @@ def replaced(text: str | None) -> Callable[[], None]:
 
 
 def lost(which: str) -> None:
-    """A scheduler, or workers, that are lost while a job runs."""
+    """A scheduler, or workers, lost while a job runs."""
     import distributed
 
     errors = {

@@ -1,4 +1,4 @@
-"""What is said about calls from Python that cannot be right, beyond those of tests/openvino/test_feeding.py."""
+"""Messages for invalid calls from Python, beyond those of tests/openvino/test_feeding.py."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fed(element: str, array: Any) -> Callable[[], Any]:
 
 
 def unfed() -> ir.Model:
-    """A model of which an input has no edge."""
+    """A model with an unconnected input of a layer."""
     net = Net()
     x = net.parameter("x", "2")
     net.result(net.op("Add", x, x, name="sum"))
@@ -42,7 +42,7 @@ def unfed() -> ir.Model:
 
 
 def running() -> Any:
-    """A request."""
+    """A running request."""
     return ir.compile_model(passing()).create_infer_request()
 
 
@@ -51,14 +51,14 @@ class Undefined(ir.Op):
 
 
 class Silent(ir.Op):
-    """An operation that does not compute."""
+    """An operation without `evaluate`."""
 
     def validate_and_infer_types(self) -> None:
         self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
 
 
 def silent() -> ir.Model:
-    """A model with an operation that does not compute."""
+    """A model with an operation without `evaluate`."""
     x = ir.opset13.parameter([2], np.float32, name="x")
     node = Silent(inputs=[x])
     node.set_friendly_name("silent")
@@ -85,7 +85,7 @@ def counting() -> ir.Model:
 
 
 def busy() -> None:
-    """Ask for a run while another one goes on."""
+    """Start a request that is already running."""
     request, hold = ir.compile_model(passing()).create_infer_request(), threading.Event()
     request.set_callback(lambda _: hold.wait(600))
     request.start_async([X])
@@ -105,7 +105,7 @@ def waiting_for_itself() -> None:
 
 
 def lost_in_a_fork() -> None:
-    """Wait in a child process for a request that ran in the parent."""
+    """Wait in a child process for a request of the parent."""
     request, hold = ir.compile_model(passing()).create_infer_request(), threading.Event()
     request.set_callback(lambda _: hold.wait(600))
     request.start_async([X])
@@ -117,7 +117,7 @@ def lost_in_a_fork() -> None:
 
 
 def warned(model: Callable[[], ir.Model] = passing, **properties: object) -> str:
-    """What is said when a model is compiled with properties that are not followed."""
+    """Return the warnings for properties without effect."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ir.compile_model(model(), None, properties)
@@ -141,7 +141,7 @@ def caches_that_are_not_packed() -> str:
 
 
 class Unfinished(Op):
-    """An operation that nobody can compute."""
+    """An operation without a kernel."""
 
 
 def set_state(value: Any) -> None:

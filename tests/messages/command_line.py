@@ -1,4 +1,4 @@
-"""What the command line says about files and options, beyond those of tests/cli."""
+"""Messages of the command line for files and options, beyond those of tests/cli."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMAGE = {"net.xml": passing("f32", "?,3,8,8", name="image").encode()}
 
 
 def saved(**arrays: tuple[int, ...]) -> bytes:
-    """An ``.npz`` of zeros in these shapes; an ``.npy`` for one called x."""
+    """An ``.npz`` of zeros of these shapes; an ``.npy`` for one called x."""
     file = io.BytesIO()
     zeros = {name: np.zeros(shape, np.float32) for name, shape in arrays.items()}
     if list(zeros) == ["x"]:
@@ -44,7 +44,7 @@ def complex_numbers() -> bytes:
 
 
 def added(lengths: str, *shape: int) -> dict[str, bytes]:
-    """A model that adds zeros of a shape to an input of these lengths."""
+    """A model that adds zeros of a shape to an input of another."""
     net = Net()
     image = net.parameter("image", lengths, names="image")
     net.result(net.op("Add", image, net.constant(np.zeros(shape), "f32"), name="shift"))
@@ -52,25 +52,25 @@ def added(lengths: str, *shape: int) -> dict[str, bytes]:
 
 
 def declared(type: object, shape: tuple[int, ...]) -> bytes:
-    """The header of an ``.npy``, with nothing after it."""
+    """The header of an ``.npy`` without data."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": type, "fortran_order": False, "shape": shape})
     return file.getvalue()
 
 
 def sum_of_two() -> bytes:
-    """Two inputs, added."""
+    """The sum of two inputs."""
     net = Net()
     net.result(net.op("Add", net.parameter("a", "2,3"), net.parameter("b", "2,3"), name="sum"))
     return net.xml()
 
 
 class SaidError(Exception):
-    """What a command says, which ends with another exit code than 0."""
+    """The output of a command that failed."""
 
 
 def line(text: str, files: Mapping[str, bytes] = FILES) -> Callable[[], None]:
-    """A command line, run in a folder with these files."""
+    """Run a command line in a folder with these files."""
 
     def call() -> None:
         with TemporaryDirectory() as folder, chdir(folder):
@@ -87,7 +87,7 @@ def line(text: str, files: Mapping[str, bytes] = FILES) -> Callable[[], None]:
 
 
 def written(text: str, files: Mapping[str, bytes] = FILES) -> Call:
-    """A case that has the command line as its name."""
+    """A case named by its command line."""
     return Call(text, line(text, files), (SaidError,))
 
 
@@ -113,7 +113,7 @@ def no_cache() -> None:
 
 
 def cache_moved_onto_another() -> None:
-    """Move what is kept to where something is."""
+    """Move the cache to an existing folder."""
     with TemporaryDirectory() as folder, patch.dict(os.environ, IR_RUNTIME_CACHE=f"{folder}/here"):
         for place in ("here", "there"):
             Path(folder, place, "ir_runtime", "debug").mkdir(parents=True)
@@ -124,7 +124,7 @@ def cache_moved_onto_another() -> None:
 
 
 def terminal() -> None:
-    """Arrays for a terminal."""
+    """Write arrays to a terminal."""
     from click import testing
 
     with patch.object(testing._NamedTextIOWrapper, "isatty", return_value=True, create=True):

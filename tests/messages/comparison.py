@@ -1,4 +1,4 @@
-"""What is said about comparisons that cannot be right."""
+"""Messages for invalid comparisons."""
 
 from __future__ import annotations
 

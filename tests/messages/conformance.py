@@ -1,4 +1,4 @@
-"""Messages about conformance cases that are damaged, and about runtimes that do not run them."""
+"""Messages for damaged conformance cases, and for runtimes that do not run them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ FOLDER = "messages"
 
 
 def parse(**meta: Any) -> Case:
-    """Read a case whose description has other fields."""
+    """Read a case with some fields of its description replaced."""
     case = relu()
     return Case.parse(dict(case.files()) | {"case.json": json.dumps({**case.record(), **meta}).encode()})
 
 
 def parse_with(**files: bytes | None) -> Case:
-    """Read a case with other files; ``None`` removes one."""
+    """Read a case with some files replaced; ``None`` removes one."""
     changed = {name.replace("_npy", ".npy"): contents for name, contents in files.items()}
     contents = dict(relu().files()) | changed
     return Case.parse({name: raw for name, raw in contents.items() if raw is not None})
@@ -56,7 +56,7 @@ def output(**fields: Any) -> list[dict[str, Any]]:
 
 
 def in_folder(write: Callable[[Path], object]) -> None:
-    """Do something in a folder that messages do not name."""
+    """Call a function in a folder that is masked in messages."""
     with TemporaryDirectory() as name:
         try:
             write(Path(name))
@@ -81,7 +81,7 @@ def damaged_archive(folder: Path) -> None:
 
 
 def text_as(read: Callable[[Path], object], contents: str) -> Callable[[Path], None]:
-    """Read a file of a text."""
+    """Read a text as a kind of file."""
 
     def call(folder: Path) -> None:
         (folder / "file").write_text(contents)
@@ -91,7 +91,7 @@ def text_as(read: Callable[[Path], object], contents: str) -> Callable[[Path], N
 
 
 def other_log(contents: str) -> Callable[[Path], None]:
-    """Go on from a log of something else."""
+    """Resume from the log of another run."""
 
     def call(folder: Path) -> None:
         (folder / "run.log").write_text(contents)

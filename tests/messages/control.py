@@ -1,4 +1,4 @@
-"""What is said about branches, loops and variables that cannot be right."""
+"""Messages for invalid branches, loops and variables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def graph(net: Net) -> str:
 
 
 def passing(shape: str = "1,3", out: str = ROW) -> Net:
-    """A body that gives what it gets: Parameter 0, Result 1."""
+    """A body that returns its input: Parameter 0, Result 1."""
     net = Net()
     net.result(net.parameter("part", shape, out=out))
     return net
@@ -28,7 +28,7 @@ def passing(shape: str = "1,3", out: str = ROW) -> Net:
 def iterator(
     inputs: str, outputs: str, body: Net, *shapes: str, back: str = "", out: Sequence[str] = ("FP32 -1 3",)
 ) -> Net:
-    """A TensorIterator on Parameters of these shapes."""
+    """A TensorIterator with Parameters of these shapes."""
     net = Net()
     sources = [net.parameter(f"x{i}", shape) for i, shape in enumerate(shapes)]
     maps = f"<port_map>{inputs}{outputs}</port_map><back_edges>{back}</back_edges>"
@@ -39,7 +39,7 @@ def iterator(
 
 
 def cut(port: int, layer: int = 0, **how: int) -> str:
-    """An entry of a port map; with an axis, it cuts or joins."""
+    """An entry of a port map; with an axis, it slices or concatenates."""
     said = "".join(f' {name}="{number}"' for name, number in how.items())
     return f'external_port_id="{port}" internal_layer_id="{layer}"{said}/>'
 
@@ -117,9 +117,9 @@ def looping(
     outputs: str = f"<output {cut(3, 3)}",
     back: bool = True,
 ) -> Net:
-    """A Loop on ``x``, whose body gives Results 3, what goes round, and 4, whether to go on.
+    """A Loop on ``x`` whose body has Results 3, the loop state, and 4, the condition.
 
-    Trips and condition are constants, or shapes of Parameters.
+    Trip count and condition are constants, or shapes of Parameters.
     """
     net = Net()
     count = net.parameter("trips", trips, "i64") if isinstance(trips, str) else net.constant(trips)
@@ -211,7 +211,7 @@ def parts_of_different_shapes() -> tuple[Net, list[Array]]:
 
 
 def branching(condition: str, then_output: str) -> Net:
-    """An If that passes on ``x`` in both branches."""
+    """An If that returns ``x`` in both branches."""
     net = Net()
     sources = [net.parameter("condition", condition, "boolean"), net.parameter("x", "1,3")]
     inside = (

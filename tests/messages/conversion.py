@@ -1,4 +1,4 @@
-"""What is said about conversions, and about texts that are packed, that cannot be right."""
+"""Messages for invalid conversions, and for invalid packed strings."""
 
 from __future__ import annotations
 

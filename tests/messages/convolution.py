@@ -1,4 +1,4 @@
-"""What is said about convolutions that cannot be right."""
+"""Messages for invalid convolutions."""
 
 from __future__ import annotations
 

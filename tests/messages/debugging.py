@@ -1,4 +1,4 @@
-"""What is said about executions that cannot be compared, and patches that do not fit."""
+"""Messages for executions that cannot be compared, and for invalid patches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ X = np.float32([1, 2])
 
 
 def net(outputs: int = 1, length: str = "2") -> Net:
-    """x, doubled."""
+    """A model that doubles x."""
     found = Net()
     y = found.op("Add", x := found.parameter("x", length), x, name="doubled")
     for index in range(outputs):
@@ -39,21 +39,21 @@ def model() -> ir.Model:
 
 
 def unlike() -> Net:
-    """Another layer of another name."""
+    """A model with another layer of another name."""
     found = Net()
     found.result(found.op("Exp", found.parameter("x", "2"), name="grown"), "y0")
     return found
 
 
 def scaled(kind: str, sign: int = 1) -> ir.Model:
-    """x, multiplied by a matrix."""
+    """X times a matrix."""
     x = opset13.parameter([2], np.float32, name="x")
     weights = opset13.convert(opset13.constant(np.array([[sign, 2], [3, sign]]), kind), "f32")
     return ir.Model([opset13.matmul(x, weights, False, False, name="scaled")], [x])
 
 
 def halves() -> ir.Model:
-    """x, split in two."""
+    """X split in two."""
     found = Net()
     sources = [found.parameter("x", "2"), found.constant(0)]
     for index, end in enumerate(found.layer("Split", sources, ["", ""], name="halves", num_splits=2)):
@@ -62,7 +62,7 @@ def halves() -> ir.Model:
 
 
 def of_files(call: str) -> None:
-    """Compare with a file, which messages name without its folder."""
+    """Compare with a file; its folder is masked in messages."""
     folder = Path(tempfile.mkdtemp())
     (folder / "other.xml").write_bytes(net(2).xml())
     (folder / "unlike.xml").write_bytes(unlike().xml())
@@ -97,7 +97,7 @@ def of_files(call: str) -> None:
 
 
 class Wrong:
-    """A side that is wrong."""
+    """A faulty side."""
 
     def observe(self, model, reference, feeds, ports):  # type: ignore[no-untyped-def]
         return debug.Observation("wrong", [np.float32([5, 5])] * len(reference.outputs), {})
@@ -109,7 +109,7 @@ def where_openvino_answers(answer: Exception) -> None:
 
 
 def of_onnx(outputs: int = 1, installed: bool = True, text: bytes = b"", operation: str = "Add") -> None:
-    """Compare with an ONNX model that doubles x, which messages name without its folder."""
+    """Compare with an ONNX model that doubles x; its folder is masked in messages."""
     import onnx
     from onnx import helper
 
@@ -131,7 +131,7 @@ def of_onnx(outputs: int = 1, installed: bool = True, text: bytes = b"", operati
 
 
 def some_rows() -> None:
-    """Two rows of four, of a model that has the four rows in a constant."""
+    """Two rows of four, of a model with four rows in a constant."""
     found = Net()
     x = found.parameter("x", "4,2")
     found.result(found.op("Add", x, found.constant(np.zeros((4, 2)), "f32"), name="sum"), "y")
@@ -161,7 +161,7 @@ def without_a_side_that_runs_models() -> str:
 
 
 def of_command(script: str) -> None:
-    """Compare with a command, which messages name without its path."""
+    """Compare with a command; its path is masked in messages."""
     path = Path(tempfile.mkdtemp()) / "device.py"
     path.write_text(f"import sys; path = sys.argv[-1] + '/outputs/0.npy'; {script}")
     try:

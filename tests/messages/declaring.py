@@ -1,4 +1,4 @@
-"""What is said to who declares operations, or makes them by hand."""
+"""Messages for developers who declare operations or construct them directly."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def split(**attributes: object) -> Op:
 
 
 def again() -> None:
-    """Declare a version that there is."""
+    """Declare an existing version."""
 
     @op("ReLU-1")
     class ReLU(Op):
-        """Not the first of its name."""
+        """The second class of its name."""
 
 
 def computed() -> None:

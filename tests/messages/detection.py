@@ -1,4 +1,4 @@
-"""What is said about detection that cannot be right."""
+"""Messages for invalid detection layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about files that cannot be read, beyond those of tests/io/test_messages.py."""
+"""Messages for files that cannot be read, beyond those of tests/io/test_messages.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = "messages"
 
 
 def body() -> str:
-    """The layers and edges of a body that passes on its input: Parameter 0, Result 1."""
+    """The layers and edges of a body that returns its input: Parameter 0, Result 1."""
     inner = Net()
     inner.result(inner.parameter("part", "1,3", out="FP32 1 3"))
     text = inner.xml().decode()
@@ -25,7 +25,7 @@ def body() -> str:
 
 
 def looping(old: str = "", new: str = "") -> Net:
-    """A TensorIterator over the rows of x[2,3], with a change."""
+    """A TensorIterator over the rows of x[2,3], with one change."""
     net = Net()
     x = net.parameter("x", "2,3", out="FP32 2 3")
     inside = (
@@ -92,7 +92,7 @@ def constant_of_any_length() -> Net:
 
 
 def texts(raw: bytes) -> Net:
-    """A constant of two texts, which are read from some bytes."""
+    """A constant of two strings, decoded from given bytes."""
     net = Net()
     net.result(net.constant(["a", "bc"], "string", name="words"))
     net.weights = raw.ljust(len(net.weights), b"\0")
@@ -149,7 +149,7 @@ CONSTANT = (
 
 
 def repeated() -> str:
-    """What people read of findings that repeat."""
+    """Return the text of repeated findings."""
     net = Net()
     for number in range(5):
         x = net.parameter(f"x{number}", "2", out="FP32 2")

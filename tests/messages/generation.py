@@ -1,4 +1,4 @@
-"""What is said about ranges, unit matrices and random numbers that cannot be made."""
+"""Messages for invalid Range, Eye and random layers."""
 
 from __future__ import annotations
 

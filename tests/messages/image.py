@@ -1,4 +1,4 @@
-"""What is said about operations on images that cannot be right."""
+"""Messages for invalid image operations."""
 
 from __future__ import annotations
 

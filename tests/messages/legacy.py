@@ -1,4 +1,4 @@
-"""What is said about files of IR version 2 to 7."""
+"""Messages for files of IR versions 2 to 7."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = "messages"
 
 
 def layer(type: str, *inputs: Dims, out: tuple[Dims, ...] = ((1, 2),), **how: Any) -> LegacyNet:
-    """A net of one layer."""
+    """A model of one layer."""
     net = LegacyNet()
     ends = [net.input(f"x{index}", *dims) for index, dims in enumerate(inputs)]
     net.layer(type, ends, *out, name="it", **how)
@@ -21,7 +21,7 @@ def layer(type: str, *inputs: Dims, out: tuple[Dims, ...] = ((1, 2),), **how: An
 
 
 def said(name: str, net: LegacyNet | Callable[[], LegacyNet], *changes: tuple[str, str]) -> Call:
-    """A case whose findings, without the note that all such files have, are what a user reads."""
+    """A case; its findings are shown without the note that all such files get."""
 
     class Case(Call):
         def said(self) -> str:

@@ -1,4 +1,4 @@
-"""What is said about files, and runs, that ask for more than the limits allow."""
+"""Messages for files and runs that exceed the limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = "messages"
 
 
 def copying() -> Net:
-    """Relu of x[2,3], twice."""
+    """Two ReLUs of x[2,3]."""
     net = Net()
     end = net.parameter("x", "2,3", out="FP32 2 3")
     for name in ("first", "second"):

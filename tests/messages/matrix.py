@@ -1,4 +1,4 @@
-"""What is said about products, inverses and sums over named axes that cannot be right."""
+"""Messages for invalid matrix products, inverses and einsums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about models that cannot be measured."""
+"""Messages for models that cannot be measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = "messages"
 
 
 def unranked() -> ir.Model:
-    """A model whose input may have any shape."""
+    """A model with an input of unknown rank."""
     found = Net()
     found.result(found.op("Abs", found.parameter("x", "...")))
     return ir.read_model(found.xml())

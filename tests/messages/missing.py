@@ -1,4 +1,4 @@
-"""Print the messages that no snapshot shows yet: ``python tests/messages/missing.py [part of a path]``."""
+"""Print the messages without a snapshot: ``python tests/messages/missing.py [part of a path]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about joins, cuts, slices, gathers and repetitions that cannot be right."""
+"""Messages for invalid Concat, Split, Slice, Gather and Tile layers."""
 
 from __future__ import annotations
 

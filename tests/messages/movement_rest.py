@@ -1,4 +1,4 @@
-"""What is said about padding, scattering, reordering and blocks that cannot be right."""
+"""Messages for invalid padding, scattering, reordering and block layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about normalizations and quantizations that cannot be right."""
+"""Messages for invalid normalizations and quantizations."""
 
 from __future__ import annotations
 

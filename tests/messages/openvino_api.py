@@ -1,4 +1,4 @@
-"""What is said about properties and devices of OpenVINO that are not had here."""
+"""Messages for properties and devices of OpenVINO that are not supported here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def compiled(device: str | None = None, **config: object) -> ir.CompiledModel:
 
 
 def crossed() -> None:
-    """Give the results of a model to one whose inputs have their names in another order."""
+    """Feed the results of a model to one with the same input names in another order."""
     ports = {name: ops.parameter([2], name=name) for name in "ab"}
     for name, port in ports.items():
         port.output(0).set_names({name})
@@ -35,14 +35,14 @@ def crossed() -> None:
 
 
 def configured(plugin: str) -> None:
-    """Start with a file of plugins, in a folder of its own, which messages do not name."""
+    """Start with a plugin configuration file; its folder is masked in messages."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("plugins.xml").write_text(f"<ie><plugins>{plugin}</plugins></ie>")
         ir.Core("plugins.xml")
 
 
 def failing() -> None:
-    """Wait for a request whose callback raises."""
+    """Wait for a request whose callback raises an error."""
 
     def fail(userdata: object) -> None:
         raise KeyError("mine")
@@ -70,7 +70,7 @@ def imported(program: str) -> None:
 
 
 class Idle(ir.Op):
-    """Computes nothing."""
+    """An operation that computes nothing."""
 
     def validate_and_infer_types(self) -> None:
         self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
@@ -94,7 +94,7 @@ def idle() -> None:
 
 
 def batch(layout: str, *shapes: list[int], element: str = "f32", key: object = "x") -> None:
-    """Give the input x[2,3] a tensor for each entry of its batch."""
+    """Set a tensor for each batch entry of the input x[2,3]."""
     x = ops.parameter([2, 3], "f32", name="x")
     x.set_layout(ir.Layout(layout))
     request = ir.compile_model(ir.Model([ops.relu(x, name="y")], [x])).create_infer_request()

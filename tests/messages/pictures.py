@@ -1,4 +1,4 @@
-"""What is said about images that do not become inputs, and about labels."""
+"""Messages for images that cannot be inputs, and for labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def model(shape: str, element: str = "f32") -> ir.Model:
 
 
 def in_folder(call: Callable[[Path], object]) -> None:
-    """Call with a folder of images, which messages name without its path."""
+    """Call a function with a folder of images; its path is masked in messages."""
     from PIL import Image
 
     folder = Path(tempfile.mkdtemp())
@@ -49,7 +49,7 @@ def in_folder(call: Callable[[Path], object]) -> None:
 
 
 def feed(name: str, shape: str, element: str = "f32", **options: object) -> Call:
-    """An image, or several, given to an input of some shape."""
+    """Feed one or several images to an input of a given shape."""
 
     def call(folder: Path) -> None:
         net = model(shape, element)
@@ -71,7 +71,7 @@ def without_pillow(folder: Path) -> None:
 
 
 def failing(reason: Exception) -> Call:
-    """Pillow raises something."""
+    """Let Pillow raise an error."""
 
     def call(folder: Path) -> None:
         from PIL import Image

@@ -1,4 +1,4 @@
-"""What is said about poolings that cannot be right."""
+"""Messages for invalid pooling layers."""
 
 from __future__ import annotations
 

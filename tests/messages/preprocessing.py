@@ -1,4 +1,4 @@
-"""What is said about layouts, batches and steps of preprocessing that do not fit the model."""
+"""Messages for layouts, batches and preprocessing steps that do not fit the model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = "messages"
 
 
 def image(shape: str = "1,3,8,8") -> ir.Model:
-    """An image through one layer, and what is added to it."""
+    """A model with an image input, one layer, and an added operand."""
     net = Net()
     says = "FP32 " + shape.replace("?", "-1").replace(",", " ")
     x = net.parameter("x", shape, out=says if shape != "..." else "FP32")
@@ -24,7 +24,7 @@ def image(shape: str = "1,3,8,8") -> ir.Model:
 
 
 def pair(*layouts: str) -> ir.Model:
-    """Two inputs of [2,3]."""
+    """Two inputs of shape [2,3]."""
     net = Net()
     a, b = (net.parameter(name, "2,3", out="FP32 2 3") for name in "ab")
     net.result(net.op("Add", a, b, out="FP32 2 3", name="sum", names="sum"))
@@ -35,7 +35,7 @@ def pair(*layouts: str) -> ir.Model:
 
 
 def built(steps: str, shape: str = "1,3,8,8") -> None:
-    """Run the settings and steps, and build the model."""
+    """Apply settings and steps, and build the model."""
     ppp = preprocess.PrePostProcessor(image(shape))
     names: dict[str, Any] = {"ppp": ppp, "np": np, "L": ir.Layout, "T": ir.Type}
     names["four"] = opset8.constant(np.zeros((1, 8, 8, 4), np.float32))

@@ -1,8 +1,8 @@
-"""Every message that the package can give, read from its source.
+"""Every message that the package can raise or report, extracted from its source.
 
-A message starts where an error is made (``InferenceError(...)``) or a finding is reported
-(``report.error(...)``). From there its text is followed back through variables, loops, helper functions
-and their callers to the strings it is written in; what is filled in when running becomes a hole.
+A message starts where an error is constructed (``InferenceError(...)``) or a finding reported (``report.error(...)``). Its
+text is traced back through variables, loops, helper functions and their callers to string literals; values formatted into it
+become holes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LETTERS = 3
 
 @dataclass(frozen=True, order=True)
 class Message:
-    """A text with holes, and the place it is written at."""
+    """A text with holes, and the place of its literal."""
 
     file: str
     line: int
@@ -52,12 +52,12 @@ class Message:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What a text that shows it looks like."""
+        """A regular expression for formatted texts of the message."""
         parts = map(re.escape, self.text.split(HOLE))
         return re.compile(r"(?<![A-Za-z])" + ".*?".join(parts) + r"(?![A-Za-z])")
 
     def letters(self) -> int:
-        """How much it says by itself."""
+        """The number of letters outside holes."""
         return sum(map(str.isalpha, self.text.replace(HOLE, "")))
 
     def __str__(self) -> str:
@@ -65,12 +65,12 @@ class Message:
 
 
 def messages(folder: Path = PACKAGE) -> list[Message]:
-    """All there are in a package, in order of files and lines."""
+    """Return all messages of a package, ordered by file and line."""
     return sorted({message for found in _read(folder) for message in found if message.letters() >= _LETTERS})
 
 
 def lost(folder: Path = PACKAGE) -> list[Message]:
-    """Errors and findings whose text could not be followed to where it is written."""
+    """Return errors and findings whose text could not be traced to a literal."""
     return sorted(
         {found[0] for found in _read(folder) if found and all(m.letters() < _LETTERS for m in found)}
     )
@@ -78,14 +78,14 @@ def lost(folder: Path = PACKAGE) -> list[Message]:
 
 @cache
 def _read(folder: Path) -> list[list[Message]]:
-    """What each error and finding may say; nothing, where it carries what another one says."""
+    """Yield the possible messages of each error and finding; none if it repeats that of another error."""
     sources = Sources(folder)
     read = [_Reader(sources, module).read(text) for text, module in _texts(sources)]
     return [[Message(p.module.file, p.line, p.text.strip()) for p in found if p.text] for found in read]
 
 
 def _texts(sources: Sources) -> Iterator[tuple[ast.expr, Module]]:
-    """The messages and hints of all that makes an error, a finding or a warning."""
+    """Return the messages and hints passed to the constructor of an error, a finding or a warning."""
     for name, calls in sources.calls.items():
         for module, call in calls:
             yield from ((text, module) for text in _said(sources, name, module, call))
@@ -104,7 +104,7 @@ def _said(sources: Sources, name: str, module: Module, call: ast.Call) -> Iterat
 
 
 def _spread(sources: Sources, module: Module, args: Sequence[ast.expr]) -> Iterator[list[ast.expr]]:
-    """Arguments, with ``*helper(...)`` replaced by what the helper returns."""
+    """Return arguments, with ``*helper(...)`` replaced by the helper's return value."""
     choices: list[list[list[ast.expr]]] = []
     for arg in args:
         if isinstance(arg, ast.Starred) and isinstance(arg.value, ast.Call):
@@ -117,7 +117,7 @@ def _spread(sources: Sources, module: Module, args: Sequence[ast.expr]) -> Itera
 
 @dataclass(frozen=True)
 class _Piece:
-    """Part of a text on its way: what it says, and where most of it is written."""
+    """A partial text, and the place where most of it is written."""
 
     text: str
     module: Module
@@ -129,14 +129,14 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Follows expressions of one file back to the strings they are made of."""
+    """Traces expressions of one file back to string literals."""
 
     sources: Sources
     module: Module
     depth: int = 0
 
     def read(self, node: ast.expr | None) -> list[_Piece]:
-        """The texts that an expression may be; none where it carries the message of another error."""
+        """Return the possible texts of an expression; none if it is the message of another error."""
         reader = _READERS.get(type(node))
         return self._hole(node) if node is None or reader is None else reader(self, node)
 
@@ -158,7 +158,7 @@ class _Reader:
         return self._glued([self._filled(value, says_little) for value in node.values])
 
     def _filled(self, value: ast.expr, says_little: bool) -> list[_Piece]:
-        """A part of an f-string; what is filled in is followed where it makes the sentence."""
+        """Return the texts of a replacement field of an f-string, traced if it forms part of the sentence."""
         if not isinstance(value, ast.FormattedValue):
             return self.read(value)
         chosen = isinstance(value.value, ast.IfExp) or _is_template(value.value)
@@ -185,7 +185,7 @@ class _Reader:
         return [piece for value in node.values for piece in self.read(value)]
 
     def element(self, node: ast.Subscript) -> list[_Piece]:
-        """One of several texts in a constant of the file."""
+        """Return the texts in a constant of the file."""
         known = self.module.constants.get(node.value.id) if isinstance(node.value, ast.Name) else None
         values = known.values if isinstance(known, ast.Dict) else getattr(known, "elts", [])
         return [piece for value in values for piece in self.read(value)] or self._hole(node)
@@ -208,7 +208,7 @@ class _Reader:
         return self._elsewhere(self.sources.returns(node, self.module)) or self._hole(node)
 
     def name(self, node: ast.Name) -> list[_Piece]:
-        """A variable, a parameter, or a constant of the file."""
+        """Return the texts of a variable, a parameter, or a constant of the file."""
         for function in self._around(node):
             if found := list(assigned(function, node.id)):
                 return [p for value, part in found for p in self._part(value, part)]
@@ -226,7 +226,7 @@ class _Reader:
             function = self.module.inside.get(function)
 
     def _part(self, value: ast.expr, part: int | None) -> list[_Piece]:
-        """An expression, or one part of the tuples that a function returns."""
+        """Return the texts of an expression, or of one item of the tuples that a function returns."""
         if part is None or not isinstance(value, ast.Call):
             return self.read(value)
         found = self.sources.returns(value, self.module)
@@ -234,7 +234,7 @@ class _Reader:
         return self._elsewhere(tuples) or self._hole(value)
 
     def items(self, node: ast.expr) -> list[_Piece]:
-        """The texts in what a loop goes through."""
+        """Return the texts in the iterable of a loop."""
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             return [piece for value in node.elts for piece in self.read(value)]
         if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
@@ -244,7 +244,7 @@ class _Reader:
         return self._listed(node) if isinstance(node, ast.Name) else []
 
     def _listed(self, node: ast.Name) -> list[_Piece]:
-        """What is put into a list that a variable holds, or that callers give for a parameter."""
+        """Return the texts appended to a list, or passed in a list by callers."""
         for function in self._around(node):
             put = [call.args[0] for call in ast.walk(function) if _appends(call, node.id)]  # type: ignore[attr-defined]
             found = [p for value in put for p in self.read(value)]
@@ -306,29 +306,29 @@ NO_MESSAGES = {
 
 
 def shown() -> str:
-    """All snapshots in one text."""
+    """Return all snapshots as one text."""
     files = sorted(path for path in FOLDER.rglob("*") if path.is_file())
     return "\n".join(path.read_text(encoding="utf-8") for path in files)
 
 
 def is_for_users(message: Message) -> bool:
-    """Whether a message may reach a user."""
+    """Return whether a message may reach a user."""
     return not any(is_one(message, *key) for key in NO_MESSAGES)
 
 
 def is_one(message: Message, path: str, part: str) -> bool:
-    """Whether a key of `NO_MESSAGES` means a message."""
+    """Return whether a key of `NO_MESSAGES` matches a message."""
     return message.file.startswith(path) and part in message.text
 
 
 def missing() -> list[Message]:
-    """The messages that no snapshot shows."""
+    """Return the messages without a snapshot."""
     text = shown()
     return [m for m in messages() if is_for_users(m) and not is_in(m, text)]
 
 
 def is_in(message: Message, text: str) -> bool:
-    """Whether a text shows a message. Patterns are slow, so they are tried where the longest part stands."""
+    """Return whether a text contains a message. Patterns are slow, so they are tried only where the longest literal part occurs."""
     longest = max(message.text.split(HOLE), key=len)
     if "\n" in message.text or longest not in text:
         return longest in text and message.pattern.search(text) is not None
@@ -336,7 +336,7 @@ def is_in(message: Message, text: str) -> bool:
 
 
 def _lines_with(part: str, text: str) -> Iterator[str]:
-    """The lines of a text in which a part stands."""
+    """Return the lines of a text that contain a part."""
     at = text.find(part)
     while at >= 0:
         end = text.find("\n", at)

@@ -1,4 +1,4 @@
-"""What is said about models that a release of OpenVINO does not read."""
+"""Messages for models that a release of OpenVINO does not read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POOL = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "kernel": (
 
 
 def saving(model: Callable[[], ir.Model], release: str = "2021.4") -> Callable[[], None]:
-    """Save for a release in a folder of its own."""
+    """Save for a release in a temporary folder."""
 
     def call() -> None:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -35,12 +35,12 @@ def saving(model: Callable[[], ir.Model], release: str = "2021.4") -> Callable[[
 def layer(
     name: str, op: str, *inputs: Any, fixed: tuple[int, ...] = (), release: str = "2022.1", **how: Any
 ) -> Call:
-    """One layer, whose inputs are Parameters but for those in ``fixed``."""
+    """A model of one layer; its inputs are Parameters, except for those in ``fixed``."""
     return Call(name, saving(lambda: ir.read_model(*model_of(case(op, *inputs, **how), fixed)), release))
 
 
 def dynamic(op: str, *inputs: str, version: int, **how: Any) -> Callable[[], ir.Model]:
-    """One layer on inputs such as ``"f32 ?,2"``."""
+    """A model of one layer on inputs such as ``"f32 ?,2"``."""
 
     def build() -> ir.Model:
         net = Net()

@@ -1,4 +1,4 @@
-"""What is said about models that are valid, or nearly so, and do not run."""
+"""Messages for models that are valid, or nearly so, but do not run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ X = np.ones(2, np.float32)
 
 
 class _Odd(Op):
-    """An operation of these tests: what it computes is left to others."""
+    """Base class of operations for these tests."""
 
     data = Input(T_FLOAT, "any")
     output = Output(T_FLOAT, "of the same shape")
@@ -31,28 +31,28 @@ class _Odd(Op):
 
 
 class _Longer(_Odd):
-    """It makes more than was inferred."""
+    """Returns more elements than inferred."""
 
     def evaluate(self, data: Array) -> Array:
         return np.concatenate([data, data])
 
 
 class _Vast(_Odd):
-    """It asks for more memory than there is."""
+    """Asks for too much memory."""
 
     def evaluate(self, data: Array) -> Array:
         raise MemoryError("Unable to allocate 9 TiB")
 
 
 class _Broken(_Odd):
-    """It has a mistake."""
+    """Raises an unexpected error."""
 
     def evaluate(self, data: Array) -> Array:
         raise IndexError("list index out of range")
 
 
 class _Fewer(Op):
-    """It forgets one of its outputs."""
+    """Omits one of its outputs."""
 
     data = Input(T_FLOAT, "any")
     first = Output(T_FLOAT, "of the same shape")
@@ -66,7 +66,7 @@ class _Fewer(Op):
 
 
 class _Confused(_Odd):
-    """It has a mistake in its inference."""
+    """Raises an unexpected error in inference."""
 
     def infer(self, data: Value) -> PartialShape:
         raise IndexError("list index out of range")
@@ -74,7 +74,7 @@ class _Confused(_Odd):
 
 @contextmanager
 def declared(cls: type[Op]) -> Iterator[None]:
-    """While an operation is declared as ``Odd-1``."""
+    """Declare an operation as ``Odd-1`` inside the block."""
     made = op("Odd-1")(type("Odd", (cls,), {"__doc__": cls.__doc__}))
     try:
         yield
@@ -111,7 +111,7 @@ def invalid(cls: type[Op]) -> None:
 
 
 def unknown(*types: str, version: str = "opset1") -> Net:
-    """A chain of operations that nobody knows."""
+    """A chain of unknown operations."""
     net = Net()
     end = net.parameter("x", "2", out="FP32 2")
     for type in types:
@@ -121,7 +121,7 @@ def unknown(*types: str, version: str = "opset1") -> Net:
 
 
 def not_even_looked_at() -> None:
-    """Compile a model that was read though an operation is not known."""
+    """Compile a model that was read with an unknown operation."""
     ir.compile_model(ir.read_model(unknown("Mystery").xml(), strict=False))
 
 

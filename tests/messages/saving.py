@@ -1,4 +1,4 @@
-"""What is said about models that cannot be saved."""
+"""Messages for models that cannot be saved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def model(name: str = "net") -> ir.Model:
 
 
 def saving(what: Any, path: str = "model.xml", name: str = "", **how: Any) -> Callable[[], None]:
-    """Save in a folder of its own, in which ``name`` is taken by something that is no file."""
+    """Save in a temporary folder in which ``name`` is not a regular file."""
 
     def call() -> None:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -42,7 +42,7 @@ def saving(what: Any, path: str = "model.xml", name: str = "", **how: Any) -> Ca
 
 
 def beside(save: Callable[[], object]) -> Callable[[], None]:
-    """Save in a folder of its own, which messages do not name, and which has a file, and links to another folder."""
+    """Save in a temporary folder, masked in messages, with a file and links to another folder."""
 
     def call() -> None:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -64,7 +64,7 @@ def into(target: str) -> None:
 
 
 def full() -> None:
-    """Save on a disk that has no room."""
+    """Save on a full disk."""
     problem = OSError(errno.ENOSPC, "No space left on device")
     with patch.object(files.os, "fsync", side_effect=problem):
         saving(model())()

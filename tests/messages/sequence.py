@@ -1,4 +1,4 @@
-"""What is said about attention, recurrent cells, temporal classification and one-hot that cannot be right."""
+"""Messages for invalid attention, recurrent, CTC and one-hot layers."""
 
 from __future__ import annotations
 

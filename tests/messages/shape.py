@@ -1,4 +1,4 @@
-"""What is said about shapes and axes of length 1 that cannot be right."""
+"""Messages for invalid shape operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about lengths, shapes and element types that cannot be right."""
+"""Messages for invalid dims, shapes and element types."""
 
 from __future__ import annotations
 

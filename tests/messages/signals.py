@@ -1,4 +1,4 @@
-"""What is said about transforms that cannot be right."""
+"""Messages for invalid Fourier transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about choosing, searching and suppressing that cannot be right."""
+"""Messages for invalid TopK, search and suppression layers."""
 
 from __future__ import annotations
 

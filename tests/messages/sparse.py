@@ -1,4 +1,4 @@
-"""What is said about sparse operations that cannot be right."""
+"""Messages for invalid sparse operations."""
 
 from __future__ import annotations
 

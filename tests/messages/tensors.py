@@ -1,4 +1,4 @@
-"""What is said about tensors, regions of them, and lists of numbers that cannot be right."""
+"""Messages for invalid tensors, regions of tensors, and lists of numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OnDevice:
 
 
 class Complex:
-    """An array of complex numbers of 32 bits, which NumPy lacks, too."""
+    """An array of 32-bit complex numbers, which NumPy lacks."""
 
     array = np.zeros(2, np.uint32)
 

@@ -1,4 +1,4 @@
-"""Every message that the package can give is shown in some snapshot, where a reviewer reads it."""
+"""Every message that the package can give is in some snapshot, where reviewers see it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PYTHON = re.compile(r"\b(ndarray|dtype|NoneType|tuple|kwargs|ndim)\b")
 
 
 def test_every_message_is_shown() -> None:
-    """``python tests/messages/missing.py`` prints those that are not, with file and line."""
+    """``python tests/messages/missing.py`` prints the others with file and line."""
     assert list(map(str, missing())) == []
 
 
 def test_every_error_and_finding_says_something() -> None:
-    """Where this fails, `messages.raised` does not understand how a text is put together."""
+    """If this fails, `messages.raised` cannot trace how a text is composed."""
     assert list(map(str, lost())) == []
 
 
@@ -34,7 +34,7 @@ def test_what_is_no_message_is_there() -> None:
 
 
 def test_messages_have_one_style() -> None:
-    """A small letter at the start, no full stop at the end, no words of Python's."""
+    """Lower case at the start, no full stop at the end, no Python jargon."""
     said = [m for m in messages() if is_for_users(m)]
     assert [str(m) for m in said if _CAPITAL.match(m.text) and "…" not in m.text.split()[0]] == []
     assert [str(m) for m in said if m.text.endswith(".") and not m.text.endswith("..")] == []
@@ -42,7 +42,7 @@ def test_messages_have_one_style() -> None:
 
 
 def test_messages_have_the_usual_forms() -> None:
-    """Such as: unknown x, x is not a y, x must be y, expected x, got y."""
+    """For example: unknown x, x is not a y, x must be y, expected x, got y."""
     assert [str(m) for m in messages() if is_for_users(m) and _UNUSUAL.search(m.text)] == []
 
 

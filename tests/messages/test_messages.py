@@ -1,4 +1,4 @@
-"""What is said about each layer that is refused, held against one snapshot per group."""
+"""The messages of all refused layers, compared with one snapshot per group."""
 
 from __future__ import annotations
 
