@@ -106,7 +106,7 @@ def budget(
     result(
         debugging.as_json,
         lambda: _record(found),
-        lambda: "\n\n".join(str(each) if is_plain else _fitting(each) for each in found),
+        lambda: "\n\n".join(str(each) if is_plain else _format_costs(each) for each in found),
     )
 
 
@@ -116,7 +116,7 @@ def _record(found: Sequence[Budget]) -> Record:
     return first | {"others": list(others)}
 
 
-def _fitting(found: Budget) -> str:
+def _format_costs(found: Budget) -> str:
     """Format the layer costs as a table that fits the terminal."""
     if not found.layers:
         return found.summary
@@ -150,25 +150,25 @@ def _load_metric(text: str) -> Metric:
     where, colon, name = text.rpartition(":")
     if not colon or not where or not name:
         raise InputError(f"{text!r} does not name a function", hint=_FORM)
-    with _explained(text, "cannot be loaded"):
+    with _convert_errors(text, "cannot be loaded"):
         module = _file(where) if where.endswith(".py") else _module(where)
     metric = getattr(module, name, None)
     if not callable(metric):
         functions = [each for each, found in vars(module).items() if callable(found)]
         raise InputError(f"{where} has no function {name!r}", hint=did_you_mean(name, functions) or _FORM)
-    return _called(text, metric)
+    return _wrap_metric(text, metric)
 
 
-def _called(text: str, metric: Callable[..., float]) -> Metric:
+def _wrap_metric(text: str, metric: Callable[..., float]) -> Metric:
     def rate(outputs: list[dict[str, Array]]) -> float:
-        with _explained(text, "failed"):
+        with _convert_errors(text, "failed"):
             return metric(outputs)
 
     return rate
 
 
 @contextmanager
-def _explained(text: str, what: str) -> Iterator[None]:
+def _convert_errors(text: str, what: str) -> Iterator[None]:
     """Convert exceptions raised by the user's code to errors with file and line."""
     import traceback
 

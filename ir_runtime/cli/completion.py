@@ -25,7 +25,7 @@ from click.shell_completion import (
 from .._util.escaping import one_line
 from .helping import GroupedCommand, kept_args
 
-__all__ = ["attach", "completion", "in_bash", "register", "split"]
+__all__ = ["attach", "completion", "quote_for_bash", "register", "split"]
 
 _EPILOG = """\b
 bash:  ir-runtime completion bash > ~/.local/share/bash-completion/completions/ir-runtime
@@ -162,10 +162,10 @@ def split(line: str, in_single_quotes: str = "") -> tuple[list[str], str, int]:
     return [*words, word or ""], quote, before if quote else 0
 
 
-def in_bash(word: str, quote: str = "") -> str:
+def quote_for_bash(word: str, quote: str = "") -> str:
     r"""Quote a word for bash, continuing an open quote if there is one.
 
-    >>> print(in_bash("a$(b)"), in_bash("it's", "'"), in_bash('"$x"!', '"'))
+    >>> print(quote_for_bash("a$(b)"), quote_for_bash("it's", "'"), quote_for_bash('"$x"!', '"'))
     a\$\(b\) it'\''s \"\$x\""\!"
     """
     if quote == "'":
@@ -210,7 +210,7 @@ class _Bash(_Quoting, BashComplete):
     def _word(self, word: str, incomplete: str) -> str:
         """Return the replacement for the text after the open quote, or for the whole word if no quote is open."""
         same = word.startswith(incomplete[: self._before])
-        return in_bash(word[self._before :], self._quote) if same else ""
+        return quote_for_bash(word[self._before :], self._quote) if same else ""
 
 
 class _Zsh(_Quoting, ZshComplete):
@@ -268,7 +268,7 @@ def attach(name: str, command: click.Command) -> None:
             param._custom_shell_complete = completer
 
 
-def _starting(words: Iterable[str], start: str) -> list[CompletionItem]:
+def _complete_words(words: Iterable[str], start: str) -> list[CompletionItem]:
     return [CompletionItem(word) for word in words if word.startswith(start)]
 
 
@@ -303,7 +303,7 @@ def _entries(start: str, endings: tuple[str, ...]) -> Iterator[str]:
 
 
 def _layers(ctx: click.Context, _: click.Parameter, start: str) -> list[CompletionItem]:
-    return _starting((name for name, type in _in_model(ctx) if type not in _HIDDEN), start)
+    return _complete_words((name for name, type in _layers_of_model(ctx) if type not in _HIDDEN), start)
 
 
 def _inputs(ctx: click.Context, _: click.Parameter, start: str) -> list[CompletionItem]:
@@ -314,7 +314,7 @@ def _inputs(ctx: click.Context, _: click.Parameter, start: str) -> list[Completi
         return [CompletionItem(f"{name}={word}") for word in arrays]
     inputs = [
         each
-        for each, type in _in_model(ctx)
+        for each, type in _layers_of_model(ctx)
         if type == "Parameter" and each.startswith(start) and "=" not in each
     ]
     files = list(_entries("", _ARRAYS)) or [""]
@@ -322,7 +322,7 @@ def _inputs(ctx: click.Context, _: click.Parameter, start: str) -> list[Completi
     return [CompletionItem(word) for word in (*arrays, *pairs)] or [CompletionItem(start, type="file")]
 
 
-def _in_model(ctx: click.Context) -> Iterator[tuple[str, str]]:
+def _layers_of_model(ctx: click.Context) -> Iterator[tuple[str, str]]:
     """Yield the name and type of each layer of the model on the command line."""
     # Options without their value keep click from parsing the line, so that the arguments themselves are searched.
     path = next((arg for arg in kept_args(ctx) if arg.endswith(".xml")), "")
@@ -357,7 +357,7 @@ def _operations(_: click.Context, __: click.Parameter, start: str) -> list[Compl
     from ..ops import registry
 
     names = {name: None for cls in registry for name in (cls.name, cls.versioned_name())}
-    return _starting(names if "-" in start else dict.fromkeys(cls.name for cls in registry), start)
+    return _complete_words(names if "-" in start else dict.fromkeys(cls.name for cls in registry), start)
 
 
 def _guides(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
@@ -369,11 +369,11 @@ def _guides(_: click.Context, __: click.Parameter, start: str) -> list[Completio
 def _releases(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
     from ..releases.release import releases
 
-    return _starting(map(str, releases()), start)
+    return _complete_words(map(str, releases()), start)
 
 
 def _backends(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
-    return _starting(("native", "numpy", "reference"), start)
+    return _complete_words(("native", "numpy", "reference"), start)
 
 
 _MODEL = _files(".xml")

@@ -181,14 +181,14 @@ def _run_generated(
         failing = finished.failing
         with bar("shrinking", len(failing)) as shown, asking(running.against, running.seconds) as ask:
             for result in failing:
-                case = shrink(generated.recipes[result.id], result.id, _failing(ask, result))
+                case = shrink(generated.recipes[result.id], result.id, _fails_like(ask, result))
                 case.save(Path(failures) / case.id)
                 shown.advance(1, result.id)
         _show_saved(len(failing), failures)
     return finished
 
 
-def _failing(ask: Callable[[Case], Status], result: Result) -> Callable[[Case], bool]:
+def _fails_like(ask: Callable[[Case], Status], result: Result) -> Callable[[Case], bool]:
     """Return a predicate: whether a case fails in the same way as a given result."""
 
     def fails(case: Case) -> bool:

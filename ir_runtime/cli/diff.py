@@ -38,12 +38,12 @@ def diff(old: str, new: str, limits: Limits, as_json: bool) -> None:
 
     difference = compare(read(old, None, limits=limits), read(new, None, limits=limits))
     is_short = columns() is None or not difference
-    result(as_json, difference.record, lambda: str(difference) if is_short else _fitting(difference))
+    result(as_json, difference.record, lambda: str(difference) if is_short else _format_changes(difference))
     if difference:
         raise SystemExit(Exit.FINDINGS)
 
 
-def _fitting(difference: Difference) -> str:
+def _format_changes(difference: Difference) -> str:
     """Format the changes as a table that fits the terminal."""
     rows = [[change.layer, change.operation, change.kind, change.what] for change in difference.changes]
     header = ["layer", "operation", "change", "what"]

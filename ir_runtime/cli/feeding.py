@@ -72,7 +72,7 @@ def _complete(model: Model, given: Mapping[Output, Feed | Pictures], seed: int |
         count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
         hint = "-i NAME=FILE.npy gives an input its data, --random generates it"
         raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
-    feeds = {port: _fitting(model, port, _as_feed(model, port, feed)) for port, feed in given.items()}
+    feeds = {port: _fit_feed(model, port, _to_feed(model, port, feed)) for port, feed in given.items()}
     if missing:
         feeds |= _random(model, feeds, missing, seed or 0)
     return {port: feeds[port] for port in ports}
@@ -95,7 +95,7 @@ def collect_sets(model: Model, files: Sequence[str], seed: int | None = None) ->
     named: dict[Output, list[Feed | Pictures]] = {}
     unnamed: list[Feed | Pictures] = []
     for name, each, is_key in (
-        found for text in files for path in _expanded(text) for found in _read_feeds(path)
+        found for text in files for path in _expand(text) for found in _read_feeds(path)
     ):
         if name is None:
             unnamed.append(each)
@@ -120,7 +120,7 @@ def collect_sets(model: Model, files: Sequence[str], seed: int | None = None) ->
     ]
 
 
-def _expanded(text: str) -> Iterator[str]:
+def _expand(text: str) -> Iterator[str]:
     """Expand ``NAME=FOLDER`` to ``NAME=FILE`` for each array file in the folder; yield any other text unchanged."""
     name, path = split_input(text)
     folder = Path(path)
@@ -142,10 +142,10 @@ def _random(
     feeds_drawn = random_feeds(model, {port: feed.array for port, feed in feeds.items()}, seed)
     choices = "; ".join([f"seed {seed}", *feeds_drawn.choices])
     show(f"random data: {visible(choices)}; -i, --shape and --seed change that", err=True)
-    return {port: _fitting(model, port, Feed(feeds_drawn.arrays[port], "random")) for port in missing}
+    return {port: _fit_feed(model, port, Feed(feeds_drawn.arrays[port], "random")) for port in missing}
 
 
-def _as_feed(model: Model, port: Output, source: Feed | Pictures) -> Feed:
+def _to_feed(model: Model, port: Output, source: Feed | Pictures) -> Feed:
     """Convert images to the array of an input, printing the conversion to stderr; return arrays unchanged."""
     if isinstance(source, Feed):
         return source
@@ -154,7 +154,7 @@ def _as_feed(model: Model, port: Output, source: Feed | Pictures) -> Feed:
     return Feed(array, source.source)
 
 
-def _fitting(model: Model, port: Output, feed: Feed) -> Feed:
+def _fit_feed(model: Model, port: Output, feed: Feed) -> Feed:
     array = feed.array
     dtype = port.element_type.dtype
     if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == dtype.itemsize:
@@ -163,11 +163,11 @@ def _fitting(model: Model, port: Output, feed: Feed) -> Feed:
         return Feed(as_array(port, array, strict=True), feed.source)
     except InputError as problem:
         if problem.hint == RESHAPE:
-            problem.hint = _try_shape(model, port, array.shape)
+            problem.hint = _hint_at_shape(model, port, array.shape)
         raise
 
 
-def _try_shape(model: Model, port: Output, lengths: tuple[int, ...]) -> str:
+def _hint_at_shape(model: Model, port: Output, lengths: tuple[int, ...]) -> str:
     """Return a hint that says whether reshaping the model to the shape of the given data would work.
 
     This reshapes the model, which must not be used afterwards.

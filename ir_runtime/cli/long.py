@@ -148,17 +148,19 @@ class Debugging:
         """Yield model and inputs; show the progress of the block, and its partial results after Ctrl-C or the timeout."""
         from .feeding import tracing_shapes
 
-        with self._working(label, self.feeding) as both, tracing_shapes(*both):
+        with self._run_with_progress(label, self.feeding) as both, tracing_shapes(*both):
             yield both
 
     @contextmanager
     def working_on_sets(self, label: str) -> Iterator[tuple[Model, list[list[Array]]]]:
         """Like `working`, for several sets of inputs."""
-        with self._working(label, self.feeding.sets) as both:
+        with self._run_with_progress(label, self.feeding.sets) as both:
             yield both
 
     @contextmanager
-    def _working(self, label: str, collect: Callable[[Model], _Feeds]) -> Iterator[tuple[Model, _Feeds]]:
+    def _run_with_progress(
+        self, label: str, collect: Callable[[Model], _Feeds]
+    ) -> Iterator[tuple[Model, _Feeds]]:
         from .._util.deadline import without_deadline
         from ..debug.caching import caching
         from ..debug.progress import Interrupted, TimedOut, showing

@@ -27,7 +27,7 @@ def ops(name: str | None, as_json: bool) -> None:
     """
     from ..ops._define.describe import page, record
 
-    selected = _every() if name is None else _find_operations(name)
+    selected = _all_operations() if name is None else _find_operations(name)
 
     def text() -> str:
         return (
@@ -37,7 +37,7 @@ def ops(name: str | None, as_json: bool) -> None:
     result(as_json, lambda: {"operations": [record(cls) for cls in selected]}, text, pager=True)
 
 
-def _every() -> list[type[Op]]:
+def _all_operations() -> list[type[Op]]:
     from ..ops import load_extensions, registry
 
     load_extensions()
@@ -59,7 +59,7 @@ def _find_operations(name: str) -> list[type[Op]]:
     from .._util.nearest import suggestion
     from ..ops import registry
 
-    every = _every()
+    every = _all_operations()
     type, _, number = name.rpartition("-")
     version = type if type and number.isdecimal() else name
     versions = registry.versions(version)

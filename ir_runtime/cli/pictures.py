@@ -115,7 +115,7 @@ class Pictures:
         for path in self.files:
             image, before = _open_picture(path, _MODES[color])
             first = first or before
-            images.append(np.asarray(_resize(image, size, how)).reshape(*_after(image, size), -1))
+            images.append(np.asarray(_resize(image, size, how)).reshape(*_resized_shape(image, size), -1))
         pixels = self._stack(images)
         pixels = pixels[..., ::-1] if color == "bgr" else pixels
         numbers = _scale_pixels(port, pixels, completed_options)
@@ -201,7 +201,7 @@ def _guess_layout(lengths: Sequence[int | None]) -> str:
     return "NHWC"[-len(lengths) :] if is_last else "NCHW"[-len(lengths) :]
 
 
-def _after(image: Image, size: tuple[int, int] | None) -> tuple[int, int]:
+def _resized_shape(image: Image, size: tuple[int, int] | None) -> tuple[int, int]:
     width, height = size or image.size
     return height, width
 
@@ -303,7 +303,7 @@ def _open_picture(path: Path, mode: str) -> tuple[Image, str]:
             with Image.open(path, formats=_FORMATS) as picture:
                 _check_size(path, picture.width, picture.height)
                 before = f"{picture.width}x{picture.height} {picture.mode}{_frames(picture)}"
-                return _of_bytes(path, ImageOps.exif_transpose(picture), picture.format).convert(mode), before
+                return _to_bytes(path, ImageOps.exif_transpose(picture), picture.format).convert(mode), before
         except Image.DecompressionBombError:
             raise InputError(f"{path} is too large: it has more pixels than Pillow reads") from None
         except MemoryError:
@@ -320,7 +320,7 @@ def _frames(image: Image) -> str:
     return f", the first of {count} frames" if count > 1 else ""
 
 
-def _of_bytes(path: Path, image: Image, format: str | None) -> Image:
+def _to_bytes(path: Path, image: Image, format: str | None) -> Image:
     """Convert channels to 8 bits; Pillow itself would clamp larger values to 255.
 
     Of 16-bit channels, the high byte is kept, as OpenCV does, and Pillow for color images.

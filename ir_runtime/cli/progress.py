@@ -67,7 +67,7 @@ class Bar:
             self._task = self._shown.add_task(self._label, total=self._total or None, item="")
             self._shown.start()
         self._shown.update(
-            self._task, completed=self._done, item=_fitting(item, width - len(self._label) - _BAR)
+            self._task, completed=self._done, item=_fit_item(item, width - len(self._label) - _BAR)
         )
         self._shown.refresh()
         self._next = time.monotonic() + PAUSE
@@ -113,7 +113,7 @@ def _bar(width: int) -> Progress:
     )
 
 
-def _fitting(item: str, room: int) -> str:
+def _fit_item(item: str, room: int) -> str:
 
     return shortened(visible(item), room) if item and room >= _NAME else ""
 

@@ -318,7 +318,7 @@ def _shorten(
     shortened_rows = [list(row) for row in rows]
     for index in names:
         cells = [row[index] for row in rows]
-        ways = (cells, _without_scopes(cells, widths[index]), _without_prefix(cells, widths[index]))
+        ways = (cells, _strip_scopes(cells, widths[index]), _strip_prefix(cells, widths[index]))
         short = next((each for way in ways if _differ(cells, each := _truncate(way, widths[index]))), None)
         if short is None:
             return None
@@ -335,22 +335,22 @@ def _differ(cells: Sequence[str], short: Sequence[str]) -> bool:
     return len(set(zip(cells, short, strict=True))) == len(set(short))
 
 
-def _without_scopes(cells: Sequence[str], width: int) -> list[str]:
+def _strip_scopes(cells: Sequence[str], width: int) -> list[str]:
     """Remove the scopes common to all long names."""
     prefix = _common_prefix(cells, width)
-    return _without(prefix[: max(prefix.rfind("."), prefix.rfind("/")) + 1], cells, width)
+    return _strip(prefix[: max(prefix.rfind("."), prefix.rfind("/")) + 1], cells, width)
 
 
-def _without_prefix(cells: Sequence[str], width: int) -> list[str]:
+def _strip_prefix(cells: Sequence[str], width: int) -> list[str]:
     """Remove the prefix common to all long names."""
-    return _without(_common_prefix(cells, width), cells, width)
+    return _strip(_common_prefix(cells, width), cells, width)
 
 
 def _common_prefix(cells: Sequence[str], width: int) -> str:
     return os.path.commonprefix([cell for cell in cells if display_width(cell) > width])  # noqa: RUF071  not paths
 
 
-def _without(prefix: str, cells: Sequence[str], width: int) -> list[str]:
+def _strip(prefix: str, cells: Sequence[str], width: int) -> list[str]:
     return [f"…{cell[len(prefix) :]}" if prefix and display_width(cell) > width else cell for cell in cells]
 
 
@@ -388,7 +388,7 @@ def _render(
 
 def _titles(cells: Sequence[str], width: int, is_sentence: bool) -> list[list[str]]:
     """Return the title lines of blocks: shortened names if they stay distinct, or else wrapped whole names."""
-    ways = (cells, _without_scopes(cells, width), _without_prefix(cells, width))
+    ways = (cells, _strip_scopes(cells, width), _strip_prefix(cells, width))
     for way in () if is_sentence else ways:
         if _differ(cells, short := _truncate(way, width)):
             return [[f"  {cell}"] for cell in short]

@@ -138,7 +138,7 @@ def report(
 
             measures = with_profile(measures, profiled(net, feeds, runs=runs, backend=backend))
     elif shapes or histograms:
-        measures = _without_measurements(net, shapes, histograms)
+        measures = _measure_statically(net, shapes, histograms)
     target = None if output == "-" else output
     beside = _beside(old, net, limits, constraints)
     page = net.report(target, measures, constraints=constraints, old=beside, values=values)
@@ -151,7 +151,7 @@ def report(
         raise SystemExit(Exit.FINDINGS)
 
 
-def _without_measurements(net: Model, shapes: Sequence[str], histograms: bool) -> Measures:
+def _measure_statically(net: Model, shapes: Sequence[str], histograms: bool) -> Measures:
     from ..report import Measures
 
     reshape(net, shapes)

@@ -178,7 +178,7 @@ def _constraints(constraints: Constraints) -> Iterator[str]:
         yield finding(constraints.error)
     elif constraints.found:
         header = ["constraint", "certainty", "violations are refused by"]
-        rows = [[c.text, _sure(c), _refusing(c)] for c in constraints]
+        rows = [[c.text, _sure(c), _place_of(c)] for c in constraints]
         yield table("Constraints", header, rows, sentences=header[::2], least=header[2:])
     elif not constraints.undecided:
         yield "Constraints: none; every length is accepted"
@@ -199,7 +199,7 @@ def _sure(constraint: Constraint) -> str:
     return ", ".join(word for word, holds in words.items() if holds) or "sampled"
 
 
-def _refusing(constraint: Constraint) -> str:
+def _place_of(constraint: Constraint) -> str:
     """Return the line and name of the layer that imposes a constraint, shortening long names on a terminal."""
     where = constraint.reason.where if constraint.reason else None
     if where is None:

@@ -58,10 +58,10 @@ def wrapped(text: str, width: int) -> str:
     net.xml:7: error: the
       shapes do not fit
     """
-    return "\n".join(_wrapped(line, width) for line in text.split("\n"))
+    return "\n".join(_wrap_line(line, width) for line in text.split("\n"))
 
 
-def _wrapped(line: str, width: int) -> str:
+def _wrap_line(line: str, width: int) -> str:
     if len(_ESCAPE.sub("", line)) <= width or _EXCERPT.match(line):
         return line
     indent = line[: len(line) - len(line.lstrip())]

@@ -43,12 +43,12 @@ def trace_nan(debugging: Debugging, precision: str) -> None:
 
     with debugging.working("running") as (model, feeds):
         found = trace(model, feeds, precision)
-    result(debugging.as_json, found.record, lambda: str(found) if columns() is None else _fitting(found))
+    result(debugging.as_json, found.record, lambda: str(found) if columns() is None else _format_peaks(found))
     if found.origins:
         raise SystemExit(Exit.FINDINGS)
 
 
-def _fitting(found: NanTrace) -> str:
+def _format_peaks(found: NanTrace) -> str:
     """Format the layers closest to overflow as a table that fits the terminal."""
     rows = [
         [f"{peak.largest:.2g}", f"{1 / peak.part:.2g}", peak.layer, peak.operation]

@@ -93,7 +93,7 @@ def validate(
     layer, code, message, cause and fix; a file that cannot be read is a finding, too. Beyond --max-findings,
     findings are only counted. The exit code is 1 if there is an error, or with --strict a warning.
     """
-    files = [file for model in models for file in _matching(model)]
+    files = [file for model in models for file in _expand_pattern(model)]
     if weights is not None and len(files) > 1:
         raise click.UsageError("--weights needs exactly one MODEL")
     if max_findings is not None:
@@ -110,19 +110,19 @@ def validate(
         strict=strict,
         for_release=for_release,
     )
-    each = _each if form == "text" else _nothing
+    each = _print_findings if form == "text" else _print_nothing
     reports = []
     with _reports(check, files, jobs) as checked:
         for file, report in zip(files, checked, strict=True):
             reports.append((file, report))
             each(file, report)
-    _whole(form, reports)
+    _print_reports(form, reports)
     show(_summary([report for _, report in reports]), err=True)
     if not all(report.ok for _, report in reports):
         ctx.exit(Exit.FINDINGS)
 
 
-def _matching(pattern: str) -> list[str]:
+def _expand_pattern(pattern: str) -> list[str]:
     """Return the .xml files in a folder, the file of exactly this name, or else the files that match the pattern."""
     if os.path.isdir(pattern):
         inside = sorted(glob.glob(os.path.join(glob.escape(pattern), "**", "*.xml"), recursive=True))
@@ -163,13 +163,13 @@ def _reports(
     count = min(len(files), jobs or _worthwhile(files))
     with bar("validating", len(files)) as shown:
         if count == 1:
-            yield map(check, _counted(files, shown))
+            yield map(check, _count(files, shown))
             return
         from .._util.child_process import process_pool
 
         with process_pool(count) as pool:
             try:
-                yield _counted(pool.map(check, files), shown)
+                yield _count(pool.map(check, files), shown)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -185,7 +185,7 @@ def _worthwhile(files: Sequence[str]) -> int:
     return parallelism()
 
 
-def _counted(items: Iterable[_Item], shown: Bar) -> Iterator[_Item]:
+def _count(items: Iterable[_Item], shown: Bar) -> Iterator[_Item]:
     """Yield items, advancing a progress bar, which is erased while the caller prints results."""
     for item in items:
         shown.erase()
@@ -193,7 +193,7 @@ def _counted(items: Iterable[_Item], shown: Bar) -> Iterator[_Item]:
         shown.advance()
 
 
-def _each(file: str, report: Diagnostics) -> None:
+def _print_findings(file: str, report: Diagnostics) -> None:
     from ..diagnostics import fold
 
     for found in fold(report):
@@ -202,11 +202,11 @@ def _each(file: str, report: Diagnostics) -> None:
         show(rest(file, more))
 
 
-def _nothing(file: str, report: Diagnostics) -> None:
+def _print_nothing(file: str, report: Diagnostics) -> None:
     """Print nothing, for formats that are printed as a whole at the end."""
 
 
-def _whole(form: str, reports: Sequence[tuple[str, Diagnostics]]) -> None:
+def _print_reports(form: str, reports: Sequence[tuple[str, Diagnostics]]) -> None:
     if form == "json":
         result(True, lambda: {"files": [_record(file, report) for file, report in reports]}, str)
     elif form == "sarif":
@@ -295,7 +295,7 @@ def _sarif_result(found: Diagnostic, codes: Sequence[str]) -> Record:
     }
     if found.where is not None and found.where.file:
         result["locations"] = [_sarif_location(found.where, _sarif_region(found))]
-    if related := [_related_location(number, c.message, c.where) for number, c in enumerate(found.causes)]:
+    if related := [_sarif_related(number, c.message, c.where) for number, c in enumerate(found.causes)]:
         result["relatedLocations"] = related
     return result
 
@@ -311,7 +311,7 @@ def _sarif_region(finding: Diagnostic) -> Record:
     return region
 
 
-def _related_location(number: int, message: str, where: Location) -> Record:
+def _sarif_related(number: int, message: str, where: Location) -> Record:
     region = {"startLine": where.line} if where.line else {}
     return {"id": number, "message": {"text": sarif_text(message)}, **_sarif_location(where, region)}
 

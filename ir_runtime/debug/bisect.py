@@ -172,21 +172,21 @@ class _Search:
     def run(self) -> Bisection:
         """Bisect the layers until one remains, or several that are wrong only together."""
         low, high, start = 0, len(self.cuts.layers), 0
-        worst_report, _ = self._compared(low, high)
+        worst_report, _ = self._compare(low, high)
         if worst_report.verdict != "unexplained":
             reached(1)
             return self._result(0, 0, worst_report)
         try:
             while high - low > 1:
                 middle = (low + high) // 2
-                report, truth = self._compared(low, middle)
+                report, truth = self._compare(low, middle)
                 if report.verdict == "unexplained":
                     high, start, worst_report = middle, low, report
                 else:
                     self._keep(low, middle, truth)
                     low = middle
             if low != start:  # the rest was run only with those before it
-                report, _ = self._compared(low, high)
+                report, _ = self._compare(low, high)
                 low, worst_report = (
                     (low, report) if report.verdict == "unexplained" else (start, worst_report)
                 )
@@ -203,7 +203,7 @@ class _Search:
         operation = layers[-1].operation if layers else ""
         return Bisection(names, operation, report, self.runs, of, self.kept, partial)
 
-    def _compared(self, low: int, high: int) -> tuple[Comparison, Sequence[Array]]:
+    def _compare(self, low: int, high: int) -> tuple[Comparison, Sequence[Array]]:
         """Compare the outputs of the layers between two cuts; also return these outputs in f64."""
         most = len(self.cuts.layers).bit_length() + 2
 
@@ -226,11 +226,11 @@ class _Search:
             del self.values[port]
         for port in crossing:
             if port not in self.values:
-                self.values[port] = _narrowed(computed[port], types[port].element.dtype)
+                self.values[port] = _narrow(computed[port], types[port].element.dtype)
         self.kept = max(self.kept, sum(array.nbytes for array in self.values.values()))
 
 
-def _narrowed(array: Array, dtype: DType) -> Array:
+def _narrow(array: Array, dtype: DType) -> Array:
     with np.errstate(over="ignore"):
         return array.astype(dtype)
 
@@ -254,11 +254,13 @@ class Cuts:
 
     def crossing(self, place: int) -> list[Port]:
         """Return the tensors that cross a cut: computed before and read after it."""
-        return [port for port in self._made(0, place) if self._is_read(port, place, len(self.layers))]
+        return [
+            port for port in self._computed_ports(0, place) if self._is_read(port, place, len(self.layers))
+        ]
 
     def ends(self, low: int, high: int) -> list[Port]:
         """Return the tensors computed between two cuts that are read after the second, or are model outputs."""
-        computed = self._made(low, high)
+        computed = self._computed_ports(low, high)
         return [p for p in computed if p in self._outputs or self._is_read(p, high, len(self.layers))]
 
     def part(self, low: int, high: int, values: Mapping[Port, Array]) -> tuple[Model, list[Array]]:
@@ -274,7 +276,7 @@ class Cuts:
         rest = [self._feeds[node.friendly_name] for node in part.parameters[len(starts) :]]
         return part, [*(values[port] for port in starts), *rest]
 
-    def _made(self, low: int, high: int) -> list[Port]:
+    def _computed_ports(self, low: int, high: int) -> list[Port]:
         return [port for layer in self.layers[low:high] for port in layer.output_ports]
 
     def _is_read(self, port: Port, low: int, high: int) -> bool:

@@ -323,7 +323,7 @@ class _Budgeting:
         self._done = 0
         self._sets = [
             _Set(reference.feeds(inputs_set), BodyDecisions(reference.graph, reference.types))
-            for inputs_set in _each_set(inputs)
+            for inputs_set in _split_sets(inputs)
         ]
         for inputs_set in self._sets:
             reference.check_memory(inputs_set.feeds)
@@ -336,7 +336,7 @@ class _Budgeting:
                 with stage(number / len(self._sets), (number + 1) / len(self._sets)):
                     self._run_exactly(inputs_set)
         self._sizes = [self._size(index) for index in range(len(reference.outputs))]
-        self.exact = self._measured([inputs_set.outputs for inputs_set in self._sets])
+        self.exact = self._apply_metric([inputs_set.outputs for inputs_set in self._sets])
         """The caller's metric of the exact outputs."""
 
     def _run_exactly(self, inputs_set: _Set) -> None:
@@ -384,7 +384,9 @@ class _Budgeting:
                 effects[layer.id] = alone.effect
             total = self.outcome({*costs})
             ordered = sorted(costs, key=lambda id: _rank(costs[id]))
-            kept, remaining = self._kept([id for id in ordered if costs[id].error], effects, keep, total)
+            kept, remaining = self._choose_kept(
+                [id for id in ordered if costs[id].error], effects, keep, total
+            )
             reached(1)  # fewer sets may have been tried than were expected
         except STOPS as reason:
             ranked = tuple(sorted(costs.values(), key=_rank))
@@ -403,7 +405,7 @@ class _Budgeting:
             metric=metric,
         )
 
-    def _kept(
+    def _choose_kept(
         self, ordered: Sequence[int], effects: Mapping[int, Array], keep: int, total: _Outcome
     ) -> tuple[Collection[int], _Outcome]:
         """Choose which layers to keep: those with the largest costs, or those that leave the smallest sum of effects.
@@ -427,10 +429,10 @@ class _Budgeting:
         ids = sorted(layers)
         key = str(ids[0]) if len(ids) == 1 else blake2b(repr(ids).encode(), digest_size=8).hexdigest()
         with stage(FIRST + (1 - FIRST) * done / total, FIRST + (1 - FIRST) * (done + 1) / total):
-            (error, metric), (effect,) = remembered(self._entry, key, lambda: self._computed(layers))
+            (error, metric), (effect,) = remembered(self._entry, key, lambda: self._compute(layers))
         return _Outcome(float(error), effect, metric)
 
-    def _computed(self, layers: Collection[int]) -> tuple[list[float | None], list[Array]]:
+    def _compute(self, layers: Collection[int]) -> tuple[list[float | None], list[Array]]:
         change = self._scheme.change(layers)
         outputs_by_set = [self._run(inputs_set, change) for inputs_set in self._sets]
         errors, effects = [0.0], [np.zeros(0)]
@@ -445,7 +447,7 @@ class _Budgeting:
             if squares := sum(inputs_set for inputs_set, _ in differences):
                 errors.append(np.sqrt(squares / count) / size if size else np.inf)
             effects += [effect / ((size or 1) * count**0.5) for _, effect in differences if count]
-        return [float(max(errors)), self._measured(outputs_by_set)], [np.concatenate(effects)]
+        return [float(max(errors)), self._apply_metric(outputs_by_set)], [np.concatenate(effects)]
 
     def _run(self, inputs_set: _Set, change: Change) -> Sequence[Array]:
         if self._metric is not None:  # decisions may differ, as the metric may depend on them
@@ -453,7 +455,7 @@ class _Budgeting:
         decided = chained(change, pinned(inputs_set.decisions))
         return Kept(self._reference.run(inputs_set.feeds, decided, inputs_set.inside.replay()))
 
-    def _measured(self, outputs: Sequence[Sequence[Array]]) -> float | None:
+    def _apply_metric(self, outputs: Sequence[Sequence[Array]]) -> float | None:
         """Apply the caller's metric to the outputs of all input sets; ``None`` without a metric.
 
         Raises:
@@ -481,7 +483,7 @@ def _rank(cost: LayerCost) -> tuple[float, float]:
     return (0.0 if cost.metric is None else cost.metric), -cost.error
 
 
-def _each_set(inputs: object) -> list[object]:
+def _split_sets(inputs: object) -> list[object]:
     """Split the caller's inputs into input sets.
 
     Raises:

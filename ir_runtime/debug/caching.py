@@ -214,7 +214,7 @@ def entry_for(kind: str, model: Model, feeds: Iterable[Array], side: object) -> 
         side: the judged side; ``None`` is returned if it has no identity, like a function.
     """
     cache = _CACHE.get()
-    if cache is None or (described := _described(side)) is None:
+    if cache is None or (described := _identify(side)) is None:
         return None
     digest = blake2b(repr([kind, __version__, described]).encode(), digest_size=20)
     runnable = model._runnable()
@@ -226,7 +226,7 @@ def entry_for(kind: str, model: Model, feeds: Iterable[Array], side: object) -> 
     return Entry(cache, digest.hexdigest())
 
 
-def _described(side: object) -> tuple[str, ...] | None:
+def _identify(side: object) -> tuple[str, ...] | None:
     """Return the identity of a side: digests of its files, or its name and version; ``None`` if it has none."""
     if not isinstance(side, str | Path) or str(side).endswith(".npz"):  # arrays need no cache
         return None

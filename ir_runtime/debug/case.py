@@ -259,14 +259,14 @@ class _Nodes:
             if layer.id not in self.wide:
                 rounds[layer.id] = {*range(len(self.graph.reads(layer)))}
         for product in products:
-            for layer in self._following(product):
+            for layer in self._fused_layers(product):
                 rounds[layer.id] |= {
                     i for i, port in enumerate(self.graph.reads(layer)) if port.layer not in self.changing
                 }
         if self.converted:
             rounds |= self._inputs_of_wide()
         for product in products:
-            if (scaled := self._scaled(product)) is not None:
+            if (scaled := self._find_scale(product)) is not None:
                 layer, self.factors[product.id] = scaled
                 rounds[layer.id].clear()
         self.rounds = {id: inputs for id, inputs in rounds.items() if inputs}
@@ -280,7 +280,7 @@ class _Nodes:
             for id in self.wide
         }
 
-    def _following(self, product: Layer) -> Iterator[Layer]:
+    def _fused_layers(self, product: Layer) -> Iterator[Layer]:
         """Yield the layers fused into the node of a product."""
         end, port = end_of_node(self.graph, product, self.changing), product.output_ports[0]
         while port != end:
@@ -288,9 +288,9 @@ class _Nodes:
             yield layer
             port = layer.output_ports[0]
 
-    def _scaled(self, product: Layer) -> tuple[Layer, Array] | None:
+    def _find_scale(self, product: Layer) -> tuple[Layer, Array] | None:
         """Return the layer that scales a product by a constant factor, and the factor; ``None`` if there is none."""
-        following = next(self._following(product), None)
+        following = next(self._fused_layers(product), None)
         sources = self.graph.reads(product)
         if following is None or following.type != "Multiply" or sources[1].layer in self.changing:
             return None

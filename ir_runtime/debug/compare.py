@@ -267,8 +267,8 @@ def _judge_case(case: Case, entry: Entry | None) -> _Attempt:
     """Judge a case under its reported numerics, then under others for results that these do not explain."""
     attempt = _attempt(case, {}, entry)
     with stage(1, 1):
-        attempt = _with_other_numerics(case, attempt, entry)
-        return _with_other_decisions(case, attempt, entry)
+        attempt = _try_other_numerics(case, attempt, entry)
+        return _try_other_decisions(case, attempt, entry)
 
 
 def _attempt(case: Case, choices: Choices, entry: Entry | None, before: Comparison | None = None) -> _Attempt:
@@ -321,7 +321,7 @@ def _note_absent(case: Case) -> Iterator[str]:
         yield f"{case.seen.name} lacks the {many} {', '.join(names)}, which {'are' if len(names) > 1 else 'is'} not judged"
 
 
-def _with_other_numerics(case: Case, first: _Attempt, entry: Entry | None) -> _Attempt:
+def _try_other_numerics(case: Case, first: _Attempt, entry: Entry | None) -> _Attempt:
     """Judge each result by the most exact numerics that explain it."""
     best = first
     if first.report.overflow is not None and case.numerics.bounded and first.report.hides_overflow:
@@ -344,9 +344,9 @@ def _with_other_numerics(case: Case, first: _Attempt, entry: Entry | None) -> _A
     return best
 
 
-def _with_other_decisions(case: Case, best: _Attempt, entry: Entry | None) -> _Attempt:
+def _try_other_decisions(case: Case, best: _Attempt, entry: Entry | None) -> _Attempt:
     """Try alternatives of body decisions that rounding leaves open, one at a time, keeping improvements."""
-    tries, waiting = 0, _unexplained_alternatives(best)
+    tries, waiting = 0, _list_alternatives(best)
     while waiting and tries < TRIES and not best.report.settled:
         tries, tried = tries + 1, waiting.pop(0)
         elements = {**best.choices.get(tried.number, {}), tried.element: tried.value}
@@ -354,12 +354,12 @@ def _with_other_decisions(case: Case, best: _Attempt, entry: Entry | None) -> _A
         attempt = _attempt(case, choices, _part(entry, f"try-{tries}"), best.report)
         if attempt.excess < best.excess:
             best = attempt
-            waiting = [other for other in _unexplained_alternatives(best) if other[:2] > tried[:2]]
+            waiting = [other for other in _list_alternatives(best) if other[:2] > tried[:2]]
     untried = () if best.report.settled else tuple({alternative.outer: None for alternative in waiting})
     return replace(best, report=replace(best.report, untried=untried))
 
 
-def _unexplained_alternatives(attempt: _Attempt) -> list[Alternative]:
+def _list_alternatives(attempt: _Attempt) -> list[Alternative]:
     """Return the alternative decisions in layers whose results are unexplained or unobserved."""
     explained = {layer for unit in attempt.report.units if unit.explained for layer in unit.layers}
     return [alternative for alternative in attempt.alternatives if alternative.outer not in explained]

@@ -156,7 +156,7 @@ def taken(
     if layer.type == "FakeQuantize" and decided[0] is not None:
         return (_take_level(layer, inputs, outputs[0], decided[0]),)
     if layer.type in ("FloorMod", "Mod") and decided[0] is not None:
-        return (_take_turns(outputs[0], decided[0], _aligned(layer, inputs[1], outputs[0].ndim)),)
+        return (_take_turns(outputs[0], decided[0], _align(layer, inputs[1], outputs[0].ndim)),)
     if layer.type == "TopK" and len(decided) > 1 and decided[1] is not None:
         axis = vars(layer.op)["axis"]
         return (
@@ -214,11 +214,11 @@ def _take_turns(output: Array, decided: Array, period: Array) -> Array:
 
 def _limits(layer: Layer, inputs: Sequence[Array]) -> tuple[Array, Array]:
     """Return the output limits of a FakeQuantize, reshaped to broadcast to its input."""
-    low, high = (_aligned(layer, limit, inputs[0].ndim).astype(np.float64) for limit in inputs[3:5])
+    low, high = (_align(layer, limit, inputs[0].ndim).astype(np.float64) for limit in inputs[3:5])
     return low, high
 
 
-def _aligned(layer: Layer, array: Array, rank: int) -> Array:
+def _align(layer: Layer, array: Array, rank: int) -> Array:
     """Reshape an operand such that NumPy broadcasts it as the layer's broadcasting rule demands.
 
     Extra leading axes of length 1, which limits of a FakeQuantize may have, are removed.
@@ -278,7 +278,7 @@ def judge_decision(
         sizes_within = _sizes_within_rounding(layer, inputs, taken, rounding, sizes)
         for operands, (ours, exact) in _parts(layer, inputs, taken, output):
             off = _jumps(layer, operands, ours, exact, rounding, size)
-            wrong = (off != 0) & ~_unspecified(layer, operands[0], ours)
+            wrong = (off != 0) & ~_mask_unspecified(layer, operands[0], ours)
             within = _within_rounding(layer, operands, rounding, sizes)
             ends = [
                 (moved, rms)
@@ -352,7 +352,7 @@ def _parts(
             yield (), parts
         return
     shape = arrays[0].shape
-    wide = [np.broadcast_to(_aligned(layer, array, len(shape)), shape) for array in inputs]
+    wide = [np.broadcast_to(_align(layer, array, len(shape)), shape) for array in inputs]
     for parts in blocks(*arrays, *wide):
         yield parts[len(arrays) :], parts[: len(arrays)]
 
@@ -401,7 +401,7 @@ def _within_rounding(
     first = 1 if layer.type == "FakeQuantize" else len(inputs)  # its limits are exact
     below, above = (
         [
-            *(_moved(x, sign * rounding, size) for x, size in zip(inputs[:first], sizes, strict=False)),
+            *(_shift(x, sign * rounding, size) for x, size in zip(inputs[:first], sizes, strict=False)),
             *inputs[first:],
         ]
         for sign in (-1, 1)
@@ -426,14 +426,14 @@ def _sizes_within_rounding(
     return [total.rms for total in totals]
 
 
-def _unspecified(layer: Layer, x: Array, taken: Array) -> Array:
+def _mask_unspecified(layer: Layer, x: Array, taken: Array) -> Array:
     """Return a mask of elements converted to integers out of range, whose results are unspecified."""
     if layer.type != "Convert" or taken.dtype.kind not in "iu":
         return np.zeros(taken.shape, bool)
     return np.asarray(~(np.abs(x) < 2.0 ** (8 * taken.dtype.itemsize - 1)))
 
 
-def _moved(x: Array, relative: float, size: float) -> Array:
+def _shift(x: Array, relative: float, size: float) -> Array:
     """Shift values by an error relative to the element or the RMS of the tensor, as a small value may be a sum of large ones."""
     return x + np.maximum(np.abs(x), size) * relative if x.dtype.kind == "f" else x
 
@@ -514,13 +514,13 @@ class BodyDecisions:
     """
 
     def __init__(self, graph: Graph, types: Inferred, choices: Choices | None = None) -> None:
-        self._deciding = dict(_deciding(graph, types))
+        self._find_deciding = dict(_find_deciding(graph, types))
         self._choices = choices or {}
         self._taken: list[_Decision] = []
 
     def record(self, layer: Layer, inputs: Sequence[Array], outputs: _Arrays) -> _Arrays:
         """Record the decision of a layer in a body, and return it with the chosen alternatives applied."""
-        if self._deciding and (key := _key(layer)) in self._deciding:
+        if self._find_deciding and (key := _key(layer)) in self._find_deciding:
             if choices := self._choices.get(len(self._taken)):
                 changed = np.array(outputs[0])
                 changed.flat[[*choices]] = [*choices.values()]
@@ -535,7 +535,7 @@ class BodyDecisions:
         Args:
             judge: receives each decision during an f64 run.
         """
-        return _Replay(self._deciding, self._taken, judge)
+        return _Replay(self._find_deciding, self._taken, judge)
 
     def saved(self) -> tuple[Json, list[Array]]:
         """Return the recorded decisions as a record and arrays."""
@@ -550,17 +550,17 @@ class BodyDecisions:
 
     def judge(self, precision: str) -> _BodyJudge:
         """Return a judge of the recorded decisions, for a replay in f64."""
-        return _BodyJudge(self._deciding, precision)
+        return _BodyJudge(self._find_deciding, precision)
 
 
 class _Replay:
     def __init__(
         self, deciding: Mapping[_Key, _Place], decisions: Sequence[_Decision], judge: _BodyJudge | None
     ) -> None:
-        self._deciding, self._waiting, self._judge = deciding, enumerate(decisions), judge
+        self._find_deciding, self._waiting, self._judge = deciding, enumerate(decisions), judge
 
     def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: _Arrays) -> _Arrays:
-        if not self._deciding or (key := _key(layer)) not in self._deciding:
+        if not self._find_deciding or (key := _key(layer)) not in self._find_deciding:
             return outputs
         number, decision = next(self._waiting, (0, None))
         if decision is None or decision.key != key:
@@ -580,7 +580,7 @@ class _BodyJudge:
     """
 
     def __init__(self, deciding: Mapping[_Key, _Place], precision: str) -> None:
-        self._deciding, self._unit = deciding, ROUNDING[precision]
+        self._find_deciding, self._unit = deciding, ROUNDING[precision]
         self._results: dict[_Key, DecisionResult] = {}
         self.alternatives: list[Alternative] = []
         """The alternatives found so far."""
@@ -608,9 +608,9 @@ class _BodyJudge:
         if is_elementwise(layer):
             most = ALTERNATIVES - len(self.alternatives)
             count, first = undecided(layer, inputs, decision.outputs[0], rounding, most)
-            outer = self._deciding[decision.key].outer
+            outer = self._find_deciding[decision.key].outer
             self.alternatives += [Alternative(number, element, value, outer) for element, value in first]
-        outer, name, operation = self._deciding[decision.key]
+        outer, name, operation = self._find_deciding[decision.key]
         before = self._results.get(decision.key, DecisionResult(name, operation, 0, 0, 0, layers=(outer,)))
         judged = before.unexplained is not None and (is_elementwise(layer) or not differ)
         self._results[decision.key] = DecisionResult(
@@ -634,7 +634,7 @@ def _key(layer: Layer) -> _Key:
     return layer.id, layer.where.line, layer.name
 
 
-def _deciding(graph: Graph, types: Inferred, outer: str = "") -> Iterator[tuple[_Key, _Place]]:
+def _find_deciding(graph: Graph, types: Inferred, outer: str = "") -> Iterator[tuple[_Key, _Place]]:
     for layer in graph:
         for body in layer.bodies():
             if (body_types := types.bodies.get((layer.id, body.name))) is None:
@@ -642,4 +642,4 @@ def _deciding(graph: Graph, types: Inferred, outer: str = "") -> Iterator[tuple[
             for inner in body.graph:
                 if decides(body.graph, body_types, inner):
                     yield _key(inner), _Place(outer or layer.name, inner.name, inner.operation)
-            yield from _deciding(body.graph, body_types, outer or layer.name)
+            yield from _find_deciding(body.graph, body_types, outer or layer.name)

@@ -107,7 +107,7 @@ def cut(model: Model, starts: Sequence[Port], ends: Sequence[Port]) -> Model:
         port: _parameter(graph, port, values[port].type, number + index) for index, port in enumerate(starts)
     }
     results = [_result(graph, port, number + len(inputs) + index) for index, port in enumerate(ends)]
-    inner = [_without_types(layer, values) for layer in graph.layers.values() if layer.id in layers_between]
+    inner = [_drop_types(layer, values) for layer in graph.layers.values() if layer.id in layers_between]
     layers = [*inputs.values(), *inner, *results]
     moved = {port: Port(layer.id, 0) for port, layer in inputs.items()}
     edges = [
@@ -158,7 +158,7 @@ def _end(
     return Layer.inserted(number, name, op, graph[port.layer].where, inputs, outputs)
 
 
-def _without_types(layer: Layer, values: Inferred) -> Layer:
+def _drop_types(layer: Layer, values: Inferred) -> Layer:
     """Remove the declared output types of a layer, which reshaping may invalidate; reshape an input to its inferred shape."""
     if layer.type == "Parameter" and layer.op is not None:
         type = values[Port(layer.id, 0)].type

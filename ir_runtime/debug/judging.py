@@ -232,7 +232,7 @@ class _ExactRun:
         """Run the reference, and judge decisions."""
         case, inside = self._case, self._rounded.inside
         take, follow = pinned(self._rounded.own), pinned(case.tensors)
-        leading = self._leading()
+        leading = self._find_leading()
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             self.terms[layer.name] = terms_of(layer, inputs, outputs[0])
@@ -294,7 +294,7 @@ class _ExactRun:
         most = LIMITS["f32"] if layer.id in numerics.wide else numerics.limit
         return [min(most, LIMITS["f16"]) if half else most for half in is_half]
 
-    def _leading(self) -> set[int]:
+    def _find_leading(self) -> set[int]:
         """Return the ids of unobserved elementwise layers on paths to observed decisions."""
         case, graph, leading = self._case, self._case.plain.graph, set[int]()
         waiting = [
@@ -318,7 +318,7 @@ class _ExactRun:
 
     def _decide_otherwise(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Record the alternative output of a layer that follows from unobserved decisions that rounding leaves open."""
-        alternatives = self._others_of(layer, inputs)
+        alternatives = self._alternatives_of(layer, inputs)
         alternative = np.array(outputs[0] if alternatives is None else evaluate_layer(layer, alternatives)[0])
         count = 0
         if layer.id in self._case.deciding and is_elementwise(layer):
@@ -329,7 +329,7 @@ class _ExactRun:
         if count or alternatives is not None:
             self._others[Port(layer.id, 0)] = alternative
 
-    def _others_of(self, layer: Layer, inputs: Sequence[Array]) -> list[Array] | None:
+    def _alternatives_of(self, layer: Layer, inputs: Sequence[Array]) -> list[Array] | None:
         """Return the inputs of a layer with recorded alternatives; ``None`` if it reads none."""
         ports = self._case.plain.graph.reads(layer)
         if len(ports) != len(inputs) or not any(port in self._others for port in ports):
@@ -341,7 +341,7 @@ class _ExactRun:
         self, layer: Layer, inputs: Sequence[Array], decided: Array, output: Array, judged: Judged
     ) -> Judged:
         """Judge a decision again, allowing for alternatives of unobserved decisions that lead to it."""
-        alternatives = self._others_of(layer, inputs)
+        alternatives = self._alternatives_of(layer, inputs)
         if alternatives is None or decided.shape != output.shape:
             return judged
         alternative = evaluate_layer(layer, alternatives)[0]

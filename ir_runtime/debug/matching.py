@@ -63,18 +63,20 @@ class Matching:
 def match(old: Graph, new: Graph) -> Matching:
     """Match the layers of two graphs."""
     matching = Matching(old, new)
-    _by_class(matching, _classes(old, contents=True), _classes(new, contents=True))
-    _by_class(matching, _classes(old), _classes(new))
-    _by_key(matching, *({layer.id: (layer.type, layer.name) for layer in graph} for graph in (old, new)))
-    for describe in (_from_inputs, _from_outputs):
-        _by_key(matching, describe(old), describe(new))
+    _match_by_class(matching, _classes(old, contents=True), _classes(new, contents=True))
+    _match_by_class(matching, _classes(old), _classes(new))
+    _match_by_key(
+        matching, *({layer.id: (layer.type, layer.name) for layer in graph} for graph in (old, new))
+    )
+    for describe in (_digest_ancestors, _digest_descendants):
+        _match_by_key(matching, describe(old), describe(new))
     _extend(
         matching, list(matching.pairs.items()), *({la.id: la.type for la in graph} for graph in (old, new))
     )
     return matching
 
 
-def _by_class(matching: Matching, ours: dict[int, bytes], theirs: dict[int, bytes]) -> None:
+def _match_by_class(matching: Matching, ours: dict[int, bytes], theirs: dict[int, bytes]) -> None:
     """Match layers of the same class; within a class, match one pair at a time, followed by its neighbours."""
     alike = _group_by_key(matching, ours, theirs)
     for group in sorted(alike, key=lambda group: len(group[0])):
@@ -98,7 +100,7 @@ def _first_free(matching: Matching, candidates: deque[int]) -> int | None:
     return candidates[0] if candidates else None
 
 
-def _by_key(matching: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]) -> None:
+def _match_by_key(matching: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]) -> None:
     """Match layers with equal keys, in order."""
     for group in _group_by_key(matching, ours, theirs):
         for pair in zip(*group, strict=True):
@@ -162,7 +164,7 @@ def _classes(graph: Graph, contents: bool = False) -> dict[int, bytes]:
     Convergence may take as many rounds as there are layers, so rounds are limited; remaining ties are resolved when
     neighbours are matched.
     """
-    before, after = _from_inputs(graph), _from_outputs(graph)
+    before, after = _digest_ancestors(graph), _digest_descendants(graph)
     digests = {
         layer.id: _digest([before[layer.id], after[layer.id], _digest_contents(layer) if contents else b""])
         for layer in graph
@@ -194,7 +196,7 @@ def _digest_contents(layer: Layer) -> bytes:
     return blake2b(contents, digest_size=16).digest()
 
 
-def _from_inputs(graph: Graph) -> dict[int, bytes]:
+def _digest_ancestors(graph: Graph) -> dict[int, bytes]:
     """Return a digest of the ancestors of each layer."""
     digests: dict[int, bytes] = {}
     for layer in graph:
@@ -203,7 +205,7 @@ def _from_inputs(graph: Graph) -> dict[int, bytes]:
     return digests
 
 
-def _from_outputs(graph: Graph) -> dict[int, bytes]:
+def _digest_descendants(graph: Graph) -> dict[int, bytes]:
     """Return a digest of the descendants of each layer."""
     digests: dict[int, bytes] = {}
     for layer in reversed(graph.order):

@@ -157,7 +157,7 @@ class _LayerSearch:
         for guess in _guesses(
             layer, inputs, outputs[0], self._constant(layer), self._observed_at(layer), self._others(layer)
         ):
-            rest = self._rest(layer, guess.change)
+            rest = self._remaining_excess(layer, guess.change)
             if rest <= LOCAL:
                 return Likeness(guess.kind, layer.name, layer.operation, guess.what, rest)
         return None
@@ -190,9 +190,9 @@ class _LayerSearch:
             for port in other.output_ports if other.id in after else ():
                 if port in case.tensors and port not in read:
                     before[name_of(graph, port)] = case.tensors[port]
-        return {name: _taking(array) for name, array in reversed(list(before.items()))}
+        return {name: _replace_by(array) for name, array in reversed(list(before.items()))}
 
-    def _computed(self, recorded: _Recording, target: Layer, change: Changed) -> Array | None:
+    def _compute(self, recorded: _Recording, target: Layer, change: Changed) -> Array | None:
         """Recompute the wrong tensor with a changed layer; ``None`` if a layer refuses its inputs."""
         values: dict[Port, Array] = {}
         try:
@@ -212,20 +212,20 @@ class _LayerSearch:
             return None
         return values.get(self._port)
 
-    def _rest(self, layer: Layer, change: Changed) -> float:
+    def _remaining_excess(self, layer: Layer, change: Changed) -> float:
         """Return the ratio of the error that remains with a changed layer to the error that rounding explains."""
-        exact = self._computed(self._exact, layer, change)
+        exact = self._compute(self._exact, layer, change)
         if exact is None or exact.shape != self._observed.shape:
             return np.inf
         error = error_of(self._observed, exact)
         if not error.rms <= REMAINING * self._error.rms or not np.isfinite(error.rms):
             return np.inf
-        rounded = self._computed(self._rounded, layer, change)
+        rounded = self._compute(self._rounded, layer, change)
         if rounded is None or rounded.shape != exact.shape:
             return np.inf
-        return excess(error, self._explained(error_of(rounded, exact)))
+        return excess(error, self._explained_error(error_of(rounded, exact)))
 
-    def _explained(self, error: Error) -> Error:
+    def _explained_error(self, error: Error) -> Error:
         """Return the error that rounding explains, given the error of a run in the model's types."""
         scatter = with_accumulation(scatter_of([error]), ROUNDING["f32"], self._terms)
         precision = self._case.numerics.precision
@@ -240,7 +240,7 @@ class _LayerSearch:
             if numbers is None:
                 continue
             for candidate in _simplify(numbers):
-                rest = self._rest(layer, family.change(candidate))
+                rest = self._remaining_excess(layer, family.change(candidate))
                 if rest <= LOCAL:
                     what = family.describe(candidate)
                     return Likeness(family.kind, layer.name, layer.operation, what, rest)
@@ -252,8 +252,8 @@ class _LayerSearch:
         axes = None if family.axis is None else tuple(i for i in range(numbers.ndim) if i != family.axis)
         for _ in range(STEPS):
             step = np.maximum(1e-3 * np.abs(numbers), 1e-7)
-            before = self._computed(self._exact, layer, family.change(numbers))
-            after = self._computed(self._exact, layer, family.change(numbers + step))
+            before = self._compute(self._exact, layer, family.change(numbers))
+            after = self._compute(self._exact, layer, family.change(numbers + step))
             if before is None or after is None or before.shape != self._observed.shape:
                 return None
             if family.axis is not None and before.ndim != numbers.ndim:
@@ -275,7 +275,7 @@ class _LayerSearch:
         return numbers
 
 
-def _taking(array: Array) -> Callable[[Array], Array | None]:
+def _replace_by(array: Array) -> Callable[[Array], Array | None]:
     def take(instead: Array) -> Array | None:
         fits = instead.shape == array.shape and instead.dtype.kind == array.dtype.kind
         return array.astype(instead.dtype) if fits else None
@@ -331,7 +331,7 @@ class _BodySearch:
         part = cut(case.plain.model, starts, [port])
         self._observed, self._outer = observed, layer
         self._wide, self._plain = case.wide.computing(part), case.plain.in_f32.computing(part)
-        self._feeds = _observed_tensors(case, starts)
+        self._feeds = _observe_tensors(case, starts)
 
     def run(self) -> Likeness | None:
         """Try mistakes until one explains the error; ``None`` if none does."""
@@ -342,7 +342,7 @@ class _BodySearch:
                 return None
             limit = REMAINING * error_of(self._observed, exact).rms
             for layer, change, kind, what in islice(self._guesses(first), RUNS):
-                rest = self._rest(layer, change, limit)
+                rest = self._remaining_excess(layer, change, limit)
                 if rest <= LOCAL:
                     name = f"{self._outer.name}/{layer.name}"
                     return Likeness(kind, name, layer.operation, f"{what} in the body", rest)
@@ -359,7 +359,7 @@ class _BodySearch:
                 for guess in _guesses(layer, inputs, outputs[0], constant, None, {}):
                     yield layer, guess.change, guess.kind, guess.what
 
-    def _rest(self, target: Layer, change: Changed, limit: float) -> float:
+    def _remaining_excess(self, target: Layer, change: Changed, limit: float) -> float:
         """Return the ratio of the error that remains with a changed body layer to the error that rounding explains."""
 
         def inside(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
@@ -389,7 +389,7 @@ def _bodies(graph: Graph) -> Iterator[Graph]:
             yield from _bodies(body.graph)
 
 
-def _observed_tensors(case: Case, starts: Sequence[Port]) -> list[Array]:
+def _observe_tensors(case: Case, starts: Sequence[Port]) -> list[Array]:
     """Return the values of tensors: observed, or else computed from observed ones."""
     graph, recorder = case.plain.graph, Recorder(starts)
 
@@ -433,7 +433,7 @@ def _input_mistake(case: Case, report: Comparison) -> Likeness | None:
 
 def _input_guesses(feed: Array) -> Iterator[tuple[str, str, Callable[[Array], Array]]]:
     for axis in _channel_axes(feed.shape):
-        yield "channels", _reversed_channels(axis), partial(np.flip, axis=axis)
+        yield "channels", _describe_reversal(axis), partial(np.flip, axis=axis)
     for what, permute in _permutations(feed.shape, None):
         yield "permuted", what, permute
     for factor, text in SCALES:
@@ -528,7 +528,7 @@ def _output(change: Callable[[Array], Array]) -> Changed:
     return lambda layer, inputs, outputs: (change(outputs[0]), *outputs[1:])
 
 
-def _with_input(index: int, change: Callable[[Array], Array]) -> Changed:
+def _change_input(index: int, change: Callable[[Array], Array]) -> Changed:
     """Lift a function of an array to a mistake in one input, from which the layer is recomputed."""
 
     def changed(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
@@ -539,7 +539,7 @@ def _with_input(index: int, change: Callable[[Array], Array]) -> Changed:
     return changed
 
 
-def _with_op(op: Any) -> Changed:
+def _change_op(op: Any) -> Changed:
     """Return the mistake of computing another operation from the layer's inputs."""
 
     def changed(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
@@ -572,7 +572,7 @@ def _guesses(
         yield _Guess("all zero", "all zero", _output(np.zeros_like))
     yield from _other_attributes(layer)
     yield from _other_functions(layer, inputs, output)
-    yield from _left_out(layer, inputs, output, constant)
+    yield from _omissions(layer, inputs, output, constant)
     yield from _other_gates(layer)
     yield from _output_movements(output, None if found is None else found.shape)
     yield from _input_movements(inputs, constant)
@@ -582,19 +582,19 @@ def _guesses(
             for name, other in others.items():
                 if other(array) is not None:
                     yield _Guess(
-                        "another input", f"reads {quoted(name)} as input {index}", _reading(index, other)
+                        "another input", f"reads {quoted(name)} as input {index}", _read_other(index, other)
                     )
-    yield from _appended_activations(output)
+    yield from _append_activations(output)
     if found is not None:
         yield from _clips(output, found)
 
 
-def _reading(index: int, other: Callable[[Array], Array | None]) -> Changed:
+def _read_other(index: int, other: Callable[[Array], Array | None]) -> Changed:
     def read(array: Array) -> Array:
         value = other(array)
         return array if value is None else value
 
-    return _with_input(index, read)
+    return _change_input(index, read)
 
 
 def _other_attributes(layer: Layer) -> Iterator[_Guess]:
@@ -663,7 +663,7 @@ def _valid(op: Any, kind: str, what: str, changes: Mapping[str, object]) -> Iter
         changed = op.replace(**changes)
     except (IRError, ValueError, TypeError):
         return
-    yield _Guess(kind, what, _with_op(changed))
+    yield _Guess(kind, what, _change_op(changed))
 
 
 @cache
@@ -710,10 +710,10 @@ def _other_functions(layer: Layer, inputs: Sequence[Array], output: Array) -> It
             if name != layer.type:
                 cls = registry.require(name, 16)
                 shared = {n: v for n, v in layer.op.attributes().items() if n in cls.schema()}  # type: ignore[union-attr]
-                yield _Guess("operation", f"{name} instead of {layer.type}", _with_op(cls(**shared)))
+                yield _Guess("operation", f"{name} instead of {layer.type}", _change_op(cls(**shared)))
 
 
-def _left_out(
+def _omissions(
     layer: Layer, inputs: Sequence[Array], output: Array, constant: Sequence[bool]
 ) -> Iterator[_Guess]:
     """Yield the omission of the layer, so that its output is one of its inputs."""
@@ -814,7 +814,7 @@ def _movements(
                 what = f"one {'late' if by > 0 else 'early'} along axis {axis}"
                 yield "shift", what, partial(_shift, axis, by, fill)
             if axis in channels:
-                yield "channels", _reversed_channels(axis), partial(np.flip, axis=axis)
+                yield "channels", _describe_reversal(axis), partial(np.flip, axis=axis)
             else:
                 yield "reversed", f"reversed along axis {axis}", partial(np.flip, axis=axis)
 
@@ -825,7 +825,7 @@ def _channel_axes(shape: tuple[int, ...]) -> list[int]:
     return [axis for axis in axes if shape[axis] == 3]
 
 
-def _reversed_channels(axis: int) -> str:
+def _describe_reversal(axis: int) -> str:
     """Describe the reversal of image channels."""
     return f"channels in reverse order along axis {axis} (BGR for RGB)"
 
@@ -845,13 +845,13 @@ def _input_movements(inputs: Sequence[Array], constant: Sequence[bool]) -> Itera
                 def shift(numbers: Array, by: int = by) -> Array:
                     return np.clip(numbers.astype(np.int64) + by, 0, None)
 
-                yield _Guess("shift", f"input {index} off by {-by}", _with_input(index, shift))
+                yield _Guess("shift", f"input {index} off by {-by}", _change_input(index, shift))
         if array.dtype.kind != "f" or array.size < 2:
             continue
         for what, permute in _permutations(array.shape, None):
-            yield _Guess("permuted", f"input {index} with {what}", _with_input(index, permute))
+            yield _Guess("permuted", f"input {index} with {what}", _change_input(index, permute))
         for kind, what, move in _movements(array.shape, _channel_axes(array.shape)):
-            yield _Guess(kind, f"input {index} {what}", _with_input(index, move))
+            yield _Guess(kind, f"input {index} {what}", _change_input(index, move))
 
 
 def _exchanges(inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator[_Guess]:
@@ -889,7 +889,7 @@ def _clips(output: Array, observed: Array) -> Iterator[_Guess]:
         )
 
 
-def _appended_activations(output: Array) -> Iterator[_Guess]:
+def _append_activations(output: Array) -> Iterator[_Guess]:
     for op in _activations():
         yield _Guess(
             "activation",
@@ -992,7 +992,7 @@ def _other_scalars(layer: Layer, inputs: Sequence[Array], constant: Sequence[boo
         value = float(array.reshape(-1)[0])
 
         def change(by: Array, index: int = index) -> Changed:
-            return _with_input(index, partial(np.full_like, fill_value=float(by)))
+            return _change_input(index, partial(np.full_like, fill_value=float(by)))
 
         is_epsilon = 0 < value <= EPSILON and layer.type in ("Add", "Maximum")
         yield _Family(

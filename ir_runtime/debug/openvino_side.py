@@ -198,9 +198,9 @@ class _Probing:
     def _is_faithful(self, run: _Execution) -> bool:
         if not same_bits(run.outputs, self.alone.outputs):
             return False
-        return not self.is_narrow or self._computing(self.alone) <= self._computing(run)
+        return not self.is_narrow or self._computing_nodes(self.alone) <= self._computing_nodes(run)
 
-    def _computing(self, run: _Execution) -> set[tuple[str, tuple[str, ...], str]]:
+    def _computing_nodes(self, run: _Execution) -> set[tuple[str, tuple[str, ...], str]]:
         """Return the computing nodes of a run, identified by type, layers and precision, as the plugin's node names vary."""
         nodes = set()
         for node in run.nodes.values():
@@ -260,7 +260,7 @@ class _Node(NamedTuple):
 
 def _boundaries(reference: Reference, ports: Sequence[Port], node_of: Mapping[str, str]) -> list[Port]:
     """Return the tensors that leave an execution node."""
-    graph, nodes = reference.graph, _by_layer(reference.graph, node_of)
+    graph, nodes = reference.graph, _nodes_by_layer(reference.graph, node_of)
     outputs = {port._port for port in reference.outputs}
     return [
         port
@@ -269,7 +269,7 @@ def _boundaries(reference: Reference, ports: Sequence[Port], node_of: Mapping[st
     ]
 
 
-def _by_layer(graph: Graph, node_of: Mapping[str, str]) -> dict[int, str]:
+def _nodes_by_layer(graph: Graph, node_of: Mapping[str, str]) -> dict[int, str]:
     """Return the execution node of each layer, by id; layers that no node names belong to the node of their consumer."""
     nodes: dict[int, str] = {}
     for layer in reversed(graph.order):
@@ -323,7 +323,7 @@ def _find_wide(
     reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, _Node]
 ) -> tuple[int, ...]:
     """Return the ids of non-constant layers in nodes that compute in f32."""
-    of = _by_layer(reference.graph, node_of)
+    of = _nodes_by_layer(reference.graph, node_of)
     node_names = {name for name, node in nodes.items() if node.precision == "f32" or node.type == "RoPE"}
     return tuple(
         layer.id for layer in reference.graph if layer.type != "Constant" and of[layer.id] in node_names
@@ -334,7 +334,7 @@ def _find_held(
     reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, _Node]
 ) -> tuple[int, ...]:
     """Return the ids of layers at the end of nodes with f32 output."""
-    graph, of = reference.graph, _by_layer(reference.graph, node_of)
+    graph, of = reference.graph, _nodes_by_layer(reference.graph, node_of)
     node_names = {name for name, node in nodes.items() if node.result == "f32"}
     return tuple(
         layer.id

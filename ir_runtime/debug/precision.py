@@ -70,9 +70,9 @@ def perturbed(precision: str, seed: int) -> Change:
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if is_move(layer) or _is_exact(layer, inputs, outputs):
             return outputs
-        most = max(unit, _of_result(layer) * ROUNDING["f32"])
+        most = max(unit, _error_of_result(layer) * ROUNDING["f32"])
         moved = [_move(array, most) if array.dtype.kind == "f" else array for array in outputs]
-        least = _of_input(layer) * ROUNDING["f32"]
+        least = _error_of_input(layer) * ROUNDING["f32"]
         if least and moved[0].dtype.kind == "f" and inputs[0].shape == moved[0].shape:
             moved[0] = _add(moved[0], inputs[0], least)
         return tuple(moved)
@@ -200,12 +200,12 @@ _ANY = 0.5
 """The error of any other function: one rounding of the result, even if the results of a sample need none."""
 
 
-def _of_result(layer: Layer) -> float:
+def _error_of_result(layer: Layer) -> float:
     """Return the recorded worst error of a layer's function relative to its result."""
     return _OF_RESULT.get(layer.type, _ANY)
 
 
-def _of_input(layer: Layer) -> float:
+def _error_of_input(layer: Layer) -> float:
     """Return the recorded worst error of a layer's function relative to its input; 0 if not recorded."""
     return _OF_INPUT.get(layer.type, 0.0)
 
@@ -218,8 +218,8 @@ def floor_of(layer: Layer, inputs: Sequence[Array], output: Array) -> float:
         inputs: its inputs, in f64.
         output: its first output, in f64.
     """
-    size = _of_result(layer) * _rms(output)
-    if of_first := _of_input(layer):
+    size = _error_of_result(layer) * _rms(output)
+    if of_first := _error_of_input(layer):
         size = max(size, of_first * _rms(inputs[0]))
     return 0.5 * _UNIT * size
 

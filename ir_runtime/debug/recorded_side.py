@@ -288,9 +288,9 @@ class _Reading:
         )
 
     def _take(self, key: int | str, given: Array, target: _Target) -> None:
-        array, step = self._numbers(key, given, target)
+        array, step = self._dequantize(key, given, target)
         if target.type.shape.is_static:
-            array, how = _in_shape(array, target.type.shape.static)
+            array, how = _convert_shape(array, target.type.shape.static)
             if how:
                 self.notes.append(f"{quoted(target.label)} {how}")
         if target.feed is not None:
@@ -310,7 +310,7 @@ class _Reading:
         if step and port is not None:
             self.steps[port] = step
 
-    def _numbers(self, key: int | str, array: Array, target: _Target) -> tuple[Array, float]:
+    def _dequantize(self, key: int | str, array: Array, target: _Target) -> tuple[Array, float]:
         """Convert an array to the numeric type of its tensor; also return the quantization step, 0 unless it was scaled integers."""
         element = target.type.element
         if array.dtype.kind == "V" and array.dtype.itemsize == 2:  # as NumPy reads files of ml_dtypes
@@ -328,8 +328,8 @@ class _Reading:
                     hint=f"give its scale beside it, as '{key}{_SCALE}', and its zero point as '{key}{_ZERO_POINT}'",
                 )
             zero = self.side.arrays.get(f"{key}{_ZERO_POINT}", 0)
-            wide = array.astype(np.float64) - self._along(key, zero, array)
-            scales = self._along(key, scale, array)
+            wide = array.astype(np.float64) - self._broadcastable(key, zero, array)
+            scales = self._broadcastable(key, scale, array)
             self.notes.append(
                 f"{quoted(target.label)} is {array.dtype.name} with a scale: judged in these steps"
             )
@@ -337,7 +337,7 @@ class _Reading:
         is_whole = array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.rint(array)).all()
         return (array.astype(element.dtype) if is_whole and element.integral else array), 0.0
 
-    def _along(self, key: int | str, numbers: object, array: Array) -> Array:
+    def _broadcastable(self, key: int | str, numbers: object, array: Array) -> Array:
         """Reshape a scale or zero point, a single one or one per index of an axis, to broadcast to an array."""
         factors = np.asarray(numbers, np.float64)
         if factors.size == 1:
@@ -404,7 +404,7 @@ def _join_shown(names: Iterable[str]) -> str:
     return ", ".join(every[:SHOWN]) + more
 
 
-def _in_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
+def _convert_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
     """Convert an array to the shape of a tensor if possible; also return a note about the conversion."""
     if array.shape == shape:
         return array, ""

@@ -109,7 +109,7 @@ def _reduce(
         )
     report = restore_report(whole_report[0])
     original = len(computed_layers(whole.graph))
-    work.found = _reduced(side, model, feeds, report, original)
+    work.found = _make_reduced(side, model, feeds, report, original)
     if report.verdict != "unexplained":
         reached(1)
         return replace(work.found, layers=())
@@ -118,7 +118,7 @@ def _reduce(
         if not keep_values:
             work.found = work.anonymize()
         work.found.notes += work.variants()
-        work.found.report = work.named()
+        work.found.report = work.find_mistake()
     except STOPS as reason:
         work.found.partial, work.found.tests = True, work.tests
         raise stopped(reason, lambda: work.found) from None
@@ -130,7 +130,7 @@ def _reduce(
     return work.found
 
 
-def _reduced(
+def _make_reduced(
     side: SideLike, part: Model, arrays: Sequence[Array], report: Comparison, original: int
 ) -> Reduced:
     layers = tuple(layer.name for layer in computed_layers(part._graph))
@@ -198,7 +198,7 @@ class _Reduction:
             part = cut(model, starts, _ends(graph, members, ends))
             arrays = self._inputs(part, starts, whole, feeds)
             if (found := self.fails(part, arrays)) is not None:
-                return _reduced(self.side, part, arrays, found, self.found.original)
+                return _make_reduced(self.side, part, arrays, found, self.found.original)
             before = {port.layer for port in starts if port.layer in computed}
             if not before:
                 break
@@ -216,25 +216,25 @@ class _Reduction:
         """Randomize inputs and constants as long as the difference persists: all constants at once, or else one by one."""
         random = np.random.default_rng(0)
         reduced = self.found
-        drawn = [_random(array, random) for array in reduced.inputs]
+        drawn = [_draw_like(array, random) for array in reduced.inputs]
         if (report := self.fails(reduced.model, drawn)) is not None:
             self.found = reduced = replace(reduced, inputs=drawn, report=report, kept_inputs=False)
         if isinstance(self.side, OtherParts):  # its own weights may cause the difference
             return reduced
         part, names = reduced.model, reduced.kept_weights
-        everything = _with_random(part, set(names))
+        everything = _randomize(part, set(names))
         if (report := self.fails(everything, reduced.inputs)) is not None:
             return replace(reduced, model=everything, report=report, kept_weights=())
         replaced: set[str] = set()
         for name in names:
-            candidate = _with_random(part, replaced | {name})
+            candidate = _randomize(part, replaced | {name})
             if (report := self.fails(candidate, reduced.inputs)) is not None:
                 replaced.add(name)
                 kept = tuple(name for name in names if name not in replaced)
                 self.found = replace(self.found, model=candidate, report=report, kept_weights=kept)
         return self.found
 
-    def named(self) -> Comparison:
+    def find_mistake(self) -> Comparison:
         """Compare the part once more, to find the likely mistake; return the report."""
         with stage(self._done, self._done):
             report, _ = judge(self.found.model, self.found.inputs, self.side)
@@ -272,7 +272,7 @@ def _ends(graph: Graph, members: set[int], ends: Sequence[Port]) -> list[Port]:
     return list(dict.fromkeys(port for end in ends for port in graph[end.layer].output_ports))
 
 
-def _random(array: Array, random: np.random.Generator) -> Array:
+def _draw_like(array: Array, random: np.random.Generator) -> Array:
     """Return a normal random array with the mean and deviation of an array; return integers and scalars unchanged."""
     if array.dtype.kind != "f" or array.size < 2:
         return array
@@ -281,19 +281,19 @@ def _random(array: Array, random: np.random.Generator) -> Array:
     return filled(array.shape, array.dtype, lambda size: random.normal(mean, (squares / count) ** 0.5, size))
 
 
-def _with_random(part: Model, names: set[str]) -> Model:
+def _randomize(part: Model, names: set[str]) -> Model:
     """Return a model with the constants of these names randomized."""
     random = np.random.default_rng(1)
 
     def changed(layer: Layer) -> Layer:
         if layer.type != "Constant" or layer.name not in names or layer.op is None:
             return layer
-        return replace(layer, op=layer.op.replace(value=_random(np.asarray(layer.op.evaluate()), random)))
+        return replace(layer, op=layer.op.replace(value=_draw_like(np.asarray(layer.op.evaluate()), random)))
 
-    return _rebuilt(part, changed)
+    return _rebuild(part, changed)
 
 
-def _rebuilt(part: Model, change: Callable[[Layer], Layer]) -> Model:
+def _rebuild(part: Model, change: Callable[[Layer], Layer]) -> Model:
     graph = part._graph
     document = replace(part._document, graph=Graph(map(change, graph.layers.values()), graph.edges))
     return Model._read(document, Diagnostics())
@@ -509,7 +509,7 @@ def _text(reduced: Reduced, reference: Reference, truth: Sequence[Array], seen: 
     """Return the text of an issue: layers, values, notes, and the environment."""
     graph = reduced.model._graph
     layers = "\n".join(
-        f"- {_described(reference, layer)}" for layer in graph if layer.type not in (*IO_TYPES, "Constant")
+        f"- {_describe(reference, layer)}" for layer in graph if layer.type not in (*IO_TYPES, "Constant")
     )
     inputs = "\n".join(f"- {array.dtype.name}{list(array.shape)}" for array in reduced.inputs)
     notes = "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in reduced.notes)
@@ -524,7 +524,7 @@ def _text(reduced: Reduced, reference: Reference, truth: Sequence[Array], seen: 
     )
 
 
-def _described(reference: Reference, layer: Layer) -> str:
+def _describe(reference: Reference, layer: Layer) -> str:
     """Describe a layer: its operation, input and output types, and non-default attributes."""
     types, graph = reference.types, reference.graph
     input_types = ", ".join(

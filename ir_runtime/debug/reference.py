@@ -158,7 +158,7 @@ class Reference:
             LimitError: if the tensors, with these copies, exceed the memory limit.
         """
         if self._wide:
-            feeds = [_widened(feed) for feed in feeds]
+            feeds = [_widen(feed) for feed in feeds]
         if self.f16_in_f32:
             feeds = [in_f32(feed) for feed in feeds]
         limits = run_limits(self._limits, self.needed(feeds).bytes)
@@ -189,7 +189,7 @@ class Reference:
             sizes = (8 * output.size if self._wide else output.nbytes for output in outputs)
             check_room(copies * sum(sizes), outputs, step.layer.where)
             if self._wide:  # some operations compute f32 regardless of their inputs
-                outputs = tuple(map(_widened, outputs))
+                outputs = tuple(map(_widen, outputs))
             if step.layer not in self.graph:
                 return outputs if inside is None else inside(step.layer, inputs, outputs)
             reached(next(done) / total, step.layer.name)
@@ -269,6 +269,6 @@ def in_f32(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
-def _widened(array: Array) -> Array:
+def _widen(array: Array) -> Array:
     is_real = array.dtype.name in ("float16", "float32", "float64", "bfloat16")  # f8e5m2 also has kind "f"
     return array.astype(np.float64, copy=False) if is_real else array

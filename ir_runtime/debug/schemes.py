@@ -82,7 +82,7 @@ def scheme_of(to: str, graph: Graph, types: Inferred, group: int | None) -> Sche
     return _EightBits(graph, types) if to == _EIGHT_BITS else _Rounded(graph, to)
 
 
-def _moved(
+def _shift_outputs(
     layer: Layer, inputs: Sequence[Array], changed: Sequence[Array], outputs: tuple[Array, ...]
 ) -> tuple[Array, ...]:
     """Shift outputs by the effect that changed inputs have in the reference implementation of a layer.
@@ -100,7 +100,7 @@ def _moved(
         )
 
 
-def _changing(graph: Graph) -> set[int]:
+def _changing_ids(graph: Graph) -> set[int]:
     """Return the ids of the layers that depend on the model inputs."""
     return {layer.id for layer in (*computed_layers(graph), *graph.of_type("Parameter"))}
 
@@ -118,7 +118,7 @@ class _Rounded:
     """The schemes bf16 and f16: the inputs of products are rounded, and the outputs of their execution nodes."""
 
     def __init__(self, graph: Graph, to: str) -> None:
-        changing = _changing(graph)
+        changing = _changing_ids(graph)
         self.layers = _products(graph)
         self._ends = {layer.id: end_of_node(graph, layer, changing) for layer in self.layers}
         self._rounded = rounding_to(to)
@@ -132,7 +132,7 @@ class _Rounded:
 
         def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             if layer.id in layers:
-                outputs = _moved(layer, inputs, [self._rounded(array) for array in inputs], outputs)
+                outputs = _shift_outputs(layer, inputs, [self._rounded(array) for array in inputs], outputs)
             return tuple(
                 self._rounded(array) if port in ends else array
                 for port, array in zip(layer.output_ports, outputs, strict=False)
@@ -141,7 +141,7 @@ class _Rounded:
         return change
 
 
-def _changing_inputs(layers: Collection[int], changed: Callable[[Layer, int, Array], Array]) -> Change:
+def _change_inputs(layers: Collection[int], changed: Callable[[Layer, int, Array], Array]) -> Change:
     """Return a `Change` that recomputes layers from changed inputs.
 
     Args:
@@ -152,7 +152,9 @@ def _changing_inputs(layers: Collection[int], changed: Callable[[Layer, int, Arr
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.id not in layers or layer.op is None:
             return outputs
-        return _moved(layer, inputs, [changed(layer, i, array) for i, array in enumerate(inputs)], outputs)
+        return _shift_outputs(
+            layer, inputs, [changed(layer, i, array) for i, array in enumerate(inputs)], outputs
+        )
 
     return change
 
@@ -161,7 +163,7 @@ class _StoredWeights:
     """The schemes int8 and int4: constant weights are quantized as by NNCF's ``compress_weights``."""
 
     def __init__(self, graph: Graph, types: Inferred, bits: int, group: int) -> None:
-        changing = _changing(graph)
+        changing = _changing_ids(graph)
         products = _products(graph)
         self._constant = {layer.id: _constants(graph, changing, layer) for layer in products}
         self._bits, self._group = bits, group
@@ -183,9 +185,9 @@ class _StoredWeights:
         def changed(layer: Layer, index: int, array: Array) -> Array:
             if not (self._constant[layer.id][index] and _is_weights(layer, index, array)):
                 return array
-            return _rounded_weights(layer, index, array, self._bits, self._group)
+            return _quantize_weights(layer, index, array, self._bits, self._group)
 
-        return _changing_inputs(layers, changed)
+        return _change_inputs(layers, changed)
 
 
 def _may_be_weights(graph: Graph, types: Inferred, layer: Layer, index: int) -> bool:
@@ -242,7 +244,7 @@ class _EightBits:
     """
 
     def __init__(self, graph: Graph, types: Inferred) -> None:
-        changing = _changing(graph)
+        changing = _changing_ids(graph)
         self._graph = graph
         self._weights: dict[int, set[int]] = {}
         self._data: dict[int, set[int]] = {}
@@ -290,7 +292,7 @@ class _EightBits:
 
         def changed(layer: Layer, index: int, array: Array) -> Array:
             if index in self._weights[layer.id] and _is_weights(layer, index, array):
-                return self._in_eight_bits(layer, index, array, layer.id in first)
+                return self._quantize_to_eight_bits(layer, index, array, layer.id in first)
             key = layer.id, index
             if index not in self._data[layer.id] or key not in self._ranges:
                 return array
@@ -299,9 +301,9 @@ class _EightBits:
             low, high = limits[key]
             return _fake_quantize(array, low.astype(array.dtype), high.astype(array.dtype), _STEPS)
 
-        return _changing_inputs(layers, changed)
+        return _change_inputs(layers, changed)
 
-    def _in_eight_bits(self, layer: Layer, index: int, weights: Array, is_first: bool) -> Array:
+    def _quantize_to_eight_bits(self, layer: Layer, index: int, weights: Array, is_first: bool) -> Array:
         high = _largest(weights, _channel_axes(layer, index, weights.ndim))
         high = np.maximum(high, max(float(high.max()) * _LEAST_OF_CHANNELS, _LEAST))
         high = 2 * high if is_first else high
@@ -364,7 +366,7 @@ def _channel_axes(layer: Layer, index: int, rank: int) -> tuple[int, ...]:
     return _CHANNEL_AXES[layer.type]
 
 
-def _rounded_weights(layer: Layer, index: int, weights: Array, bits: int, group: int = PER_CHANNEL) -> Array:
+def _quantize_weights(layer: Layer, index: int, weights: Array, bits: int, group: int = PER_CHANNEL) -> Array:
     """Quantize and dequantize weights, with a scale and a zero point per group.
 
     Args:
@@ -509,7 +511,7 @@ class StoredModel:
         unit = _Unit()
         for index, port in enumerate(self._graph.reads(layer)):
             if port.layer not in self._computed:
-                if (source := self._stored_numbers(port)) is not None:
+                if (source := self._find_quantized(port)) is not None:
                     unit.weights[index] = self._replace(layer, index, port, source)
                 continue
             quantizers = list(self._quantizers(port))
@@ -541,7 +543,7 @@ class StoredModel:
         elif (is_move(layer) or layer.type == "MaxPool") and sources and sources[0].layer in self._computed:
             yield from self._quantizers(sources[0], False)
 
-    def _stored_numbers(self, port: Port) -> Port | None:
+    def _find_quantized(self, port: Port) -> Port | None:
         """Return the tensor upstream of constant weights that has the quantized values; ``None`` if weights are not quantized."""
         while True:
             layer = self._graph[port.layer]
@@ -665,6 +667,6 @@ class StoredLayers:
                 arrays[index] = self._kept[key]
             for index, quantizer in unit.activations.items():
                 arrays[index] = evaluate_layer(quantizer, [inputs[index], *self._limits[quantizer.id]])[0]
-            return _moved(layer, inputs, arrays, outputs)
+            return _shift_outputs(layer, inputs, arrays, outputs)
 
         return change

@@ -228,7 +228,7 @@ class OtherParts:
         whole: the whole model.
 
     Raises:
-            InputError: if the other IR cannot be read, or its number of outputs differs.
+        InputError: if the other IR cannot be read, or its number of outputs differs.
     """
 
     def __init__(self, path: str, whole: Reference) -> None:

@@ -82,44 +82,44 @@ def _may_be_winograd(layer: Layer, inputs: Sequence[Array]) -> bool:
     )
 
 
-def _of_filters(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+def _filter_terms(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
     channels = inputs[1].shape[_OUTPUT_AXIS[layer.type]]
     groups = inputs[1].shape[0] if layer.type.startswith("Group") else 1
     return inputs[1].size // (channels * groups) if inputs[1].size else 1
 
 
-def _of_matrices(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+def _matrix_terms(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
     return int(inputs[0].shape[-2 if vars(layer.op)["transpose_a"] and inputs[0].ndim > 1 else -1])
 
 
-def _of_window(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+def _window_terms(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
     return prod(vars(layer.op)["kernel"])
 
 
-def _of_ratio(_: Layer, inputs: Sequence[Array], output: Array) -> int:
+def _ratio_terms(_: Layer, inputs: Sequence[Array], output: Array) -> int:
     return inputs[0].size // output.size if output.size else 1
 
 
-def _of_axes(_: Layer, inputs: Sequence[Array], __: Array) -> int:
+def _axes_terms(_: Layer, inputs: Sequence[Array], __: Array) -> int:
     """Return the number of elements along the axes in the second input, or along all axes but the first."""
     shape = inputs[0].shape
     return prod(shape[axis] for axis in inputs[1].reshape(-1)) if len(inputs) > 1 else prod(shape[1:])
 
 
-def _of_axis(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+def _axis_terms(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
     shape = inputs[0].shape
     return int(shape[vars(layer.op)["axis"]]) if shape else 1
 
 
-def _of_group(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+def _group_terms(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
     return prod(inputs[0].shape[1:]) // int(vars(layer.op)["num_groups"])
 
 
-def _of_attention(_: Layer, inputs: Sequence[Array], __: Array) -> int:
+def _attention_terms(_: Layer, inputs: Sequence[Array], __: Array) -> int:
     return int(max(inputs[0].shape[-1], inputs[1].shape[-2]))
 
 
-def _of_equation(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+def _equation_terms(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
     """Return the number of terms of an Einsum: the product of the lengths of its summed labels."""
     equation = parse(vars(layer.op)["equation"])
     sizes: dict[str, int] = {}
@@ -134,22 +134,22 @@ def _of_equation(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
     return prod(size for label, size in sizes.items() if label not in equation.output)
 
 
-def _of_cells(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+def _cell_terms(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
     return int(inputs[0].shape[-1]) + int(vars(layer.op)["hidden_size"])
 
 
 _COUNTS: dict[str, Callable[[Layer, Sequence[Array], Array], int]] = {
-    **dict.fromkeys(_OUTPUT_AXIS, _of_filters),
-    "AdaptiveAvgPool": _of_ratio,
-    "AvgPool": _of_window,
-    "CumSum": _of_axes,
-    "Einsum": _of_equation,
-    **dict.fromkeys(RECURRENT, _of_cells),
-    "GroupNormalization": _of_group,
-    "LogSoftmax": _of_axis,
-    "MVN": _of_axes,
-    "MatMul": _of_matrices,
-    "NormalizeL2": _of_axes,
-    "ScaledDotProductAttention": _of_attention,
-    "SoftMax": _of_axis,
+    **dict.fromkeys(_OUTPUT_AXIS, _filter_terms),
+    "AdaptiveAvgPool": _ratio_terms,
+    "AvgPool": _window_terms,
+    "CumSum": _axes_terms,
+    "Einsum": _equation_terms,
+    **dict.fromkeys(RECURRENT, _cell_terms),
+    "GroupNormalization": _group_terms,
+    "LogSoftmax": _axis_terms,
+    "MVN": _axes_terms,
+    "MatMul": _matrix_terms,
+    "NormalizeL2": _axes_terms,
+    "ScaledDotProductAttention": _attention_terms,
+    "SoftMax": _axis_terms,
 }

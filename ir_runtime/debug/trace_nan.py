@@ -300,7 +300,7 @@ class _Seen:
         bad = next(
             (array for array in sorted(numbers, key=_has_nan, reverse=True) if not _is_finite(array)), None
         )
-        if bad is not None and _is_made(inputs, numbers):
+        if bad is not None and _originates(inputs, numbers):
             self.origins[layer.id] = _origin(layer, layer.operation, inputs, bad)
         elif bad is None:
             largest = max(float(np.abs(block).max()) for array in numbers for (block,) in blocks(array))
@@ -341,7 +341,7 @@ def _is_finite(array: Array) -> bool:
     return array.dtype.kind != "f" or all(np.isfinite(block).all() for (block,) in blocks(array))
 
 
-def _is_made(inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
+def _originates(inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
     """Return whether a layer produces Inf or NaN from inputs without them."""
     if all(_is_finite(array) for array in inputs):
         return True
@@ -369,12 +369,14 @@ def _origin(layer: Layer, operation: str, inputs: Sequence[Array], bad: Array) -
         kind="NaN" if np.isnan(bad[index]) else "Inf",
         index=index,
         count=count,
-        largest=_in_f64(layer, inputs, bad, index),
+        largest=_evaluate_in_f64(layer, inputs, bad, index),
         inputs=tuple((float(array.min()), float(array.max())) for array in numbers),
     )
 
 
-def _in_f64(layer: Layer, inputs: Sequence[Array], bad: Array, index: tuple[int, ...]) -> float | None:
+def _evaluate_in_f64(
+    layer: Layer, inputs: Sequence[Array], bad: Array, index: tuple[int, ...]
+) -> float | None:
     """Return the magnitude of an element when computed in f64; ``None`` if not finite."""
     if layer.op is None or layer.op.needs("visit") or layer.op.needs("variables"):
         return None
@@ -393,10 +395,10 @@ def _line(origin: Origin, limit: str) -> str:
     count = f"{origin.count} element{'' if origin.count == 1 else 's'}"
     finite = all(np.isfinite(pair).all() for pair in origin.inputs)
     line = f"{place}{exact}; {count}; inputs {'finite' if finite else 'with Inf'}, {inputs}"
-    return f"{line}\n  reaches an output through {_shown(origin.path)}" if origin.path else line
+    return f"{line}\n  reaches an output through {_format_path(origin.path)}" if origin.path else line
 
 
-def _shown(path: Sequence[str]) -> str:
+def _format_path(path: Sequence[str]) -> str:
     """Format the layers of a path, eliding the middle of a long one."""
     if len(path) > 2 * SHOWN:
         names = [*map(quoted, path[:SHOWN]), f"{len(path) - 2 * SHOWN} more", *map(quoted, path[-SHOWN:])]

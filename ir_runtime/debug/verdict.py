@@ -87,7 +87,7 @@ def error_of(found: Array, truth: Array, limit: float = np.inf, lost: Array | No
     wrong = _Differing(truth.shape)
     for ours, wanted, judged, bad in _parts(found, truth, limit, lost):
         wrong.add(bad, ours, wanted)
-        off, exact = _judged(ours, wanted, judged)
+        off, exact = _select_judged(ours, wanted, judged)
         beyond += ours.size - exact.size
         count += exact.size
         largest = max(largest, float(np.abs(off).max(initial=0)))
@@ -96,7 +96,7 @@ def error_of(found: Array, truth: Array, limit: float = np.inf, lost: Array | No
         return Error(np.inf, np.inf, 0.0, str(wrong))
     squares = sizes = 0.0  # of numbers up to 1, which neither overflow nor vanish
     for ours, wanted, judged, _ in _parts(found, truth, limit, lost):
-        off, exact = _judged(ours, wanted, judged)
+        off, exact = _select_judged(ours, wanted, judged)
         squares += float(np.square(off / (largest or 1)).sum())
         sizes += float(np.square(exact / (scale or 1)).sum())
     rms, size = ((total / max(count, 1)) ** 0.5 for total in (squares, sizes))
@@ -177,7 +177,7 @@ def _parts(
         yield ours, wanted, judged & ~wrong, wrong
 
 
-def _judged(ours: Array, wanted: Array, judged: Array | None) -> tuple[Array, Array]:
+def _select_judged(ours: Array, wanted: Array, judged: Array | None) -> tuple[Array, Array]:
     """Return the differences of the judged elements, and their true values."""
     if judged is not None:
         ours, wanted = ours[judged], wanted[judged]

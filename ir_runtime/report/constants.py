@@ -90,7 +90,7 @@ class Constants:
         }
         if value is not None:
             record |= {"e": value.element.label, "s": dims(value.shape)}
-        if item.layer.type == "Constant" and (array := self._stored(item)) is not None:
+        if item.layer.type == "Constant" and (array := self._stored_values(item)) is not None:
             record["bytes"] = size = self._size(item)
             if size <= self._counted:
                 element = value.element if value is not None else ElementType.dynamic
@@ -109,7 +109,7 @@ class Constants:
         self._left -= size
         return True
 
-    def _stored(self, item: Item) -> Any:
+    def _stored_values(self, item: Item) -> Any:
         return getattr(item.layer.op, "value", None)
 
     def _array(self, item: Item) -> Array | None:

@@ -83,13 +83,13 @@ def feature_maps(ours: Array, theirs: Array | None = None) -> FeatureMaps | None
     side = _MATRIX_SIDE if len(own) == 1 else _SIDE
     height, width = min(own.shape[1], side), min(own.shape[2], side)
     channels = sorted(order[: max(1, min(_MOST, _PIXELS // (height * width)))])
-    sides = [_reduced(one[channels], height, width) for one in (own, other) if one is not None]
+    sides = [_downsample(one[channels], height, width) for one in (own, other) if one is not None]
     scale = max(map(_largest, sides))
     maps = [_levels(one, scale) for one in sides]
     size = (own.shape[1], own.shape[2])
     if error is None:
         return FeatureMaps(channels, len(own), size, scale, maps)
-    difference = _reduced(error[channels], height, width)
+    difference = _downsample(error[channels], height, width)
     largest = _largest(difference)
     return FeatureMaps(channels, len(own), size, scale, maps, _levels(difference, largest), largest)
 
@@ -113,7 +113,7 @@ def _order(channels: Array) -> list[int]:
     return order
 
 
-def _reduced(channels: Array, height: int, width: int) -> Array:
+def _downsample(channels: Array, height: int, width: int) -> Array:
     """Downsample channels: each pixel is the value of largest magnitude in its block."""
     rows = np.arange(height) * channels.shape[1] // height
     columns = np.arange(width) * channels.shape[2] // width

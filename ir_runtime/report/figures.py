@@ -39,7 +39,7 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
     parts: list[str] = []
     for key in ("time", "flops", "weights"):
         if key in known:
-            parts += _by_scope(tree, records, known[key])
+            parts += _bars_by_scope(tree, records, known[key])
     if (memory := memory_of(tree.listing, measures.memory)) is not None:
         worst = tree.listing.items[memory.layers[memory.used.index(max(memory.used))]].layer
         parts.append(
@@ -53,7 +53,7 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
     return "".join(parts) or element("p", text="Nothing was measured.")
 
 
-def _by_scope(tree: Scopes, records: Records, overlay: Record) -> Iterator[str]:
+def _bars_by_scope(tree: Scopes, records: Records, overlay: Record) -> Iterator[str]:
     values = [value or 0 for value in overlay["values"]]
     inclusive = bool(overlay.get("inclusive"))
     own = records.own_values(overlay)
@@ -122,13 +122,15 @@ class _Blocks:
                 name = shown(self.tree.listing.items[index].layer.type)
                 inside.append(Block(name, value, self.text(value), ("node", node)))
                 deepest = max(deepest, level + 1)
-        return self._block(number, self._owned(scope, sum(block.value for block in inside)), inside), deepest
+        return self._block(
+            number, self._scope_total(scope, sum(block.value for block in inside)), inside
+        ), deepest
 
     def _block(self, number: int, total: float, inside: Sequence[Block]) -> Block:
         label = shown(self.tree.scopes[number].title) or "the model"
         return Block(label, total, self.text(total), ("scope", number), inside)
 
-    def _owned(self, scope: Scope, inside: float) -> float:
+    def _scope_total(self, scope: Scope, inside: float) -> float:
         """Return the total of a scope, given that of its contents; the scope of bodies adds the value of their layer."""
         own = self.values[self.records.index[scope.owner]] if scope.owner >= 0 else 0
         return max(own, inside) if self.inclusive else own + inside
@@ -136,7 +138,7 @@ class _Blocks:
     def _total(self, number: int) -> float:
         scope = self.tree.scopes[number]
         own = sum(self.values[self.records.index[index]] for index in scope.layers)
-        return self._owned(scope, own + sum(map(self._total, scope.scopes)))
+        return self._scope_total(scope, own + sum(map(self._total, scope.scopes)))
 
 
 def _histograms(records: Records, measures: Measures) -> Iterator[str]:
@@ -211,7 +213,7 @@ def _rect(x: float, y: float, width: float, height: float, *inside: str, **attri
     return element("rect", *inside, **place, **attributes)
 
 
-def _shortened(text: str, width: float) -> str:
+def _elide(text: str, width: float) -> str:
     """Elide the middle of a text to fit a width."""
     most = int(width / _CHARACTER)
     if len(text) <= most:
@@ -219,10 +221,10 @@ def _shortened(text: str, width: float) -> str:
     return text[: most * 3 // 5 - 1] + "…" + text[len(text) - most * 2 // 5 :] if most > 4 else ""
 
 
-def _path_end(text: str, width: float) -> str:
+def _elide_path(text: str, width: float) -> str:
     """Elide leading parts of a path to fit a width, as paths often share them.
 
-    >>> _path_end("encoder › layer › 0–11 › output › dense › MatMul", 200)
+    >>> _elide_path("encoder › layer › 0–11 › output › dense › MatMul", 200)
     '… › output › dense › MatMul'
     """
     most, parts = int(width / _CHARACTER), text.split(" › ")
@@ -233,7 +235,7 @@ def _path_end(text: str, width: float) -> str:
         shorter = " › ".join(("…", *parts))
         if len(shorter) <= most:
             return shorter
-    return _shortened(text, width)
+    return _elide(text, width)
 
 
 def _link(to: tuple[str, int] | None) -> dict[str, Any]:
@@ -249,7 +251,7 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
         y, length = k * step, (_WIDTH - left - right) * row.value / longest
         parts = [
             element("title", text=f"{row.label}: {row.text}"),
-            _text(_path_end(row.label, left - 12), left - 8, y + 15, text_anchor="end"),
+            _text(_elide_path(row.label, left - 12), left - 8, y + 15, text_anchor="end"),
             _rect(left, y + 3, length, step - 6, fill=_BLUE, rx=2),
             _text(row.text, left + length + 6, y + 15),
         ]
@@ -272,7 +274,7 @@ def _flame(block: Block, x: float, level: int, scale: float, row: int, shade: in
     width = block.value * scale
     if width < 1:
         return []
-    label = _shortened(block.label, width - 8)
+    label = _elide(block.label, width - 8)
     parts = [
         element("title", text=f"{block.label}: {block.text}"),
         _rect(x, level * row, width - 0.5, row - 1, fill=_SHADES[(level + shade) % len(_SHADES)], rx=2),

@@ -61,7 +61,13 @@ def _all(records: Records, measures: Measures, lengths: _Lengths) -> Iterator[Re
         yield by_name("error", label, "R", "max", measures.errors, full=2 * _EXPLAINED, legend=_ERROR)
     if measures.broken or measures.peaks:
         yield by_name(
-            "nan", "first Inf or NaN", "of the limit", "max", _reached(measures), full=1, legend=_REACHED
+            "nan",
+            "first Inf or NaN",
+            "of the limit",
+            "max",
+            _fractions_of_range(measures),
+            full=1,
+            legend=_REACHED,
         )
     counts = {
         item.index: lengths.at(cost) for item in records.items if (cost := records.cost_of(item)) is not None
@@ -99,7 +105,7 @@ def _times(records: Records, measures: Measures, lengths: _Lengths) -> Mapping[s
     return times
 
 
-def _reached(measures: Measures) -> Mapping[str, Number]:
+def _fractions_of_range(measures: Measures) -> Mapping[str, Number]:
     """Return the peak of each layer relative to the largest number of its type; 1 or more means overflow."""
     return {**measures.peaks, **dict.fromkeys(measures.broken, 1)}
 

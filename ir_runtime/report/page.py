@@ -144,7 +144,7 @@ def page(
         older = _Content(old.source, Measures(), values, quick)
         data["old"] = older.data()
         mark_changes(data, content.records, data["old"], older.records, old)
-    return Page(_filled(content, data, story), story)
+    return Page(_fill_template(content, data, story), story)
 
 
 def summary(source: Source) -> str:
@@ -160,10 +160,10 @@ def summary(source: Source) -> str:
     return summary_html(source, content.shapes, content.records)
 
 
-def _filled(content: _Content, data: Record, story: Story) -> str:
+def _fill_template(content: _Content, data: Record, story: Story) -> str:
     source, records = content.source, content.records
     script, style = _scripts(), _asset("static/page.css")
-    text, arrays = _packed(data)
+    text, arrays = _pack(data)
     errors = source.report.count(Severity.ERROR) + source.report.count(Severity.WARNING)
     title = shown(source.name or Path(source.file).stem or "model")
     if source.file and title.startswith("Model"):  # the name that converters give every model
@@ -207,7 +207,7 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _packed(data: Mapping[str, Any]) -> tuple[str, str]:
+def _pack(data: Mapping[str, Any]) -> tuple[str, str]:
     """Return data as JSON and its byte strings as one array, which JSON refers to by offset; both gzipped, in base64."""
     arrays = bytearray()
 

@@ -52,7 +52,7 @@ def fold(graph: Graph, values: Inferred) -> Scopes:
     _simplify(listing)
     _split(listing)
     _simplify(listing)
-    _cut(listing)
+    _split_wide(listing)
     _simplify(listing)
     _place_shapes(listing)
     tree = _tree(listing)
@@ -78,7 +78,7 @@ def _simplify(listing: Items) -> None:
     for item in drawn:
         tree.count(item.path or ())
     for item in drawn:
-        item.path = _joined(item.path or (), tree.counts(item.path or ()))
+        item.path = _merge_path(item.path or (), tree.counts(item.path or ()))
 
 
 class _Prefixes:
@@ -106,7 +106,7 @@ class _Prefixes:
         return numbers
 
 
-def _joined(path: Path, counts: Sequence[int]) -> Path:
+def _merge_path(path: Path, counts: Sequence[int]) -> Path:
     parts: list[Part] = []
     for k, part in enumerate(path):
         plain = bool(parts) and part.owner < 0 and parts[-1].owner < 0
@@ -118,7 +118,7 @@ def _joined(path: Path, counts: Sequence[int]) -> Path:
     return tuple(parts)
 
 
-def _cut(listing: Items) -> None:
+def _split_wide(listing: Items) -> None:
     """Split scopes with too many boxes into consecutive parts in topological order."""
     depth = 0
     while True:
@@ -132,7 +132,7 @@ def _cut(listing: Items) -> None:
             return
         wide = {path: inside for path, inside in members.items() if len(inside) > WIDEST}
         edges = _edges_inside(listing, wide, depth)
-        cut = [_cut_scope(inside, edges[path], depth) for path, inside in wide.items()]
+        cut = [_split_wide_scope(inside, edges[path], depth) for path, inside in wide.items()]
         depth += not any(cut)  # a scope that was split may still be too wide
 
 
@@ -147,7 +147,7 @@ def _edges_inside(listing: Items, scopes: Collection[Path], depth: int) -> Mappi
     return edges
 
 
-def _cut_scope(inside: Sequence[Item], edges: Iterable[Edge], depth: int) -> bool:
+def _split_wide_scope(inside: Sequence[Item], edges: Iterable[Edge], depth: int) -> bool:
     ends = {item.index: _end(item, depth) for item in inside}
     order = _order(edges, ends)
     if len(order) <= WIDEST:

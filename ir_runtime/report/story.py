@@ -136,12 +136,12 @@ class Story:
             *(costs, about)[:: 1 if self.is_timed else -1],
         ]
         if self.advice:
-            commands = [element("li", element("code", _whole_words(command))) for command in self.advice]
+            commands = [element("li", element("code", _keep_words_whole(command))) for command in self.advice]
             parts.append(element("h2", text="Try") + element("ul", *commands, class_="plain"))
         return "".join(parts)
 
 
-def _whole_words(command: str) -> str:
+def _keep_words_whole(command: str) -> str:
     """Prevent line breaks within the words of a command, which browsers would make after hyphens."""
     return " ".join(element("span", text=word) for word in command.split(" "))
 
@@ -246,7 +246,7 @@ class _Teller:
             ]
             for end in ends
         ]
-        yield Sentence((f"{verb} ", *_listing(parts)))
+        yield Sentence((f"{verb} ", *_join_items(parts)))
 
     def costs(self) -> Iterator[Sentence]:
         """Yield totals, and the layers and modules with most of the time, weights and memory."""
@@ -336,7 +336,7 @@ class _Teller:
         for scope, part in zip(modules, parts, strict=True):
             if copies := scopes[scope].copies:
                 part.append(f" ({shares[scope] / copies:.1%} each)")
-        yield Sentence(("By module: ", *_listing(parts)))
+        yield Sentence(("By module: ", *_join_items(parts)))
 
     def _layer(self, number: int) -> Link:
         return Link(self.records.title(number), "node", number, self.records.items[number].layer.name)
@@ -396,7 +396,7 @@ class _Teller:
             readers = [numbers[id]] if id in numbers else self.records.readers_of_constant(id)[:1]
             ends.append([*map(self._layer, readers), text])
         differ = f"{count_text(count, 'layer')} {'differs' if count == 1 else 'differ'} from {name}: "
-        yield Sentence((differ, *_listing(ends, "; ", "; and")), "warning")
+        yield Sentence((differ, *_join_items(ends, "; ", "; and")), "warning")
 
     def advice(self) -> Iterator[str]:
         """Yield commands to try, most urgent first."""
@@ -414,7 +414,7 @@ class _Teller:
             yield f"ir-runtime report {file} --compare openvino"
 
 
-def _listing(items: Sequence[_Parts], separator: str = ", ", more: str = " and") -> _Parts:
+def _join_items(items: Sequence[_Parts], separator: str = ", ", more: str = " and") -> _Parts:
     """Join the first items by separators, followed by the number of further ones and a full stop."""
     parts: _Parts = []
     for place, item in enumerate(items[:_NAMED]):

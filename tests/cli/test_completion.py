@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.cli import main
-from ir_runtime.cli.completion import in_bash, split
+from ir_runtime.cli.completion import quote_for_bash, split
 
 Invoke = Callable[[str], Result]
 
@@ -146,7 +146,7 @@ def test_a_script_that_quotes_nothing_gets_nothing(monkeypatch: pytest.MonkeyPat
     quote=st.sampled_from(["", "'", '"']),
 )
 def test_a_word_for_bash_is_read_as_it_was(word: str, quote: str) -> None:
-    line = f"ir-runtime {quote}{in_bash(word, quote)}{quote}"
+    line = f"ir-runtime {quote}{quote_for_bash(word, quote)}{quote}"
     assert split(line)[0] == ["ir-runtime", word]
 
 
@@ -156,7 +156,7 @@ def test_a_word_for_bash_is_read_as_it_was(word: str, quote: str) -> None:
     st.lists(st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), min_size=1), min_size=20)
 )
 def test_bash_itself_reads_the_words_as_they_were(words: list[str]) -> None:
-    quoted = [f"{quote}{in_bash(word, quote)}{quote}" for word in words for quote in ("", "'", '"')]
+    quoted = [f"{quote}{quote_for_bash(word, quote)}{quote}" for word in words for quote in ("", "'", '"')]
     asked = f"printf '%s\\0' {' '.join(quoted)}".encode()
     bash = shutil.which("bash") or ""
     found = subprocess.run([bash], input=asked, capture_output=True, check=True).stdout

@@ -18,7 +18,7 @@ from harness.debugging import interrupting, network
 import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime.cli.long import _Estimate
-from ir_runtime.debug.caching import _described, caching
+from ir_runtime.debug.caching import _identify, caching
 from ir_runtime.debug.progress import Interrupted, showing
 from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.tensor import Array
@@ -125,11 +125,11 @@ def test_an_onnx_model_with_another_file_is_another(
     model = onnx.load(tmp_path / "net.onnx")
     onnx.save(model, tmp_path / "net.onnx", save_as_external_data=True, location="net.data", size_threshold=0)
     side = f"onnxruntime:{tmp_path / 'net.onnx'}"
-    before, path = _described(side), tmp_path / changed
+    before, path = _identify(side), tmp_path / changed
     assert before is not None
-    assert _described(side) == before
+    assert _identify(side) == before
     path.write_bytes(path.read_bytes()[:-1] + b"\1")
-    assert _described(side) != before
+    assert _identify(side) != before
 
 
 def test_an_error_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
