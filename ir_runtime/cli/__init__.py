@@ -17,7 +17,7 @@ from .._util.interrupts import raised
 from .._version import __version__
 from ._index import COMMANDS, GROUPS
 from .exits import Exit, reported
-from .helping import Context, keep_args, with_two_dashes
+from .helping import Context, add_second_dash, store_args
 
 __all__ = ["Exit", "main"]
 
@@ -67,7 +67,7 @@ class _Program(click.Group):
                 formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        keep_args(ctx, args)
+        store_args(ctx, args)
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -79,7 +79,7 @@ class _Program(click.Group):
 
             ctx.fail(f"no such command {name!r}{did_you_mean(name, COMMANDS, before='; ')}")
         matched_name, command, rest = super().resolve_command(ctx, args)
-        return matched_name, command, rest if command is None else with_two_dashes(command, rest)
+        return matched_name, command, rest if command is None else add_second_dash(command, rest)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         if hasattr(sys.stdout, "reconfigure"):  # names in a model may not fit the terminal's encoding

@@ -12,10 +12,10 @@ from .._util.escaping import visible
 from .exits import Exit
 from .helping import GroupedCommand
 from .models import as_json, count_option, read, weights
-from .options import PRECISION, input_files, limit_threads, limited
+from .options import PRECISION, input_files, limit_options, limit_threads
 from .progress import bar
-from .render import Record, concluded, plural, result, table
-from .shaping import input_layouts, reshape, reshaped, shape_option
+from .render import Record, join_conclusion, plural, result, table
+from .shaping import input_layouts, reshape, reshape_inputs, shape_option
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ reals are equal. Where only the order of rows differs, as of objects that are eq
 @click.option(
     "--cpu-time", is_flag=True, help="Measure latency of one request as CPU time summed over all threads."
 )
-@limited
+@limit_options
 @as_json
 def bench(
     model: str | None,
@@ -198,7 +198,7 @@ def bench(
         import_runtime(against)  # before anything takes long
     net = read(file, weights, limits=limits)
     layouts = input_layouts(net, layout)
-    shapes_given = reshaped(net, shapes, batch, layouts)
+    shapes_given = reshape_inputs(net, shapes, batch, layouts)
     reshape(net, data)
     for port, axes in layouts.items():  # of images
         set_layout(port, Layout(axes))
@@ -260,7 +260,7 @@ def _one_model(model: str | None, path: str | None) -> str:
 def _text(report: Report, hint: str, requests: int, threads: int | None, counters: Sequence[Counter]) -> str:
 
     details = [_counter_text(counters)] if counters else []
-    return concluded([_report_text(report, hint, requests, threads)], details)
+    return join_conclusion([_report_text(report, hint, requests, threads)], details)
 
 
 def _inputs(feeds: dict[Output, Feed]) -> list[Record]:

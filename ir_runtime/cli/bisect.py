@@ -8,7 +8,7 @@ import click
 
 from .exits import Exit
 from .helping import GroupedCommand
-from .long import Debugging, debugs, sided
+from .long import Debugging, debugging_options, side_options
 from .models import as_json
 from .render import result
 
@@ -29,8 +29,8 @@ is 'explained', so that there is no layer to find, else with 1.
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
-@sided
-@debugs()
+@side_options
+@debugging_options()
 @as_json
 def bisect(debugging: Debugging, side: SideLike, states: dict[str, Array] | None) -> None:
     """Find the first layer of MODEL whose error in another runtime exceeds rounding."""

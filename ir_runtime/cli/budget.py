@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .helping import GroupedCommand
-from .long import Debugging, debugs
+from .long import Debugging, debugging_options
 from .models import as_json, read
 from .render import result, table
 from .terminal import columns
@@ -81,7 +81,7 @@ def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> Sequenc
     metavar="XML",
     help="The model before quantization.",
 )
-@debugs()
+@debugging_options()
 @as_json
 def budget(
     debugging: Debugging,

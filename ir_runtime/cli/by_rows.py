@@ -141,11 +141,11 @@ def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str
     """Open the data set of each input, by input name."""
     from ..dask.datasets import open_dataset
     from ..errors import InputError
-    from .feeding import assigned, split_input
+    from .feeding import assign_feeds, split_input
     from .image_options import image_options_given
 
     options = image_options_given()
-    paths = assigned(net.inputs, ((*split_input(text), False) for text in files), str)
+    paths = assign_feeds(net.inputs, ((*split_input(text), False) for text in files), str)
     datasets = {
         port.label: _open_images(paths[port], port.label, source, options)
         or open_dataset(paths[port], port.label)

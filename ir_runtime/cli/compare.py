@@ -6,7 +6,7 @@ import click
 
 from .exits import Exit
 from .helping import GroupedCommand
-from .long import Debugging, command_options, debugs, declared_types, side_of, states_of
+from .long import Debugging, command_options, debugging_options, declared_types, side_of, states_of
 from .models import as_json
 from .render import result
 
@@ -48,7 +48,7 @@ exceed the type), unexplained. Ends with 0 if it is 'explained', else with 1.
     type=click.Choice(["f32", "bf16", "f16"]),
     help="Precision that --results or --run computed in. Default: the type of their arrays, at most f32.",
 )
-@debugs()
+@debugging_options()
 @as_json
 def compare(
     debugging: Debugging,

@@ -23,7 +23,7 @@ from click.shell_completion import (
 )
 
 from .._util.escaping import one_line
-from .helping import GroupedCommand, kept_args
+from .helping import GroupedCommand, program_args
 
 __all__ = ["attach", "completion", "quote_for_bash", "register", "split"]
 
@@ -325,7 +325,7 @@ def _inputs(ctx: click.Context, _: click.Parameter, start: str) -> list[Completi
 def _layers_of_model(ctx: click.Context) -> Iterator[tuple[str, str]]:
     """Yield the name and type of each layer of the model on the command line."""
     # Options without their value keep click from parsing the line, so that the arguments themselves are searched.
-    path = next((arg for arg in kept_args(ctx) if arg.endswith(".xml")), "")
+    path = next((arg for arg in program_args(ctx) if arg.endswith(".xml")), "")
     try:
         with open(path, "rb") as file:
             text = file.read(_MOST_BYTES) if os.path.isfile(path) else b""

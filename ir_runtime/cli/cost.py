@@ -12,10 +12,10 @@ from .._util.escaping import one_line, shown
 from .._util.text import prefixed
 from ..ir.formula import Formula
 from .helping import GroupedCommand
-from .models import as_json, note_missing, read, selects, weights
-from .options import limited
-from .render import concluded, plain, plural, result, table
-from .shaping import hinting_at_shapes, shaped, shapes_of
+from .models import as_json, example_options, note_missing, read, weights
+from .options import limit_options
+from .render import join_conclusion, plain, plural, result, table
+from .shaping import hinting_at_shapes, shape_options, shapes_of
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _WHAT = {"trips": "iterations", "parts": "iterations", "frame": "length of a fra
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Look")
 @click.argument("model", metavar="MODEL")
-@shaped
+@shape_options
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -67,9 +67,9 @@ _WHAT = {"trips": "iterations", "parts": "iterations", "frame": "length of a fra
     metavar="NAME=N",
     help="Value of a dynamic length: seq=128, n*=32.",
 )
-@selects
+@example_options
 @weights
-@limited
+@limit_options
 @as_json
 def cost(
     model: str,
@@ -94,7 +94,7 @@ def cost(
     result(
         as_json,
         lambda: {"file": model, **found.record()},
-        lambda: concluded([_totals(model, found, net.inputs)], [*_details(found, top)]),
+        lambda: join_conclusion([_totals(model, found, net.inputs)], [*_details(found, top)]),
     )
     if found.unknown:
         show(f"not counted, as ranks are not known: {', '.join(map(shown, found.unknown))}", err=True)

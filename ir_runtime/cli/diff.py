@@ -9,7 +9,7 @@ import click
 from .exits import Exit
 from .helping import GroupedCommand
 from .models import as_json, read
-from .options import limited
+from .options import limit_options
 from .render import plural, result, table
 from .terminal import columns
 
@@ -30,7 +30,7 @@ Layers are matched by structure and names; how they are numbered and called does
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
-@limited
+@limit_options
 @as_json
 def diff(old: str, new: str, limits: Limits, as_json: bool) -> None:
     """List the changes from model OLD to model NEW: layers, attributes, connections, shapes, weights."""

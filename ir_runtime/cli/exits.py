@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .helping import kept_args, unknown_option
+from .helping import program_args, unknown_option
 
 if TYPE_CHECKING:
     from .._util.records import Json
@@ -73,7 +73,7 @@ def _usage(problem: click.ClickException) -> str:
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     if context is None:
         return failure(text)
-    for arg in kept_args(context):
+    for arg in program_args(context):
         if arg != shown(arg):
             text = text.replace(arg, shown(arg))
     pieces = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
@@ -114,7 +114,7 @@ def _findings(problem: Exception) -> Sequence[Diagnostic]:
 
 def _wants_json() -> bool:
     context = click.get_current_context(silent=True)
-    args = () if context is None else kept_args(context)
+    args = () if context is None else program_args(context)
     return "--json" in args or "-json" in args
 
 

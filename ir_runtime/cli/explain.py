@@ -9,7 +9,7 @@ import click
 from .helping import GroupedCommand
 from .models import as_json
 from .render import result, table
-from .terminal import rendered
+from .terminal import render_for_terminal
 
 __all__ = ["explain"]
 
@@ -58,7 +58,7 @@ def explain(code: str | None, command: str | None, as_json: bool) -> None:
     result(
         as_json,
         lambda: {"code": page.code.value, **fields},
-        lambda: rendered(page.markdown.rstrip()),
+        lambda: render_for_terminal(page.markdown.rstrip()),
         pager=True,
     )
 

@@ -33,7 +33,7 @@ from .pictures import Pictures, picture_files
 from .shaping import FITTING
 from .terminal import show
 
-__all__ = ["Feed", "assigned", "collect", "collect_sets", "split_input", "tracing_shapes"]
+__all__ = ["Feed", "assign_feeds", "collect", "collect_sets", "split_input", "tracing_shapes"]
 
 _Found = TypeVar("_Found")
 
@@ -61,7 +61,7 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
         InputError: if a file cannot be read, or its arrays do not match the inputs.
     """
     found = (found for text in files for found in _read_feeds(text))
-    return _complete(model, assigned(model.inputs, found, lambda feed: feed.source), seed)
+    return _complete(model, assign_feeds(model.inputs, found, lambda feed: feed.source), seed)
 
 
 def _complete(model: Model, given: Mapping[Output, Feed | Pictures], seed: int | None) -> dict[Output, Feed]:
@@ -205,7 +205,7 @@ def tracing_shapes(model: Model, arrays: Sequence[Array]) -> Iterator[None]:
         raise
 
 
-def assigned(
+def assign_feeds(
     ports: Sequence[Output], feeds: Iterable[tuple[str | None, _Found, bool]], source: Callable[[_Found], str]
 ) -> dict[Output, _Found]:
     """Assign feeds to inputs, first by name, then in order.

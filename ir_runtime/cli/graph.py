@@ -8,8 +8,8 @@ import click
 
 from .._util.escaping import visible
 from .helping import GroupedCommand
-from .models import read, selects, weights
-from .options import limited
+from .models import example_options, read, weights
+from .options import limit_options
 from .render import Record, dump
 from .terminal import show
 
@@ -43,9 +43,9 @@ they go. `ir-runtime report` makes a page of large models.
 )
 @click.option("-o", "--output", metavar="FILE", help="File to write; stdout by default, or with -.")
 @click.option("--constants", is_flag=True, help="Include constants.")
-@selects
+@example_options
 @weights
-@limited
+@limit_options
 def graph(
     model: str,
     form: str,

@@ -7,7 +7,7 @@ import click
 from .helping import GroupedCommand
 from .models import as_json
 from .render import result, table
-from .terminal import rendered
+from .terminal import render_for_terminal
 
 __all__ = ["guide"]
 
@@ -22,7 +22,7 @@ def guide(name: str | None, as_json: bool) -> None:
 
     if name is not None:
         page = found(name)
-        result(as_json, page._asdict, lambda: rendered(page.text.rstrip()), pager=True)
+        result(as_json, page._asdict, lambda: render_for_terminal(page.text.rstrip()), pager=True)
         return
     pages = guides()
     listed = [{"name": page.name, "title": page.title} for page in pages]

@@ -14,10 +14,10 @@ __all__ = [
     "Context",
     "GroupedCommand",
     "SectionOption",
-    "keep_args",
-    "kept_args",
+    "store_args",
+    "program_args",
     "unknown_option",
-    "with_two_dashes",
+    "add_second_dash",
 ]
 
 # The least width that click formats help for, in columns.
@@ -101,17 +101,17 @@ def _continue_line(line: str, room: int) -> str:
     return textwrap.fill(line, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def keep_args(ctx: click.Context, args: Sequence[str]) -> None:
+def store_args(ctx: click.Context, args: Sequence[str]) -> None:
     """Store the arguments of the program in the context, for `unknown_option`."""
     ctx.meta[_ARGS] = list(args)
 
 
-def kept_args(ctx: click.Context) -> list[str]:
-    """Return the arguments stored by `keep_args`."""
+def program_args(ctx: click.Context) -> list[str]:
+    """Return the arguments stored by `store_args`."""
     return list(ctx.meta.get(_ARGS, ()))
 
 
-def with_two_dashes(command: click.Command, args: Sequence[str]) -> list[str]:
+def add_second_dash(command: click.Command, args: Sequence[str]) -> list[str]:
     """Replace ``-option``, as OpenVINO's tools write it, by ``--option`` if the command only has the latter."""
     options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
 
@@ -139,7 +139,7 @@ def unknown_option(problem: click.NoSuchOption) -> str:
         same = next((each for each in _TYPES if each in options), None)
         return f"no such option {name!r}{suggestion(same, before='; ')}"
     if len(name) == 2:
-        arguments = [arg.partition("=")[0] for arg in kept_args(problem.ctx)]
+        arguments = [arg.partition("=")[0] for arg in program_args(problem.ctx)]
         wholes = (arg for arg in arguments if arg.startswith(name) and len(arg) > 2 and arg not in options)
         name = next(wholes, name)
     begun = sorted(option for option in options if option.startswith(name) and name != "--")

@@ -11,9 +11,9 @@ import click
 
 from .._util.escaping import quoted, shown, visible
 from .helping import GroupedCommand
-from .models import as_json, port_record, read, selects, weights
-from .options import limited
-from .render import Record, concluded, plain, plural, result, table
+from .models import as_json, example_options, port_record, read, weights
+from .options import limit_options
+from .render import Record, join_conclusion, plain, plural, result, table
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ __all__ = ["inspect"]
 
 @click.command(cls=GroupedCommand, group="Look")
 @click.argument("model", metavar="MODEL")
-@selects
+@example_options
 @weights
-@limited
+@limit_options
 @click.option(
     "--fusion", is_flag=True, help="Show which layers were fused into one kernel, and why others were not."
 )
@@ -184,7 +184,7 @@ def _text(record: Record) -> str:
         details.append(table("Dynamic dimensions", ["input", "axis", "min", "max"], rows))
     if record["releases"]:
         details.append(_release_table(record))
-    return concluded(parts, details)
+    return join_conclusion(parts, details)
 
 
 def _release_table(record: Record) -> str:

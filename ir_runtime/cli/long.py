@@ -15,7 +15,7 @@ import click
 from .exits import Exit, explain
 from .helping import Command
 from .models import read, weights
-from .options import Feeding, fed, limited
+from .options import Feeding, feeding_options, limit_options
 from .progress import Bar, bar
 from .render import failure, result
 from .terminal import show
@@ -30,10 +30,10 @@ __all__ = [
     "Debugging",
     "cache_folder",
     "command_options",
-    "debugs",
+    "debugging_options",
     "declared_types",
     "side_of",
-    "sided",
+    "side_options",
     "states_of",
 ]
 
@@ -69,7 +69,7 @@ command_options = (
 """The options of `side_of` and `states_of`."""
 
 
-def sided(command: Command) -> Command:
+def side_options(command: Command) -> Command:
     """Add ``--against`` and the `command_options` to a command, which receives a ``side`` that runs models, and ``states``."""
 
     @functools.wraps(command)
@@ -189,7 +189,7 @@ class Debugging:
             raise click.exceptions.Exit(code) from None
 
 
-def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def debugging_options(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return a decorator that adds MODEL, the options of inputs, weights, limits and cache, and ``more`` options.
 
     The command receives them as a `Debugging`, and ``more`` as separate arguments.
@@ -197,7 +197,7 @@ def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         @weights
-        @limited
+        @limit_options
         @_cache
         @functools.wraps(command)
         def with_model(
@@ -216,7 +216,7 @@ def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
         decorated: Command = with_model
         for option in reversed(more):
             decorated = option(decorated)
-        return click.argument("model", metavar="MODEL")(fed(decorated))
+        return click.argument("model", metavar="MODEL")(feeding_options(decorated))
 
     return decorate
 

@@ -24,7 +24,7 @@ __all__ = [
     "parse_value",
     "port_record",
     "read",
-    "selects",
+    "example_options",
     "strictly",
     "weights",
 ]
@@ -52,7 +52,7 @@ count_option = functools.partial(click.option, type=click.IntRange(min=1), metav
 strictly = click.option("--strict", is_flag=True, help="Refuse declared shapes that contradict inference.")
 
 
-def selects(command: Command) -> Command:
+def example_options(command: Command) -> Command:
     """Add ``--example`` and ``--value`` to a command: the example of a specification page, and contents of its ports."""
     example = count_option("--example", help="Number of the example on a page, from 1.")
     value = click.option(

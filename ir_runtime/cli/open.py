@@ -13,7 +13,7 @@ from .._util.escaping import visible
 from .exits import Exit
 from .helping import GroupedCommand
 from .models import read, weights
-from .options import limited
+from .options import limit_options
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ want it, and also measures. Ends with 1 if the model has errors, else with 0.
 @click.command("open", epilog=_EPILOG, cls=GroupedCommand, group="Look")
 @click.argument("model", metavar="MODEL")
 @weights
-@limited
+@limit_options
 def open(model: str, weights: str | None, limits: Limits) -> None:
     """Open a report of MODEL in the browser: a summary, the graph, and all details of its layers."""
     net = read(model, weights, checked=False, limits=limits)

@@ -9,7 +9,7 @@ import click
 from .helping import GroupedCommand
 from .models import as_json
 from .render import result, table
-from .terminal import rendered
+from .terminal import render_for_terminal
 
 if TYPE_CHECKING:
     from ..ops import Op
@@ -31,7 +31,9 @@ def ops(name: str | None, as_json: bool) -> None:
 
     def text() -> str:
         return (
-            _list(selected) if name is None else rendered("\n".join(page(cls) for cls in selected).rstrip())
+            _list(selected)
+            if name is None
+            else render_for_terminal("\n".join(page(cls) for cls in selected).rstrip())
         )
 
     result(as_json, lambda: {"operations": [record(cls) for cls in selected]}, text, pager=True)

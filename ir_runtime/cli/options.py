@@ -18,7 +18,7 @@ import click
 
 from .helping import Command
 from .image_options import image_layout, image_options
-from .shaping import reshape, shaped
+from .shaping import reshape, shape_options
 
 if TYPE_CHECKING:
     from ..ir.tensor import Array
@@ -28,11 +28,11 @@ __all__ = [
     "PRECISION",
     "Feeding",
     "data_options",
-    "fed",
+    "feeding_options",
     "feeds_of",
     "input_files",
     "limit_threads",
-    "limited",
+    "limit_options",
     "parse_size",
 ]
 
@@ -91,10 +91,10 @@ def data_options(command: Command) -> Command:
         show_default=True,
         help="Seed of --random.",
     )
-    return input_files(image_layout(random(seed(shaped(command)))))
+    return input_files(image_layout(random(seed(shape_options(command)))))
 
 
-def fed(command: Command) -> Command:
+def feeding_options(command: Command) -> Command:
     """Add the `data_options` to a command, which receives a `Feeding`."""
 
     @functools.wraps(command)
@@ -140,7 +140,7 @@ def parse_size(text: str) -> int:
     return size
 
 
-def limited(command: Command) -> Command:
+def limit_options(command: Command) -> Command:
     """Add ``--max-memory`` and ``--timeout`` to a command, which receives ``limits`` and is interrupted at the deadline."""
 
     @click.option(

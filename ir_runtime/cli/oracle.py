@@ -9,7 +9,7 @@ import click
 
 from .._util.escaping import visible
 from .helping import GroupedCommand
-from .long import Debugging, debugs, declared_types
+from .long import Debugging, debugging_options, declared_types
 from .models import as_json
 from .render import number, plural, result, table
 from .terminal import show
@@ -28,7 +28,7 @@ _REST = "a pipe gets all"
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
-@debugs(
+@debugging_options(
     declared_types,
     click.option("-o", "--output", metavar="PATH", help="Save the tensors in the formats of run -o."),
     click.option(

@@ -12,8 +12,8 @@ from .._util.escaping import json_text, visible
 from .cost import short
 from .helping import GroupedCommand
 from .models import as_json, count_option, read, weights
-from .options import data_options, limit_threads, limited
-from .render import concluded, result, table
+from .options import data_options, limit_options, limit_threads
+from .render import join_conclusion, result, table
 from .shaping import reshape
 from .terminal import show
 
@@ -58,7 +58,7 @@ it shows the layers of each run, the time between them, and how many threads wer
     metavar="N",
     help="Number of rows to show, slowest first; 0 shows all, in execution order.",
 )
-@limited
+@limit_options
 @as_json
 def profile(
     model: str,
@@ -95,7 +95,7 @@ def profile(
     report = measured(net, arrays, runs=runs, backend=backend, threads=threads, against=against, name=model)
     if chrome is not None:
         _save(chrome, report.chrome_trace())
-    result(as_json, report.record, lambda: concluded([*_totals(report)], [*_details(report, top)]))
+    result(as_json, report.record, lambda: join_conclusion([*_totals(report)], [*_details(report, top)]))
 
 
 def _save(path: str, trace: Trace) -> None:

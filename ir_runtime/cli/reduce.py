@@ -8,7 +8,7 @@ import click
 
 from .exits import Exit
 from .helping import GroupedCommand
-from .long import Debugging, debugs, sided
+from .long import Debugging, debugging_options, side_options
 from .models import as_json
 from .render import result
 
@@ -30,8 +30,8 @@ with 0, and no folder, if it is 'explained', else with 1.
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
-@sided
-@debugs(
+@side_options
+@debugging_options(
     click.option(
         "-o",
         "--output",

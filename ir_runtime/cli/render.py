@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Record",
-    "concluded",
+    "join_conclusion",
     "dump",
     "failure",
     "finding",
-    "fitted",
+    "fit_table",
     "number",
     "plain",
     "plural",
@@ -66,7 +66,7 @@ def result(
         show(text(), pager=pager)
 
 
-def concluded(conclusion: Sequence[str], details: Sequence[str]) -> str:
+def join_conclusion(conclusion: Sequence[str], details: Sequence[str]) -> str:
     """Join conclusion and details; if the text exceeds the terminal, the conclusion comes last so that it stays visible."""
     first_to_last = "\n\n".join([*conclusion, *details])
     if not conclusion or is_on_one_screen(first_to_last):
@@ -105,7 +105,7 @@ def table(
     if width is None:
         heading, lines = _align(header, cells, right)
     else:
-        heading, lines, dropped = fitted(header, cells, right, sentences, width, least)
+        heading, lines, dropped = fit_table(header, cells, right, sentences, width, least)
     if heading:
         lines.insert(0, click.style(heading, dim=True))
     more = [f"  … and {hidden:,} more; {rest}"] if hidden else []
@@ -225,7 +225,7 @@ class _Grid(NamedTuple):
         return self._replace(header=[self.header[index] for index in kept], rows=rows)
 
 
-def fitted(
+def fit_table(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
     right: Collection[str],

@@ -12,7 +12,7 @@ from .._util.escaping import visible
 from .exits import Exit
 from .helping import GroupedCommand
 from .models import read, weights
-from .options import data_options, feeds_of, limited, parse_size
+from .options import data_options, feeds_of, limit_options, parse_size
 from .render import plain
 from .shaping import reshape
 from .terminal import show
@@ -89,7 +89,7 @@ def _size_of_values(_: click.Context, __: click.Parameter, text: str | None) -> 
 @click.option("--backend", metavar="NAME", help="The backend: native, numpy, reference.")
 @data_options
 @weights
-@limited
+@limit_options
 def report(
     model: str,
     output: str,

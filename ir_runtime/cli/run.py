@@ -12,11 +12,11 @@ import click
 from .._util.escaping import shown, unique, visible
 from .exits import Exit
 from .helping import GroupedCommand
-from .models import as_json, read, selects, strictly, weights
-from .options import PRECISION, data_options, limited
-from .render import Record, concluded, number, plural, result, table
+from .models import as_json, example_options, read, strictly, weights
+from .options import PRECISION, data_options, limit_options
+from .render import Record, join_conclusion, number, plural, result, table
 from .shaping import reshape
-from .streaming import Streaming, check_by_rows, is_store, streams
+from .streaming import Streaming, check_by_rows, is_store, streaming_options
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ _REST = "--layers GLOB selects, a pipe gets all"
     metavar="GLOB",
     help="Also show and save the outputs of these layers.",
 )
-@selects
+@example_options
 @weights
 @click.option("--backend", metavar="NAME", help="The backend: native, numpy, reference, …")
 @click.option(
@@ -72,9 +72,9 @@ _REST = "--layers GLOB selects, a pipe gets all"
     help="f32, f16 or bf16; by default, the model's types.",
 )
 @click.option("--nan-check", is_flag=True, help="List layers that produce NaN or Inf; exit with 1.")
-@streams
+@streaming_options
 @strictly
-@limited
+@limit_options
 @as_json
 def run(
     model: str,
@@ -258,7 +258,7 @@ def _text(backend: str, tensors: Sequence[_Tensor], check: NanCheck | None) -> s
     parts += [_top(t) for t in outputs if t.summary.top is not None]
     parts += [text for t in outputs for text in _best(t)]
     inner = [t for t in tensors if not t.is_output]
-    return concluded(parts, [_table("Layers", inner)] if inner else [])
+    return join_conclusion(parts, [_table("Layers", inner)] if inner else [])
 
 
 def _table(title: str, tensors: Sequence[_Tensor]) -> str:

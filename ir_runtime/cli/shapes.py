@@ -13,11 +13,11 @@ from .._util.escaping import shown, visible
 from .._util.text import shortened
 from .exits import Exit
 from .helping import GroupedCommand
-from .models import as_json, note_missing, read, selects, weights
-from .options import limited
+from .models import as_json, example_options, note_missing, read, weights
+from .options import limit_options
 from .progress import status
-from .render import Record, concluded, finding, plural, result, table
-from .shaping import shaped, shapes_of
+from .render import Record, finding, join_conclusion, plural, result, table
+from .shaping import shape_options, shapes_of
 from .terminal import columns, show
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ The weights may be missing: shapes that depend on them are those that the file d
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Check")
 @click.argument("model", metavar="MODEL")
-@shaped
+@shape_options
 @click.option("--layers", multiple=True, metavar="GLOB", help="Show only these layers. Repeatable.")
 @click.option("--inputs", "inputs", is_flag=True, help="Also show input ports.")
 @click.option("--constraints/--no-constraints", default=True, help="Find the constraints on the inputs.")
 @click.option("--confirm/--no-confirm", default=True, help="Run the model to confirm the constraints.")
-@selects
+@example_options
 @weights
-@limited
+@limit_options
 @as_json
 @click.pass_context
 def shapes(
@@ -138,7 +138,7 @@ def _text(model: str, rows: Sequence[PortShape], listed: Shapes, constraints: Co
     parts = [f"{visible(model)}: {plural(len(rows), 'port')}"]
     parts += _constraints(constraints) if constraints is not None and listed.inputs else []
     parts += [_symbols(listed)] if listed.inputs else []
-    return concluded(parts, [_ports(rows)])
+    return join_conclusion(parts, [_ports(rows)])
 
 
 def _symbols(listed: Shapes) -> str:

@@ -22,9 +22,9 @@ __all__ = [
     "hinting_at_shapes",
     "input_layouts",
     "reshape",
-    "reshaped",
+    "reshape_inputs",
     "shape_option",
-    "shaped",
+    "shape_options",
     "shapes_of",
 ]
 
@@ -47,7 +47,7 @@ def shape_option(*names: str, into: str = "shapes", help: str = _HELP) -> Callab
     )
 
 
-def shaped(command: Command) -> Command:
+def shape_options(command: Command) -> Command:
     """Add ``--shape`` to a command; `shapes_of` parses its arguments."""
     return shape_option("--shape")(command)
 
@@ -101,7 +101,7 @@ def reshape(net: Model, texts: Iterable[str]) -> None:
             net.reshape(shapes)
 
 
-def reshaped(
+def reshape_inputs(
     net: Model, shapes: Sequence[str], batch: int | None, layouts: Mapping[Output, str]
 ) -> list[tuple[str | int | None, str]]:
     """Reshape a model by ``--shape`` and batch size; return the new shapes as text, by input name or index."""

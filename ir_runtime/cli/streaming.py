@@ -16,7 +16,7 @@ from .models import count_option
 if TYPE_CHECKING:
     from ..dask.job import OnError
 
-__all__ = ["Streaming", "check_by_rows", "is_store", "streams"]
+__all__ = ["Streaming", "check_by_rows", "is_store", "streaming_options"]
 
 
 _STORES = (".zarr", ".h5", ".hdf5")
@@ -53,7 +53,7 @@ class Streaming:
         return any(value not in (None, False) for value in vars(self).values())
 
 
-def streams(command: Command) -> Command:
+def streaming_options(command: Command) -> Command:
     """Add the options of runs by rows to a command, which receives them as ``streaming``."""
     option = partial(click.option, cls=SectionOption, section=_SECTION)
     count = partial(count_option, cls=SectionOption, section=_SECTION)

@@ -9,7 +9,7 @@ import textwrap
 
 import click
 
-__all__ = ["columns", "is_on_one_screen", "rendered", "show", "wrapped"]
+__all__ = ["columns", "is_on_one_screen", "render_for_terminal", "show", "wrap_lines"]
 
 # A source line quoted below a finding, or the markers under it, which are already truncated.
 _EXCERPT = re.compile(r" *\d* \| ")
@@ -37,7 +37,7 @@ def show(text: str, *, err: bool = False, pager: bool = False) -> None:
     if (width := columns(err)) is None:
         click.echo(text, err=err)
         return
-    fitting = wrapped(text, width)
+    fitting = wrap_lines(text, width)
     if pager and not err and not is_on_one_screen(text):
         context = click.get_current_context(silent=True)
         click.echo_via_pager(fitting, color=None if context is None else context.color)
@@ -48,13 +48,13 @@ def show(text: str, *, err: bool = False, pager: bool = False) -> None:
 def is_on_one_screen(text: str) -> bool:
     """Return whether a text fits on one screen of the terminal on stdout; always true for pipes and files."""
     width = columns()
-    return width is None or wrapped(text, width).count("\n") + 2 <= shutil.get_terminal_size().lines
+    return width is None or wrap_lines(text, width).count("\n") + 2 <= shutil.get_terminal_size().lines
 
 
-def wrapped(text: str, width: int) -> str:
+def wrap_lines(text: str, width: int) -> str:
     """Wrap lines longer than ``width`` between words; continuation lines are indented.
 
-    >>> print(wrapped("net.xml:7: error: the shapes do not fit", 24))
+    >>> print(wrap_lines("net.xml:7: error: the shapes do not fit", 24))
     net.xml:7: error: the
       shapes do not fit
     """
@@ -91,7 +91,7 @@ def _wrap_line(line: str, width: int) -> str:
 _HYPERLINK = re.compile(r"\x1b\]8;[^\x1b\x07]*(?:\x1b\\|\x07)")
 
 
-def rendered(text: str) -> str:
+def render_for_terminal(text: str) -> str:
     """Render Markdown for the terminal; for pipes and files, return it unchanged."""
     width = columns()
     return text if width is None else render(text, width)

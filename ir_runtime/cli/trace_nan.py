@@ -8,9 +8,9 @@ import click
 
 from .exits import Exit
 from .helping import GroupedCommand
-from .long import Debugging, debugs
+from .long import Debugging, debugging_options
 from .models import as_json
-from .render import concluded, result, table
+from .render import join_conclusion, result, table
 from .terminal import columns
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ Ends with 1 if a layer makes Inf or NaN of finite inputs, else with 0.
     show_default=True,
     help="Compute precision; f16 and bf16 are emulated.",
 )
-@debugs()
+@debugging_options()
 @as_json
 def trace_nan(debugging: Debugging, precision: str) -> None:
     """Find the layers of MODEL that produce Inf or NaN from finite inputs, or come close to overflow."""
@@ -60,4 +60,4 @@ def _format_peaks(found: NanTrace) -> str:
     title = f"Nearest to the limit {found.limit:.4g} of {found.precision}"
     header = ["largest", "times below", "layer", "operation"]
     nearest = table(title, header, rows, right=header[:2], least=("operation", "times below"))
-    return concluded([found.summary], [nearest])
+    return join_conclusion([found.summary], [nearest])

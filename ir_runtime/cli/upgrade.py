@@ -9,7 +9,7 @@ import click
 from .._util.escaping import visible
 from .helping import GroupedCommand
 from .models import read, weights
-from .options import limited
+from .options import limit_options
 from .render import finding
 from .terminal import show
 
@@ -38,7 +38,7 @@ not have are replaced by older ones, where these compute exactly the same ("ir-r
     help="Write a model for this release of OpenVINO, such as 2021.4; by default, for the newest.",
 )
 @weights
-@limited
+@limit_options
 def upgrade(old: str, target: str, for_release: str | None, weights: str | None, limits: Limits) -> None:
     """Convert OLD, a model of any IR version, to NEW in version 11, or for an older release of OpenVINO."""
     from ..openvino.saving import save_content

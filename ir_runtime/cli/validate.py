@@ -17,10 +17,10 @@ from .._version import __version__
 from .exits import Exit
 from .helping import GroupedCommand
 from .models import count_option, weights
-from .options import limited
+from .options import limit_options
 from .progress import Bar, bar
 from .render import Record, dump, finding, plural, rest, result
-from .shaping import shaped, shapes_of
+from .shaping import shape_options, shapes_of
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ _FORMATS = ("text", "json", "sarif", "github")
     metavar="RELEASE",
     help="Also report features that this release of OpenVINO does not support, such as 2024.6.",
 )
-@shaped
+@shape_options
 @click.option(
     "--max-findings",
     type=click.IntRange(min=0),
@@ -72,7 +72,7 @@ _FORMATS = ("text", "json", "sarif", "github")
 )
 @count_option("-j", "--jobs", help="Number of files to validate in parallel.")
 @weights
-@limited
+@limit_options
 @click.pass_context
 def validate(
     ctx: click.Context,

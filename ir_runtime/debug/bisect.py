@@ -15,11 +15,11 @@ from .._util.text import bytes_text
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..openvino.model import Model
-from .caching import Entry, entry_for, remembered
+from .caching import Entry, entry_for, load_or_compute
 from .compare import judge
 from .extract import cut, step_of
 from .observation import SideLike
-from .progress import STOPS, reached, stage, stopped
+from .progress import STOPS, attach_partial, report_progress, stage
 from .reference import Reference
 from .results import Comparison, restore_report
 from .sides import parts_side
@@ -174,7 +174,7 @@ class _Search:
         low, high, start = 0, len(self.cuts.layers), 0
         worst_report, _ = self._compare(low, high)
         if worst_report.verdict != "unexplained":
-            reached(1)
+            report_progress(1)
             return self._result(0, 0, worst_report)
         try:
             while high - low > 1:
@@ -192,8 +192,8 @@ class _Search:
                 )
         except STOPS as reason:
             place = start, high, worst_report
-            raise stopped(reason, lambda: self._result(*place, partial=True)) from None
-        reached(1)
+            raise attach_partial(reason, lambda: self._result(*place, partial=True)) from None
+        report_progress(1)
         return self._result(low, high, worst_report)
 
     def _result(self, low: int, high: int, report: Comparison, partial: bool = False) -> Bisection:
@@ -214,7 +214,7 @@ class _Search:
 
         with stage(min(self.runs, most - 1) / most, min(self.runs + 1, most) / most):
             self.runs += 1
-            record, truth = remembered(self.entry, f"{low}-{high}", compute)
+            record, truth = load_or_compute(self.entry, f"{low}-{high}", compute)
         return restore_report(record), truth
 
     def _keep(self, low: int, middle: int, truth: Sequence[Array]) -> None:

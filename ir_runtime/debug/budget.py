@@ -19,10 +19,10 @@ from ..ir.blocks import blocks
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..openvino.model import Model
-from .caching import entry_for, remembered
-from .decisions import BodyDecisions, decides, pinned
-from .progress import STOPS, reached, stage, stopped
-from .reference import Change, Reference, chained
+from .caching import entry_for, load_or_compute
+from .decisions import BodyDecisions, decides, pin_decisions
+from .progress import STOPS, attach_partial, report_progress, stage
+from .reference import Change, Reference, chain_changes
 from .schemes import BITS, PER_CHANNEL, PRECISIONS, STORED, Scheme, StoredModel, scheme_of
 from .spilling import Kept, keep_copy, tensors, within_budget
 from .tensors import is_float
@@ -387,11 +387,11 @@ class _Budgeting:
             kept, remaining = self._choose_kept(
                 [id for id in ordered if costs[id].error], effects, keep, total
             )
-            reached(1)  # fewer sets may have been tried than were expected
+            report_progress(1)  # fewer sets may have been tried than were expected
         except STOPS as reason:
             ranked = tuple(sorted(costs.values(), key=_rank))
             partial = Budget(self._to, ranked, np.nan, (), np.nan, True, self._group_size)
-            raise stopped(reason, lambda: partial) from None
+            raise attach_partial(reason, lambda: partial) from None
         metric = None
         if self.exact is not None and total.metric is not None and remaining.metric is not None:
             metric = Measured(self.exact, total.metric, remaining.metric)
@@ -429,7 +429,7 @@ class _Budgeting:
         ids = sorted(layers)
         key = str(ids[0]) if len(ids) == 1 else blake2b(repr(ids).encode(), digest_size=8).hexdigest()
         with stage(FIRST + (1 - FIRST) * done / total, FIRST + (1 - FIRST) * (done + 1) / total):
-            (error, metric), (effect,) = remembered(self._entry, key, lambda: self._compute(layers))
+            (error, metric), (effect,) = load_or_compute(self._entry, key, lambda: self._compute(layers))
         return _Outcome(float(error), effect, metric)
 
     def _compute(self, layers: Collection[int]) -> tuple[list[float | None], list[Array]]:
@@ -452,7 +452,7 @@ class _Budgeting:
     def _run(self, inputs_set: _Set, change: Change) -> Sequence[Array]:
         if self._metric is not None:  # decisions may differ, as the metric may depend on them
             return Kept(self._reference.run(inputs_set.feeds, change))
-        decided = chained(change, pinned(inputs_set.decisions))
+        decided = chain_changes(change, pin_decisions(inputs_set.decisions))
         return Kept(self._reference.run(inputs_set.feeds, decided, inputs_set.inside.replay()))
 
     def _apply_metric(self, outputs: Sequence[Sequence[Array]]) -> float | None:

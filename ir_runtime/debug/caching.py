@@ -28,9 +28,9 @@ from ..ir.graph import Graph
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from .matching import attributes_of
-from .progress import is_stop, skipped
+from .progress import is_stop, skip_stage
 
-__all__ = ["Cache", "Entry", "Step", "caching", "entry_for", "remembered", "resumed"]
+__all__ = ["Cache", "Entry", "Step", "caching", "entry_for", "load_or_compute", "restore_or_run"]
 
 _VERSIONED = ("openvino", "onnxruntime")
 """Sides that are packages."""
@@ -130,7 +130,7 @@ class Entry:
         return np.memmap(path, of, "r", shape=tuple(shape)).view(np.ndarray)
 
 
-def remembered(
+def load_or_compute(
     entry: Entry | None, name: str, compute: Callable[[], tuple[Json, Sequence[Array]]]
 ) -> tuple[Any, Sequence[Array]]:
     """Return a record and its arrays from the cache, or compute and cache them.
@@ -143,7 +143,7 @@ def remembered(
     if entry is None:
         return compute()
     if (saved := entry.read(name)) is not None:
-        skipped()
+        skip_stage()
         return saved
     with entry.cache.ending():  # the entries of its substeps
         record, arrays = compute()
@@ -165,7 +165,7 @@ class Step(Protocol):
         """Restore saved results."""
 
 
-def resumed(entry: Entry | None, name: str, step: Step) -> None:
+def restore_or_run(entry: Entry | None, name: str, step: Step) -> None:
     """Restore the results of a step from the cache, or run the step and cache them.
 
     Args:
@@ -174,7 +174,7 @@ def resumed(entry: Entry | None, name: str, step: Step) -> None:
         step: the step.
     """
     if entry is not None and (saved := entry.read(name)) is not None:
-        skipped()
+        skip_stage()
         record, arrays = saved
         step.restore(record, _one_by_one(arrays))
         return

@@ -22,8 +22,8 @@ from ..ir.quantized_cache import pack_rows, unpack_rows
 from ..ir.tensor import Array
 from .decisions import decides, is_elementwise
 from .observation import Observation
-from .precision import LIMITS, Prepare, emulated, rounding_to
-from .reference import Arrays, Change, Reference, as_declared
+from .precision import LIMITS, Prepare, emulate_rounding, rounding_to
+from .reference import Arrays, Change, Reference, round_as_declared
 from .spilling import Kept
 from .spilling import tensors as stored
 from .tensors import computed_layers, end_of_node
@@ -75,7 +75,7 @@ class Numerics:
 
     def emulate(self) -> Change | None:
         """Return a `Change` that rounds the results of all layers; ``None`` if there is no rounding beyond f32."""
-        return emulated(self.precision, bounded=self.bounded, prepare=self.prepare)
+        return emulate_rounding(self.precision, bounded=self.bounded, prepare=self.prepare)
 
     def limit_of(self, tensor: Array) -> float:
         """Return the largest finite number that a tensor can hold, which may be stored in f16."""
@@ -359,7 +359,7 @@ class Case:
         """The ids of the non-constant layers."""
         self.deciding = {layer.id: layer for layer in self.layers if decides(plain.graph, plain.types, layer)}
         """The deciding layers, by id."""
-        self.rounding: Change | None = as_declared(plain.types) if types == "declared" else None
+        self.rounding: Change | None = round_as_declared(plain.types) if types == "declared" else None
         """The rounding applied to f64 results, if types are ``declared``."""
         self._shapes = plain.with_shapes(feeds).types
         self.tensors = self._kept(seen)

@@ -32,11 +32,11 @@ from .judging import LayerErrors, OutputErrors
 from .mistakes import likeness_of
 from .observation import Observation, Repeated, SideLike, same_bits
 from .precision import ROUNDING
-from .progress import STOPS, skipped, stage, stopped
+from .progress import STOPS, attach_partial, skip_stage, stage
 from .recorded_side import Recorded, first_rows
 from .reference import Reference, check_types
 from .results import Comparison, combine
-from .sides import recorded_of, side_of
+from .sides import side_of, to_recorded
 from .spilling import within_budget
 from .tensors import name_of, read_ports
 
@@ -130,7 +130,7 @@ def judge(
     feeds = plain.feeds(inputs)
     for reference in (wide, plain):  # before a potentially long run of the side
         reference.check_memory(feeds)
-    if isinstance(side := recorded_of(side), Recorded) and (rows := side.rows(plain, feeds)):
+    if isinstance(side := to_recorded(side), Recorded) and (rows := side.rows(plain, feeds)):
         part, first_feeds, note = first_rows(side.name, model, plain, feeds, rows)
         report, truth = judge(part, first_feeds, side, inside, types, precision, names_mistakes)
         return replace(report, notes=(note, *report.notes)), truth
@@ -174,7 +174,7 @@ def _observe(
     entry = entry_for(f"observation {list(ports)}", model, feeds, side)
     saved = None if entry is None else entry.read("seen")
     if saved is not None:
-        skipped()
+        skip_stage()
         record, arrays = saved
         count = len(plain.outputs)
         tensors = dict(zip(starmap(Port, record.pop("tensors")), arrays[count:], strict=True))
@@ -292,7 +292,7 @@ def _attempt(case: Case, choices: Choices, entry: Entry | None, before: Comparis
         def partial() -> Comparison:
             return replace(_report(case, layers, outputs) if before is None else before, partial=True)
 
-        raise stopped(reason, partial) from None
+        raise attach_partial(reason, partial) from None
     return _Attempt(_report(case, layers, outputs), truth, choices, layers.exact.alternatives)
 
 

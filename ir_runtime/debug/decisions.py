@@ -37,13 +37,13 @@ __all__ = [
     "Choices",
     "Judged",
     "decides",
-    "following_decisions",
+    "find_decision_dependents",
     "is_elementwise",
     "judge_decision",
     "keeps_numbers",
-    "pinned",
-    "taken",
-    "undecided",
+    "pin_decisions",
+    "apply_decisions",
+    "open_decisions",
 ]
 
 _STEPS = frozenset({"Ceiling", "FakeQuantize", "Floor", "FloorMod", "Mod", "Round", "Sign"})
@@ -89,7 +89,7 @@ def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
     return discrete or layer.type in _STEPS or _is_selection(layer) or _is_random(layer)
 
 
-def following_decisions(graph: Graph, types: Inferred) -> set[int]:
+def find_decision_dependents(graph: Graph, types: Inferred) -> set[int]:
     """Return the ids of deciding layers, and of layers whose integer results depend on decisions.
 
     Args:
@@ -124,7 +124,7 @@ def _is_random(layer: Layer) -> bool:
     return layer.type in ("Multinomial", "RandomUniform")
 
 
-def pinned(decisions: Mapping[Port, Array]) -> Change:
+def pin_decisions(decisions: Mapping[Port, Array]) -> Change:
     """Return a `Change` that replaces the outputs of deciding layers by known decisions.
 
     Args:
@@ -134,7 +134,7 @@ def pinned(decisions: Mapping[Port, Array]) -> Change:
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         replacements = [decisions.get(port) for port in layer.output_ports[: len(outputs)]]
         return (
-            taken(layer, inputs, outputs, replacements)
+            apply_decisions(layer, inputs, outputs, replacements)
             if any(x is not None for x in replacements)
             else outputs
         )
@@ -142,7 +142,7 @@ def pinned(decisions: Mapping[Port, Array]) -> Change:
     return change
 
 
-def taken(
+def apply_decisions(
     layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...], decided: Sequence[Array | None]
 ) -> tuple[Array, ...]:
     """Return the outputs of a layer under the decisions of another run.
@@ -311,7 +311,7 @@ def _may_be_length(layer: Layer, inputs: Sequence[Array], length: int, rounding:
     return min(lengths) <= length <= max(lengths)
 
 
-def undecided(
+def open_decisions(
     layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float, most: int
 ) -> tuple[int, list[tuple[int, Array]]]:
     """Return the number of elements whose decisions rounding leaves open, and the first ones with alternative values.
@@ -568,7 +568,11 @@ class _Replay:
         same = [array.shape for array in decision.outputs] == [array.shape for array in outputs]
         if same and self._judge is not None:
             self._judge.record(number, decision, layer, inputs, outputs)
-        return taken(layer, inputs, outputs, decision.outputs) if same or _is_selection(layer) else outputs
+        return (
+            apply_decisions(layer, inputs, outputs, decision.outputs)
+            if same or _is_selection(layer)
+            else outputs
+        )
 
 
 class _BodyJudge:
@@ -607,7 +611,7 @@ class _BodyJudge:
         count = 0
         if is_elementwise(layer):
             most = ALTERNATIVES - len(self.alternatives)
-            count, first = undecided(layer, inputs, decision.outputs[0], rounding, most)
+            count, first = open_decisions(layer, inputs, decision.outputs[0], rounding, most)
             outer = self._find_deciding[decision.key].outer
             self.alternatives += [Alternative(number, element, value, outer) for element, value in first]
         outer, name, operation = self._find_deciding[decision.key]

@@ -24,7 +24,7 @@ from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from ..ops.elementwise import Binary, Unary
-from .caching import Entry, remembered, resumed
+from .caching import Entry, load_or_compute, restore_or_run
 from .case import Case, Numerics, emulate_nodes
 from .decisions import (
     Alternative,
@@ -34,12 +34,12 @@ from .decisions import (
     is_elementwise,
     judge_decision,
     keeps_numbers,
-    pinned,
-    undecided,
+    open_decisions,
+    pin_decisions,
 )
-from .precision import COPIES, LIMITS, ROUNDING, floor_of, is_move, perturbed, rounding_to
+from .precision import COPIES, LIMITS, ROUNDING, floor_of, is_move, perturb, rounding_to
 from .progress import stage
-from .reference import Change, chained
+from .reference import Change, chain_changes
 from .results import DecisionResult, OutputResult, Overflow, UnitResult, restore
 from .spilling import Kept
 from .spilling import tensors as stored
@@ -48,13 +48,13 @@ from .terms import Terms, terms_of
 from .verdict import (
     LOCAL,
     Error,
+    allow_accumulation,
+    allow_floor,
+    allow_steps,
     difference,
     error_of,
     excess,
     scatter_of,
-    with_accumulation,
-    with_floor,
-    with_steps,
 )
 
 __all__ = ["LayerErrors", "OutputErrors"]
@@ -79,9 +79,9 @@ class LayerErrors:
     def run(self) -> None:
         """Compute each layer from the side's tensors, in the side's precision and in f64."""
         with stage(0, 0.5):
-            resumed(self._entry, "rounded", self.rounded)
+            restore_or_run(self._entry, "rounded", self.rounded)
         with stage(0.5, 1):
-            resumed(self._entry, "exact", self.exact)
+            restore_or_run(self._entry, "exact", self.exact)
 
     def units(self, inherited: Mapping[Port, float]) -> list[UnitResult]:
         """Return the judgement of each observed floating-point tensor, in topological order.
@@ -111,9 +111,9 @@ class LayerErrors:
         terms = max(self.exact.terms.get(member, Terms()) for member in members)
         unit = ROUNDING["f32"]  # sums are added in f32, whatever is multiplied
         own = error_of(rounded, exact, limit, self._lost(rounded, exact))
-        scatter = with_accumulation(scatter_of([own]), unit, terms)
-        scatter = with_floor(scatter, max(self.exact.floors.get(member, 0.0) for member in members))
-        scatter = with_steps(scatter, case.seen.steps.get(port, 0.0))
+        scatter = allow_accumulation(scatter_of([own]), unit, terms)
+        scatter = allow_floor(scatter, max(self.exact.floors.get(member, 0.0) for member in members))
+        scatter = allow_steps(scatter, case.seen.steps.get(port, 0.0))
         unit_excess = excess(error, scatter)
         moved = unit_excess > LOCAL and all(is_move(case.plain.graph[id]) for id in self._ids(port))
         reason = error.reason or (difference(observed, exact) if moved or unit_excess == np.inf else "")
@@ -177,7 +177,7 @@ class _RoundedRun:
         rounded = None if is_f32 else rounding_to(numerics.precision, numerics.bounded)
         held = frozenset({*numerics.wide, *numerics.held})
         emulate = emulate_nodes(replace(numerics, held=held), case.plain.graph, case.tensors)
-        change = chained(emulate, exchange)
+        change = chain_changes(emulate, exchange)
         case.reference.run(case.feeds, change, self.inside.record, COPIES[numerics.precision])
 
     def saved(self) -> tuple[Json, Iterable[Array]]:
@@ -231,7 +231,7 @@ class _ExactRun:
     def run(self) -> None:
         """Run the reference, and judge decisions."""
         case, inside = self._case, self._rounded.inside
-        take, follow = pinned(self._rounded.own), pinned(case.tensors)
+        take, follow = pin_decisions(self._rounded.own), pin_decisions(case.tensors)
         leading = self._find_leading()
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -257,7 +257,7 @@ class _ExactRun:
             )
 
         body_judge = inside.judge(case.numerics.precision)
-        case.wide.run(case.feeds, chained(case.rounding, judge), inside.replay(body_judge))
+        case.wide.run(case.feeds, chain_changes(case.rounding, judge), inside.replay(body_judge))
         self.decisions += body_judge.decisions
         self.alternatives = body_judge.alternatives
 
@@ -323,7 +323,7 @@ class _ExactRun:
         count = 0
         if layer.id in self._case.deciding and is_elementwise(layer):
             rounding = 8 * ROUNDING[self._case.numerics.precision]
-            count, first = undecided(layer, inputs, outputs[0], rounding, outputs[0].size)
+            count, first = open_decisions(layer, inputs, outputs[0], rounding, outputs[0].size)
             for place, value in first:
                 alternative.reshape(-1)[place] = value
         if count or alternatives is not None:
@@ -459,7 +459,7 @@ class OutputErrors:
         """
         case, first = self._case, _FirstRun(self._case, self._inside)
         with stage(0, 0.125):
-            resumed(self._entry, "first", first)
+            restore_or_run(self._entry, "first", first)
         take, emulate = first.take, case.numerics.emulate()
         with stage(0.125, 0.625):
             truth = self._truth(take)
@@ -468,7 +468,7 @@ class OutputErrors:
         with stage(0.625, 0.75):
             ours = errors[0] if emulate is None else self._errors(self._plain("ours", take), truth, lost)
         for seed in range(RUNS):
-            change = chained(emulate, perturbed(case.numerics.precision, seed), take)
+            change = chain_changes(emulate, perturb(case.numerics.precision, seed), take)
             with stage(0.75 + 0.25 * seed / RUNS, 0.75 + 0.25 * (seed + 1) / RUNS):
                 errors.append(self._errors(self._plain(f"run-{seed}", change), truth, lost))
         self.outputs = [
@@ -486,18 +486,18 @@ class OutputErrors:
             copies = COPIES[case.numerics.precision]
             return None, case.reference.run(case.feeds, change, self._inside.replay(), copies)
 
-        return remembered(self._entry, name, compute)[1]
+        return load_or_compute(self._entry, name, compute)[1]
 
     def _truth(self, take: Change) -> Sequence[Array]:
         """Run the model in f64, and return the outputs; record the errors that tensors inherit from the inputs of their units."""
         case = self._case
 
         def compute() -> tuple[Json, list[Array]]:
-            change = chained(take, case.rounding, self._inherit)
+            change = chain_changes(take, case.rounding, self._inherit)
             outputs = case.wide.run(case.feeds, change, self._inside.replay())
             return [[port, error] for port, error in self.inherited.items()], outputs
 
-        inherited, outputs = remembered(self._entry, "truth", compute)
+        inherited, outputs = load_or_compute(self._entry, "truth", compute)
         self.inherited = {Port(*port): error for port, error in inherited}
         return Kept(outputs)
 
@@ -538,7 +538,7 @@ class OutputErrors:
                 port.label, off, 0.0, off, 0.0, reason=reason, precision=precision, index=index
             )
         error = error_of(output, exact, self._case.numerics.limit_of(output), lost)
-        scatter = with_steps(scatter_of(runs), self._case.seen.steps.get(port._port, 0.0))
+        scatter = allow_steps(scatter_of(runs), self._case.seen.steps.get(port._port, 0.0))
         output_excess = excess(error, scatter)
         reason = error.reason or (difference(output, exact) if output_excess == np.inf else "")
         return OutputResult(
@@ -568,7 +568,7 @@ class _FirstRun:
     def __init__(self, case: Case, inside: BodyDecisions) -> None:
         self._case, self._inside, self._own = case, inside, stored()
         self._seen = {port: array for port, array in case.tensors.items() if port.layer in case.deciding}
-        self.take = pinned(ChainMap(self._seen, self._own))
+        self.take = pin_decisions(ChainMap(self._seen, self._own))
         """A `Change` that applies the decisions of the side, or else those of this run."""
         self.outputs: Sequence[Array] = ()
         """The outputs of this run."""
@@ -576,7 +576,7 @@ class _FirstRun:
     def run(self) -> None:
         """Run the model."""
         case = self._case
-        change = chained(case.numerics.emulate(), self._decide)
+        change = chain_changes(case.numerics.emulate(), self._decide)
         copies = COPIES[case.numerics.precision]
         outputs = case.reference.run(case.feeds, change, self._inside.replay(), copies)
         self.outputs = Kept(outputs)

@@ -20,7 +20,7 @@ from ..openvino.feeding import bind
 from ..openvino.model import Model, source_of
 from ..openvino.profiling import Status
 from ..report import Conclusion, Measures, OldModel
-from ..report.constants import histogram, sampled
+from ..report.constants import histogram, sample
 from ..report.feature_maps import FeatureMaps, feature_maps
 from .compare import compare
 from .diff import diff_with_pairs
@@ -28,7 +28,7 @@ from .observation import Observation, Repeated, Side, SideLike
 from .recorded_side import Recorded
 from .reference import Reference
 from .results import Comparison
-from .sides import recorded_of, side_of
+from .sides import side_of, to_recorded
 from .trace_nan import NanTrace, trace_nan
 
 __all__ = ["measure", "old_model"]
@@ -129,7 +129,7 @@ def _judge(
     """Compare with a side, if there is one; also return its tensors if pictures are requested."""
     if against is None:
         return None, {}
-    side = recorded_of(against)
+    side = to_recorded(against)
     if not pictures or isinstance(side, Recorded | Repeated):
         return compare(model, feeds, against), {}
     watched = _Watched(side_of(side))
@@ -222,7 +222,7 @@ class _Activations:
             maps = feature_maps(outputs[0], self.theirs.get(Port(layer.id, 0)))
             self.pictures |= {} if maps is None else {layer.name: maps}
         if self.wanted and outputs and outputs[0].dtype.kind == "f":
-            counted = histogram(sampled(outputs[0]))
+            counted = histogram(sample(outputs[0]))
             if counted is not None:
                 self.counts[layer.name] = counted
 

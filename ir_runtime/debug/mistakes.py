@@ -27,11 +27,11 @@ from ..ops.elementwise import Binary, Unary
 from .case import Case
 from .extract import cut
 from .precision import ROUNDING
-from .reference import Arrays, Recorder, Reference, chained
+from .reference import Arrays, Recorder, Reference, chain_changes
 from .results import Comparison, Likeness
 from .tensors import is_float, name_of, unit_of
 from .terms import RECURRENT, Terms, terms_of
-from .verdict import EXPLAINED, LOCAL, Error, error_of, excess, scatter_of, with_accumulation
+from .verdict import EXPLAINED, LOCAL, Error, allow_accumulation, error_of, excess, scatter_of
 
 __all__ = ["likeness_of"]
 
@@ -130,7 +130,7 @@ class _LayerSearch:
         def observed(layer: Layer, _: Sequence[Array], outputs: Arrays) -> Arrays:
             return self._case.observed(layer, outputs)
 
-        reference.run(self._case.feeds, chained(recorded.note, observed))
+        reference.run(self._case.feeds, chain_changes(recorded.note, observed))
         return recorded
 
     def run(self) -> Likeness | None:
@@ -227,7 +227,7 @@ class _LayerSearch:
 
     def _explained_error(self, error: Error) -> Error:
         """Return the error that rounding explains, given the error of a run in the model's types."""
-        scatter = with_accumulation(scatter_of([error]), ROUNDING["f32"], self._terms)
+        scatter = allow_accumulation(scatter_of([error]), ROUNDING["f32"], self._terms)
         precision = self._case.numerics.precision
         least = max(self._scatter, 0.0 if precision == "f32" else ROUNDING[precision]) * scatter.size
         return Error(max(scatter.rms, least), max(scatter.largest, 4 * least), scatter.size)

@@ -26,7 +26,7 @@ from ..ir.graph import Graph, Port
 from ..ir.pages import let_go
 from ..ir.tensor import Array
 from ..openvino.saving import save_model
-from .decisions import following_decisions
+from .decisions import find_decision_dependents
 from .observation import Observation, Side, observe_faithfully, same_bits
 from .precision import is_move
 from .reference import Reference
@@ -293,7 +293,7 @@ def _observable(
     node. Integers that follow from shapes and inputs alone can be observed, as they are not rounded.
     """
     graph, outputs = reference.graph, {port._port for port in reference.outputs}
-    decided, inside = following_decisions(graph, reference.types), _inside(graph, node_of, nodes)
+    decided, inside = find_decision_dependents(graph, reference.types), _inside(graph, node_of, nodes)
     return [
         port
         for port in ports

@@ -13,10 +13,10 @@ from ..ir.tensor import Array
 from ..openvino.model import Model
 from ..openvino.names import find_ports
 from .caching import entry_for
-from .decisions import decides, pinned
+from .decisions import decides, pin_decisions
 from .observation import NamedArrays
-from .progress import STOPS, stopped
-from .reference import Recorder, Reference, as_declared, chained, check_types
+from .progress import STOPS, attach_partial
+from .reference import Recorder, Reference, chain_changes, check_types, round_as_declared
 from .resuming import Resumable
 from .spilling import MemoryBudget, Tensors, budget_of, keeping
 from .tensors import Names, name_of, ports_by_name
@@ -119,13 +119,13 @@ def oracle(
     requested = find_ports(plain.graph, [layers] if isinstance(layers, str) else layers)
     budget = budget_of(model.limits)
     recorder = Recorder(requested, Tensors(budget))
-    rounding = as_declared(plain.types) if types == "declared" else None
+    rounding = round_as_declared(plain.types) if types == "declared" else None
     feeds = wide.feeds(inputs)
     wide.check_memory(feeds)
     entry = None if pin else entry_for(f"oracle {types} {requested}", model, feeds, "reference")
     whole = Resumable(model, wide, feeds, entry)
     rest, feeds = whole.start(requested, recorder.tensors)
-    change = chained(pinned(_decisions(plain, pin or {})), rounding, recorder, whole.note)
+    change = chain_changes(pin_decisions(_decisions(plain, pin or {})), rounding, recorder, whole.note)
     tensors = recorder.tensors
     try:
         with keeping(budget):
@@ -137,7 +137,7 @@ def oracle(
             ports_by_name = {name_of(wide.graph, port): port for port in tensors}
             return Truth([], _Named(ports_by_name, tensors), budget, partial=True)
 
-        raise stopped(reason, partial) from None
+        raise attach_partial(reason, partial) from None
     results.reverse()
     outputs = [(port.label, np.array(results.pop())) for port in wide.outputs]
     ports_by_name = {name_of(wide.graph, port): port for port in requested if port in tensors}

@@ -28,10 +28,10 @@ __all__ = [
     "LIMITS",
     "ROUNDING",
     "Prepare",
-    "emulated",
+    "emulate_rounding",
     "floor_of",
     "is_move",
-    "perturbed",
+    "perturb",
     "rounding_to",
 ]
 
@@ -63,7 +63,7 @@ def is_move(layer: Layer) -> bool:
     return group(type(layer.op)) in _MOVES
 
 
-def perturbed(precision: str, seed: int) -> Change:
+def perturb(precision: str, seed: int) -> Change:
     """Return a `Change` that perturbs each computed value randomly within the rounding of a precision."""
     random, unit = np.random.default_rng(seed), ROUNDING[precision]
 
@@ -102,7 +102,7 @@ def _is_exact(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...])
     )
 
 
-def emulated(
+def emulate_rounding(
     precision: str,
     boundaries: Collection[Port] | None = None,
     bounded: bool = True,

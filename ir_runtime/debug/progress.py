@@ -16,13 +16,13 @@ __all__ = [
     "Interrupted",
     "Show",
     "Skip",
-    "reached",
+    "report_progress",
     "TimedOut",
     "is_stop",
     "showing",
-    "skipped",
+    "skip_stage",
     "stage",
-    "stopped",
+    "attach_partial",
 ]
 
 Show: TypeAlias = Callable[[float, str], None]
@@ -80,7 +80,7 @@ def is_stop(reason: BaseException) -> bool:
     return isinstance(reason, KeyboardInterrupt) or getattr(reason, "limit", "") == "seconds"
 
 
-def stopped(reason: BaseException, partial: Callable[[], Any]) -> BaseException:
+def attach_partial(reason: BaseException, partial: Callable[[], Any]) -> BaseException:
     """Attach a partial report to an interrupt or the time limit; return other exceptions unchanged.
 
     Args:
@@ -131,14 +131,14 @@ def stage(start: float, end: float) -> Iterator[None]:
         yield
 
 
-def reached(part: float, item: str = "") -> None:
+def report_progress(part: float, item: str = "") -> None:
     """Report the finished fraction of the current stage, and the current item."""
     if (now := _STAGE.get()) is not None:
         now.show(now.start + part * (now.end - now.start), item)
 
 
-def skipped() -> None:
+def skip_stage() -> None:
     """Mark the current stage as done in an earlier run, so that it does not count for the time estimate."""
     if (now := _STAGE.get()) is not None:
         now.skip(now.end - now.start)
-        reached(1)
+        report_progress(1)

@@ -1,7 +1,7 @@
 """Recorded arrays of any device as a side: matched by name, and converted to the layouts of the model.
 
 Devices store tensors in their own layouts: channels last, flat, without a batch axis, in f16, or as scaled integers.
-Shapes and types determine the conversion, never values: `fitted` finds a permutation that gives the declared shape. An
+Shapes and types determine the conversion, never values: `find_permutation` finds a permutation that gives the declared shape. An
 array that does not fit is left unchanged, and the report states the difference in shape.
 """
 
@@ -38,7 +38,7 @@ from .verdict import difference
 if TYPE_CHECKING:
     from ..openvino.model import Model
 
-__all__ = ["Recorded", "first_rows", "fitted", "read_array", "read_arrays", "recorded"]
+__all__ = ["Recorded", "first_rows", "find_permutation", "read_array", "read_arrays", "recorded"]
 
 SHOWN = 5
 """The most names in a list; the others are counted."""
@@ -149,9 +149,9 @@ class Recorded:
 
 def _count_rows(found: tuple[int, ...], wanted: tuple[int, ...]) -> int | None:
     """Return the number of rows of an array that has the wanted shape except for fewer rows, else ``None``."""
-    if not found or not 0 < found[0] < wanted[0] or fitted(found, wanted) is not None:
+    if not found or not 0 < found[0] < wanted[0] or find_permutation(found, wanted) is not None:
         return None
-    return found[0] if fitted(found, (found[0], *wanted[1:])) is not None else None
+    return found[0] if find_permutation(found, (found[0], *wanted[1:])) is not None else None
 
 
 def first_rows(
@@ -408,7 +408,7 @@ def _convert_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
     """Convert an array to the shape of a tensor if possible; also return a note about the conversion."""
     if array.shape == shape:
         return array, ""
-    order = fitted(array.shape, shape)
+    order = find_permutation(array.shape, shape)
     if order is None:
         return array, ""
     was = tuple(shape[axis] for axis in _inverse(order))
@@ -418,13 +418,13 @@ def _convert_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
     return turned, f"is read from {[*array.shape]}{what}"
 
 
-def fitted(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] | None:
+def find_permutation(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] | None:
     """Find the permutation of axes that converts an array to a shape; ``None`` if there is none.
 
     All or some neighbouring axes of the array may be merged, and axes of length 1 may be missing; the permutation applies
     after these are restored. The identity is tried first, then image layouts, then other permutations.
 
-    >>> fitted((1, 5, 5, 16), (1, 16, 5, 5)), fitted((400,), (1, 16, 5, 5)), fitted((5, 5, 16), (1, 16, 5, 5))
+    >>> find_permutation((1, 5, 5, 16), (1, 16, 5, 5)), find_permutation((400,), (1, 16, 5, 5)), find_permutation((5, 5, 16), (1, 16, 5, 5))
     ((0, 3, 1, 2), (0, 1, 2, 3), (0, 3, 1, 2))
 
     Args:

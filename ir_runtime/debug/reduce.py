@@ -28,7 +28,7 @@ from ..ir.tensor import Array
 from ..openvino.model import Model
 from ..openvino.saving import save_model
 from .bisect import search
-from .caching import Entry, entry_for, remembered
+from .caching import Entry, entry_for, load_or_compute
 from .command_side import Command
 from .compare import judge
 from .extract import cut, inputs_of, step_of
@@ -36,7 +36,7 @@ from .matching import attributes_of
 from .observation import Observation, Repeated, SideLike
 from .openvino_side import OpenVINO
 from .oracle import oracle
-from .progress import STOPS, reached, stage, stopped
+from .progress import STOPS, attach_partial, report_progress, stage
 from .reference import Reference
 from .results import Comparison, restore_report
 from .sides import OtherParts, parts_side, side_of, variants_of
@@ -104,14 +104,14 @@ def _reduce(
         _check_folder(Path(out))
     work = _Reduction(side, entry_for(f"reduce {keep_values}", model, feeds, original_side))
     with stage(0, FIRST):
-        whole_report = remembered(
+        whole_report = load_or_compute(
             work.entry, "whole", lambda: (asdict(judge(model, feeds, side, names_mistakes=False)[0]), [])
         )
     report = restore_report(whole_report[0])
     original = len(computed_layers(whole.graph))
     work.found = _make_reduced(side, model, feeds, report, original)
     if report.verdict != "unexplained":
-        reached(1)
+        report_progress(1)
         return replace(work.found, layers=())
     try:
         work.found = work.shrink(whole)
@@ -121,9 +121,9 @@ def _reduce(
         work.found.report = work.find_mistake()
     except STOPS as reason:
         work.found.partial, work.found.tests = True, work.tests
-        raise stopped(reason, lambda: work.found) from None
+        raise attach_partial(reason, lambda: work.found) from None
     work.found.tests = work.tests
-    reached(1)
+    report_progress(1)
     if out is not None:
         other = side.part(work.found.model) if isinstance(side, OtherParts) else None
         work.found.folder = _write(work.found, side, Path(out), other)
@@ -162,7 +162,7 @@ class _Reduction:
             return asdict(report) if report.verdict == "unexplained" else None
 
         with stage(start, self._done):
-            record, _ = remembered(self.entry, f"test-{self.tests}", lambda: (unexplained(), []))
+            record, _ = load_or_compute(self.entry, f"test-{self.tests}", lambda: (unexplained(), []))
         return None if record is None else restore_report(record)
 
     @property
@@ -210,7 +210,9 @@ class _Reduction:
     ) -> list[Array]:
         with stage(self._done, self._done):
             name = f"inputs-{self.tests}"
-            return [*remembered(self.entry, name, lambda: (None, inputs_of(part, starts, whole, feeds)))[1]]
+            return [
+                *load_or_compute(self.entry, name, lambda: (None, inputs_of(part, starts, whole, feeds)))[1]
+            ]
 
     def anonymize(self) -> Reduced:
         """Randomize inputs and constants as long as the difference persists: all constants at once, or else one by one."""

@@ -26,10 +26,10 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from ..openvino.feeding import bind
 from ..openvino.model import Model
-from .progress import reached
+from .progress import report_progress
 from .spilling import keep_copy, run_limits, tensors
 
-__all__ = ["Change", "Recorder", "Reference", "as_declared", "chained", "check_types", "in_f32"]
+__all__ = ["Change", "Recorder", "Reference", "round_as_declared", "chain_changes", "check_types", "in_f32"]
 
 Arrays: TypeAlias = tuple[Array, ...]
 
@@ -192,7 +192,7 @@ class Reference:
                 outputs = tuple(map(_widen, outputs))
             if step.layer not in self.graph:
                 return outputs if inside is None else inside(step.layer, inputs, outputs)
-            reached(next(done) / total, step.layer.name)
+            report_progress(next(done) / total, step.layer.name)
             return outputs if change is None else change(step.layer, inputs, outputs)
 
         return patch
@@ -208,7 +208,7 @@ def check_types(types: str) -> None:
         raise InputError(f"unknown types {types!r}", code=Code.NO_SUCH_NAME, hint="expected real or declared")
 
 
-def as_declared(types: Inferred) -> Change:
+def round_as_declared(types: Inferred) -> Change:
     """Return a `Change` that rounds f64 results to the types of tensors declared as f16 or bf16.
 
     Args:
@@ -228,7 +228,7 @@ def as_declared(types: Inferred) -> Change:
     return change
 
 
-def chained(*changes: Change | None) -> Change:
+def chain_changes(*changes: Change | None) -> Change:
     """Return a `Change` that applies several in order."""
     active = [change for change in changes if change is not None]
 

@@ -28,7 +28,7 @@ from .tensors import name_of, named_ports, ports_by_name
 if TYPE_CHECKING:
     from ..openvino.model import Model
 
-__all__ = ["OtherParts", "parts_side", "recorded_of", "side_of", "variants_of"]
+__all__ = ["OtherParts", "parts_side", "to_recorded", "side_of", "variants_of"]
 
 
 def side_of(side: object) -> Side:
@@ -56,7 +56,7 @@ def side_of(side: object) -> Side:
     )
 
 
-def recorded_of(side: SideLike) -> SideLike:
+def to_recorded(side: SideLike) -> SideLike:
     """Convert arrays, or files of arrays, to a `Recorded` side; return any other side unchanged."""
     is_name = isinstance(side, str | Path)
     if str(side).endswith((".npz", ".npy")) if is_name else isinstance(side, Mapping | Sequence):

@@ -21,9 +21,9 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from .caching import entry_for
-from .precision import COPIES, LIMITS, emulated
-from .progress import STOPS, stopped
-from .reference import Reference, chained
+from .precision import COPIES, LIMITS, emulate_rounding
+from .progress import STOPS, attach_partial
+from .reference import Reference, chain_changes
 from .resuming import Resumable
 from .tensors import computed_layers
 
@@ -220,14 +220,14 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
 
     outputs = [port._port for port in reference.outputs]
     try:
-        rest.run(feeds, chained(emulated(precision), look), copies=COPIES[precision])
+        rest.run(feeds, chain_changes(emulate_rounding(precision), look), copies=COPIES[precision])
     except STOPS as reason:
 
         def partial() -> NanTrace:
             run.save({}, trace.notes())
             return trace.found(peaks, _Paths(reference.graph, outputs, trace.bad), partial=True)
 
-        raise stopped(reason, partial) from None
+        raise attach_partial(reason, partial) from None
     return trace.found(peaks, _Paths(reference.graph, outputs, trace.bad))
 
 

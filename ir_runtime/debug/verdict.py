@@ -26,9 +26,9 @@ __all__ = [
     "excess",
     "scatter_of",
     "verdict_of",
-    "with_accumulation",
-    "with_floor",
-    "with_steps",
+    "allow_accumulation",
+    "allow_floor",
+    "allow_steps",
 ]
 
 EXPLAINED = 4.0
@@ -197,7 +197,7 @@ def scatter_of(errors: Iterable[Error]) -> Error:
     )
 
 
-def with_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
+def allow_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
     """Increase the explained error for long sums, which other runtimes add sequentially, and the reference in blocks.
 
     The partial sums of a random walk of ``n`` steps have an RMS of sqrt(n / 2) steps, and each is rounded with an RMS error
@@ -214,7 +214,7 @@ def with_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
     return Error(max(scatter.rms, least), max(scatter.largest, 4 * terms.uneven * least), scatter.size)
 
 
-def with_floor(scatter: Error, least: float) -> Error:
+def allow_floor(scatter: Error, least: float) -> Error:
     """Increase the explained error for functions that runtimes approximate differently.
 
     Args:
@@ -224,7 +224,7 @@ def with_floor(scatter: Error, least: float) -> Error:
     return Error(max(scatter.rms, least), max(scatter.largest, 4 * least), scatter.size)
 
 
-def with_steps(scatter: Error, step: float) -> Error:
+def allow_steps(scatter: Error, step: float) -> Error:
     """Increase the explained error for rounding to multiples of a step, by uniformly up to half a step.
 
     Args:

@@ -14,7 +14,7 @@ from ..ir.element import ElementType
 from .items import Item, Items
 from .text import dims, numbers
 
-__all__ = ["BINS", "Constants", "histogram", "sampled", "statistics"]
+__all__ = ["BINS", "Constants", "histogram", "sample", "statistics"]
 
 _SHOWN = 4
 # Default limits of embedded values in bytes: of a single constant, and of all together.
@@ -157,7 +157,7 @@ class _Statistics:
     """The finite elements that the statistics are computed from."""
 
 
-def sampled(value: Array | Packed) -> Array:
+def sample(value: Array | Packed) -> Array:
     """Return the elements to compute statistics of: flat, and sampled at equal distances if there are too many."""
     if isinstance(value, Packed):
         value = value.unpack()
@@ -167,7 +167,7 @@ def sampled(value: Array | Packed) -> Array:
 
 def statistics(value: Array | Packed, element: ElementType) -> _Statistics:
     """Compute minimum, maximum, mean, deviation, the fraction of zeros and the number of non-finite elements of an array."""
-    flat = sampled(value)
+    flat = sample(value)
     if flat.dtype.kind == "O" or element is ElementType.string or not flat.size:
         return _Statistics({"values": numbers(flat)} if flat.size else {}, np.empty(0))
     wide = flat.astype(np.float32 if flat.dtype.itemsize <= 4 and flat.dtype.kind != "i" else np.float64)

@@ -20,7 +20,7 @@ from ir_runtime.cli import progress as progress_module
 from ir_runtime.cli import terminal as terminal_module
 from ir_runtime.cli._index import COMMANDS
 from ir_runtime.cli.progress import Bar, bar, status
-from ir_runtime.cli.render import SHOWN, fitted, table
+from ir_runtime.cli.render import SHOWN, fit_table, table
 from ir_runtime.cli.terminal import render
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals need POSIX")
@@ -191,13 +191,13 @@ def test_a_profile_keeps_the_share_of_each_layer(monkeypatch: pytest.MonkeyPatch
 
 def test_rows_that_have_no_room_at_all_become_blocks_with_every_cell() -> None:
     rows = [["a" * 30, "12345678", "87654321"], ["b", "1", "2"]]
-    found = fitted(["layer", "first", "second"], rows, ["first", "second"], (), 24)
+    found = fit_table(["layer", "first", "second"], rows, ["first", "second"], (), 24)
     assert found == ("", ["  aaaaaaaaaaa…aaaaaaaaaa", "    first 12345678", "    second 87654321", "  b", "    first 1  second 2"], ())  # fmt: skip
 
 
 def test_columns_without_a_cell_take_no_room() -> None:
     rows = [["one", "", "1"], ["two", "", "2"]]
-    assert fitted(["name", "pattern", "n"], rows, ["n"], (), 24) == (
+    assert fit_table(["name", "pattern", "n"], rows, ["n"], (), 24) == (
         "  name  n",
         ["  one   1", "  two   2"],
         [],
@@ -336,17 +336,19 @@ def test_rows_of_one_more_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_that_would_look_the_same_lose_what_they_share() -> None:
     names = [f"encoder/layer.{number}/attention/query/MatMul" for number in range(3)]
     rows = [[name, "1"] for name in names]
-    heading, lines, _ = fitted(["layer", "n"], rows, ["n"], (), 24)
+    heading, lines, _ = fit_table(["layer", "n"], rows, ["n"], (), 24)
     assert heading.split() == ["layer", "n"]
     assert [line.split()[0][:3] for line in lines] == ["…0/", "…1/", "…2/"]
     alike = [[f"encoder/layer/attention_{number}_query_weights/MatMul", "1"] for number in range(3)]
-    heading, lines, _ = fitted(["layer", "n"], alike, ["n"], (), 24)
+    heading, lines, _ = fit_table(["layer", "n"], alike, ["n"], (), 24)
     assert [line.strip()[:3] for line in lines] == ["…0_", "…1_", "…2_"]
     twos = [
         [f"{scope}_query_weights/MatMul_{number}_of_two_more", "1"] for scope in "ab" for number in range(2)
     ]
-    assert "".join(map(str.strip, fitted(["layer", "n"], twos, ["n"], (), 24)[1][:2])) == twos[0][0], "whole"
-    blocks = fitted(
+    assert "".join(map(str.strip, fit_table(["layer", "n"], twos, ["n"], (), 24)[1][:2])) == twos[0][0], (
+        "whole"
+    )
+    blocks = fit_table(
         ["layer", "computes"], [["a" * 30, "Convolution + Add + Clamp"], ["b" * 30, "ReLU"]], (), (), 20
     )
     assert blocks.heading == "", "each row is a block"

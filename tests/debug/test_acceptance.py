@@ -13,8 +13,8 @@ from models.zoo import example_inputs, ir_path
 import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime.debug.budget import _Budgeting
-from ir_runtime.debug.decisions import decides, pinned
-from ir_runtime.debug.reference import Change, Recorder, Reference, chained
+from ir_runtime.debug.decisions import decides, pin_decisions
+from ir_runtime.debug.reference import Change, Recorder, Reference, chain_changes
 from ir_runtime.debug.tensors import is_float
 from ir_runtime.debug.verdict import error_of
 from ir_runtime.ir.graph import Layer
@@ -68,9 +68,9 @@ def _pinned_errors(name: str, seed: int = 0, rounding: Change | None = None) -> 
     deciding = [layer for layer in reference.graph if decides(reference.graph, reference.types, layer)]
     seen = Recorder(port for layer in deciding for port in layer.output_ports)
     results = reference.run(feeds, seen)
-    take = pinned(seen.tensors)
+    take = pin_decisions(seen.tensors)
     if rounding is not None:
-        results = wide.run(feeds, chained(take, rounding))
+        results = wide.run(feeds, chain_changes(take, rounding))
     return [
         error_of(found, exact).relative
         for found, exact, port in zip(results, wide.run(feeds, take), reference.outputs, strict=True)

@@ -16,7 +16,7 @@ import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime import opset13 as op
 from ir_runtime.debug.openvino_side import _Probing
-from ir_runtime.debug.precision import emulated
+from ir_runtime.debug.precision import emulate_rounding
 from ir_runtime.debug.reference import Reference
 from ir_runtime.errors import InputError
 from ir_runtime.ir.graph import Layer, Port
@@ -193,7 +193,7 @@ def test_arrays_of_outputs_alone_are_judged_at_the_outputs(tmp_path: Path) -> No
 
 def test_arrays_may_be_of_a_lower_precision(tmp_path: Path) -> None:
     _, model, inputs = network("plain_cnn", tmp_path)
-    change = emulated("f16")
+    change = emulate_rounding("f16")
     assert change is not None
     results = Reference(model).run(inputs, change)
     assert debug.compare(model, inputs, results).verdict == "unexplained"

@@ -13,7 +13,7 @@ import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime import opset13 as op
 from ir_runtime.cli import main
-from ir_runtime.debug.recorded_side import fitted
+from ir_runtime.debug.recorded_side import find_permutation
 
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.standard_normal((4, 3, 6, 5)).astype(np.float32)
@@ -61,8 +61,8 @@ def test_other_layouts_are_read_as_the_model_declares(change: object, said: str)
 
 
 def test_a_single_picture_without_its_batch_is_read_with_its_channels_last() -> None:
-    assert fitted((5, 5, 16), (1, 16, 5, 5)) == (0, 3, 1, 2)
-    assert fitted((5, 5, 15), (1, 16, 5, 5)) is None
+    assert find_permutation((5, 5, 16), (1, 16, 5, 5)) == (0, 3, 1, 2)
+    assert find_permutation((5, 5, 15), (1, 16, 5, 5)) is None
 
 
 def test_a_wrong_layout_of_the_right_shape_is_not_read_otherwise() -> None:

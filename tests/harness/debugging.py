@@ -22,7 +22,7 @@ from ir_runtime.debug.case import Case
 from ir_runtime.debug.compare import _report
 from ir_runtime.debug.judging import LayerErrors, OutputErrors
 from ir_runtime.debug.openvino_side import OpenVINO, _Probing
-from ir_runtime.debug.reference import Recorder, Reference, chained
+from ir_runtime.debug.reference import Recorder, Reference, chain_changes
 from ir_runtime.debug.results import Comparison
 from ir_runtime.debug.tensors import computed_layers, is_float, name_of
 from ir_runtime.ir.graph import Layer, Port
@@ -56,7 +56,7 @@ class WrongLayer:
         self.runs += 1
         recorder = Recorder(ports)
         complete = not self.needs or self.needs in {la.name for la in computed_layers(reference.graph)}
-        results = Reference(model).run(feeds, chained(self._change if complete else None, recorder))
+        results = Reference(model).run(feeds, chain_changes(self._change if complete else None, recorder))
         return debug.Observation("wrong", results, recorder.tensors)
 
     def _change(self, layer: Layer, inputs: Any, outputs: tuple[Array, ...]) -> tuple[Array, ...]:

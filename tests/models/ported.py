@@ -13,7 +13,7 @@ import numpy as np
 
 import ir_runtime as ir
 from ir_runtime import debug
-from ir_runtime.debug.reference import Recorder, Reference, chained
+from ir_runtime.debug.reference import Recorder, Reference, chain_changes
 from ir_runtime.debug.tensors import computed_layers, is_float
 from ir_runtime.ir.evaluation import evaluate_layer
 from ir_runtime.ir.graph import Layer, Port
@@ -66,7 +66,7 @@ class Ported:
                 return outputs
             return self.mistake.wrong(graph[layer.id], inputs, outputs)
 
-        outputs = Reference(model, backend="numpy").run(feeds, chained(change, recorder))
+        outputs = Reference(model, backend="numpy").run(feeds, chain_changes(change, recorder))
         return debug.Observation("port", outputs, recorder.tensors)
 
 
