@@ -626,7 +626,7 @@ class _Finder:
         return True
 
     def _code(self, number: int) -> list[tuple[int, bool, int]]:
-        """Return, sorted, for each layer of a scope: a number for its structure up to the inputs, whether it is read outside, its index."""
+        """Describe the layers of a scope by sorted triples: a code of the subgraph above, whether others read it, its index."""
         if number not in self._coded:
             self._prepare()
             inside = self._layers[number]
