@@ -1,4 +1,4 @@
-"""Nothing is executed, or read as settings, because it lies in the working directory."""
+"""Nothing in the working directory is executed or read as configuration."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def planted(tmp_path: Path) -> Planted:
 
 
 def test_no_command_executes_what_is_planted(planted: Planted, tmp_path: Path) -> None:
-    """Nor do the processes that bench, validate and Dask start."""
+    """Processes started by bench, validate and Dask do not, either."""
     assert COMMANDS.keys() == EXISTING.keys()
     script = tmp_path / "ir-runtime"
     script.write_text(PROGRAM)
@@ -69,7 +69,7 @@ def test_no_script_executes_what_is_planted(planted: Planted, tmp_path: Path) ->
 
 
 def test_python_m_executes_nothing_once_the_package_runs(tmp_path: Path) -> None:
-    """Python itself imports some modules of the standard library before; ``python -P -m`` prevents that."""
+    """Python itself imports some standard modules before that; ``python -P -m`` prevents it."""
     names = ["click", "lxml", "ml_dtypes", "networkx", "numpy", "rich"]
     planted = Planted(tmp_path / "models", tmp_path / "log", tmp_path / "home", names)
     done = planted.run("-m", "ir_runtime", "run", "model.xml", "--random")
@@ -78,7 +78,7 @@ def test_python_m_executes_nothing_once_the_package_runs(tmp_path: Path) -> None
 
 
 def test_python_m_finds_a_package_in_the_working_directory(tmp_path: Path) -> None:
-    """As in a folder into which pip has installed this package with all that it needs."""
+    """For example, a folder into which pip has installed this package and its dependencies."""
     (tmp_path / "ir_runtime").symlink_to(PACKAGE)
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
@@ -90,7 +90,7 @@ def test_python_m_finds_a_package_in_the_working_directory(tmp_path: Path) -> No
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with modules that shadow others, of a process that searches it first."""
+    """The working directory of a process that searches it first, with modules that shadow others."""
     for name in ("platform", "multiprocessing", "sitecustomize", "numpy"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('planted')\n")
     monkeypatch.chdir(tmp_path)
@@ -143,7 +143,7 @@ OF_OS = ("exec", "spawn", "posix_spawn", "system", "popen", "fork", "startfile")
 
 
 def starters(tree: ast.Module) -> Iterator[str]:
-    """What starts processes, among the names that a module imports or takes from other modules."""
+    """Return the names by which a module starts processes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if STARTERS & set(alias.name.split(".")))
@@ -181,7 +181,7 @@ while (job := next_job(jobs)) is not None:
 
 
 def test_libraries_read_nothing_and_print_no_answers() -> None:
-    """A process that a library forks closes ``sys.stdin``, and would wait for the thread that reads jobs from it."""
+    """A process forked by a library closes ``sys.stdin``, and would wait for the thread that reads jobs from it."""
     messages = b"".join(pickle.dumps(number) for number in (1, 2))
     done = subprocess.run([sys.executable, "-c", WORKER], input=messages, capture_output=True, check=True)
     assert done.stdout == b"".join(pickle.dumps((number, b""), pickle.HIGHEST_PROTOCOL) for number in (1, 2))

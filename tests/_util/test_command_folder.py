@@ -1,4 +1,4 @@
-"""The folder of a command, which two commands of this program write alike."""
+"""The folder passed to a command has the same layout for both commands that write it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_entries_and_folders(tmp_path: Path) -> None:
 
 
 def layout(value: object) -> object:
-    """Return the keys and the types of the values of a JSON document."""
+    """Return the keys and value types of a JSON document."""
     if isinstance(value, dict):
         return {key: layout(item) for key, item in value.items()}
     return [layout(item) for item in value] if isinstance(value, list) else type(value).__name__

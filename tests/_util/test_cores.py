@@ -1,4 +1,4 @@
-"""Cores are counted as the system describes them: hyper-threads of one core once, and of several kinds only the fast ones."""
+"""Core counts from the system's description: hyper-threads of one core count once, and only the fast cores of hybrid processors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ir_runtime.openvino import devices
 
 
 def system(path: Path, siblings: Mapping[int, str], capacities: Mapping[int, object] = {}, fast: str = "") -> Path:  # fmt: skip
-    """Describe processors as Linux does under /sys/devices."""
+    """Describe processors as Linux does in /sys/devices."""
     for number, listed in siblings.items():
         folder = path / "system" / "cpu" / f"cpu{number}"
         (folder / "topology").mkdir(parents=True)
@@ -39,7 +39,7 @@ def test_hyper_threads_of_a_core_count_once(tmp_path: Path) -> None:
 
 
 def test_the_fast_cores_of_a_hybrid_processor_count(tmp_path: Path) -> None:
-    """Two fast cores of two hyper-threads each, and four slow ones."""
+    """Two fast cores with two hyper-threads each, and four slow ones."""
     pairs = {0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}
     laptop = system(tmp_path, pairs | {n: str(n) for n in range(4, 8)}, fast="0-2,3")
     usable = frozenset(range(8))
@@ -51,7 +51,7 @@ def test_the_fast_cores_of_a_hybrid_processor_count(tmp_path: Path) -> None:
 
 
 def test_cores_of_small_capacity_do_not_count(tmp_path: Path) -> None:
-    """Four slow cores, three fast ones, and one that is the fastest."""
+    """Four slow cores, three fast ones, and a fastest one."""
     capacity = {0: 290, 1: 290, 2: 290, 3: 290, 4: 850, 5: 850, 6: 850, 7: 1024}
     phone = system(tmp_path, {n: str(n) for n in range(8)}, capacity)
     assert cores(frozenset(range(8)), system=phone) == 4
@@ -74,7 +74,7 @@ def test_the_processors_of_this_process() -> None:
 
 @pytest.fixture
 def process(tmp_path: Path) -> Path:
-    """A folder like /proc/self, of a process in groups of v1 and v2, all of which are mounted in a folder with a space."""
+    """A folder like /proc/self of a process in v1 and v2 control groups, mounted at a path with a space."""
     process, groups = tmp_path / "proc", tmp_path / "cgroup folder"
     for folder in (process, groups / "unified/pods/one", groups / "cpu,cpuacct/pods/one"):
         folder.mkdir(parents=True)
@@ -152,7 +152,7 @@ def test_what_cannot_be_read_is_no_limit(tmp_path: Path, text: str) -> None:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Four processors, whatever this machine has."""
+    """Simulate four processors."""
     monkeypatch.setattr(counting, "processors", lambda: frozenset(range(4)))
     for function in (parallelism, cores):
         function.cache_clear()
@@ -176,7 +176,7 @@ def test_a_part_of_a_processor_counts_as_one(
 
 
 def counts(tree: ast.Module) -> Iterator[str]:
-    """How a module asks the system for processors."""
+    """Return the calls by which a module asks the system for processor counts."""
     names = {"cpu_count", "process_cpu_count", "sched_getaffinity"}
     for node in ast.walk(tree):
         found = getattr(node, "attr", None) or (node.id if isinstance(node, ast.Name) else "")

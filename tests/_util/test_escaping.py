@@ -1,4 +1,4 @@
-"""What is written of any text is read back by the parser of its format as one piece, and as the same where that is promised."""
+"""Escaped texts are parsed as a single item in their format, and round-trip where promised."""
 
 from __future__ import annotations
 

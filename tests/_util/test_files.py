@@ -1,4 +1,4 @@
-"""Files are written by one module: whole or not at all, through no link; what a killed process leaves is removed later."""
+"""Files are written by one module: atomically, never through links; leftovers of killed processes are removed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ with replacing(*map(Path, sys.argv[1:])) as files:
 
 
 def writing(*targets: Path) -> subprocess.Popen[str]:
-    """A process that is in the middle of writing files."""
+    """A process in the middle of writing files."""
     process = subprocess.Popen(
         [sys.executable, "-c", WRITING, *map(str, targets)], stdout=subprocess.PIPE, text=True
     )
@@ -250,7 +250,7 @@ _FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"}
 
 
 def _writes(call: ast.Call) -> bool:
-    """Whether a call may open a file for writing."""
+    """Return whether a call may open a file for writing."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     owner = getattr(call.func.value, "id", "") if isinstance(call.func, ast.Attribute) else ""
     first = call.args[0] if call.args else None
@@ -276,7 +276,7 @@ def _writes(call: ast.Call) -> bool:
 
 
 def test_files_are_opened_for_writing_in_one_module_only() -> None:
-    """There links are refused, and what fails leaves nothing."""
+    """That module refuses links and cleans up after errors."""
     found = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
         for path, tree in trees().items()

@@ -1,4 +1,4 @@
-"""Who may have written what is in the cache: folders that others could replace are not trusted."""
+"""The cache is used only if nobody else could have written to it: folders that others could replace are not trusted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_folders_above_that_others_may_write_to_are_refused(place: Path, level: 
 
 
 def test_a_sticky_folder_is_trusted(place: Path) -> None:
-    """As /tmp, where nobody else can replace a folder that one owns."""
+    """As /tmp, where others cannot replace one's folders."""
     place.parents[1].chmod(0o1777)
     check_parents(place)
 
@@ -47,7 +47,7 @@ def test_a_sticky_folder_is_trusted(place: Path) -> None:
 def test_a_group_of_the_user_alone_may_write(
     place: Path, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it does where each user has one, and new folders are writable by it."""
+    """Systems with a private group for each user create group-writable folders."""
     monkeypatch.setattr(user_cache, "_is_private_group", lambda number: private)
     place.parent.chmod(0o775)
     if private:
@@ -78,7 +78,7 @@ def test_a_group_with_members_is_not_private(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def of_another(status: Callable[..., os.stat_result], *paths: Path) -> Callable[..., os.stat_result]:
-    """``os.lstat``, but some paths belong to another user."""
+    """Return an ``os.lstat`` for which some paths belong to another user."""
 
     def changed(path: str | Path) -> os.stat_result:
         found = status(path)
@@ -133,7 +133,7 @@ def test_files_and_folders_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.fixture
 def generous() -> Iterator[None]:
-    """A umask that lets everybody write."""
+    """Set a umask that lets everybody write."""
     before = os.umask(0)
     yield
     os.umask(before)

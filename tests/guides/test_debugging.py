@@ -1,4 +1,4 @@
-"""The guide of eight differences: its code makes the files, its commands print what it shows."""
+"""The guide of eight differences: its code creates the files, and its commands print the shown output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLES = Path(ir_runtime.__file__).parents[1] / "examples"
 
 
 def masked(line: str) -> str:
-    """A line without its numbers, which are those of a machine; spaces adapt to them."""
+    """Mask the numbers of a line, which depend on the machine, and the spaces around them."""
     line = re.sub(r"_\d+", "_N", line)
     return " ".join(re.sub(r"\b\d[\d.]*(e[+-]\d+)?", "N", line).split())
 

@@ -1,4 +1,4 @@
-"""The page of divergences and the program that shows them have the same cases, and each is a model that runs here."""
+"""The guide to divergences and its program have the same cases, each of which runs here."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ir_runtime.ops._define.describe import link
 
 
 def _names(text: str) -> list[str]:
-    """The cases in the first column of a table."""
+    """Return the cases in the first column of a table."""
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     return [name for row in rows for name in re.findall(r"`([a-z0-9-]+)`", row.split("|")[1])]
 
 
 def _pages(text: str) -> list[str]:
-    """The operations that a text links."""
+    """Return the operations linked in a text."""
     return re.findall(r"(?<!^)\[([A-Z]\w+-\d+)\]", text, re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Guides: they can be printed, their code runs, what they name exists, and terms of the field lead to the place."""
+"""Guides: they can be printed, their code runs, the names in them exist, and searching for terms of the field finds the code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def invoke(*line: str) -> Result:
 
 
 def rows(name: str, heading: str) -> list[list[str]]:
-    """The rows of the table under a heading, without its own heading."""
+    """Return the rows of the table under a heading, without the table's header."""
     text = guide(name).text.partition(heading)[2].partition("\n## ")[0]
     lines = [line.strip("| ") for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.split(" | ")] for line in lines[2:]]
@@ -63,7 +63,7 @@ REGISTERING = [page.name for page in guides() if re.search(r"^@", page.text, re.
 
 
 def test_what_their_code_registers_works() -> None:
-    """All in one process of its own."""
+    """Run the code of all guides in one process."""
     assert set(REGISTERING) == {"adding-an-operation", "adding-a-kernel"}
     found = [
         code for name in REGISTERING for language, code in blocks(guide(name).text) if language == "python"
@@ -73,7 +73,7 @@ def test_what_their_code_registers_works() -> None:
 
 
 def followed() -> Iterator[object]:
-    """The guides that can be followed in this process. Those that compare whole executions take seconds each."""
+    """Return the guides whose examples run in this process. Those that compare whole executions take seconds each."""
     for page in guides():
         if page.name not in REGISTERING:
             compares = re.search(
@@ -84,7 +84,7 @@ def followed() -> Iterator[object]:
 
 @pytest.mark.parametrize("name", list(followed()))
 def test_a_guide_can_be_followed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its Python and its commands, in their order; commands print what is shown."""
+    """Its Python and commands run in order; commands print the shown output."""
     (tmp_path / "examples").symlink_to(PACKAGE.parent / "examples")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -123,7 +123,7 @@ def test_the_hook_to_copy_is_the_one_that_is_defined() -> None:
 def test_the_hook_takes_names_of_files_for_nothing_else(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pre-commit appends them to the command."""
+    """pre-commit appends file names to the command."""
     monkeypatch.chdir(tmp_path)
     Path(file).write_text("no model", encoding="utf-8")
     defined = (PACKAGE.parent / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
@@ -160,7 +160,7 @@ def test_the_passes_are_those_there_are() -> None:
 
 
 def titles(module: str, source: str) -> list[str]:
-    """What says what a module is for: its name, the first line of its docstring, and what it defines."""
+    """Return the text that describes a module: its name, the first line of its docstring, and the names that it defines."""
     tree = ast.parse(source)
     name = module.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     defined = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
@@ -168,14 +168,14 @@ def titles(module: str, source: str) -> list[str]:
 
 
 def is_titled(term: str, module: str, source: str) -> bool:
-    """Whether a module says in its titles that it implements a term, however its words are joined."""
+    """Return whether a module's titles contain a term, however its words are joined."""
     words = "[ _-]?".join(re.findall(r"[A-Z]*[a-z\d]+|[A-Z]+", term))
     return any(re.search(words, title, re.IGNORECASE) for title in titles(module, source))
 
 
 @pytest.mark.parametrize(("term", "place"), rows("glossary", "## Where things are"))
 def test_a_search_for_a_term_finds_the_place(term: str, place: str) -> None:
-    """As whoever is new would search; a place where the term is only mentioned is not the one."""
+    """A newcomer would search for the term; a module that only mentions it is not the one."""
     module = place.strip("`")
     assert is_titled(term, module, (PACKAGE / module).read_text(encoding="utf-8"))
 
@@ -203,7 +203,7 @@ def test_every_section_with_figures_names_the_program_that_makes_them(section: s
 
 
 def test_speed_has_no_figures_of_its_own() -> None:
-    """They are in `guide benchmarks`, or are those of a command that the guide names."""
+    """Its figures are in `guide benchmarks`, or printed by a command that the guide names."""
     paragraphs = (part for name in ("speed", "scaling") for part in guide(name).text.split("\n\n"))
     told = [part for part in paragraphs if re.search(r"\d ?(?:ms|µs)\W|takes? [0-9.]+ times", part)]
     assert [part for part in told if "guide benchmarks" not in part and not PROGRAM.search(part)] == []

@@ -1,4 +1,4 @@
-"""Every test model by name, written as IR: what must hold for all models is tested on these."""
+"""All test models by name, written as IR. Properties of all models are tested on these."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def built(name: str, build: Callable[[], ov.Model], compress: bool = False) -> Write:
-    """Writes what OpenVINO builds; ``compress`` stores weights as f16."""
+    """Return a writer of a model built with OpenVINO; ``compress`` stores weights as f16."""
 
     def write(folder: Path) -> Path:
         path = folder / f"{name}.xml"
@@ -35,7 +35,7 @@ def built(name: str, build: Callable[[], ov.Model], compress: bool = False) -> W
 
 
 def copied(source: Path) -> Write:
-    """Writes a model that is a file already."""
+    """Return a writer that copies an existing file."""
 
     def write(folder: Path) -> Path:
         for suffix in (".xml", ".bin"):
@@ -46,7 +46,7 @@ def copied(source: Path) -> Write:
 
 
 def _openvino() -> dict[str, Write]:
-    """The models that OpenVINO builds."""
+    """Return the models built with OpenVINO."""
     builders: dict[str, Callable[[], ov.Model]] = {
         **{name: build for name, (build, _) in networks.NETWORKS.items()},
         **{name: build for name, (build, _) in controlled.CASES.items()},
@@ -67,7 +67,7 @@ def _openvino() -> dict[str, Write]:
 
 
 def _tiny() -> dict[str, Write]:
-    """The models that are written by hand."""
+    """Return the handwritten models."""
     texts = {
         "total": nets.total(),
         "passing_f32": nets.passing("f32", "2,3"),
@@ -94,7 +94,7 @@ COLLECTION: Mapping[str, Write] = {
 
 @cache
 def saved(name: str) -> Path:
-    """The .xml of a model of the collection, written once; read it, but do not change it."""
+    """Return the path of a model's .xml, written once per session; treat it as read-only."""
     folder = _folder() / name
     folder.mkdir()
     return COLLECTION[name](folder)
@@ -108,6 +108,6 @@ def _folder() -> Path:
 
 
 def zoo() -> list[Path]:
-    """The .xml of each converted network in the folder that IR_RUNTIME_ZOO names; for tests marked ``oracle``."""
+    """Yield the .xml files of the converted networks in the folder IR_RUNTIME_ZOO, for tests marked ``oracle``."""
     folder = os.environ.get("IR_RUNTIME_ZOO")
     return sorted(Path(folder).glob("*.xml")) if folder else []

@@ -1,4 +1,4 @@
-"""Small networks whose weights are compressed in the ways that OpenVINO's tools write."""
+"""Small networks with weights compressed as by OpenVINO's tools."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def constant(array: Array, element: E) -> Any:
 
 
 def int8(weights: Array) -> Any:
-    """One scale for each output."""
+    """Compress to i8 with a scale for each output."""
     scale = np.abs(weights).max(1, keepdims=True) / 127
     numbers = constant(np.rint(weights / scale).astype(np.int8), E.i8)
     return _wide(op.multiply(op.convert(numbers, "f16"), op.constant(scale.astype(np.float16))))
 
 
 def uint8(weights: Array) -> Any:
-    """One scale and one zero point for each output."""
+    """Compress to u8 with a scale and a zero point for each output."""
     return _affine(weights, E.u8, 255)
 
 
 def int4(weights: Array) -> Any:
-    """A scale for each group of weights."""
+    """Compress to i4 with a scale for each group of weights."""
     groups = weights.reshape(len(weights), -1, GROUP)
     scale = np.abs(groups).max(2, keepdims=True) / 7
     numbers = constant(np.rint(groups / scale).astype(np.int8).astype(E.i4.dtype), E.i4)
@@ -46,17 +46,17 @@ def int4(weights: Array) -> Any:
 
 
 def uint4(weights: Array, group: int = GROUP) -> Any:
-    """A scale and a zero point for each group of weights."""
+    """Compress to u4 with a scale and a zero point for each group of weights."""
     return _affine(weights.reshape(len(weights), -1, group), E.u4, 15, weights)
 
 
 def nf4(weights: Array) -> Any:
-    """Codes of a normal distribution, with a scale for each group."""
+    """Compress to nf4 with a scale for each group."""
     return _looked_up(weights, E.nf4, 15)
 
 
 def mxfp4(weights: Array) -> Any:
-    """Four-bit floats, with a power of two as the scale of each group."""
+    """Compress to f4e2m1 with a power of two as the scale of each group."""
     groups = weights.reshape(len(weights), -1, GROUP)
     scale = np.exp2(np.floor(np.log2(np.abs(groups).max(2, keepdims=True))) - 1)
     numbers = constant((groups / scale).astype(E.f4e2m1.dtype), E.f4e2m1)
@@ -65,19 +65,19 @@ def mxfp4(weights: Array) -> Any:
 
 
 def f8e4m3(weights: Array) -> Any:
-    """Eight-bit floats, with one scale for each output."""
+    """Compress to f8e4m3 with a scale for each output."""
     scale = np.abs(weights).max(1, keepdims=True) / 448
     numbers = constant((weights / scale).astype(E.f8e4m3.dtype), E.f8e4m3)
     return _wide(op.multiply(op.convert(numbers, "f16"), op.constant(scale.astype(np.float16))))
 
 
 def f16(weights: Array) -> Any:
-    """What ``compress_to_fp16`` leaves."""
+    """Convert to f16, as ``compress_to_fp16`` does."""
     return _wide(op.constant(weights.astype(np.float16)))
 
 
 def f32(weights: Array) -> Any:
-    """As they are."""
+    """Leave the weights as they are."""
     return op.constant(weights)
 
 
@@ -115,7 +115,7 @@ def _wide(node: Any) -> Any:
 
 
 def weights(*shape: int) -> Array:
-    """Random weights, scaled so that activations keep their size."""
+    """Draw weights, scaled so that activations keep their magnitude."""
     return (np.random.default_rng(shape).standard_normal(shape) / shape[-1] ** 0.5).astype(np.float32)
 
 
@@ -126,7 +126,7 @@ def dense(x: Any, compress: Compress, outputs: int, inputs: int) -> Any:
 
 
 def mlp(compress: Compress) -> ov.Model:
-    """Three layers with ReLU between them, for any number of rows."""
+    """Three layers with ReLUs, for any number of rows."""
     x = op.parameter([-1, 128], np.float32, name="x")
     y = op.relu(dense(x, compress, 96, 128))
     y = op.relu(dense(y, compress, 64, 96))
@@ -134,7 +134,7 @@ def mlp(compress: Compress) -> ov.Model:
 
 
 def transformer(compress: Compress) -> ov.Model:
-    """A block that embeds tokens, lets them attend to each other, and scores them."""
+    """A transformer block with token embeddings and output scores."""
     vocabulary, width, heads = 160, 64, 4
     tokens = op.parameter([-1, -1], np.int64, name="tokens")
     x = op.gather(compress(weights(vocabulary, width)), tokens, op.constant(0))

@@ -19,7 +19,7 @@ f32 = np.float32
 
 
 def case(*inputs: Sequence[Any]) -> Callable[[Callable[[], ov.Model]], Callable[[], ov.Model]]:
-    """Register a network with inputs to run it on."""
+    """Register a network with its inputs."""
 
     def register(build: Callable[[], ov.Model]) -> Callable[[], ov.Model]:
         CASES[build.__name__] = (build, [[np.asarray(x) for x in each] for each in inputs])
@@ -122,7 +122,7 @@ def loop_over_slices() -> ov.Model:
 
 @case([np.array(0), np.array(True), data(2, 3)], [np.array(3), np.array(False), data(2, 3)])
 def loop_that_never_runs() -> ov.Model:
-    """What goes round is then what it was at first."""
+    """The outputs are the initial values."""
     n, c, x = op.parameter([], np.int64, name="n"), op.parameter([], bool, name="c"), floats(2, 3)
     a = floats(2, 3, name="a")
     new = op.exp(a)
@@ -133,7 +133,7 @@ def loop_that_never_runs() -> ov.Model:
 
 @case([f32([1.0])], [f32([60.0])])
 def loop_while() -> ov.Model:
-    """Doubles until 100; how often, only running tells."""
+    """Double until 100; the number of iterations depends on the data."""
     x, a = floats(1), floats(1, name="a")
     new = op.multiply(a, op.constant(f32([2])))
     going = op.less(new, op.constant(f32([100])))
@@ -158,7 +158,7 @@ def loop_that_grows() -> ov.Model:
 
 @case([np.array(3), data(1, 2)], [np.array(4), data(2, 2)])
 def loop_whose_values_outgrow_the_input() -> ov.Model:
-    """What goes round is as long as the input at first, but not at last."""
+    """The loop state has the length of the input only at first."""
     n, x, a = op.parameter([], np.int64, name="n"), floats(-1, 2), floats(-1, 2, name="a")
     before, new = op.relu(a), op.concat([a, a], 0)
     node = loop_of(n, op.constant(True), ov.Model([new, before, op.constant(True)], [a]), (-1, 2))
@@ -193,7 +193,7 @@ def loop_in_loop() -> ov.Model:
 
 @case([data(2, 3)])
 def loop_that_swaps() -> ov.Model:
-    """Both values go round crosswise, so neither may be overwritten before the other is read."""
+    """Two loop states are exchanged, so neither may be overwritten before the other is read."""
     x = floats(2, 3)
     a, b = floats(2, 3, name="a"), floats(2, 3, name="b")
     left, right = op.abs(b), op.negative(a)
@@ -206,7 +206,7 @@ def loop_that_swaps() -> ov.Model:
 
 
 def iterator(start: int, end: int, stride: int, part: int, axis: int, shape: Sequence[int]) -> ov.Model:
-    """Sums parts of an input, scaled by one that stays the same."""
+    """Sum slices of an input, scaled by an invariant input."""
     x, s, w = floats(*shape), floats(*_part(shape, part, axis), name="s"), floats(1, name="w")
     taken, total = (floats(*_part(shape, part, axis), name=n) for n in ("taken", "total"))
     weight = floats(1, name="weight")
@@ -251,7 +251,7 @@ def iterator_of_any_length() -> ov.Model:
 
 @case([data(4, 3), data(1, 3)])
 def iterator_that_joins_parts_of_open_length() -> ov.Model:
-    """How long a part is follows from ``part_size`` alone."""
+    """The length of a slice is given by ``part_size`` alone."""
     x, s = floats(4, 3), floats(-1, 3, name="s")
     taken, total = floats(1, 3, name="taken"), floats(-1, 3, name="total")
     new = op.add(total, taken)
@@ -264,7 +264,7 @@ def iterator_that_joins_parts_of_open_length() -> ov.Model:
 
 @case([np.array([7])], [np.array([-3])])
 def loop_that_rounds_what_comes_round() -> ov.Model:
-    """An i64 Parameter gets an f32 number, whose nearest integer it is: 3.5 and 4.5 become 4."""
+    """An i64 Parameter receives an f32 value, rounded to the nearest integer: 3.5 and 4.5 become 4."""
     x, i = op.parameter([1], np.int64, name="x"), op.parameter([1], np.int64, name="i")
     new = op.multiply(op.convert(op.add(i, op.constant([0], np.int64)), "f32"), op.constant([0.5], f32))
     node = loop_of(op.constant(3), op.constant(True), ov.Model([new, op.constant(True)], [i]), (-1, 1))
@@ -284,7 +284,7 @@ def loop_that_saturates_what_comes_round() -> ov.Model:
 
 @case(*([np.array([v], f32), np.array(n)] for v in (2.75, -2.5, 3.5) for n in (0, 1, 3)))
 def loop_of_floats_that_gives_integers() -> ov.Model:
-    """Without an iteration, the output is the first value in the element type of what comes round."""
+    """Without iterations, the output is the initial value in the element type of the back edge."""
     x, i, trips = floats(1), floats(1, name="i"), op.parameter([], np.int64, name="trips")
     new = op.convert(op.add(i, op.constant([1], f32)), "i64")
     node = loop_of(trips, op.constant(True), ov.Model([new, op.constant(True)], [i]), (-1, 1))
@@ -294,7 +294,7 @@ def loop_of_floats_that_gives_integers() -> ov.Model:
 
 @case([data(3, 1), np.array([5]), np.array([[3], [-4], [5]]), np.array([2.5], f32)])
 def iterator_whose_parameters_convert() -> ov.Model:
-    """Each Parameter keeps the element type that it declares, whatever the port map brings."""
+    """Each Parameter keeps its declared element type and converts the value from the port map."""
     x, start = floats(3, 1), op.parameter([1], np.int64, name="start")
     steps, scale = op.parameter([3, 1], np.int64, name="steps"), floats(1, name="scale")
     part, total, step = floats(1, 1, name="part"), floats(1, name="total"), floats(1, 1, name="step")

@@ -1,7 +1,7 @@
 """Five small networks trained on the handwritten digits of `examples/digits`, in NumPy, and saved as IR.
 
-A multilayer perceptron, a residual CNN, a depthwise CNN, a transformer and an LSTM. The pictures are the hundred that the
-example ships; the first seventy, moved by up to a pixel and with noise, train the networks, the others measure them.
+A multilayer perceptron, a residual CNN, a depthwise CNN, a transformer and an LSTM. The data are the hundred images of the
+example: the first seventy, shifted by up to a pixel and with noise, for training, the others for testing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BATCH, RATE = 64, 3e-3
 
 
 class Tape:
-    """An array with the function that hands its gradient on to the arrays that it was computed from."""
+    """An array for reverse-mode differentiation, with the function that propagates its gradient to its operands."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Tape:
         self.gradient = np.zeros_like(value)
 
     def backward(self) -> None:
-        """Compute the gradients of all that this number was computed from."""
+        """Compute the gradients of all operands of this scalar."""
         order, seen = list[Tape](), set[int]()
 
         def visit(node: Tape) -> None:
@@ -83,7 +83,7 @@ class Tape:
         return Tape(np.swapaxes(self.value, -1, -2), (self,), lambda g: (np.swapaxes(g, -1, -2),))
 
     def pad(self) -> Tape:
-        """Add a border of zeros around pictures [N, H, W, C]."""
+        """Add a border of zeros around images [N, H, W, C]."""
         width = ((0, 0), (1, 1), (1, 1), (0, 0))
         return Tape(np.pad(self.value, width), (self,), lambda g: (g[:, 1:-1, 1:-1],))
 
@@ -115,7 +115,7 @@ class Tape:
         return Tape(y, (self,), lambda g: (y * (g - (g * y).sum(-1, keepdims=True)),))
 
     def normalized(self) -> Tape:
-        """Subtract the mean of the last axis, and divide by the deviation."""
+        """Normalize the last axis to mean 0 and deviation 1."""
         centred = self.value - self.value.mean(-1, keepdims=True)
         scale = 1 / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
         y = centred * scale
@@ -158,13 +158,13 @@ def _pictures() -> tuple[Array, Array]:
 
 
 def held_out() -> tuple[Array, Array]:
-    """The pictures that no network was trained on, [30, 1, 8, 8], and what they are."""
+    """Return the test images [30, 1, 8, 8] and their labels."""
     images, labels = _pictures()
     return images[TRAINED_ON:].astype(np.float32), labels[TRAINED_ON:]
 
 
 def calibrating() -> Array:
-    """The pictures that networks were trained on, [70, 1, 8, 8], as they are."""
+    """Return the unmodified training images [70, 1, 8, 8]."""
     return _pictures()[0][:TRAINED_ON].astype(np.float32)
 
 
@@ -177,7 +177,7 @@ def _batches(random: np.random.Generator, steps: int) -> Iterable[tuple[Array, A
 
 
 def _train(net: Net, weights: Weights, steps: int) -> Weights:
-    """Minimise the cross entropy by Adam."""
+    """Minimize the cross entropy with Adam."""
     random = np.random.default_rng(1)
     means = {name: np.zeros_like(w) for name, w in weights.items()}
     squares = {name: np.zeros_like(w) for name, w in weights.items()}
@@ -194,7 +194,7 @@ def _train(net: Net, weights: Weights, steps: int) -> Weights:
 
 
 def _drawn(**shapes: tuple[int, ...]) -> Weights:
-    """Draw weights for a size of the products of about 1; vectors, which are added, are small."""
+    """Draw weights such that products have magnitude 1; biases are small."""
     random = np.random.default_rng(0)
     return {
         name: random.standard_normal(shape) * (0.1 if len(shape) == 1 else (2 / np.prod(shape[:-1])) ** 0.5)
@@ -487,7 +487,7 @@ def trained(name: str, steps: int | None = None) -> ir.Model:
 
     Args:
         name: its name in `NETWORKS`.
-        steps: how many batches it is trained on.
+        steps: the number of batches.
     """
     draw, net, build, most = NETWORKS[name]
     return build(_train(net, draw(), most if steps is None else steps))

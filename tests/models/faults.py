@@ -1,4 +1,4 @@
-"""Models with one thing changed, so that they contradict themselves: what `validate` must find, and where."""
+"""Models with one change that makes them inconsistent, and the layers where `validate` must report it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TYPES = ["FP32", "FP16", "I64", "I32", "U8", "BOOL"]
 
 @dataclass(frozen=True)
 class Fault:
-    """A changed model, what was changed, and the layers at which it may be found."""
+    """A changed model, the change, and the layers at which it may be reported."""
 
     kind: str
     what: str
@@ -42,12 +42,12 @@ class Draft:
         self.edges = list(self.root.iterfind("edges/edge"))
 
     def pick(self, path: str) -> Element | None:
-        """An element of the graph, not of a body."""
+        """Pick an element of the graph, outside bodies."""
         found = [e for layer in self.layers.values() for e in layer.iterfind(path)]
         return self.rng.choice(found) if found else None
 
     def name(self, element: Element) -> str:
-        """The name of the layer that an element belongs to."""
+        """Return the name of the layer that an element belongs to."""
         layer = element if element.tag == "layer" else next(element.iterancestors("layer"))
         return str(layer.get("name"))
 
@@ -129,7 +129,7 @@ def offset(draft: Draft) -> tuple[str, tuple[str, ...]] | None:
 
 
 def axis(draft: Draft) -> tuple[str, tuple[str, ...]] | None:
-    """An index among the small constants: of axes, of shapes, of what to gather."""
+    """Change an index in a small constant, such as axes, shapes or indices."""
     small = [
         la
         for la in draft.layers.values()
@@ -165,7 +165,7 @@ CHANGES: dict[str, Change] = {
 
 
 def faults(path: Path, rng: random.Random) -> Iterator[Fault]:
-    """Faults of a model, without end, each of a random kind; changes that leave a model valid are dropped."""
+    """Yield endless random faults of a model; changes that keep it valid are dropped."""
     root, stored = etree.parse(path).getroot(), path.with_suffix(".bin")
     weights = stored.read_bytes() if stored.exists() else b""
     while True:
@@ -180,7 +180,7 @@ def faults(path: Path, rng: random.Random) -> Iterator[Fault]:
 
 
 def contradicts(fault: Fault, root: Element) -> bool:
-    """Whether OpenVINO refuses the model, or infers other than what its ports declare, or they differ."""
+    """Return whether OpenVINO refuses the model, or its inference contradicts the declarations."""
     try:
         model = core().read_model(fault.xml, ov.Tensor(np.frombuffer(fault.weights, np.uint8)))
     except RuntimeError:

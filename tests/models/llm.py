@@ -1,7 +1,7 @@
-"""A small Llama with its cache in variables, as optimum-intel writes it, with f32 weights or u4 as NNCF's.
+"""A small Llama with its KV cache in variables, as written by optimum-intel, with f32 weights or NNCF's u4.
 
-Built of OpenVINO's operations, so it needs no torch. The weights are random; those of u4 are a matrix of
-codes with a zero point and a scale for each group of 128, whose scales are f16.
+It is built from OpenVINO operations, without torch. Weights are random; u4 weights are a matrix of codes with a zero point
+and an f16 scale for each group of 128.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WEIGHTS: dict[str, Compress] = {"f32": f32, "u4": partial(COMPRESSIONS["uint4"],
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large it is. Queries have ``heads``, keys and values ``shared`` of them, each of ``width / heads``."""
+    """Model sizes. There are ``heads`` query heads and ``shared`` key and value heads of width ``width / heads``."""
 
     layers: int = 8
     width: int = 1024
@@ -38,7 +38,7 @@ class Sizes:
 
     @property
     def head(self) -> int:
-        """The length of one head."""
+        """The width of a head."""
         return self.width // self.heads
 
 
@@ -46,7 +46,7 @@ LLAMA = Sizes()
 
 
 def step(tokens: int, past: int = 0, sizes: Sizes = LLAMA, seed: int = 0) -> dict[str, Array]:
-    """The inputs for so many tokens after those in the cache."""
+    """Return the inputs for ``tokens`` tokens after those in the cache."""
     ids = np.random.default_rng(seed).integers(sizes.vocabulary, size=(1, tokens))
     return {
         "input_ids": ids,
@@ -57,7 +57,7 @@ def step(tokens: int, past: int = 0, sizes: Sizes = LLAMA, seed: int = 0) -> dic
 
 
 def ir_path(weights: str, out: Path) -> Path:
-    """The path of the model with such weights in a folder, built and saved unless it is there."""
+    """Return the path of the model in a folder; build and save it if it is missing."""
     xml = out / f"llm_{weights}.xml"
     if not xml.exists():
         out.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def ir_path(weights: str, out: Path) -> Path:
 
 
 def build(compress: Compress, sizes: Sizes = LLAMA) -> ov.Model:
-    """The model: tokens, mask, positions and order of beams in; logits out."""
+    """Build the model: tokens, mask, positions and beam order in, logits out."""
     return _Llama(compress, sizes).model()
 
 
@@ -103,14 +103,14 @@ class _Llama:
         return op.matmul(x, self.weights(outputs, inputs), False, True)
 
     def norm(self, x: Any) -> Any:
-        """RMSNorm, as the exporters spell it."""
+        """RMSNorm as exporters write it."""
         gain = self.rng.uniform(0.5, 1.5, (1, 1, self.sizes.width)).astype(np.float32)
         square = op.reduce_mean(op.power(x, _number(2)), op.constant(np.array([-1])), True)
         root = op.sqrt(op.add(square, _number(1e-5)))
         return op.multiply(op.constant(gain), op.multiply(x, op.divide(_number(1), root)))
 
     def turns(self) -> tuple[Any, Any]:
-        """Cosines and sines of each position, [batch, 1, tokens, head]."""
+        """Cosines and sines of the positions, [batch, 1, tokens, head]."""
         half = np.arange(0, self.sizes.head, 2, dtype=np.float32) / self.sizes.head
         speeds = op.constant((10000.0**-half).astype(np.float32)[None, None])
         angles = op.multiply(op.unsqueeze(op.convert(self.positions, "f32"), op.constant(2)), speeds)
@@ -118,7 +118,7 @@ class _Llama:
         return op.cos(both), op.sin(both)
 
     def turned(self, x: Any, turns: tuple[Any, Any]) -> Any:
-        """Rotary embedding: halves of a head are the two coordinates."""
+        """Apply rotary embedding; the halves of a head are the coordinates."""
         half, end, one, last = (op.constant(np.array([n])) for n in (self.sizes.head // 2, 2**62, 1, 3))
         first = op.slice(x, op.constant(np.array([0])), half, one, last)
         second = op.slice(x, half, end, one, last)
@@ -126,7 +126,7 @@ class _Llama:
         return op.add(op.multiply(x, turns[0]), op.multiply(swapped, turns[1]))
 
     def bias(self) -> Any:
-        """0 where a token may look, else the lowest number: [batch, 1, tokens, all tokens]."""
+        """The attention bias, [batch, 1, tokens, all tokens]: 0 where a token may attend, else the lowest value."""
         total = op.gather(op.shape_of(self.mask), op.constant(1), op.constant(0))
         seen = op.range(op.constant(np.int64(0)), total, op.constant(np.int64(1)), "i64")
         allowed = op.less_equal(seen, op.unsqueeze(self.positions, op.constant(2)))
@@ -150,7 +150,7 @@ class _Llama:
         return op.transpose(apart, op.constant(_ORDER))
 
     def kept(self, new: Any, name: str) -> Any:
-        """What the cache holds, in the order of the beams, with what is new; the cache holds that then."""
+        """The cache in beam order with the new rows appended, which it then stores."""
         shape = [-1, self.sizes.shared, -1, self.sizes.head]
         batch = op.gather(op.shape_of(self.ids), op.constant([0]), op.constant(0))
         rest = op.constant(np.array([self.sizes.shared, 0, self.sizes.head]))
@@ -161,7 +161,7 @@ class _Llama:
         return grown
 
     def repeated(self, x: Any) -> Any:
-        """Keys or values once for each head of the queries that shares them."""
+        """Repeat key or value heads for the query heads that share them."""
         sizes = self.sizes
         times = op.constant(np.array([1, 1, sizes.heads // sizes.shared, 1, 1]))
         wide = op.broadcast(op.unsqueeze(x, op.constant(2)), times, broadcast_spec="BIDIRECTIONAL")

@@ -1,7 +1,6 @@
-"""Copies of a model with some layers in a lower precision, made as models: what `debug.budget` predicts can be run.
+"""Models with some layers in a lower precision, on which predictions of `debug.budget` can be checked.
 
-Written without `ir_runtime.debug`, from what NNCF writes into a model: FakeQuantize in front of a layer, and weights that were
-rounded.
+They are written without `ir_runtime.debug`, in NNCF's form: FakeQuantize before a layer, and rounded weights.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _DATA = {
 
 
 def relative_error(found: Array, exact: Array) -> float:
-    """Return the root mean square of the differences, in units of that of the exact numbers."""
+    """Return the RMS of the differences relative to the RMS of the exact values."""
     return float(np.sqrt(np.square(found - exact).mean() / np.square(exact).mean()))
 
 
@@ -46,7 +45,7 @@ class Lowering:
     Args:
         model: the model.
         to: `int8`, `int4` or `w8a8`.
-        images: examples that give the ranges of activations, and of which the error is measured.
+        images: samples for the ranges of activations and for the errors.
     """
 
     def __init__(self, model: ir.Model, to: str, images: Array) -> None:
@@ -57,11 +56,11 @@ class Lowering:
         self.measure_on(images)
 
     def measure_on(self, images: Array) -> None:
-        """Measure errors on other examples; the ranges of activations stay."""
+        """Measure errors on other samples; the ranges of activations stay."""
         self._images, self._exact = images, _run(self._model, images)
 
     def error(self, lowered: Collection[str]) -> float:
-        """Return the relative error at the outputs if some layers are in the lower precision."""
+        """Return the relative error of the outputs with some layers in the lower precision."""
         return relative_error(_run(self.model(lowered), self._images), self._exact)
 
     def model(self, lowered: Collection[str]) -> ir.Model:
@@ -91,7 +90,7 @@ class Lowering:
         return any(node.input_value(i).get_node().get_type_name() == "Constant" for i in inputs)
 
     def _ranges(self) -> Iterator[tuple[tuple[str, int], tuple[Array, Array]]]:
-        """Yield symmetric limits for what layers read: means over examples, or the largest ones of each channel."""
+        """Yield symmetric limits for the inputs of layers: means over samples, or per-channel maxima."""
         watched, places = self._model.clone(), dict[tuple[str, int], int]()
         added, depthwise = dict[tuple[str, int], int](), set[str]()
         for node in watched.get_ordered_ops():
@@ -136,10 +135,10 @@ class Lowering:
 
 
 def best_to_keep(lowering: Lowering, count: int) -> tuple[str, ...]:
-    """Try all sets of layers to keep, and return the best one.
+    """Return the best set of layers to keep, by exhaustive search.
 
-    Where there are more than `MOST` layers, sets are those of the `MOST` whose keeping alone, or whose quantization alone,
-    matters most.
+    With more than `MOST` layers, only the `MOST` most important ones are considered, by the effect of keeping or quantizing each
+    alone.
     """
     layers = lowering.layers
     if len(layers) > MOST:

@@ -1,4 +1,4 @@
-"""Small networks of the kinds that matter, built and written by OpenVINO."""
+"""Small networks of common kinds, built and saved with OpenVINO."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NETWORKS: dict[str, tuple[Builder, Callable[[], list[Array]]]] = {}
 
 
 def network(*inputs: Callable[[], Array]) -> Callable[[Builder], Builder]:
-    """Register a network with what draws its inputs."""
+    """Register a network with a function that draws its inputs."""
 
     def register(build: Builder) -> Builder:
         NETWORKS[build.__name__] = (build, lambda: [draw() for draw in inputs])
@@ -27,18 +27,18 @@ def network(*inputs: Callable[[], Array]) -> Callable[[Builder], Builder]:
 
 
 def weights(*shape: int, dtype: Any = np.float32) -> Any:
-    """Random weights, scaled so that activations keep their size."""
+    """Draw weights, scaled so that activations keep their magnitude."""
     fan_in = int(np.prod(shape[1:])) or 1
     return op.constant((np.random.default_rng(shape).standard_normal(shape) / fan_in**0.5).astype(dtype))
 
 
 def image(*shape: int) -> Callable[[], Array]:
-    """Draws a picture."""
+    """Return a function that draws an image."""
     return lambda: np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
 
 
 def tokens(*shape: int, below: int = 50) -> Callable[[], Array]:
-    """Draws token ids."""
+    """Return a function that draws token ids."""
     return lambda: np.random.default_rng(shape).integers(0, below, shape)
 
 
@@ -50,7 +50,7 @@ def save(name: str, folder: Path) -> Path:
 
 
 def conv(x: Any, channels: int, kernel: int = 3, stride: int = 1, activation: Any = op.relu) -> Any:
-    """Convolution, bias, activation, as converted models have them."""
+    """Convolution, bias and activation, as in converted models."""
     depth = x.get_output_partial_shape(0)[1].get_length()
     pad = kernel // 2
     y = op.convolution(
@@ -96,7 +96,7 @@ def depthwise() -> ov.Model:
 
 @network(tokens(2, 9), lambda: np.array([[1] * 9, [1] * 6 + [0] * 3]))
 def encoder() -> ov.Model:
-    """One transformer layer over any batch and length, with a mask made by shape arithmetic."""
+    """A transformer layer for any batch and length, with a mask from shape arithmetic."""
     ids = op.parameter([-1, -1], np.int64, name="input_ids")
     mask = op.parameter([-1, -1], np.int64, name="attention_mask")
     width, heads = 32, 4
@@ -115,7 +115,7 @@ def encoder() -> ov.Model:
 
 
 def attention(x: Any, allowed: Any, width: int, heads: int) -> Any:
-    """Multi-head attention, as PyTorch models are converted."""
+    """Multi-head attention as converted from PyTorch."""
     split = op.constant([0, 0, heads, width // heads])
     q, k, v = (
         op.transpose(

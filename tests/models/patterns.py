@@ -1,4 +1,4 @@
-"""Layers that fast backends compute together, each pattern as a small model with right inputs."""
+"""Subgraphs that fast backends fuse, each as a small model with valid inputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def numbers(*shape: int, seed: int = 0) -> Array:
 
 
 def pattern(*shapes: tuple[int, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register what makes the result of f32 inputs of these shapes."""
+    """Register a function that builds a subgraph on f32 inputs of these shapes."""
 
     def register(make: Callable[..., Any]) -> Callable[..., Any]:
         def build() -> ov.Model:
@@ -177,7 +177,7 @@ def groups_of_channels(x: Any) -> Any:
 
 @pattern((1, 8, 24, 24))
 def convolutions_in_a_row(x: Any) -> Any:
-    """With what lies between them in networks."""
+    """Convolutions and the layers between them in networks."""
     y = conv(x, 16)
     y = op.group_convolution(y, weights(16, 1, 1, 3, 3), [1, 1], [1, 1], [1, 1], [1, 1])
     y = op.relu(op.add(y, weights(1, 16, 1, 1)))
@@ -224,7 +224,7 @@ def rolled(x: Any) -> Any:
 
 @pattern((1, 32, 48, 48))
 def large_maps(x: Any) -> Any:
-    """With a constant for each channel."""
+    """Large maps with a constant for each channel."""
     made = op.subtract(
         op.multiply(op.add(x, weights(1, 32, 1, 1)), weights(1, 32, 1, 1)), weights(1, 32, 1, 1)
     )
@@ -235,7 +235,7 @@ def large_maps(x: Any) -> Any:
 
 @pattern((1, 32, 48, 48))
 def maps_of_large_maps(x: Any) -> Any:
-    """A constant for each channel, each layer by itself."""
+    """Single layers with a constant for each channel."""
     layers = op.add, op.subtract, op.multiply, op.divide, op.maximum, op.minimum
     return op.concat([layer(x, weights(1, 32, 1, 1)) for layer in layers], 0)
 
@@ -335,7 +335,7 @@ def _recurrent(build: Callable[[int, int], ov.Model]) -> None:
 
 
 def _codes(element: ElementType) -> compressed.Compress:
-    """Random codes of an element type, and a scale for each output."""
+    """Return random codes of an element type, and a scale for each output."""
 
     def compress(weights: Array) -> Any:
         codes = np.random.default_rng(0).integers(0, 1 << min(element.bits, 6), weights.shape)
@@ -373,7 +373,7 @@ def rotary_by_a_split(x: Any, cos: Any, sin: Any) -> Any:
 
 
 def _chosen(name: str, by_rows: bool, indices: type) -> None:
-    """Products with matrices that indices choose; of several rows, and a bias and a sum behind one."""
+    """Products with matrices selected by indices, of several rows, followed by a bias and a sum."""
 
     def build() -> ov.Model:
         x, places = op.parameter([2, 1, 3, 20], np.float32), op.parameter([2, 4], indices)

@@ -1,4 +1,4 @@
-"""Mistakes of twelve kinds as engineers make them who port a model, put into a run of NumPy's kernels."""
+"""Twelve kinds of mistakes that engineers make when porting a model, injected into a run of NumPy kernels."""
 
 # ruff: noqa: B023 - loops end where functions that bind their variables are returned
 
@@ -30,9 +30,9 @@ class Mistake:
     Args:
         kind: its kind.
         layer: the layer.
-        what: what was done.
-        wrong: what the layer computes then.
-        names: the kinds as which `ir_runtime.debug` may name it.
+        what: a description.
+        wrong: computes the wrong result.
+        names: the kinds that `ir_runtime.debug` may report.
     """
 
     kind: str
@@ -44,11 +44,11 @@ class Mistake:
 
 @dataclass
 class Ported:
-    """A side that makes a mistake in one layer, and of which tensors are seen as far as they are asked for.
+    """A side with a mistake in one layer, of which only some tensors can be observed.
 
     Args:
         mistake: the mistake.
-        every: one of so many tensors is seen.
+        every: one of so many tensors can be observed.
     """
 
     mistake: Mistake | None
@@ -71,12 +71,12 @@ class Ported:
 
 
 class Network:
-    """A model with what its layers compute on some inputs.
+    """A model with the results of its layers on some inputs.
 
     Args:
         model: the model.
         inputs: an array for each input.
-        seed: of the choices.
+        seed: of the random choices.
     """
 
     def __init__(self, model: ir.Model, inputs: object, seed: int = 0) -> None:
@@ -97,7 +97,7 @@ class Network:
         self.floats = [layer for layer in self.layers if is_float(reference.types, Port(layer.id, 0))]
 
     def of(self, *types: str) -> Iterator[tuple[Layer, list[np.ndarray], np.ndarray]]:
-        """Layers that compute numbers, of some types or of all, in random order, with inputs and output."""
+        """Return layers with numeric results, of some types or of all, in random order, with inputs and output."""
         layers = [layer for layer in self.floats if not types or layer.type in types]
         for layer in self.rng.sample(layers, len(layers)):
             inputs, outputs = self.seen[layer.id]
@@ -105,7 +105,7 @@ class Network:
                 yield layer, inputs, outputs[0]
 
     def constants(self, layer: Layer) -> list[int]:
-        """The numbers of the inputs of a layer that are constant."""
+        """Return the constant inputs of a layer."""
         return [
             index
             for index, port in enumerate(self.graph.reads(layer))
@@ -355,7 +355,7 @@ KINDS: dict[str, tuple[Callable[[Network], Made], frozenset[str]]] = {
 
 
 def mistakes(model: ir.Model, inputs: object, seed: int = 0) -> Iterator[Mistake]:
-    """Yield a mistake of each kind that the model has a place for, and that changes what its layer computes."""
+    """Yield a mistake of each applicable kind that changes the result of its layer."""
     net = Network(model, inputs, seed)
     for kind, (make, names) in KINDS.items():
         if (made := make(net)) is not None:

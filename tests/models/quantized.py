@@ -1,4 +1,4 @@
-"""A network for integers, as NNCF writes it after quantizing: FakeQuantize around each convolution."""
+"""An integer network in NNCF's form: FakeQuantize around each convolution."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ OUTPUT_STEP = OUTPUT_RANGE * 2 / 255
 
 
 def f32(*values: float, rank: int = 4, axis: int = 1) -> Any:
-    """A limit: one number, or one for each entry of an axis."""
+    """A limit: a scalar, or one for each index of an axis."""
     return op.constant(np.array(values, np.float32).reshape([-1 if i == axis else 1 for i in range(rank)]))
 
 
 def symmetric(x: Any, *scales: float) -> Any:
-    """Activations of both signs, in 256 levels of which zero is one, the lowest having no opposite."""
+    """Quantize signed activations to 256 levels; the lowest level has no positive counterpart."""
     low, high = f32(*(-s for s in scales)), f32(*(s * 127 / 128 for s in scales))
     return op.fake_quantize(x, low, high, low, high, 256)
 
 
 def asymmetric(x: Any, low: float, high: float) -> Any:
-    """Activations between two limits, moved so that zero is a level."""
+    """Quantize activations between two limits, adjusted so that zero is a level."""
     step = (high - low) / 255
     low = round(low / step) * step
     limits = f32(low), f32(low + 255 * step)
@@ -35,7 +35,7 @@ def asymmetric(x: Any, low: float, high: float) -> Any:
 
 
 def quantized_weights(*shape: int, groups: bool = False) -> Any:
-    """Weights in 255 levels, a scale for each output channel."""
+    """Quantize weights to 255 levels with per-channel scales."""
     rng = np.random.default_rng(shape)
     values = (rng.standard_normal(shape) / np.prod(shape[1:]) ** 0.5).astype(np.float32)
     axes = tuple(range(2 if groups else 1, len(shape)))

@@ -20,7 +20,7 @@ def _inside(b: Builder) -> Builder:
 
 
 def _fed(body: Builder, pair: Pair, exact: bool) -> Tensor:
-    """An input of a body; a file may leave its shape open whatever is known outside."""
+    """An input of a body; its Parameter may be declared as dynamic."""
     layer = Layer("Parameter", 1, [], lambda pairs: [pair])
     if body.graph.open or body.flag():
         layer.shape = ",".join("?" for _ in pair.value.shape)
@@ -203,7 +203,7 @@ def _iterate(b: Builder, counted: bool) -> None:
 
 
 def variable(b: Builder) -> None:
-    """Adds up what comes by, and forgets half of it."""
+    """A variable that accumulates its input with decay 0.5."""
     shape = tuple(b.number(1, 3) for _ in range(b.number(0, 3)))
     start = b.fresh(f32, shape)
     about = {

@@ -1,4 +1,4 @@
-"""Graphs that are put together at random: what they compute, how safely, and the files they become."""
+"""Random graphs: their results, the margins of these, and their files."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ENDS = ("Const", "Result", "Assign")
 
 
 class UnsafeError(Exception):
-    """Two right implementations could give different answers from here on."""
+    """Raised if two correct implementations could give different results."""
 
 
 class Pair(NamedTuple):
-    """A tensor, and what it would be had rounding gone another way."""
+    """A tensor, and its value under different rounding."""
 
     value: Array
     other: Array
@@ -39,7 +39,7 @@ class Pair(NamedTuple):
 
 @dataclass(eq=False)
 class Tensor:
-    """An output of a layer, as it is in the run that the graph is made for."""
+    """An output of a layer in the run for which the graph is built."""
 
     layer: Layer
     port: int
@@ -67,7 +67,7 @@ Run = Callable[[list[Pair]], list[Pair]]
 
 @dataclass(eq=False)
 class Layer:
-    """A layer and what feeds it. ``parts`` are the bodies of branches and loops."""
+    """A layer and its operands. ``parts`` are the bodies of branches and loops."""
 
     type: str
     version: int
@@ -82,7 +82,7 @@ class Layer:
 
 @dataclass
 class Part:
-    """A body, the places of its ports, and what goes from one iteration to the next."""
+    """A body, the positions of its ports, and its loop-carried values."""
 
     tag: str
     graph: Graph
@@ -93,7 +93,7 @@ class Part:
 
 @dataclass(eq=False, repr=False)
 class Graph:
-    """Layers in the order in which they came."""
+    """Layers in order of creation."""
 
     open: bool = False
     """Whether ports leave every dimension open."""
@@ -105,7 +105,7 @@ class Graph:
         return f"<graph of {len(self.layers)} layers>"
 
     def add(self, layer: Layer, exact: bool) -> list[Tensor]:
-        """Add a layer, if what it gives is safe."""
+        """Add a layer if its results are safe."""
         pairs = layer.run([t.pair for t in layer.sources])
         layer.outputs = [
             Tensor(layer, i, p, exact or p.value.dtype.kind != "f", is_safe(p)) for i, p in enumerate(pairs)
@@ -122,11 +122,11 @@ class Graph:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """What further layers may take."""
+        """Return the tensors that further layers may read."""
         return [t for layer in self.layers for t in layer.outputs if t.safe and layer.type not in ENDS]
 
     def needed(self) -> list[Layer]:
-        """The layers that results and sinks depend on, in order."""
+        """Return the layers that results and sinks depend on, in order."""
         found, ahead = set(), [*self.results, *self.sinks]
         while ahead:
             layer = ahead.pop()
@@ -139,7 +139,7 @@ class Graph:
         return [layer for layer in self.needed() if layer.type == "Parameter"]
 
     def replay(self, fed: Mapping[Layer, Pair]) -> dict[Layer, list[Pair]]:
-        """What the layers give when some of them, such as Parameters, give something else."""
+        """Return the results of all layers, given other results of some, such as Parameters."""
         found: dict[Layer, list[Pair]] = {}
         for layer in self.layers:
             if layer in fed:
@@ -149,7 +149,7 @@ class Graph:
         return found
 
     def write(self, weights: bytes = b"", closed: bool = False) -> tuple[Writer, dict[Layer, int]]:
-        """The file, and the id of each layer in it; if ``closed``, with every length in it."""
+        """Return the file and the ids of its layers; with ``closed``, all shapes are static."""
         writer, ids = Writer(), {}
         writer.weights = weights
         for layer in self.needed():
@@ -199,7 +199,7 @@ class Graph:
 
 
 def _entries(kind: str, ports: Iterable[tuple[int, Layer, dict[str, str]]], ids: Mapping[Layer, int]) -> str:
-    """Entries of a port map."""
+    """Return the entries of a port map."""
     return "".join(
         f'<{kind} external_port_id="{port}" internal_layer_id="{ids[layer]}"{_said(extra)}/>'
         for port, layer, extra in ports
@@ -211,18 +211,18 @@ def _said(attributes: Mapping[str, str]) -> str:
 
 
 def same(array: Array) -> Run:
-    """What a layer does that always gives the same."""
+    """Return the function of a layer with fixed results."""
     return lambda pairs: [Pair(array, array)]
 
 
 def running(op: Op, sources: Sequence[Tensor], exact: bool, trusted: bool = False) -> Run:
-    """What a layer of an operation does: twice, and the second time with noise on it.
+    """Return the function of a layer: it runs twice, the second time on inputs with noise.
 
     Args:
         op: the operation with its attributes.
         sources: its inputs.
-        exact: whether rounding has no part in it.
-        trusted: whether any numbers will do, as nothing else depends on them.
+        exact: whether the operation is exact.
+        trusted: whether any values are acceptable, as nothing depends on them.
     """
     evaluate = op.evaluator([Value.constant(t.value).element for t in sources])
 
@@ -250,13 +250,13 @@ def _noisy(array: Array) -> Array:
 
 
 def check(pairs: Iterable[Pair]) -> None:
-    """Raise `UnsafeError` if another right implementation could find something else in the end."""
+    """Raise `UnsafeError` if another correct implementation could give different final results."""
     if not all(map(is_safe, pairs)):
         raise UnsafeError
 
 
 def is_safe(pair: Pair) -> bool:
-    """Whether both agree but for rounding, and there are numbers, none of which is too large."""
+    """Return whether both values agree up to rounding, are numeric, and are not too large."""
     value, other = (x.astype(np.float64) for x in pair)
     if value.shape != other.shape or not value.size:
         return False

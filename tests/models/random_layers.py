@@ -1,4 +1,4 @@
-"""The layers that random graphs are made of; each fits what is there already."""
+"""The layers of random graphs; each fits the tensors that exist."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ STEP_GROUPS = ("comparison",)
 
 
 def _plugin_strays(name: str, sources: Sequence[Tensor]) -> bool:
-    """Whether the plugin does otherwise than the reference, and the page."""
+    """Return whether OpenVINO's plugin differs from its reference and the specification."""
     if name in ("Gather-1", "Gather-7"):  # it takes negative indices for indices out of range
         return bool((sources[1].value < 0).any())
     return name == "GRN-1" and sources[0].value.ndim < 4  # it normalises each number alone
@@ -78,7 +78,7 @@ def _steps(cls: type[Op]) -> bool:
 
 
 def _plain(sample: Sample) -> bool:
-    """Compared with the reference as it is, of types and numbers that every part of OpenVINO treats alike."""
+    """Return samples compared with OpenVINO's reference, of types and values that all its parts treat alike."""
     return (
         sample.oracle == "reference"
         and not (sample.differs or sample.wider or sample.types)
@@ -95,7 +95,7 @@ for _sample in all_samples():
 
 
 def _declared(inputs: int, groups: Sequence[str]) -> list[type[Op]]:
-    """Operations of some groups that take and give so many tensors, going by their declarations."""
+    """Return operations of some groups with these numbers of inputs and outputs."""
     return [
         c
         for c in registry
@@ -113,7 +113,7 @@ REDUCTIONS = _declared(2, ("reduction",))
 
 
 class Builder:
-    """Adds layers to a graph, as drawn."""
+    """Adds random layers to a graph."""
 
     def __init__(self, draw: Any, graph: Graph, depth: int = 0) -> None:
         self.draw, self.graph, self.depth = draw, graph, depth
@@ -125,7 +125,7 @@ class Builder:
         return self.draw(st.integers(least, most))  # type: ignore[no-any-return]
 
     def order(self, things: Sequence[C]) -> list[C]:
-        """The same in any order."""
+        """Return a random permutation."""
         return [things[i] for i in self.draw(st.permutations(range(len(things))))]
 
     def flag(self) -> bool:
@@ -150,13 +150,13 @@ class Builder:
         return self.choose([str(length), "?", f"{max(length - 1, 1)}..{length + 2}", f"..{length + 1}"])
 
     def given(self, array: Array) -> Tensor:
-        """A new tensor: an input, or a constant; a body has no other inputs than those of its layer."""
+        """Return a new tensor: an input or a constant; bodies have only the inputs of their layer."""
         return self.constant(array) if self.depth or self.flag() else self.parameter(array)
 
     def fresh(
         self, dtype: Any, shape: Sequence[int], whole: bool = False, constant: bool | None = None
     ) -> Tensor:
-        """Random numbers, or whole ones; as a constant, or not, if it says so."""
+        """Return random values or integers, as a constant or an input."""
         given = self.given if constant is None else self.constant if constant else self.parameter
         rng = np.random.default_rng(self.number(0, 9))
         if np.dtype(dtype) == boolean:
@@ -167,7 +167,7 @@ class Builder:
     def pick(
         self, *dtypes: Any, least: int = 0, most: int = 5, whole: bool = False, shape: Any = None
     ) -> Tensor:
-        """A tensor from the graph, or a new one, of one of the types and with so many axes."""
+        """Return a tensor of the graph, or a new one, of one of the types and with this rank."""
         dtypes = tuple(map(np.dtype, dtypes or (f32,)))
         found = [
             t
@@ -194,7 +194,7 @@ class Builder:
         return self.fresh(self.choose(dtypes), shape, whole, constant=False)
 
     def reshaped(self, tensor: Tensor, shape: Sequence[int]) -> Tensor:
-        """The same numbers in another shape, repeated or left out as needed."""
+        """Return the values in another shape, repeated or truncated."""
         size = int(np.prod(shape))
         if tensor.shape == tuple(shape):
             return tensor
@@ -219,7 +219,7 @@ class Builder:
         """Add a layer of an operation.
 
         Raises:
-            UnsafeError: if it does not fit, or its results are not to be relied on; nothing has been added then.
+            UnsafeError: if it does not fit or its results are not reliable; nothing is added then.
         """
         kind, _, since = name.rpartition("-")
         cls = next(c for c in registry.versions(kind) if c.since == int(since))
@@ -239,7 +239,7 @@ class Builder:
         return self.graph.add(Layer(cls.name, cls.since, list(sources), run, said), exact)
 
     def attributes(self, cls: type[Op]) -> Mapping[str, Any]:
-        """A set of attributes that a sample has."""
+        """Return the attributes of some sample."""
         return self.choose(SAMPLES[cls.versioned_name()]).attributes
 
     def some_axes(self, rank: int, least: int = 0) -> list[int]:
@@ -247,7 +247,7 @@ class Builder:
         return [a - rank if self.flag() else a for a in axes]
 
     def step(self, recipes: Sequence[Recipe]) -> None:
-        """One recipe; what turns out not to be safe is left out."""
+        """Apply one recipe; an unsafe layer is skipped."""
         before = len(self.graph.layers)
         try:
             self.choose(recipes)(self)
@@ -415,7 +415,7 @@ def pad(b: Builder) -> None:
 
 @recipe
 def shape_arithmetic(b: Builder) -> None:
-    """A shape, taken apart and put together again, as exporters write it."""
+    """Decompose and recompose a shape, as exporters write it."""
     data = b.pick(least=1, most=4)
     shape = b.op("ShapeOf-3", [data], output_type=b.choose(["i64", "i32"]))
     dtype, zero = shape.value.dtype, b.constant(np.array(0))
@@ -514,7 +514,7 @@ def ranked(b: Builder) -> None:
 
 @recipe
 def from_a_sample(b: Builder) -> None:
-    """Any operation at all, on what a sample of it has; if it is smooth, on tensors from the graph."""
+    """Add any operation on the inputs of a sample; a smooth one on tensors of the graph."""
     sample = b.choose(SAMPLES[b.choose(sorted(SAMPLES))])
     smooth = group(sample.cls) in SMOOTH_GROUPS or sample.cls.name in SMOOTH
     smooth = smooth and sample.cls.name not in NOT_SMOOTH

@@ -1,4 +1,4 @@
-"""OpenVINO in a process of its own, as some graphs end it."""
+"""OpenVINO in a subprocess, as some graphs crash it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ir_runtime.ir.tensor import Array
 
 
 class RefusedError(Exception):
-    """OpenVINO has no answer."""
+    """Raised if OpenVINO gives no results."""
 
 
 class Oracle:
-    """Starts a process when there is none."""
+    """A subprocess, started on demand."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self.asked = self.refused = 0
 
     def ask(self, xml: bytes, weights: bytes, fed: Sequence[Array], runs: int) -> list[Array]:
-        """The outputs of a model after some runs; of none, if it has no variables."""
+        """Return the outputs of a model after several runs."""
         self.asked += 1
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, get_context("spawn"))

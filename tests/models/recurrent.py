@@ -1,4 +1,4 @@
-"""Recurrent networks as converters make them, built by OpenVINO."""
+"""Recurrent networks as written by converters, built with OpenVINO."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parameter(shape: list[int], dtype: Any, name: str) -> Any:
 
 
 def state(x: Any, directions: int) -> Any:
-    """Zeros for each entry of the batch, from the shape of the input: [batch, directions, hidden]."""
+    """Zeros for each batch entry, from the shape of the input: [batch, directions, hidden]."""
     batch = op.gather(op.shape_of(x, "i64"), op.constant(np.array([0])), op.constant(np.array(0)))
     wanted = op.concat([batch, op.constant(np.array([directions, HIDDEN]))], 0)
     return op.broadcast(op.constant(np.float32(0)), wanted)
@@ -54,7 +54,7 @@ def merged(y: Any, directions: int) -> Any:
 
 
 def tagger(batch: int, time: int) -> ov.Model:
-    """Two bidirectional LSTM layers over sequences of different lengths, and a class for each element."""
+    """Two bidirectional LSTM layers over variable-length sequences, and a class for each element."""
     x = parameter([batch, time, FEATURES], np.float32, "x")
     lengths = parameter([batch], np.int64, "lengths")
     first = layer("lstm", x, lengths, FEATURES, "bidirectional")
@@ -65,7 +65,7 @@ def tagger(batch: int, time: int) -> ov.Model:
 
 
 def gated(batch: int, time: int) -> ov.Model:
-    """A GRU whose reset applies to products, a reversed one whose reset applies to the state, the last states."""
+    """A GRU with linear_before_reset, a reversed one without, and their last states."""
     x = parameter([batch, time, FEATURES], np.float32, "x")
     lengths = parameter([batch], np.int64, "lengths")
     first = layer("gru", x, lengths, FEATURES, linear_before_reset=True)
@@ -75,7 +75,7 @@ def gated(batch: int, time: int) -> ov.Model:
 
 
 def plain(batch: int, time: int) -> ov.Model:
-    """An RNN in both directions, and the mean of its states over time."""
+    """A bidirectional RNN, and the mean of its states over time."""
     x = parameter([batch, time, FEATURES], np.float32, "x")
     lengths = parameter([batch], np.int64, "lengths")
     found = layer("rnn", x, lengths, FEATURES, "bidirectional")
@@ -84,7 +84,7 @@ def plain(batch: int, time: int) -> ov.Model:
 
 
 def reader(batch: int, time: int) -> ov.Model:
-    """The head of a text recognizer: an LSTM, classes, and greedy decoding, by lengths and by masks."""
+    """The head of a text recognizer: an LSTM, classes, and greedy CTC decoding, by lengths and by masks."""
     x = parameter([batch, time, FEATURES], np.float32, "x")
     lengths = parameter([batch], np.int64, "lengths")
     found = layer("lstm", x, lengths, FEATURES)
@@ -99,7 +99,7 @@ def reader(batch: int, time: int) -> ov.Model:
 
 
 def cells() -> ov.Model:
-    """Three LSTM cells, a GRU cell and an RNN cell, each fed by the one before."""
+    """Three LSTM cells, a GRU cell and an RNN cell in a chain."""
     x = parameter([BATCH, FEATURES], np.float32, "x")
     hidden = cell = op.constant(np.zeros((BATCH, HIDDEN), np.float32))
     for step in range(3):

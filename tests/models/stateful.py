@@ -1,4 +1,4 @@
-"""Models with variables, built by OpenVINO."""
+"""Models with variables, built with OpenVINO."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from openvino import opset13 as op
 
 
 def total() -> ov.Model:
-    """Adds up its inputs, from 10 on."""
+    """Accumulate the inputs, starting from 10."""
     x = op.parameter([1, 3], np.float32, name="x")
     held = opset6.read_value(op.constant(np.full((1, 3), 10, np.float32)), "total", np.float32, [1, 3])
     new = op.add(held, x)
@@ -17,7 +17,7 @@ def total() -> ov.Model:
 
 
 def cache() -> ov.Model:
-    """Keeps every input it has seen, as attention keeps keys and values."""
+    """Append every input to a cache, like keys and values of attention."""
     x = op.parameter([-1, 2], np.float32, name="x")
     held = opset6.read_value(op.constant(np.zeros((0, 2), np.float32)), "cache", np.float32, [-1, 2])
     grown = op.concat([held, x], 0)
@@ -26,7 +26,7 @@ def cache() -> ov.Model:
 
 
 def previous() -> ov.Model:
-    """Gives three times the input before; the variable starts as twice the first input."""
+    """Return three times the previous input; the variable starts as twice the first input."""
     x = op.parameter([2], np.float32, name="x")
     held = opset6.read_value(op.multiply(x, op.constant(np.float32(2))), "previous", np.float32, [2])
     kept = op.multiply(x, op.constant(np.float32(3)))
@@ -34,7 +34,7 @@ def previous() -> ov.Model:
 
 
 def input_before() -> ov.Model:
-    """Assigns the input itself, which OpenVINO's plugin does not survive."""
+    """Assign the input itself, which crashes OpenVINO's plugin."""
     x = op.parameter([2], np.float32, name="x")
     held = opset6.read_value(op.constant(np.zeros(2, np.float32)), "before", np.float32, [2])
     return ov.Model([op.result(held)], [opset6.assign(x, "before")], [x])
@@ -48,7 +48,7 @@ def old_versions() -> ov.Model:
 
 
 def decoder(most: int) -> ov.Model:
-    """Keeps [beams, 2, tokens, 4], reordered by ``beam_idx``, and gives its mean over the tokens."""
+    """Cache [beams, 2, tokens, 4], reordered by ``beam_idx``, and return its mean over tokens."""
     new = op.parameter([-1, 2, -1, 4], np.float32, name="new")
     beams = op.parameter([-1], np.int32, name="beam_idx")
     empty = op.constant(np.zeros((most, 2, 0, 4), np.float32))

@@ -1,4 +1,4 @@
-"""Branches and loops against OpenVINO, and what goes wrong inside them."""
+"""Branches and loops against OpenVINO, and errors inside bodies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def save(name: str, folder: Path) -> Path:
 
 
 def reference(path: Path, inputs: list[Array]) -> list[Array]:
-    """OpenVINO's reference, else its plugin, which corrupts values that go round crosswise."""
+    """Return OpenVINO's reference, else its plugin, which corrupts exchanged loop states."""
     model = core().read_model(path)
     outputs = [ov.Tensor(o.get_element_type(), ov.Shape([0])) for o in model.outputs]
     try:
@@ -62,7 +62,7 @@ def test_infers_what_openvino_infers(name: str, tmp_path: Path) -> None:
 
 
 class Names:
-    """Notes which layers ran."""
+    """An observer that records which layers ran."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []

@@ -1,4 +1,4 @@
-"""Caches that grow by a token a run: in place, and without any other array noticing."""
+"""Caches that grow by a token per run: appended in place, without affecting other arrays."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_agrees_with_openvino_also_when_beams_are_reordered(two_beams: Path, bac
 
 
 def test_what_was_given_out_stays_as_it_is(path: Path) -> None:
-    """A result, a saved state and another request that starts from it go their own ways."""
+    """A result, a saved state and a request started from it are independent."""
     compiled = ir_runtime.compile_model(path)
     one, two = compiled.create_infer_request(), compiled.create_infer_request()
     beams = np.array([0], np.int32)
@@ -63,7 +63,7 @@ def test_what_was_given_out_stays_as_it_is(path: Path) -> None:
 
 
 class Kept:
-    """Notes where the joined cache lies."""
+    """An observer that records the address of the concatenated cache."""
 
     def __init__(self) -> None:
         self.places: list[Any] = []
@@ -97,7 +97,7 @@ def test_one_buffer_is_not_written_twice() -> None:
 
 @pytest.mark.parametrize("held", [(2, 0, 3), (2, 5, 3), (0, 4, 3)])
 def test_the_size_of_a_longer_cache_is_known_without_inference(held: tuple[int, ...]) -> None:
-    """Also of an empty one, as after a reset."""
+    """This includes an empty cache, as after a reset."""
     append = append_kernel(-2)
     arrays = np.zeros(held), np.ones((held[0], 2, 3))
     assert append.result_shape(*arrays) == append(*arrays).shape  # type: ignore[attr-defined]

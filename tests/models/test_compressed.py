@@ -1,4 +1,4 @@
-"""Networks with compressed weights, against OpenVINO, on every backend."""
+"""Networks with compressed weights against OpenVINO, on every backend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def small_weights_are_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rms(found: Array, wanted: Array) -> float:
-    """How far apart two results are, relative to their size."""
+    """Return the relative RMS difference of two results."""
     return float(np.sqrt(np.mean((found - wanted) ** 2) / np.mean(wanted**2)))
 
 
@@ -49,7 +49,7 @@ def reference(model: ov.Model, data: Array) -> Array:
 @backends
 @compressions
 def test_mlp(compression: str, backend: str, tmp_path: Path) -> None:
-    """Scales are multiplied in f16 by the references, as the nodes say; the plugin, and the fast backends, go to f32 first."""
+    """The references multiply scales in f16, as the layers declare; the plugin and the fast backends widen to f32 first."""
     ov.save_model(mlp(COMPRESSIONS[compression]), path := tmp_path / "m.xml", compress_to_fp16=False)
     found = ir_runtime.compile_model(path, backend=backend)(features())[0]
     model = core().read_model(path)
@@ -65,7 +65,7 @@ def test_mlp(compression: str, backend: str, tmp_path: Path) -> None:
 def test_weights_are_rounded_to_f32_alone(
     compression: str, size: float, backend: str, tmp_path: Path
 ) -> None:
-    """Bit by bit, also those that f16 would hold with few digits: times 1 and 0 they come out as they are."""
+    """Multiplying by 1 and 0 recovers the weights bit for bit, including those that f16 represents poorly."""
     op = ov.opset13
     x = op.parameter([-1, 96], np.float32)
     made = COMPRESSIONS[compression](np.float32(size) * weights(70, 96))
@@ -92,7 +92,7 @@ def test_transformer(compression: str, backend: str, tmp_path: Path) -> None:
 
 
 def held(compiled: CompiledModel) -> dict[str, int]:
-    """Bytes of the constants in a plan, by dtype."""
+    """Return the bytes of a plan's constants, by dtype."""
     found: dict[str, int] = {}
     for array in compiled._plan.slots:
         if array is not None and array.size > 4096:
@@ -102,7 +102,7 @@ def held(compiled: CompiledModel) -> dict[str, int]:
 
 @pytest.mark.parametrize("compression", ["int4", "uint4", "nf4", "mxfp4"])
 def test_what_stays_in_memory(compression: str, tmp_path: Path) -> None:
-    """Not folded: nothing, the file is unpacked each time."""
+    """The reference folds nothing: it unpacks the file in each run."""
     ov.save_model(mlp(COMPRESSIONS[compression]), path := tmp_path / "m.xml", compress_to_fp16=False)
     model = ir_runtime.read_model(path)
     assert not any(v.data is not None and v.data.size > 4096 for v in model._values.values())
@@ -112,7 +112,7 @@ def test_what_stays_in_memory(compression: str, tmp_path: Path) -> None:
 @fast
 @compressions
 def test_it_keeps_what_the_file_has(compression: str, backend: str, tmp_path: Path) -> None:
-    """What stands for the weights, and for the table of embeddings, takes no memory."""
+    """Weights and embedding tables take no additional memory."""
     if backend == "numpy" and compression in ("f8e4m3", "f16"):
         pytest.skip("NumPy has no quick way from floats of 8 or 16 bits to f32, so they are unpacked")
     for model in (mlp, transformer):
@@ -125,7 +125,7 @@ def test_it_keeps_what_the_file_has(compression: str, backend: str, tmp_path: Pa
 @backends
 @pytest.mark.parametrize("name", ["mlp", "transformer"])
 def test_compressed_to_f16_runs_in_f32(name: str, backend: str, tmp_path: Path) -> None:
-    """Weights are f16 in the file; everything that is computed is f32."""
+    """Weights are f16 in the file; the arithmetic is f32."""
     model, data = (mlp(f32), features()) if name == "mlp" else (transformer(f32), tokens())
     ov.save_model(model, path := tmp_path / "m.xml", compress_to_fp16=True)
     ours = ir_runtime.read_model(path)
@@ -138,7 +138,7 @@ def test_compressed_to_f16_runs_in_f32(name: str, backend: str, tmp_path: Path) 
 
 @backends
 def test_tensors_of_f16_stay_f16(backend: str, tmp_path: Path) -> None:
-    """A model whose own tensors are f16 takes and gives f16, in whatever it is computed."""
+    """A model with f16 inputs and outputs keeps them, whatever the precision of its arithmetic."""
     op = ov.opset13
     x = op.parameter([2, 64], np.float16, name="x")
     w = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float16) / np.float16(8)

@@ -1,4 +1,4 @@
-"""What passes for the same objects, and what does not."""
+"""The comparison of detections: accepted and refused differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoders with compressed weights whose activations are quantized in each run, against OpenVINO that does the same."""
+"""Decoders with compressed weights and dynamically quantized activations, against OpenVINO with the same settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUP = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
 
 
 def compress(element: E, group: int | None, matrix: Array) -> Any:
-    """Integers with a scale for each group, or each output, unsigned ones with a zero point; no product is rounded to f16."""
+    """Return integers with a scale for each group or output, unsigned ones with a zero point; no product is rounded to f16."""
     groups = matrix.reshape(len(matrix), -1, group or matrix.shape[1])
     highest = 2 ** (element.bits - 1) - 1
     scale = np.abs(groups).max(-1, keepdims=True) / np.float32(highest)
@@ -48,12 +48,12 @@ fast = pytest.mark.parametrize("backend", ["native", "numpy"])
 
 
 def rms(found: Array, wanted: Array) -> float:
-    """How far apart two results are, relative to their size."""
+    """Return the relative RMS difference of two results."""
     return float(np.sqrt(np.mean((found - wanted) ** 2) / np.mean(wanted**2)))
 
 
 def logits(compiled: Any) -> list[Array]:
-    """Those of a prompt, and of tokens after it."""
+    """Return the logits of a prompt, and of the tokens after it."""
     request = compiled.create_infer_request()
     given = [step(7, 0, SIZES), *(step(1, 7 + done, SIZES, seed=done + 1) for done in range(4))]
     return [np.array(request.infer(inputs)[0]) for inputs in given]
@@ -71,7 +71,7 @@ def theirs(path: Path, size: int) -> Any:
 @fast
 @pytest.mark.parametrize("weights", DECODERS)
 def test_logits_are_those_of_openvino(weights: str, backend: str, tmp_path: Path) -> None:
-    """In each step; and they are as far from the exact ones."""
+    """They agree in each step, and are equally far from the exact ones."""
     path = saved(build(DECODERS[weights], SIZES), tmp_path)
     ours = ir_runtime.compile_model(path, config={GROUP: 32}, backend=backend)
     exact, wanted = logits(theirs(path, 0)), logits(theirs(path, 32))
@@ -105,7 +105,7 @@ def test_a_compiled_model_says_what_it_follows(
 
 
 def test_profiles_name_the_kernel(tmp_path: Path) -> None:
-    """Also where the last panel of a matrix has more columns than the result."""
+    """This includes a matrix whose last panel is wider than the result."""
     path = saved(mlp(DECODERS["i4-32"]), tmp_path)
     for size, name in ((32, "gemm_i8"), (0, "")):
         config = {GROUP: size, "PERF_COUNT": True}

@@ -1,6 +1,6 @@
-"""Two hundred seeded faults: the first finding that `validate` reports is at the faulty layer.
+"""Two hundred seeded faults: the first finding of `validate` is at the faulty layer.
 
-It is an error, or a warning where no layer computes with what is contradicted.
+It is an error, or a warning if no layer computes with the contradicted declaration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ELSEWHERE = {
 
 
 def seeded() -> list[tuple[str, int]]:
-    """The models in turn, until there are enough faults."""
+    """Yield faults of the models in turn, until there are enough."""
     names = sorted(COLLECTION)
     return [(names[i % len(names)], i // len(names)) for i in range(COUNT)]
 
@@ -60,7 +60,7 @@ def test_few_are_found_elsewhere() -> None:
 
 @pytest.mark.parametrize(("name", "number"), seeded())
 def test_consequences_are_not_reported(name: str, number: int) -> None:
-    """One change, one error; but each layer that works with a changed constant has its own."""
+    """One change gives one error, except that each consumer of a changed constant may have its own."""
     found = fault(name, number)
     errors = ir.validate(found.xml, found.weights).errors
     if found.kind == "axis":

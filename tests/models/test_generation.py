@@ -1,4 +1,4 @@
-"""A language model that keeps its cache in variables, token by token, against OpenVINO."""
+"""A language model with its KV cache in variables, token by token, against OpenVINO."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ STEPS = 32
 
 
 def requests(backend: str) -> tuple[Any, Any]:
-    """Ours and OpenVINO's, both with their caches empty."""
+    """Our request and OpenVINO's, with empty caches."""
     path = ir_path("llama")
     ours = ir_runtime.compile_model(path, backend=backend)
     return ours.create_infer_request(), core().compile_model(path, "CPU", PLUGIN).create_infer_request()
 
 
 def run(request: Any, tokens: Array, seen: int, beams: list[int]) -> Array:
-    """Logits after more tokens, of sequences that go on from the `beams` of the run before."""
+    """Return logits for more tokens of sequences that continue the `beams` of the previous run."""
     batch, length = tokens.shape
     inputs = {
         "input_ids": tokens,
@@ -37,7 +37,7 @@ def run(request: Any, tokens: Array, seen: int, beams: list[int]) -> Array:
 
 
 def generate(request: Any, prompt: Array, steps: int = STEPS) -> tuple[list[int], list[Array]]:
-    """The likeliest token, again and again, and the logits it was taken from."""
+    """Generate greedily; return the tokens and their logits."""
     tokens: list[int] = []
     logits = [run(request, prompt, 0, [0])[:, -1]]
     while len(tokens) < steps:
@@ -80,7 +80,7 @@ def test_a_prompt_at_once_or_in_pieces(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", available())
 def test_beams(backend: str) -> None:
-    """Sequences swap places, and one of them takes the place of the other."""
+    """Sequences are exchanged, and one replaces the other."""
     ours, theirs = requests(backend)
     rng = np.random.default_rng(0)
     seen = 0
@@ -94,7 +94,7 @@ def test_beams(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", available())
 def test_more_beams_than_before(backend: str) -> None:
-    """One prompt, from which three sequences go on."""
+    """Three sequences continue one prompt."""
     ours, theirs = requests(backend)
     prompt = example_inputs("llama")["input_ids"]
     np.testing.assert_allclose(run(ours, prompt, 0, [0]), run(theirs, prompt, 0, [0]), rtol=1e-3, atol=1e-4)
@@ -105,7 +105,7 @@ def test_more_beams_than_before(backend: str) -> None:
 
 
 def same_state(ours: Any, theirs: Any, length: int) -> None:
-    """Both hold the same, by name, of as many tokens."""
+    """Require equal states by name, with the same number of tokens."""
     wanted = {state.name: np.array(state.state.data) for state in theirs.query_state()}
     found = {state.name: np.array(state.state.data) for state in ours.query_state()}
     assert found.keys() == wanted.keys()

@@ -1,4 +1,4 @@
-"""Each network of some kind gives what OpenVINO gives, for a batch of 1 or of 2; in the exhaustive run, of both."""
+"""Networks of many kinds against OpenVINO, for batch size 1 or 2; for both in the exhaustive run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that Model Optimizer compressed to f16, and in which it left slopes and boxes in f32."""
+"""Files compressed to f16 by Model Optimizer, which left slopes and boxes in f32."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def detector() -> Net:
 
 
 def test_a_detector_is_valid() -> None:
-    """The findings name the layers, and are errors with --strict only."""
+    """The findings name the layers, and are errors only with --strict."""
     net = detector()
     report = ir.validate(net.xml(), net.weights)
     mixed = [found for found in report.warnings if found.code == "IR304"]
@@ -75,7 +75,7 @@ def test_a_detector_finds_what_openvino_finds(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["reference", "numpy", "native"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_data_whose_type_only_a_run_knows(backend: str, dtype: type) -> None:
-    """The result is of the type of the data, whatever that of the slopes."""
+    """The result has the type of the data, whatever that of the slopes."""
     net = Net()
     x = net.parameter("x", "1,4", "dynamic", out="dynamic 1 4")
     slopes = net.constant([0.5, 0.25, 0.5, 0.25], "f32")

@@ -30,7 +30,7 @@ def test_agrees_with_openvino(name: str, backend: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_infers_what_openvino_infers(name: str, tmp_path: Path) -> None:
-    """Every layer's partial shape equals OpenVINO's or refines it."""
+    """Every inferred partial shape equals or refines OpenVINO's."""
     path = save(name, tmp_path)
     theirs = {node.get_friendly_name(): node for node in core().read_model(path).get_ops()}
     for node in ir_runtime.read_model(path).get_ops():

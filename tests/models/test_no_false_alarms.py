@@ -1,4 +1,4 @@
-"""Valid models give no error and no warning: every test model, every sample as a file of its own."""
+"""Valid models have no findings: every test model, and every sample as a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every port of every test model: what is inferred equals what OpenVINO infers, or refines it."""
+"""Every port of every test model: our inferred type equals or refines OpenVINO's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reshape_and_compare(both: Both, pattern: str, shapes: Sequence[PartialShape]
 
 
 def mixed(shapes: Sequence[PartialShape], rng: Random) -> list[PartialShape]:
-    """Each length known, open or bounded, by chance; some ranks unknown."""
+    """Return shapes with random static, dynamic and bounded dims; some ranks are unknown."""
     return [
         PartialShape.dynamic()
         if shape.rank is None or rng.random() < 0.07
@@ -41,7 +41,7 @@ def mixed(shapes: Sequence[PartialShape], rng: Random) -> list[PartialShape]:
 
 
 def compare_in_all_shapes(path: Path) -> None:
-    """As written, with lengths left open, bounded or unknown, and with other batches."""
+    """Compare as written, with dynamic, bounded or unknown dims, and with other batch sizes."""
     both = Both(path)
     compare(both, "as written")
     written = [port.partial_shape for port in both.ours.inputs]

@@ -1,4 +1,4 @@
-"""A quantized network, against OpenVINO computing it in f32, on every backend."""
+"""A quantized network against OpenVINO at f32, on every backend."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_agrees_within_a_step(compress: bool, backend: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("backend", available())
 def test_nan_counts_in_any_run(backend: str, tmp_path: Path) -> None:
-    """It has no level: the operations themselves compute such pictures, also after runs that were recorded."""
+    """NaN has no level: the layers are computed one by one then, also after recorded runs."""
     ov.save_model(quantized_cnn(True), path := tmp_path / "m.xml", compress_to_fp16=False)
     model = ir_runtime.read_model(path)
     model.reshape([2, 3, 24, 24])

@@ -1,4 +1,4 @@
-"""Caches of keys and values in 8 bits: what runs, against an emulation that packs what variables hold after each run."""
+"""8-bit KV caches against an emulation that quantizes the variables after each run."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def states(request: ir.InferRequest) -> dict[str, Any]:
 
 
 class Emulated:
-    """Runs exactly, and packs the rows that each run has appended to variables."""
+    """Runs exactly, and quantizes the rows that each run has appended to variables."""
 
     def __init__(self, model: ir.Model) -> None:
         self._request, self._length = compiled(model).create_infer_request(), 0
 
     def infer(self, feeds: Mapping[str, Array]) -> Array:
-        """As a request, whose later runs also round what they append before attention reads it."""
+        """Run like a request; later runs also round appended rows before attention reads them."""
         found: Array = self._request.infer(dict(feeds))[0]
         for state in self._request.query_state():
             held = state.state.data.copy()
@@ -67,7 +67,7 @@ class Emulated:
 
 
 def test_steps_agree_with_the_emulation(llama: ir.Model) -> None:
-    """Attention of the emulation reads what is new as it was, that of the kernel as it is packed."""
+    """The emulation's attention reads new rows unquantized, the kernel's quantized."""
     request, emulated = compiled(llama, **U8).create_infer_request(), Emulated(llama)
     exact = compiled(llama).create_infer_request()
     past = 0
@@ -88,7 +88,7 @@ def test_steps_agree_with_the_emulation(llama: ir.Model) -> None:
 
 
 def attention_alone() -> ov.Model:
-    """Queries, keys and values in, a cache of both, attention out."""
+    """A model with attention to caches of keys and values."""
     q, k, v = (
         op.parameter([-1, heads, -1, 20], np.float32, name=name)
         for name, heads in (("q", 2), ("k", 2), ("v", 2))
@@ -159,7 +159,7 @@ def test_a_state_that_is_set_is_read_as_it_is(alone: ir.Model) -> None:
 
 
 def test_one_of_two_states_can_be_set(alone: ir.Model) -> None:
-    """Keys are f32 then, and values are packed."""
+    """Keys are then f32, and values quantized."""
     request = compiled(alone, **U8).create_infer_request()
     first, second = tokens(3, 0), tokens(1, 1)
     request.infer(first)
@@ -185,7 +185,7 @@ def test_beams_are_reordered(alone: ir.Model) -> None:
 
 
 def test_observed_runs_share_the_variables(alone: ir.Model) -> None:
-    """They compute layer by layer in f32, from what the variables hold."""
+    """Observed runs compute layer by layer in f32, from the contents of the variables."""
     request, seen = compiled(alone, **U8).create_infer_request(), list[Any]()
 
     class Note:
@@ -285,7 +285,7 @@ def test_caches_that_others_read_stay_f32(build: Callable[[], ov.Model], tmp_pat
 
 
 def other_reader() -> ov.Model:
-    """Attention whose values are read by another layer, too; its keys must be as the values then."""
+    """Attention whose values have another consumer; its keys are then kept like the values."""
     model = attention_alone()
     (joined,) = (
         node
@@ -328,7 +328,7 @@ def _steps() -> list[dict[str, Array]]:
 
 
 def test_errors_are_at_most_those_of_openvino(llama: ir.Model, tmp_path: Any) -> None:
-    """Both hold caches in u8, and multiply in f32."""
+    """Both keep caches in u8, and multiply in f32."""
     ov.save_model(llm.build(f32, SIZES), tmp_path / "model.xml", compress_to_fp16=False)
     ours = compiled(llama, **U8).create_infer_request()
     theirs = core().compile_model(tmp_path / "model.xml", "CPU", {**PLUGIN, **U8}).create_infer_request()

@@ -1,4 +1,4 @@
-"""Graphs put together at random, of every operation: they give what OpenVINO gives."""
+"""Random graphs of all operations give OpenVINO's results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ often = settings(deadline=None, database=None, derandomize=True, suppress_health
 
 @st.composite
 def graphs(draw: Any) -> Graph:
-    """A graph of 3 to 12 steps; some steps add a few layers, such as constants and what reshapes."""
+    """Draw a graph of 3 to 12 steps, some of which add several layers."""
     graph = Graph(open=draw(st.booleans()))
     builder = Builder(draw, graph)
     builder.parameter(np.random.default_rng(1).uniform(-3, 3, (2, 3)).astype(np.float32))
@@ -55,7 +55,7 @@ def oracle() -> Iterator[Oracle]:
 
 
 def runs_of(graph: Graph) -> int:
-    """How often to run it, as long as that is safe with the variables as the run before left them: none is special."""
+    """Return the number of runs that are safe given the variables left by each."""
     if not graph.sinks:
         return 0
     written = {la.attributes["variable_id"]: la.sources[0] for la in graph.sinks}
@@ -72,10 +72,9 @@ def runs_of(graph: Graph) -> int:
 
 
 def compare(graph: Graph, oracle: Oracle) -> None:
-    """Compare results with OpenVINO's, and what is inferred with what OpenVINO infers and with the results.
+    """Compare results with OpenVINO's, and inferred types with OpenVINO's and with the results.
 
-    OpenVINO computes from a file with every length in it, which must not matter for what comes out:
-    where lengths are open, the plugin may give empty tensors.
+    OpenVINO gets a file with static shapes, as its plugin may give empty tensors for dynamic ones.
     """
     writer, _ = graph.write()
     xml, weights = writer.xml(), writer.weights

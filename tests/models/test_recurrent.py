@@ -40,7 +40,7 @@ def test_agrees_with_openvino(
 def test_every_length_of_a_dynamic_network(
     build: Callable[[int, int], ov.Model], backend: str, tmp_path: Path
 ) -> None:
-    """OpenVINO's plugin overlooks lengths in dynamic networks: it is asked with the shapes of each run."""
+    """OpenVINO's plugin ignores sequence lengths in dynamic networks, so it gets static shapes for each run."""
     path = saved(build, tmp_path, -1, -1)
     for lengths, time in ((LENGTHS, TIME), (np.array([1]), 1), (np.array([3, 12]), 12)):
         inputs = [features(len(lengths), time), lengths]

@@ -1,4 +1,4 @@
-"""Runs of one request on inputs of other values and lengths: each gives what the first run of a new model gives."""
+"""Repeated runs of a request on other values and shapes give the results of a newly compiled model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGER = (0, 0, 0, 1, 1, 1, 0, 1)
 
 
 def varied(array: Array, shape: PartialShape, longer: int, random: np.random.Generator) -> Array:
-    """Other numbers of the same kind, repeated where a length is open and longer."""
+    """Return other inputs of the same kind; dynamic dims are repeated to become longer."""
     if array.dtype.kind == "f":
         array = (array * random.uniform(0.5, 1.5, array.shape)).astype(array.dtype)
     lengths = [n + longer * d.is_dynamic for n, d in zip(array.shape, shape, strict=True)]
@@ -32,7 +32,7 @@ def varied(array: Array, shape: PartialShape, longer: int, random: np.random.Gen
 def results(
     request: ir_runtime.InferRequest, fed: Sequence[Array]
 ) -> list[tuple[tuple[int, ...], bytes]] | None:
-    """The shape and bytes of each result; None if the model refuses the inputs."""
+    """Return the shape and bytes of each result; None if the model refuses the inputs."""
     try:
         return [(x.shape, x.tobytes()) for x in request.infer(fed).values()]
     except IRError:

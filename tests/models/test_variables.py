@@ -1,4 +1,4 @@
-"""Variables: state that an inference request keeps between runs, as OpenVINO keeps it."""
+"""Variables: state that an inference request keeps between runs, as in OpenVINO."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_variable_without_initial_value_starts_with_zeros() -> None:
 
 
 def test_reshapes_as_openvino_does(save: Any) -> None:
-    """The shape of a variable goes with that of the input, and the model runs."""
+    """The shape of a variable follows that of the input, and the model runs."""
     path = save(previous)
     ours, theirs = ir_runtime.read_model(path), core().read_model(path)
     ours.reshape([5], {"previous": [5]})
@@ -169,7 +169,7 @@ def test_a_variable_of_a_shape_that_does_not_allow_what_is_assigned(save: Any) -
 
 
 def unstarted(shape: str, axis: int | None, element: str = "f32") -> Net:
-    """A variable without an initial value: what came in, behind what is held where there is an axis."""
+    """A variable without an initial value: the input, concatenated to its contents if there is an axis."""
     said = {"f32": "FP32", "f16": "FP16", "boolean": "BOOL"}[element]
     out = " ".join([said, *(n if n.isdecimal() else "-1" for n in shape.split(","))])
     net = Net()
@@ -221,7 +221,7 @@ def test_without_an_initial_value_open_lengths_are_0_at_first(
 
 
 def test_a_length_that_is_never_0_needs_an_initial_value() -> None:
-    """OpenVINO starts it at 0, which contradicts the shape of the variable."""
+    """OpenVINO starts it at length 0, which contradicts the shape of the variable."""
     compiled = ir_runtime.compile_model(unstarted("2..5", None).xml())
     with pytest.raises(ir_runtime.ExecutionError, match="'v' is read before it has a value"):
         compiled([np.zeros(2, np.float32)])

@@ -69,7 +69,7 @@ def test_rounding_explains_products_of_bf16(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROUNDED)
 def test_bf16_is_no_further_off_than_openvino(name: str) -> None:
-    """From what the definitions give in f64; OpenVINO rounds what is between its nodes, too."""
+    """Errors are measured against f64; OpenVINO also rounds the tensors between its nodes."""
     path, inputs = ir_path(name), example_inputs(name)
     plugin = core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"})
     if plugin.get_property("INFERENCE_PRECISION_HINT") != openvino.Type.bf16:

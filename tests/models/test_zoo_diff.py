@@ -1,4 +1,4 @@
-"""`debug.diff` on well-known networks: other names and numbers are no change, one other weight is named."""
+"""`debug.diff` on well-known networks: renaming is no change, and one changed weight is found."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_only_what_changed_is_named(name: str) -> None:
 
 
 def _constant(tree: Any, name: str) -> Any:
-    """One of the constants of f32 that shares its bytes with no other."""
+    """Return an f32 constant whose bytes are not shared."""
     stored = [layer for layer in tree.iterfind("layers/layer") if layer.get("type") == "Const"]
     offsets = [layer.find("data").get("offset") for layer in stored]
     alone = [layer for layer in stored if offsets.count(layer.find("data").get("offset")) == 1]
@@ -42,7 +42,7 @@ def _constant(tree: Any, name: str) -> Any:
 
 
 def _other(weights: bytes, constant: Any) -> bytes:
-    """The weights with another first element of a constant."""
+    """Return the weights with the first element of a constant changed."""
     changed, offset = bytearray(weights), int(constant.find("data").get("offset"))
     first = np.frombuffer(changed, np.float32, 1, offset)
     first += np.float32(0.5)

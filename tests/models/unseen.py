@@ -1,4 +1,4 @@
-"""Networks that no threshold of `ir_runtime.debug` was set on, small, for the study of faults (tests/bench/faults.py).
+"""Small networks on which no threshold of `ir_runtime.debug` was tuned, for the study of faults (tests/bench/faults.py).
 
 They are registered when this module is imported, and are not part of the zoo.
 """
@@ -97,7 +97,7 @@ def distilbert() -> nn.Module:
 
 @model("electra", partial(_text, segments=True))
 def electra() -> nn.Module:
-    """ELECTRA of two layers, whose embeddings are projected."""
+    """ELECTRA with two layers and projected embeddings."""
     from transformers import ElectraConfig, ElectraModel
 
     return ElectraModel(ElectraConfig(**_sizes(), embedding_size=32))
@@ -105,7 +105,7 @@ def electra() -> nn.Module:
 
 @model("opt", _text)
 def opt() -> nn.Module:
-    """OPT of two layers, with its language head: a decoder with ReLU."""
+    """OPT with two layers and a language head: a decoder with ReLU."""
     from transformers import OPTConfig, OPTForCausalLM
 
     sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 128}
@@ -130,7 +130,7 @@ def _pixels(rng: np.random.Generator) -> Arrays:
 
 @model("segformer", _pixels)
 def segformer() -> nn.Module:
-    """SegFormer of four stages: attention with reduced keys, features resized to one size."""
+    """SegFormer with four stages: attention with downsampled keys, features resized to one size."""
     from transformers import SegformerConfig, SegformerForSemanticSegmentation
 
     return SegformerForSemanticSegmentation(
@@ -153,7 +153,7 @@ def convnextv2() -> nn.Module:
 
 @model("poolformer", _pixels)
 def poolformer() -> nn.Module:
-    """PoolFormer of four stages: pooling in the place of attention."""
+    """PoolFormer with four stages: pooling instead of attention."""
     from transformers import PoolFormerConfig, PoolFormerModel
 
     return PoolFormerModel(PoolFormerConfig(hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 1, 1]))
@@ -165,7 +165,7 @@ def _frames(rng: np.random.Generator) -> Arrays:
 
 @model("gru", _frames)
 def gru() -> nn.Module:
-    """Two GRUs, one in both directions, behind a convolution along time."""
+    """A unidirectional and a bidirectional GRU after a convolution over time."""
     from torch import Tensor, nn
 
     class Tagger(nn.Module):

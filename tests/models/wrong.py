@@ -1,4 +1,4 @@
-"""Models with one fault, of nine kinds, that still run: what `ir_runtime.debug` must find, and in which layer."""
+"""Runnable models with one fault of nine kinds, which `ir_runtime.debug` must find in the right layer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Fault:
 
     Args:
         kind: of the change.
-        layer: the name of the layer that computes something else.
-        what: what was changed.
+        layer: the name of the layer with a wrong result.
+        what: a description.
         xml: the model.
         weights: its weights.
     """
@@ -41,7 +41,7 @@ class Fault:
 
 
 class _Draft:
-    """A copy of a model to change, as far as it lies outside of bodies."""
+    """A copy of a model to change, outside bodies."""
 
     def __init__(self, root: Element, weights: bytes, rng: random.Random) -> None:
         self.root, self.weights, self.rng = deepcopy(root), bytearray(weights), rng
@@ -49,14 +49,14 @@ class _Draft:
         self.edges = list(self.root.iterfind("edges/edge"))
 
     def of(self, *types: str) -> list[Element]:
-        """The layers of some types that depend on an input of the model, in random order."""
+        """Return layers of some types that depend on an input of the model, in random order."""
         live = self._live()
         found = [layer for id, layer in self.layers.items() if layer.get("type") in types and id in live]
         self.rng.shuffle(found)
         return found
 
     def _live(self) -> set[str]:
-        """The ids of the layers that depend on an input."""
+        """Return the ids of the layers that depend on an input."""
         found = {id for id, layer in self.layers.items() if layer.get("type") == "Parameter"}
         waiting, readers = list(found), dict[str, list[str]]()
         for edge in self.edges:
@@ -69,7 +69,7 @@ class _Draft:
         return found
 
     def before(self, layer: Element) -> set[str]:
-        """The ids of all layers that lead to one."""
+        """Return the ids of all ancestors of a layer."""
         found, waiting = set[str](), [layer.get("id")]
         while waiting:
             id = waiting.pop()
@@ -80,7 +80,7 @@ class _Draft:
         return found
 
     def constants_of(self, layer: Element) -> Iterator[tuple[Element, np.ndarray[Any, Any]]]:
-        """The constants of f32 that a layer reads, with a view of their numbers."""
+        """Return the f32 constants of a layer, with views of their values."""
         for edge in self.edges:
             source = self.layers[edge.get("from-layer")]
             data = source.find("data")
@@ -225,7 +225,7 @@ def _edge(draft: _Draft) -> tuple[Element, str] | None:
 
 
 def _signature(draft: _Draft, id: str) -> tuple[str, ...] | None:
-    """The type and the shape of what a layer gives, if it gives one tensor of numbers that is no scalar."""
+    """Return the type and shape of a layer's result, if it is a single numeric tensor and not a scalar."""
     ports = draft.layers[id].findall("output/port")
     if len(ports) != 1 or ports[0].get("precision") != "FP32" or not len(ports[0]):
         return None
@@ -239,7 +239,7 @@ KINDS: dict[str, Change] = {
 
 
 def faults(path: Path, per_kind: int = 1, seed: int = 0) -> Iterator[Fault]:
-    """Give models with one fault each; fewer where a model has no place for a kind."""
+    """Yield models with one fault each; kinds that do not apply to a model are skipped."""
     root, weights = etree.parse(path).getroot(), path.with_suffix(".bin").read_bytes()
     for kind, change in KINDS.items():
         seen = set()

@@ -36,13 +36,13 @@ CACHE = Path(os.environ.get("IR_RUNTIME_ZOO") or Path.home() / ".cache" / "ir_ru
 
 
 def example_inputs(name: str, seed: int = 0, batch: int = 1) -> Arrays:
-    """Return random inputs of a model, by the names of its IR's inputs; `batch` of them, from `seed` on."""
+    """Return random inputs of a model by the names of its IR's inputs, for `batch` samples starting at `seed`."""
     drawn = [MODELS[name].inputs(np.random.default_rng(seed + place)) for place in range(batch)]
     return {key: np.concatenate([each[key] for each in drawn]) for key in drawn[0]} if batch > 1 else drawn[0]
 
 
 def ir_path(name: str, out: Path = CACHE, batch: int = 1) -> Path:
-    """Return the path of a model's .xml in `out`, its .bin beside it, built and saved unless it exists."""
+    """Return the path of a model's .xml in `out`, next to its .bin; build and save it if it is missing."""
     xml = out / (f"{name}.xml" if batch == 1 else f"{name}_b{batch}.xml")
     if not (xml.exists() and xml.with_suffix(".bin").exists()):
         save(name, xml, batch)
@@ -50,7 +50,7 @@ def ir_path(name: str, out: Path = CACHE, batch: int = 1) -> Path:
 
 
 def onnx_path(name: str, out: Path = CACHE, batch: int = 1) -> Path:
-    """Return the path of a model as ONNX in `out`, its weights inside, exported unless it exists."""
+    """Return the path of a model as ONNX in `out`, with embedded weights; export it if it is missing."""
     path = ir_path(name, out, batch).with_suffix(".onnx")
     if not path.exists():
         export(name, path, batch)
@@ -58,7 +58,7 @@ def onnx_path(name: str, out: Path = CACHE, batch: int = 1) -> Path:
 
 
 def export(name: str, path: Path, batch: int = 1) -> None:
-    """Build a model and export it as ONNX; the file appears only once it is complete."""
+    """Build a model and export it as ONNX; the file is written atomically."""
     import torch
 
     example = torch_inputs(name, *range(batch))
@@ -72,7 +72,7 @@ def export(name: str, path: Path, batch: int = 1) -> None:
 
 
 def save(name: str, xml: Path, batch: int = 1) -> None:
-    """Build, check and convert a model; its files appear only once they are complete."""
+    """Build, check and convert a model; its files are written atomically."""
     import openvino as ov
 
     module = torch_model(name)
@@ -99,7 +99,7 @@ def torch_inputs(name: str, *seeds: int) -> dict[str, Tensor]:
 
 
 def torch_model(name: str) -> nn.Module:
-    """Build a model, ready for inference, with the same random weights each time."""
+    """Build a model for inference, with reproducible random weights."""
     import torch
 
     torch.backends.mha.set_fastpath_enabled(False)  # its one fused operator cannot be converted
@@ -111,7 +111,7 @@ def torch_model(name: str) -> nn.Module:
 
 
 def randomise(module: nn.Module, generator: Generator) -> None:
-    """Redraw every parameter so that none is zero or one and activations neither fade nor explode."""
+    """Redraw every parameter, such that none is zero or one and activations neither vanish nor explode."""
     for name, parameter in module.named_parameters():
         values = parameter.data
         if values.dim() > 1:
@@ -124,7 +124,7 @@ def randomise(module: nn.Module, generator: Generator) -> None:
 
 
 def calibrate(module: nn.Module, batch: dict[str, Tensor], generator: Generator) -> None:
-    """Set the statistics of every batch norm near those of a batch, as training would."""
+    """Set the statistics of every batch norm close to those of a batch, as training would."""
     import torch
     from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -142,7 +142,7 @@ def calibrate(module: nn.Module, batch: dict[str, Tensor], generator: Generator)
 
 
 def check_outputs(module: nn.Module, name: str) -> None:
-    """Refuse a model whose outputs would hide mistakes: not finite, constant, or the same for any input."""
+    """Reject a model whose outputs would hide mistakes: not finite, constant, or the same for any input."""
     import torch
 
     with torch.no_grad():
@@ -156,7 +156,7 @@ def check_outputs(module: nn.Module, name: str) -> None:
 
 
 def tensors(outputs: Any) -> list[Tensor]:
-    """List the outputs of a module, be they one tensor or several, by name or not."""
+    """Return the outputs of a module as a list, whatever their container."""
     if isinstance(outputs, dict):
         return list(outputs.values())
     return list(outputs) if isinstance(outputs, tuple) else [outputs]

@@ -1,1 +1,1 @@
-"""Ask released wheels of OpenVINO what they read: ``make releases`` writes the table of the package from the answers."""
+"""Ask released wheels of OpenVINO which models they read: ``make releases`` writes the package's table from the answers."""

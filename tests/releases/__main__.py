@@ -17,7 +17,7 @@ from .table import ANSWERS, TABLE, collect, derive, save, source
 
 
 def main(folder: Path) -> None:
-    """Write the answers and the table; what is installed in the folder already is not installed again."""
+    """Write the answers and the table; releases installed in the folder are reused."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = list(probe_lines())
     probes = list(map(json.loads, lines))

@@ -1,4 +1,4 @@
-"""Install releases of OpenVINO from PyPI, each for a Python of its own, and ask them."""
+"""Install releases of OpenVINO from PyPI, each with a suitable Python, and ask them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def _python(folder: Path) -> Path:
 
 
 def is_installed(folder: Path) -> bool:
-    """Return whether a folder has a release that can be asked."""
+    """Return whether a folder holds a usable release."""
     return (folder / "installed").exists()
 
 
 def install(release: str, folder: Path) -> None:
-    """Install a release into a folder, for the newest Python that has a wheel of it.
+    """Install a release into a folder, for the newest Python with a wheel of it.
 
     Raises:
         SystemExit: if there is none.
@@ -53,7 +53,7 @@ def install(release: str, folder: Path) -> None:
 
 @cache
 def pythons() -> Sequence[Path]:
-    """Return the Pythons of this machine, the newest first: those of pyenv, and those on the path."""
+    """Return the Pythons of this machine, newest first: those of pyenv, and those on the path."""
     folders = [*Path.home().glob(".pyenv/versions/*/bin"), *map(Path, os.get_exec_path())]
     found: dict[tuple[int, ...], Path] = {}
     for folder in folders:
@@ -64,10 +64,10 @@ def pythons() -> Sequence[Path]:
 
 
 def ask(folder: Path, questions: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-    """Return what a release says about probes; a crash is an error, too. What was asked before is not asked again.
+    """Return a release's answers to probes, from a cache if possible; a crash counts as an error.
 
     Raises:
-        SystemExit: if it cannot be asked at all.
+        SystemExit: if the release cannot be asked.
     """
     memory = folder / "answers.json"
     known: dict[str, Mapping[str, Any]] = json.loads(memory.read_text()) if memory.exists() else {}
@@ -80,7 +80,7 @@ def ask(folder: Path, questions: Sequence[str]) -> Sequence[Mapping[str, Any]]:
 
 
 def _digest(question: str) -> str:
-    """Return a name for what is asked, whatever features it is to show."""
+    """Return a key of a probe's model, independent of its features."""
     probe = json.loads(question) | {"features": []}
     return hashlib.sha256(json.dumps(probe, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -1,6 +1,6 @@
-"""Read probes with the release of OpenVINO that is installed here: ``python child.py PROBES ANSWERS START``.
+"""Read probes with the installed release of OpenVINO: ``python child.py PROBES ANSWERS START``.
 
-It runs on Python 3.6, and with nothing but OpenVINO. Each answer is a line; a crash leaves a line without an answer.
+It runs on Python 3.6 with only OpenVINO installed. Each answer is a line; a crash leaves a line without an answer.
 """
 
 import base64
@@ -13,7 +13,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 class Release:
-    """The release: how it reads and writes models."""
+    """The installed release's functions for reading and writing models."""
 
     def __init__(self, folder):
         self.source, self.copy = (os.path.join(folder, name) for name in ("source.xml", "copy.xml"))
@@ -41,7 +41,7 @@ class Release:
         return self.core.read_model(self.source, _weights(self.source))
 
     def attributes(self, model, kind):
-        """Return the names of the attributes of the last layer of a type, as the release writes them."""
+        """Return the attribute names of the last layer of a type, as written by the release."""
         if self.is_old:
             model.serialize(self.copy, _weights(self.copy))
         elif hasattr(self.api, "serialize"):
@@ -63,7 +63,7 @@ def _weights(path):
 
 
 def answer(release, probe):
-    """Return what the release says about a probe: an error, or the attributes that it writes."""
+    """Return the release's answer to a probe: an error, or the attributes that it writes."""
     xml = probe["xml"]
     if release.is_old and len(probe["features"]) > 1:  # which is not about the version of the IR itself
         xml = xml.replace(' version="11">', ' version="10">', 1)

@@ -1,4 +1,4 @@
-"""Small models to ask releases about: every sample, every operation in every opset, every element type."""
+"""Small models to probe releases with: every sample, every operation in every opset, every element type."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OFTEN = 2
 
 
 class Probe(NamedTuple):
-    """A model, its features, and its layer that a release must write as it read it."""
+    """A model, its features, and the layer that a release must write back unchanged."""
 
     features: tuple[str, ...]
     xml: bytes
@@ -66,7 +66,7 @@ def probes() -> Iterator[Probe]:
 
 
 def _of_samples() -> Iterator[tuple[Sample, Probe]]:
-    """Yield samples such that each feature is in as many as `OFTEN`; first those with few features."""
+    """Yield samples such that each feature occurs `OFTEN` times; first those with few features."""
     found = [(sample, probe_of(sample)) for sample in all_samples()]
     seen: Counter[str] = Counter()
     for sample, probe in sorted(
@@ -84,7 +84,7 @@ def probe_of(sample: Sample) -> Probe:
 
 
 def _bounded(sample: Sample) -> Iterator[Probe]:
-    """Yield the sample with the longest lengths in the place of dynamic ones, as version 10 had them."""
+    """Yield the sample with upper bounds instead of dynamic dims, as in version 10."""
     xml, weights = model_of(sample, sample.constant)
     for type in sample.layer().infer_types(*sample.values()):
         if type.shape.rank is None or any(dim.max is None for dim in type.shape):
@@ -100,7 +100,7 @@ def _bounded(sample: Sample) -> Iterator[Probe]:
 
 
 def _of_other_types(sample: Sample) -> Iterator[Probe]:
-    """Yield the sample with each element type that the inputs of a type variable may have."""
+    """Yield the sample with each element type that a type variable of its inputs allows."""
     values, ports = sample.values(), sample.cls.inputs
     variables = [port.element for i in range(len(values)) if (port := port_at(ports, i)) is not None]
     for variable in dict.fromkeys(variables):
@@ -121,7 +121,7 @@ def _of_other_types(sample: Sample) -> Iterator[Probe]:
 
 
 def _in_later_opsets(cls: type[Op], probe: Probe) -> Iterator[Probe]:
-    """Yield the probe with each opset that still has this version of the operation."""
+    """Yield the probe in each opset that still has this version of the operation."""
     newer = [other.since for other in registry.versions(cls.name) if other.since > cls.since]
     for opset in range(cls.since + 1, min([(cls.until or NEWEST) + 1, *newer])):
         own, later = (f'type="{cls.name}" version="opset{number}"'.encode() for number in (cls.since, opset))
@@ -140,7 +140,7 @@ def _of_version(version: int) -> Probe:
 
 
 def _ends(element: ElementType) -> Probe:
-    """An input and a constant of an element type, which are the outputs, too."""
+    """An input and a constant of an element type, both of them outputs."""
     x = opset1.parameter([2], element, name="x")
     values = ["a", "b"] if element is ElementType.string else [0, 1]
     c = opset1.constant(np.array(values).astype(element.dtype), element, name="c")
@@ -160,7 +160,7 @@ def _saved(model: ir.Model) -> Probe:
 
 
 def _probe(xml: bytes, weights: bytes, type: str = "", given: tuple[str, ...] = ()) -> Probe:
-    """Return a probe with the features that the package finds."""
+    """Return a probe with the features that the package derives."""
     model = ir.read_model(xml, weights, strict=False)
     layers = list(features_of(model._graph, model._values))
     names = sorted({name for found in layers for name in found.names})
@@ -173,7 +173,7 @@ def _probe(xml: bytes, weights: bytes, type: str = "", given: tuple[str, ...] = 
 
 
 def probe_lines(every: int = 1) -> Iterator[str]:
-    """Yield probes as lines of a file: all, or one of so many."""
+    """Yield probes as lines of a file; optionally one of every ``n``."""
     for probe in islice(probes(), 0, None, every):
         weights = base64.b64encode(probe.weights).decode()
         yield json.dumps(probe._asdict() | {"xml": probe.xml.decode(), "weights": weights})

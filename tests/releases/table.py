@@ -1,7 +1,7 @@
-"""Derive the table of the package from the answers of releases, and keep the answers.
+"""Derive the package's table from the answers of releases, and store the answers.
 
-A release reads a feature if it reads a model that has it. Only what does not follow from the rest is in the table: the
-type of an operation is read from the release that has the operation set of its version, and so on.
+A release supports a feature if it reads a model with it. The table omits what follows from other features: the type of an
+operation is readable from the release with the opset of its version on, and so on.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ Ask: TypeAlias = "Callable[[str, Sequence[Probe]], Sequence[Mapping[str, Any]]]"
 def collect(probes: Sequence[Probe], releases: Sequence[str], ask: Ask) -> Answers:
     """Return the first release that reads each combination of features.
 
-    A release is asked about what no older one reads, and the newest does: releases do not unlearn. Those that did
-    changed their minds about single shapes.
+    A release is asked only about probes that no older one reads and the newest does, as releases rarely drop features; the
+    exceptions concern single shapes.
 
     Args:
         probes: the probes.
-        releases: the releases, the oldest first.
+        releases: the releases, oldest first.
         ask: asks one of them.
     """
     newest = ask(releases[-1], probes)
@@ -81,7 +81,7 @@ def collect(probes: Sequence[Probe], releases: Sequence[str], ask: Ask) -> Answe
 
 
 def _is_read(probe: Probe, said: Mapping[str, Any], written: Collection[str]) -> bool:
-    """Return whether a release reads a probe, and loses no attribute that the newest one writes."""
+    """Return whether a release reads a probe, and keeps all attributes that the newest one writes."""
     kept = said.get("attributes")
     lost = kept is not None and any(name in written and name not in kept for name in probe["attributes"])
     return "error" not in said and not lost
@@ -107,7 +107,7 @@ def derive(answers: Answers, oldest: str) -> dict[str, str]:
 
 
 def _rank(feature: str) -> tuple[int, str]:
-    """Return the place of a feature among those that others follow from."""
+    """Return the precedence of a feature; other features follow from those of low rank."""
     kinds = ("version:", "opset:", "type:", "shape:")
     kind = next((number for number, start in enumerate(kinds) if feature.startswith(start)), len(kinds))
     detail = 1 + ("@" in feature) + 2 * (":" in feature or "/" in feature) if kind == len(kinds) else 0
@@ -115,7 +115,7 @@ def _rank(feature: str) -> tuple[int, str]:
 
 
 def save(answers: Answers, asked: Sequence[str]) -> None:
-    """Save a line for each release that was asked: the features that it is the first to read, unless it is the oldest."""
+    """Save a line for each release: the features that it is the first to support."""
     by_release: dict[str, list[str]] = {release: [] for release in (*asked, NEVER)}
     for feature, release in first_of_each(answers).items():
         if release != asked[0]:
@@ -125,12 +125,12 @@ def save(answers: Answers, asked: Sequence[str]) -> None:
 
 
 def load() -> dict[str, str]:
-    """Return the first release of each feature as saved."""
+    """Return the saved first release of each feature."""
     return {feature: release for release, features in _saved() for feature in features.split()}
 
 
 def asked_releases() -> Sequence[str]:
-    """Return the releases that were asked for what is saved, the oldest first."""
+    """Return the releases behind the saved answers, oldest first."""
     return [release for release, _ in _saved() if release != NEVER]
 
 
@@ -143,7 +143,7 @@ def _saved() -> Iterator[tuple[str, str]]:
 def first_of_each(answers: Answers) -> dict[str, str]:
     """Return the first release that reads some model with a feature.
 
-    Some releases do not find out every dim, and cannot refuse it then: of dims, what refuses last counts.
+    For dims, the last refusal counts, as some releases cannot infer every dim and therefore do not refuse it.
     """
     first: dict[str, str] = {}
     for features, release in answers.items():
@@ -159,7 +159,7 @@ def first_of_each(answers: Answers) -> dict[str, str]:
 
 
 def source(table: Mapping[str, str]) -> str:
-    """Return the module that holds the table."""
+    """Return the source of the module that holds the table."""
     by_release: dict[str, list[str]] = {}
     for feature, release in table.items():
         by_release.setdefault(release, []).append(feature)

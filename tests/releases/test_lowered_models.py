@@ -1,4 +1,4 @@
-"""Whole models for old releases: what is folded, renamed and refused, and what the files hold."""
+"""Whole models lowered for old releases: folded, renamed and refused layers, and the contents of files."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_replaced_is_named_with_the_reason(tmp_path: Path) -> Non
 
 
 def test_ports_of_what_takes_the_place_of_a_layer_have_ids_of_their_own(tmp_path: Path) -> None:
-    """Interpolate-4 has an input more than Interpolate-11."""
+    """Interpolate-4 has one input more than Interpolate-11."""
     x = opset1.parameter([1, 1, 2, 2], np.float32, name="x")
     sizes, axes = opset1.constant([4, 4]), opset1.constant([2, 3])
     scaled = opset11.interpolate(x, sizes, "nearest", "sizes", [0], [0], axes=axes, name="y")
@@ -195,7 +195,7 @@ def test_ports_of_what_takes_the_place_of_a_layer_have_ids_of_their_own(tmp_path
 def test_negative_indices_are_counted_from_the_front(
     tmp_path: Path, fixed: list[int] | None, selects: int
 ) -> None:
-    """Gather-7 does not say what they mean."""
+    """Gather-7 does not define negative indices."""
     x = opset1.parameter([3], np.float32, name="x")
     indices = opset1.parameter([2], np.int64, name="i") if fixed is None else opset1.constant(fixed)
     gathered = opset8.gather(x, indices, opset1.constant(0), name="y")

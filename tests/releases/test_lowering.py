@@ -1,4 +1,4 @@
-"""What a release does not have is replaced by older operations that give the same bits, or the layer is named."""
+"""Operations that a release lacks are replaced by older ones with the same bits, or the layer is reported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def samples() -> dict[str, list[Sample]]:
 
 
 def is_out_of_range(sample: Sample) -> bool:
-    """Whether indices are beyond the data, which the former version does not define."""
+    """Return whether indices exceed the data, which the older version does not define."""
     if sample.op != "Gather-8":
         return False
     data, indices, axis = sample.inputs
@@ -50,13 +50,13 @@ def is_out_of_range(sample: Sample) -> bool:
 
 
 def release_before(operation: str) -> str:
-    """The last release that does not have an operation."""
+    """Return the last release without an operation."""
     needs = (operation, f"opset:{operation.rpartition('-')[2]}")
     return str([release for release in releases() if not all(map(release.reads, needs))][-1])
 
 
 def for_release(model: ir.Model, release: str) -> ir.Model:
-    """The model as the release would read it, in the newest version of the IR."""
+    """Return the model as the release would read it, upgraded to the newest version of the IR."""
     content = replace(lower_for_release(model, model._content(), release), version=11)
     xml, weights = io.BytesIO(), io.BytesIO()
     write(content, xml, weights)
@@ -119,7 +119,7 @@ def test_a_release_reads_what_is_written_for_it(release: str) -> None:
 
 
 def written(sample: Sample, release: str) -> Iterator[str]:
-    """A sample, saved for a release, as a question."""
+    """Return a sample saved for a release, as a probe."""
     model = first_output_only(ir.read_model(*model_of(sample, range(1, len(sample.inputs)))))
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(ir.ValidationError):
         path = Path(folder, "model.xml")

@@ -1,4 +1,4 @@
-"""Features of models, and what is said of those that a release does not read."""
+"""Features of models, and findings about those that a release does not support."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Invoke = Callable[..., Result]
 
 
 def identity(version: str = "opset16", **how: str) -> Net:
-    """A net of one layer that old releases do not have."""
+    """A model of one layer that old releases lack."""
     net = Net(**how)
     net.result(net.op("Identity", net.parameter("x", "2", out="FP32 2"), out="FP32 2", version=version))
     return net
 
 
 def features(net: Net) -> dict[str, tuple[str, ...]]:
-    """The features of each layer, as far as they are its own."""
+    """Return the features that belong to each layer."""
     model = ir.read_model(net.xml(), net.weights)
     return {layer.name: own for layer, _, own in features_of(model._graph, model._values)}
 
@@ -41,7 +41,7 @@ def oldest(net: Net | LegacyNet) -> str | None:
 
 @pytest.fixture
 def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Calls a command on ``net.xml``."""
+    """Run a command on ``net.xml``."""
     monkeypatch.chdir(tmp_path)
 
     def call(net: Net | LegacyNet, command: str, *line: str) -> Result:
@@ -85,7 +85,7 @@ def test_tensors_that_are_passed_on_have_the_features_of_where_they_come_from() 
 
 
 def test_ports_may_declare_lengths_that_are_not_inferred() -> None:
-    """As Model Optimizer wrote upper bounds, which old releases read."""
+    """Model Optimizer wrote upper bounds, which old releases read."""
     net = Net(version="10")
     x = net.parameter("x", "2", out="FP32 2")
     net.result(net.op("NonZero", x, name="z", out="I64 1 2", version="opset3"))
@@ -197,7 +197,7 @@ def test_patches_are_of_their_release() -> None:
 
 
 def test_dims_of_0_count_where_no_other_is_dynamic() -> None:
-    """Old releases look at shapes without dynamic dims only."""
+    """Old releases check only static shapes."""
     for shape, wanted in (("0,2", "2023.2"), ("0,?", "2022.1")):
         net = Net()
         net.result(

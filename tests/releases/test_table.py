@@ -1,4 +1,4 @@
-"""The table of releases says what the releases said, and is derived from it."""
+"""The table of releases agrees with the recorded answers, and is derived from them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ OLDEST = str(releases()[0])
 
 @pytest.fixture(scope="module")
 def some_probes() -> list[Probe]:
-    """One sample of twenty."""
+    """Return one sample of every twenty."""
     return list(map(probe_of, islice(all_samples(), 0, None, 20)))
 
 
 def first(features: Iterator[str] | tuple[str, ...]) -> str:
-    """The first release that reads features, as the package says it."""
+    """Return the first release that supports features, according to the package."""
     return predict(
         {feature: release for release, said in _table.FEATURES.items() for feature in said.split(" ")},
         features,
@@ -35,13 +35,13 @@ def first(features: Iterator[str] | tuple[str, ...]) -> str:
 
 
 def test_the_table_says_what_the_releases_said(some_probes: list[Probe]) -> None:
-    """What is left out of the table follows from the rest of it."""
+    """Omitted features follow from others."""
     said = load()
     assert [p.features for p in some_probes if first(p.features) != predict(said, p.features, OLDEST)] == []
 
 
 def test_the_table_is_of_the_releases_that_are_asked() -> None:
-    """A release that is added to `WHEELS` has to be asked."""
+    """A release added to `WHEELS` must be asked."""
     assert asked_releases() == list(WHEELS) == sorted(WHEELS)
     assert max(WHEELS) < _table.NEVER
     assert set(_table.FEATURES) <= {*WHEELS, _table.NEVER}

@@ -1,4 +1,4 @@
-"""How a graph is folded: what has no box, which scopes there are, which are open."""
+"""Folding of graphs: layers without boxes, scopes, and which scopes are expanded."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def folded(model: ov.Model) -> Scopes:
 
 
 def inside(tree: Scopes) -> dict[str, list[str]]:
-    """The names of the layers that have boxes, by the labels of the scopes that they are in."""
+    """Return the names of the layers with boxes, by the labels of their scopes."""
     items = tree.listing.items
     return {scope.label: [items[index].layer.name for index in scope.layers] for scope in tree.scopes}
 
 
 def quotients(tree: Scopes) -> list[nx.DiGraph]:
-    """Of each scope, the graph of the boxes in it."""
+    """Return the graph of the boxes in each scope."""
     scopes, chains = tree.scopes, {}
     for item in tree.listing.items:
         if item.is_drawn:
@@ -262,7 +262,7 @@ def test_small_scopes_and_masks_stay_closed_at_first() -> None:
 
 
 def blocks(count: int, odd: int = -1) -> ov.Model:
-    """A residual block several times, which Reshapes by shape arithmetic; one may differ in an attribute."""
+    """Repeated residual blocks with Reshapes by shape arithmetic; one may differ in an attribute."""
     x = ops.parameter([-1, 8], np.float32, "x")
     y: ov.Node = ops.exp(x)
     for block in range(count):
@@ -315,7 +315,7 @@ def test_a_block_that_differs_in_an_attribute_is_seen_beside_the_copies() -> Non
 
 
 def test_blocks_between_which_a_layer_stands_are_no_copies_in_one_box() -> None:
-    """As one box, they would be on a cycle."""
+    """A single box would be on a cycle."""
     x = ops.parameter([2], np.float32, "x")
     y: ov.Node = x
     for block in range(6):
@@ -350,7 +350,7 @@ def test_masks_that_one_block_refines_for_all_are_no_part_of_it() -> None:
 
 
 def detector(decoding: int, wraps: bool = False) -> ov.Model:
-    """A backbone of 60 layers in two modules, and layers without names that decode its output; a module may read those."""
+    """A backbone of 60 layers in two modules, and unnamed layers that decode its output, optionally read by a module."""
     x = ops.parameter([2], np.float32, "x")
     y: ov.Node = x
     for number in range(60):

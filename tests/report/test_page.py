@@ -1,4 +1,4 @@
-"""The file: what is in it, that nothing leaves it, and that names of a model are only ever text."""
+"""The report file: its contents, no external references, and model names only as text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def data_of(html: str) -> dict[str, Any]:
 
 
 class Tags(HTMLParser):
-    """Every element with its attributes."""
+    """Collects the elements with their attributes."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

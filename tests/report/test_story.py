@@ -1,4 +1,4 @@
-"""The first screen of a report: what it says of sound models and of faulty ones."""
+"""The first screen of a report, for valid and faulty models."""
 
 from __future__ import annotations
 

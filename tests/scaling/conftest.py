@@ -1,4 +1,4 @@
-"""The folder of a test."""
+"""Fixtures of tests of scaling."""
 
 from __future__ import annotations
 

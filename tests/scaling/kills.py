@@ -1,7 +1,7 @@
-"""Kill workers, or the whole program, at random times of runs by rows; each result must be that of the undisturbed run.
+"""Kill workers, or the whole program, at random times of runs by rows; the results must equal those of an undisturbed run.
 
-``PYTHONPATH=tests python -m scaling.kills --runs 20`` prints what happened to each run, and ends with 1 if a result
-differs. Times are chosen by ``--seed``: a number of recorded chunks, and up to 50 ms more.
+``PYTHONPATH=tests python -m scaling.kills --runs 20`` prints the events of each run, and exits with 1 if a result differs.
+``--seed`` determines the times: a number of recorded chunks, and up to 50 ms more.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def prepare(folder: Path, chunks: int = CHUNKS) -> None:
 
 
 class Run:
-    """A run by rows in another process, in a folder that is current.
+    """A run by rows in another process.
 
     Args:
-        folder: has the model and the data, and gets the result.
-        resume: whether it goes on with a former run.
+        folder: the working directory, with the model and the data; it gets the result.
+        resume: whether to resume a former run.
     """
 
     def __init__(self, folder: Path, resume: bool = False) -> None:
@@ -61,7 +61,7 @@ class Run:
         )
 
     def recorded(self) -> int:
-        """Return how many chunks are recorded."""
+        """Return the number of recorded chunks."""
         return self._manifest.read_text().count('"done"') if self._manifest.exists() else 0
 
     def __enter__(self) -> Run:
@@ -72,7 +72,7 @@ class Run:
             self.kill()
 
     def wait(self, chunks: int, delay: float) -> int:
-        """Wait until chunks are recorded, and a moment more; return how many are recorded then."""
+        """Wait until chunks are recorded, and a moment more; return the number of recorded chunks."""
         deadline = time.monotonic() + PATIENCE
         while self.recorded() < chunks and self._process.poll() is None:
             assert time.monotonic() < deadline, f"{self.recorded()} of {chunks} chunks are recorded"
@@ -81,7 +81,7 @@ class Run:
         return self.recorded()
 
     def kill(self) -> list[psutil.Process]:
-        """Kill the client; return its children, which must end on their own."""
+        """Kill the client; return its child processes, which must end by themselves."""
         children = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
         self._process.communicate()
@@ -103,13 +103,13 @@ class Run:
             return
 
     def end(self) -> None:
-        """Wait until it ends well."""
+        """Wait for a successful end."""
         _, problems = self._process.communicate(timeout=PATIENCE)
         assert self._process.returncode == 0, problems
 
 
 def result(folder: Path) -> np.ndarray:
-    """Return the result, which is complete."""
+    """Return the complete result."""
     return np.asarray(zarr.open(folder / "out.zarr", mode="r")[:])
 
 
@@ -128,7 +128,7 @@ def undisturbed(folder: Path) -> np.ndarray:
 
 
 def worker_killed(folder: Path, rng: random.Random) -> str:
-    """Run, and kill a worker after a while; return what happened."""
+    """Run, and kill a worker after a while; return the events."""
     clean(folder)
     with Run(folder) as run:
         done = run.wait(rng.randrange(1, CHUNKS - 6), rng.uniform(0, 0.05))
@@ -138,7 +138,7 @@ def worker_killed(folder: Path, rng: random.Random) -> str:
 
 
 def client_killed(folder: Path, rng: random.Random) -> str:
-    """Run, kill the client after a while, and resume; return what happened."""
+    """Run, kill the client after a while, and resume; return the events."""
     clean(folder)
     with Run(folder) as run:
         done = run.wait(rng.randrange(1, CHUNKS - 6), rng.uniform(0, 0.05))
@@ -154,7 +154,7 @@ KINDS = {"worker": worker_killed, "client": client_killed}
 
 
 def main(runs: int, seed: int) -> int:
-    """Print what happened to each run; return how many differ."""
+    """Print the events of each run; return the number of wrong results."""
     rng, wrong = random.Random(seed), 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""Small models for data sets: one with rows, one with a fixed batch, one with a state."""
+"""Small models for data sets: one with rows, one with a fixed batch size, one with state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def two_inputs() -> ov.Model:
 
 
 def running_sum() -> ov.Model:
-    """``sum`` of the steps so far, which is its state."""
+    """A running sum over steps, kept in a variable."""
     x = op.parameter([-1, 3], np.float32, name="x")
     x.output(0).set_names({"x"})
     zeros = op.multiply(x, op.constant(np.float32(0)))
@@ -38,7 +38,7 @@ def running_sum() -> ov.Model:
 
 
 def rows(count: int, width: int = 6) -> np.ndarray:
-    """Rows of random numbers."""
+    """Return rows of random values."""
     return np.random.default_rng(1).standard_normal((count, width)).astype(np.float32)
 
 

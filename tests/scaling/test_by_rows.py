@@ -1,4 +1,4 @@
-"""``ir-runtime run --batch``: data sets larger than memory, and runs that are interrupted."""
+"""``ir-runtime run --batch``: data sets larger than memory, and interrupted runs."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def check_zarr(path: str = "out.zarr") -> None:
 
 
 def partial(output: str) -> Path:
-    """The file or store that has the rows until a run ends, as the manifest names it."""
+    """Return the file or store that holds the rows of an unfinished run, as named in the manifest."""
     return Path(json.loads(Path(f"{output}.manifest.jsonl").read_text().splitlines()[0])["partial"])
 
 
 def unfinished(output: str, chunks: int, rest: str = "") -> list[str]:
-    """Make a result that of a run that was killed after so many chunks; return the lines of the others."""
+    """Turn a result into that of a run killed after some chunks; return the removed lines of the manifest."""
     manifest = Path(f"{output}.manifest.jsonl")
     header, *lines = manifest.read_text().splitlines()
     done = [line for line in lines if '"done"' in line]
@@ -226,7 +226,7 @@ main(sys.argv[1:])
 
 
 def heed_interrupts() -> None:
-    """Heed SIGINT, which programs in the background of a shell ignore."""
+    """Restore SIGINT, which background processes of a shell ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -1,4 +1,4 @@
-"""Chunks that a model refuses: the messages name the constraint, and chunks that work."""
+"""Chunk sizes that a model refuses: the messages name the constraint, and chunk sizes that work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .test_by_rows import run
 
 
 def model(first: int | ov.Dimension = -1, group: int = 1) -> ov.Model:
-    """A model of ``first`` rows, which it reshapes to groups of some and back."""
+    """A model of ``first`` rows, reshaped to groups and back."""
     x = op.parameter(ov.PartialShape([first, 6]), np.float32, name="x")
     x.output(0).set_names({"x"})
     parts = op.reshape(op.relu(x), op.constant(np.array([-1, group, 6])), False)

@@ -1,4 +1,4 @@
-"""Data sets read nothing but their own files, and run no code: neither pickled objects nor plugins."""
+"""Data sets read only their own files, and run no code: neither pickled objects nor plugins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refusal(path: str) -> str:
-    """What is said of a data set that is refused, when it is opened or read."""
+    """Return the error of a data set that is refused when opened or read."""
     with pytest.raises(ov.InputError) as caught:
         open_dataset(path, "x").read(0, 4)
     assert path in caught.value.message
@@ -58,7 +58,7 @@ def of_version_2(**changes: object) -> str:
 @pytest.mark.parametrize("dtype", ["<f4", "|O"])
 @pytest.mark.parametrize("place", ["filters", "compressor", "second filter"])
 def test_pickles_in_zarr(dtype: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old versions of numcodecs unpickle what a store says is a pickle; new ones do where a setting allows it."""
+    """Old versions of numcodecs unpickle on request of the store; new ones only if a setting allows it."""
     monkeypatch.setattr("numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
     codec = {"id": "pickle", "protocol": 5}
     changes = {

@@ -1,4 +1,4 @@
-"""How runs by rows go on: what is read once, what a task has, and when a chunk is recorded."""
+"""The course of runs by rows: files read once, the contents of a task, and when a chunk is recorded."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_workers_that_join_get_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_chunks_are_on_the_disk_before_they_are_recorded(
     folder: Path, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
-    """A file that is not flushed after its last change may be lost when the power fails."""
+    """A file not flushed after its last change may be lost in a power failure."""
     flushed: dict[str, int] = {}
     fsync, add_done = os.fsync, Manifest.add_done
 
@@ -133,7 +133,7 @@ def test_the_dashboard_is_that_of_the_scheduler(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(("answer", "is_shown"), [(200, True), (405, True), (404, False), (None, True)])
 def test_another_scheduler_is_asked_whether_it_has_a_dashboard(answer: int | None, is_shown: bool) -> None:
-    """`dask scheduler --no-dashboard` names an address at which no page is found."""
+    """`dask scheduler --no-dashboard` announces an address without a page."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:

@@ -1,4 +1,4 @@
-"""``ir-runtime run --scheduler tcp://…``: schedulers that others start, and that are killed."""
+"""``ir-runtime run --scheduler tcp://…``: external schedulers, also when they are killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .test_by_rows import check_zarr, run, start
 
 @contextmanager
 def dask_program(*args: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command of Dask until the block ends."""
+    """Run a command of Dask inside the block."""
     command = [sys.executable, "-m", "dask", *args, "--host", "127.0.0.1", "--no-dashboard"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
@@ -35,7 +35,7 @@ def dask_program(*args: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @contextmanager
 def cluster(name: str) -> Iterator[tuple[int, str]]:
-    """Yield the process and the address of a scheduler with a worker."""
+    """The process and the address of a scheduler with a worker."""
     file, deadline = Path(f"{name}.json"), time.monotonic() + PATIENCE
     with dask_program("scheduler", "--port", "0", "--scheduler-file", str(file)) as scheduler:
         while not file.exists() or not file.read_text().endswith("}"):

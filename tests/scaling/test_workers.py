@@ -1,4 +1,4 @@
-"""What workers get: memory that glibc keeps, and limits."""
+"""Settings of workers: memory allocation and limits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 10)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc reads the variable, on Linux")
 def test_runs_in_workers_keep_freed_memory() -> None:
-    """Workers of a cluster that a user starts have Dask's default, which lets glibc keep nothing."""
+    """Workers of a user's cluster have Dask's default, with which glibc keeps nothing."""
     environment = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}
     done = subprocess.run(
         [sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True
@@ -69,7 +69,7 @@ def test_a_limit_on_memory_is_sent_only_if_it_was_given(
 
 
 def test_own_workers_are_not_observed_without_a_dashboard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dask samples stacks a hundred times a second, for pages that nobody can open then."""
+    """Dask samples stacks a hundred times a second, which is useless without a dashboard."""
     monkeypatch.setattr(cluster, "_has_bokeh", lambda: False)
     with cluster.connected("threads", 1) as client:
         [worker] = client.cluster.workers.values()

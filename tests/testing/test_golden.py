@@ -1,4 +1,4 @@
-"""The pytest plugin: outputs are recorded, and later ones judged; a failure names the layer."""
+"""The pytest plugin: outputs are recorded and later ones judged; a failure names the layer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_recorded_outputs_that_were_wrong_are_said_to_be(tmp_path: Path) -> None
 
 
 def test_outputs_that_became_wrong_name_the_layer(tmp_path: Path) -> None:
-    """The side is another IR, whose second layer differs."""
+    """The other side is an IR with a different second layer."""
     path, other = tmp_path / "exp.npz", tmp_path / "other.xml"
     ov.save_model(model(), other)
     record(path, model(), [X], str(other))
@@ -97,7 +97,7 @@ def test_exp(ir_golden):
 
 
 def run(folder: Path, *options: str) -> tuple[int, str]:
-    """The outcome of pytest, in a process that has the plugin and no others, and its last lines."""
+    """Return the outcome and the last lines of pytest, in a process with only this plugin."""
     command = [
         sys.executable,
         "-m",

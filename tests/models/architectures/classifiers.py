@@ -1,4 +1,4 @@
-"""Networks that classify pictures."""
+"""Image classifiers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @model("small_cnn", partial(image, size=32, name="input"))
 def small_cnn() -> nn.Module:
-    """Stack a few layers of the kinds found in picture classifiers, to test with in milliseconds."""
+    """Build a CNN with a few layers of each kind found in image classifiers, for tests that take milliseconds."""
     from torch import nn
 
     return nn.Sequential(
@@ -25,7 +25,7 @@ def small_cnn() -> nn.Module:
 
 
 def torchvision_classifier(name: str) -> nn.Module:
-    """Build a classifier of torchvision by its name there."""
+    """Build a torchvision classifier by name."""
     from torchvision.models import get_model
 
     return get_model(name)

@@ -1,4 +1,4 @@
-"""Networks that find objects; how many they return depends on the picture."""
+"""Object detectors; the number of detections depends on the image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @model("yolo", partial(image, size=128))
 def yolo() -> nn.Module:
-    """Build a detector with YOLOv8's head on two scales, and non-maximum suppression per class."""
+    """Build a detector with YOLOv8's head at two scales, and per-class non-maximum suppression."""
     from models.architectures.modules import Yolo
 
     return Yolo(classes=4, width=16, bins=8)
@@ -21,7 +21,7 @@ def yolo() -> nn.Module:
 
 @model("yolo_640", partial(image, size=640))
 def yolo_640() -> nn.Module:
-    """Build the same for pictures of the usual size, to measure."""
+    """Build the same detector at the usual input size, for benchmarks."""
     from models.architectures.modules import Yolo
 
     return Yolo(classes=80, width=64, bins=16, likely=0.95)  # one box of ten

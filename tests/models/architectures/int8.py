@@ -1,4 +1,4 @@
-"""Classifiers quantized to 8 bits as NNCF does it after training: FakeQuantize before every product and residual Add."""
+"""Classifiers quantized to 8 bits like NNCF's post-training quantization: FakeQuantize before every product and residual Add."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNSIGNED = ("Clamp", "Relu")
 
 
 def quantize(converted: Model) -> None:
-    """Insert quantizers with limits from one run, and store weights as i8 with a scale for each output channel."""
+    """Insert quantizers with limits from one run; store weights as i8 with per-channel scales."""
     from openvino._offline_transformations import compress_quantize_weights_transformation
 
     activations = list(dict.fromkeys(_activations(converted)))
@@ -34,7 +34,7 @@ def quantize(converted: Model) -> None:
 
 
 def _activations(converted: Model) -> Iterator[Any]:
-    """Return the outputs that products, means and residual additions read."""
+    """Return the outputs read by products, means and residual additions."""
     for layer in converted.get_ordered_ops():
         kind, inputs = layer.get_type_name(), layer.input_values()
         if kind in (*_PRODUCTS, "ReduceMean"):
@@ -56,7 +56,7 @@ def _before_transparent(source: Any) -> Any:
 
 
 def _highest(converted: Model, sources: list[Any]) -> list[float]:
-    """Return the largest absolute value of each output in one run."""
+    """Return the largest magnitude of each output in one run."""
     import openvino as ov
 
     observed = ov.Model(sources, converted.get_parameters(), "observed")

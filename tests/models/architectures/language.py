@@ -1,4 +1,4 @@
-"""Networks that read or write text."""
+"""Language models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T5_WIDTH, T5_VOCABULARY = 32, 128
 @model("bert_base_128", partial(tokens, vocabulary=30522, segments=True))
 @model("bert_base", partial(tokens, vocabulary=30522, segments=True), (-1, -1))
 def bert_base() -> nn.Module:
-    """Build BERT base: 12 layers of 768, giving `last_hidden_state` and `pooler_output`."""
+    """Build BERT base (12 layers of width 768) with the outputs `last_hidden_state` and `pooler_output`."""
     from transformers import BertConfig, BertModel
 
     return BertModel(BertConfig())
@@ -30,14 +30,14 @@ def bert_base() -> nn.Module:
 @model("gpt2_128", partial(tokens, vocabulary=50257))
 @model("gpt2", partial(tokens, vocabulary=50257, length=64), (-1, -1))
 def gpt2() -> nn.Module:
-    """Build GPT-2 small with its language head, without a cache of keys and values."""
+    """Build GPT-2 small with its language head, without a KV cache."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     return GPT2LMHeadModel(GPT2Config(use_cache=False))
 
 
 def prompt(rng: np.random.Generator, batch: int = 1, length: int = 9) -> Arrays:
-    """Draw the inputs of a language model that keeps its cache: the tokens of a first run."""
+    """Draw the inputs of a stateful language model: the tokens of the first run."""
     return {
         "input_ids": rng.integers(LLAMA["vocabulary"], size=(batch, length)),
         "attention_mask": np.ones((batch, length), np.int64),
@@ -47,13 +47,13 @@ def prompt(rng: np.random.Generator, batch: int = 1, length: int = 9) -> Arrays:
 
 
 def past() -> Arrays:
-    """Return the empty cache of each layer."""
+    """Return empty caches for all layers."""
     empty = np.zeros((1, LLAMA["shared_heads"], 0, LLAMA["width"] // LLAMA["heads"]), np.float32)
     return dict.fromkeys(CACHE, empty)
 
 
 def keep_cache(converted: Model) -> None:
-    """Turn the cache of a decoder into variables, empty at first, as optimum-intel does."""
+    """Turn the KV cache of a decoder into initially empty variables, as optimum-intel does."""
     from openvino import opset13 as op
     from openvino._offline_transformations import apply_make_stateful_transformation
 
@@ -78,7 +78,7 @@ def keep_cache(converted: Model) -> None:
     finish=keep_cache,
 )
 def llama() -> nn.Module:
-    """Build a small Llama with grouped heads, whose cache lives in variables and follows `beam_idx`."""
+    """Build a small Llama with grouped-query attention and a KV cache in variables, reordered by `beam_idx`."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     from models.architectures.modules import CachedDecoder
@@ -92,7 +92,7 @@ def llama() -> nn.Module:
 
 
 def t5() -> nn.Module:
-    """Build a small T5 with gated feed-forward layers, as in its version 1.1."""
+    """Build a small T5 with gated feed-forward layers, as in version 1.1."""
     from transformers import T5Config, T5ForConditionalGeneration
 
     return T5ForConditionalGeneration(
@@ -111,7 +111,7 @@ def t5_encoder() -> nn.Module:
 
 
 def t5_decoder_inputs(rng: np.random.Generator) -> Arrays:
-    """Draw the tokens so far, what the encoder gave, and which of it is padding."""
+    """Draw decoder tokens, encoder states, and their padding mask."""
     encoded = tokens(rng, T5_VOCABULARY, 24)
     return {
         "decoder_input_ids": rng.integers(T5_VOCABULARY, size=(1, 7)),

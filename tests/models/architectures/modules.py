@@ -1,4 +1,4 @@
-"""The modules that torchvision and transformers do not have. Imported only where models are built."""
+"""Modules that torchvision and transformers lack. Imported only to build models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformers.cache_utils import DynamicLayer
 
 
 class CachedDecoder(nn.Module):
-    """A language model of two layers that takes its cache as arguments, reorders it, and gives it back longer."""
+    """A two-layer language model with its KV cache as inputs and outputs; it reorders and extends the cache."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class CachedDecoder(nn.Module):
         key_1: Tensor,
         value_1: Tensor,
     ) -> dict[str, Tensor]:
-        """Return logits, and the cache with what these tokens add."""
+        """Return logits, and the cache extended by these tokens."""
         cache = DynamicCache()
         for pair in ((key_0, value_0), (key_1, value_1)):
             key, value = (array.index_select(0, beam_idx) for array in pair)
@@ -50,7 +50,7 @@ class CachedDecoder(nn.Module):
 
 
 class DecoderOf(nn.Module):
-    """The decoder of an encoder-decoder, which takes what the encoder gave."""
+    """The decoder of an encoder-decoder, with encoder states as an input."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class DecoderOf(nn.Module):
 
 
 class Listener(nn.Module):
-    """Classes of each place of sequences of one length."""
+    """Classify each position of fixed-length sequences."""
 
     def __init__(self, inputs: int, hidden: int, classes: int) -> None:
         super().__init__()
@@ -78,12 +78,12 @@ class Listener(nn.Module):
         self.head = nn.Linear(hidden, classes)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Return scores for each place."""
+        """Return scores for each position."""
         return self.head(self.lstm(features)[0])
 
 
 class Tagger(nn.Module):
-    """Classes of each place of sequences of different lengths."""
+    """Classify each position of variable-length sequences."""
 
     def __init__(self, inputs: int, hidden: int, classes: int) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Tagger(nn.Module):
         self.head = nn.Linear(2 * hidden, classes)
 
     def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what the head makes of each place, and the last state of each direction."""
+        """Return the head's scores for each position, and the last state of each direction."""
         packed = nn.utils.rnn.pack_padded_sequence(features, lengths, batch_first=True)
         outputs, (state, _) = self.lstm(packed)
         padded, _ = nn.utils.rnn.pad_packed_sequence(outputs, batch_first=True)
@@ -99,7 +99,7 @@ class Tagger(nn.Module):
 
 
 class Spectrum(nn.Module):
-    """Features of sound: the logarithm of its spectrum on the mel scale, normalised, then a convolution."""
+    """Audio features: the normalized log-mel spectrogram, followed by a convolution."""
 
     def __init__(self, window: int, step: int, mels: int, width: int) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class Spectrum(nn.Module):
         self.conv = nn.Conv1d(mels, width, 3, stride=2, padding=1)
 
     def forward(self, wave: Tensor) -> Tensor:
-        """Return features of each second frame."""
+        """Return features of every second frame."""
         found = torch.stft(wave, len(self.window), self.step, window=self.window, return_complex=True)
         power = torch.view_as_real(found).square().sum(-1)
         log = (self.mels @ power).clamp(1e-5).log10()
@@ -120,7 +120,7 @@ class Spectrum(nn.Module):
 
 
 class UNet(nn.Module):
-    """A U-Net over pictures (2) or volumes (3): convolutions down and up, with a bridge at each level."""
+    """A U-Net on images (2 dims) or volumes (3 dims), with a skip connection at each level."""
 
     def __init__(self, dims: int, channels: int, widths: tuple[int, ...], classes: int) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class UNet(nn.Module):
         self.pool, self.head = getattr(nn, f"MaxPool{dims}d")(2), self.kinds["Conv"](widths[0], classes, 1)
 
     def block(self, inputs: int, outputs: int) -> nn.Module:
-        """Build two convolutions, each with its norm and activation."""
+        """Build two convolutions with normalization and activation."""
         conv, norm = self.kinds["Conv"], self.kinds["BatchNorm"]
         return nn.Sequential(
             conv(inputs, outputs, 3, padding=1, bias=False), norm(outputs), nn.ReLU(),
@@ -140,7 +140,7 @@ class UNet(nn.Module):
         )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of each class at each place."""
+        """Return class scores for each position."""
         bridges = []
         for down in self.down:
             x = down(self.pool(x) if bridges else x)
@@ -164,13 +164,13 @@ class Yolo(nn.Module):
         self.bins, self.strides = bins, (8, 16)
 
     def conv(self, inputs: int, outputs: int, stride: int) -> nn.Module:
-        """Build a convolution with norm and activation."""
+        """Build a convolution with normalization and activation."""
         return nn.Sequential(
             nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.SiLU()
         )
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return boxes, scores and classes of what is left after suppression, best first."""
+        """Return boxes, scores and classes after suppression, best first."""
         fine = self.stem(x)
         coarse = self.deeper(fine)
         fine = self.merge(torch.cat([fine, nn.functional.interpolate(coarse, scale_factor=2.0)], 1))
@@ -192,13 +192,13 @@ class Yolo(nn.Module):
 
 
 class Detector(nn.Module):
-    """A detector of torchvision, which takes a list of pictures and returns a dictionary of each."""
+    """A torchvision detector, which takes a list of images and returns a dict for each."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return boxes, scores and classes in the first picture."""
+        """Return boxes, scores and classes of the first image."""
         found = self.model(list(x))[0]
         return found["boxes"], found["scores"], found["labels"]

@@ -1,4 +1,4 @@
-"""How networks are registered, and the inputs that they share. Nothing here needs torch."""
+"""Registry of networks, and inputs that they share. Does not import torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]  # -1 is a dynamic dimension
 
 
 class Entry(NamedTuple):
-    """How one model is made: its builder, its example inputs, and the shapes it is saved with."""
+    """A network: its builder, example inputs, and saved input shapes."""
 
     build: Builder
     inputs: Draw
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     finish: Callable[[Model], None]  # what is done to the converted model
 
     def shape_of(self, name: str, example: Shape) -> Shape:
-        """Return the shape that the input called `name` is saved with."""
+        """Return the saved shape of the input `name`."""
         given = self.shape.get(name) if isinstance(self.shape, dict) else self.shape
         return given or tuple(example)
 
@@ -38,7 +38,7 @@ MODELS: dict[str, Entry] = {}
 def image(
     rng: np.random.Generator, size: int = 224, name: str = "x", channels: int = 3, dims: int = 2
 ) -> Arrays:
-    """Draw one picture: noise at several scales, so that regions, channels and pictures differ."""
+    """Draw an image: noise at several scales, so that regions, channels and images differ."""
     pixels = np.zeros((1, channels, *[size] * dims))
     for step in (1, 4, 16, 32):
         coarse = rng.standard_normal((1, channels, *[-(-size // step)] * dims))
@@ -49,7 +49,7 @@ def image(
 
 
 def tokens(rng: np.random.Generator, vocabulary: int, length: int = 128, segments: bool = False) -> Arrays:
-    """Draw one sequence of tokens, its last quarter being padding (with `segments`, of two sentences)."""
+    """Draw a token sequence whose last quarter is padding (with `segments`, of two sentences)."""
     position = np.arange(length)[None]
     arrays = {
         "input_ids": rng.integers(vocabulary, size=(1, length)),
@@ -59,7 +59,7 @@ def tokens(rng: np.random.Generator, vocabulary: int, length: int = 128, segment
 
 
 def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Draw an array of ordinary numbers."""
+    """Draw a normally distributed array."""
     return rng.standard_normal(shape).astype(np.float32)
 
 

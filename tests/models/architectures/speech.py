@@ -1,4 +1,4 @@
-"""Networks over sound, and over sequences of features."""
+"""Networks on audio, and on sequences of features."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def whisper() -> nn.Module:
 
 
 def mels(rng: np.random.Generator) -> Arrays:
-    """Draw the spectrum of a sound, on the mel scale."""
+    """Draw a mel spectrogram."""
     return {"input_features": normal(rng, 1, MELS, FRAMES)}
 
 
@@ -40,7 +40,7 @@ def whisper_encoder() -> nn.Module:
 
 
 def whisper_decoder_inputs(rng: np.random.Generator) -> Arrays:
-    """Draw the tokens so far and what the encoder gave."""
+    """Draw decoder tokens and encoder states."""
     return {
         "decoder_input_ids": rng.integers(VOCABULARY, size=(1, 7)),
         "encoder_hidden_states": normal(rng, 1, FRAMES // 2, WIDTH),
@@ -60,7 +60,7 @@ def whisper_decoder() -> nn.Module:
 
 
 def waves(rng: np.random.Generator, samples: int) -> Arrays:
-    """Draw two sounds: a few tones and noise."""
+    """Draw two waveforms: a few tones and noise."""
     time = np.arange(samples) / samples
     pitches, phases = rng.uniform(5, samples / 3, (2, 4, 1)), rng.uniform(0, 7, (2, 4, 1))
     tones = np.sin(2 * np.pi * pitches * time + phases).sum(1)
@@ -69,14 +69,14 @@ def waves(rng: np.random.Generator, samples: int) -> Arrays:
 
 @model("spectrum", partial(waves, samples=1000), (-1, -1))
 def spectrum() -> nn.Module:
-    """Build a front end that turns sound into features, by the logarithm of its spectrum on the mel scale."""
+    """Build an audio front end based on the log-mel spectrogram."""
     from models.architectures.modules import Spectrum
 
     return Spectrum(window=64, step=16, mels=MELS, width=WIDTH)
 
 
 def sentences(rng: np.random.Generator) -> Arrays:
-    """Draw a batch of sequences, and how long each is."""
+    """Draw a batch of sequences, and their lengths."""
     return {"features": normal(rng, 3, 12, 8), "lengths": np.sort(rng.integers(2, 13, 3))[::-1].copy()}
 
 
@@ -89,13 +89,13 @@ def bilstm() -> nn.Module:
 
 
 def frames(rng: np.random.Generator) -> Arrays:
-    """Draw the features of a second of sound."""
+    """Draw the features of a second of audio."""
     return {"features": normal(rng, 1, 100, 80)}
 
 
 @model("lstm", frames)
 def lstm() -> nn.Module:
-    """Build two LSTM layers of the size that people use, to measure."""
+    """Build two LSTM layers of realistic width, for benchmarks."""
     from models.architectures.modules import Listener
 
     return Listener(inputs=80, hidden=512, classes=64)

@@ -1,6 +1,6 @@
-"""Small networks of the kinds that people bring beside classifiers and transformers, with random weights.
+"""Small networks of kinds other than classifiers and language models, with random weights.
 
-Each is as wide and deep as it takes to show what such a network spends its time on.
+Each is just wide and deep enough to show where such a network spends its time.
 """
 
 from models.kinds import decoders, encoders, pictures, sequences, tables

@@ -1,4 +1,4 @@
-"""Decoders of language models without state: the cache of keys and values is an input."""
+"""Stateless decoders of language models: the KV cache is an input."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _heads(x: Any, heads: int) -> Any:
 
 
 def _rotated(x: Any, past: int, tokens: int) -> Any:
-    """Rotary embedding: the halves of a head are the two coordinates."""
+    """Apply rotary embedding; the halves of a head are the coordinates."""
     speeds = 10000.0 ** (-np.arange(0, HEAD, 2) / HEAD)
     angles = np.tile(np.outer(np.arange(past, past + tokens), speeds), 2).astype(np.float32)
     first, second = op.split(x, op.constant(3), 2).outputs()
@@ -70,7 +70,7 @@ def _rotated(x: Any, past: int, tokens: int) -> Any:
 
 
 def _repeated(x: Any, length: int) -> Any:
-    """Keys or values once for each head of the queries that shares them."""
+    """Repeat key or value heads for the query heads that share them."""
     times = op.constant([1, 1, HEADS // SHARED, 1, 1])
     wide = op.broadcast(op.unsqueeze(x, op.constant(2)), times, broadcast_spec="BIDIRECTIONAL")
     return op.reshape(wide, op.constant([0, HEADS, length, HEAD]), True)
@@ -88,7 +88,7 @@ for _name, _compress in {"f32": f32, "int8": COMPRESSIONS["int8"], "int4": COMPR
 
 @kind
 def moe_step(w: Weights, batch: int) -> Built:
-    """One token through a mixture of eight experts, of which the two that score highest answer."""
+    """A single token through a mixture of eight experts with top-2 routing."""
     width, inner, experts, chosen = 256, 512, 8, 2
     x = op.parameter([batch, width], np.float32, name="token")
     best = op.topk(op.softmax(dense(w, x, width, experts, None), 1), op.constant(chosen), 1, "max", "value")

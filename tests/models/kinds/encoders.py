@@ -1,4 +1,4 @@
-"""Transformers that see their whole input at once: of words, of pictures, and with control flow."""
+"""Encoder transformers for text and images, some with control flow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _heads(x: Any, heads: int, width: int) -> Any:
 
 
 def _attention(w: Weights, x: Any, seen: Any, width: int, heads: int, compress: Compress = f32) -> Any:
-    """Let each row of ``x`` attend to the rows of ``seen``; both are [batch, rows, width]."""
+    """Attention of ``x`` to ``seen``; both are [batch, rows, width]."""
     sources = (x, seen, seen)
     q, k, v = (_heads(_product(w, source, width, width, compress), heads, width) for source in sources)
     mixed = op.transpose(op.scaled_dot_product_attention(q, k, v), op.constant([0, 2, 1, 3]))
@@ -31,14 +31,14 @@ def _attention(w: Weights, x: Any, seen: Any, width: int, heads: int, compress: 
 
 
 def _block(w: Weights, x: Any, width: int, heads: int, compress: Compress = f32) -> Any:
-    """Return attention and two dense layers, each added and normalized, as in BERT."""
+    """Return attention and two dense layers, each with residual and normalization, as in BERT."""
     x = layer_norm(w, op.add(x, _attention(w, x, x, width, heads, compress)), width)
     y = op.gelu(_product(w, x, width, 4 * width, compress), "erf")
     return layer_norm(w, op.add(x, _product(w, y, 4 * width, width, compress)), width)
 
 
 def _bert_small(compress: Compress, w: Weights, batch: int) -> Built:
-    """BERT-small: four layers of width 512 over 64 tokens, all products with compressed weights."""
+    """BERT-small: four layers of width 512 over 64 tokens, with compressed weights."""
     width, length = 512, 64
     tokens = index_input("tokens", 1000, batch, length)
     x = op.convert(op.gather(w(1000, width, gain=20), tokens, op.constant(0)), "f32")
@@ -53,7 +53,7 @@ for _weights in ("int8", "int4"):
 
 @kind
 def segformer(w: Weights, batch: int) -> Built:
-    """Two stages of overlapping patches, attention to a map reduced by a convolution, and a head over both."""
+    """Two stages of overlapping patches and attention to a downsampled map, with a head over both."""
     image = op.parameter([batch, 3, 128, 128], np.float32, name="image")
     maps, x, inputs, side = [], image, 3, 128
     for width, heads, reduction, kernel, stride in ((32, 1, 4, 7, 4), (64, 2, 2, 3, 2)):
@@ -100,7 +100,7 @@ def _mixed_dense(w: Weights, x: Any, batch: int, width: int, side: int) -> Any:
 
 @kind
 def looped_transformer(w: Weights, batch: int) -> Built:
-    """One block of shared weights, run six times by Loop, as in ALBERT."""
+    """One block with shared weights in a Loop of six iterations, as in ALBERT."""
     width, length = 128, 32
     x = op.parameter([batch, length, width], np.float32, name="x")
     held = op.parameter([batch, length, width], np.float32, name="held")
@@ -115,7 +115,7 @@ def looped_transformer(w: Weights, batch: int) -> Built:
 
 @kind
 def early_exit(w: Weights, batch: int) -> Built:
-    """Two blocks, and two more by If unless the first classes are certain already."""
+    """Two blocks, and two more in an If unless the first classification is already certain."""
     width, length = 128, 32
     x = op.parameter([batch, length, width], np.float32, name="x")
     first = _block(w, _block(w, x, width, 4), width, 4)

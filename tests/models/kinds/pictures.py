@@ -1,4 +1,4 @@
-"""Networks of images and volumes."""
+"""Networks on images and volumes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _instance_norm(w: Weights, x: Any, channels: int) -> Any:
 
 @kind
 def style_transfer(w: Weights, batch: int) -> Built:
-    """Reflection pads, convolutions and instance normalization; nearest upsampling; 9x9 to three channels."""
+    """Reflection padding, convolutions, instance normalization, nearest upsampling, and a 9x9 convolution to three channels."""
     image = op.parameter([batch, 3, 128, 128], np.float32, name="image")
 
     def block(x: Any, inputs: int, outputs: int, kernel: int, stride: int = 1, last: bool = True) -> Any:
@@ -45,7 +45,7 @@ def style_transfer(w: Weights, batch: int) -> Built:
 
 @kind
 def atrous_pyramid(w: Weights, batch: int) -> Built:
-    """The head of DeepLab: convolutions with dilations that reach far beyond a small map, and global pooling."""
+    """The head of DeepLab: convolutions dilated far beyond a small map, and global pooling."""
     x = op.parameter([batch, 160, 28, 28], np.float32, name="features")
     parts = [conv(w, x, 160, 128, [1, 1])]
     parts += [conv(w, x, 160, 128, [3, 3], pads=rate, dilation=rate) for rate in (12, 24, 36)]
@@ -62,7 +62,7 @@ def atrous_pyramid(w: Weights, batch: int) -> Built:
 
 @kind
 def volumes(w: Weights, batch: int) -> Built:
-    """A 3-D U-Net, with few channels where its maps are large."""
+    """A 3-D U-Net with few channels at high resolution."""
     volume = op.parameter([batch, 1, 32, 32, 32], np.float32, name="volume")
 
     def twice(x: Any, inputs: int, outputs: int) -> Any:
@@ -84,7 +84,7 @@ def volumes(w: Weights, batch: int) -> Built:
 
 @kind
 def espcn(w: Weights, batch: int) -> Built:
-    """Super-resolution: channels become pixels."""
+    """Super-resolution with DepthToSpace."""
     image = op.parameter([batch, 1, 160, 160], np.float32, name="image")
     x = conv(w, image, 1, 64, [5, 5], pads=2, activation=op.tanh)
     x = conv(w, x, 64, 32, [3, 3], pads=1, activation=op.tanh)
@@ -93,7 +93,7 @@ def espcn(w: Weights, batch: int) -> Built:
 
 @kind
 def autoencoder(w: Weights, batch: int) -> Built:
-    """A picture to 64 numbers and back, by transposed convolutions."""
+    """An image encoded to 64 values and decoded by transposed convolutions."""
     image = op.parameter([batch, 1, 64, 64], np.float32, name="image")
     x, sizes = image, [1, 16, 32, 64]
     for inputs, outputs in pairwise(sizes):

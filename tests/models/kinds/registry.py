@@ -1,4 +1,4 @@
-"""What networks of some kind are made of, and the registry that they are in."""
+"""Building blocks of these networks, and their registry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Built = tuple[Any, Sequence[Any]]
 
 
 class Weights:
-    """Random constants, the same in every process."""
+    """Reproducible random constants."""
 
     def __init__(self) -> None:
         self._random = np.random.default_rng(0)
@@ -41,20 +41,20 @@ class Weights:
         return op.constant(self.array(*shape, gain=gain))
 
     def array(self, *shape: int, gain: float = 1.0) -> Array:
-        """Numbers that keep the size of what they are multiplied by: [outputs, inputs...]."""
+        """Draw weights [outputs, inputs...] that preserve the magnitude of activations."""
         fan_in = max(int(np.prod(shape[1:])), 1)
         scale = np.float32(gain / np.sqrt(fan_in))
         return self._random.standard_normal(shape).astype(np.float32) * scale
 
 
 def kind(build: Callable[[Weights, int], Built]) -> Callable[[Weights, int], Built]:
-    """Register a function of the weights and the batch."""
+    """Register a function of the weights and the batch size."""
     register(build.__name__, build)
     return build
 
 
 def register(name: str, build: Callable[[Weights, int], Built]) -> None:
-    """Register what builds a network under a name."""
+    """Register a builder under a name."""
 
     def model(batch: int = 1) -> ov.Model:
         results, parameters = build(Weights(), batch)
@@ -67,7 +67,7 @@ def register(name: str, build: Callable[[Weights, int], Built]) -> None:
 
 
 def inputs_of(model: ov.Model) -> dict[str, Array]:
-    """Return random numbers for f32 inputs, and indices below the ``rows`` that an input is named after."""
+    """Return random values for f32 inputs, and indices below the ``rows`` in an input's name."""
     random, arrays = np.random.default_rng(0), {}
     for port in model.inputs:
         shape, dtype = tuple(port.shape), port.element_type.to_dtype()
@@ -80,12 +80,12 @@ def inputs_of(model: ov.Model) -> dict[str, Array]:
 
 
 def index_input(name: str, rows: int, *shape: int) -> Any:
-    """Return an input of i64 indices, whose name says below what they are."""
+    """Return an i64 input of indices; its name contains their upper bound."""
     return op.parameter(list(shape), np.int64, name=f"{name}_below_{rows}")
 
 
 def dense(w: Weights, x: Any, inputs: int, outputs: int, activation: Callable[[Any], Any] | None) -> Any:
-    """Return a dense layer with a bias, over the last axis of two."""
+    """Return a dense layer with a bias over the last of two axes."""
     y = op.add(op.matmul(x, w(outputs, inputs), False, True), w(1, outputs))
     return y if activation is None else activation(y)
 
@@ -103,7 +103,7 @@ def conv(
     dilation: int = 1,
     activation: Callable[[Any], Any] | None = op.relu,
 ) -> Any:
-    """Return a convolution of any number of axes with a bias."""
+    """Return a convolution with a bias over any number of spatial axes."""
     axes = len(kernel)
     before, after = [pads] * axes, [0 if causal else pads] * axes
     filters = w(outputs, inputs, *kernel)

@@ -1,4 +1,4 @@
-"""Networks of audio and of sequences."""
+"""Networks on audio and on sequences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from models.kinds.registry import Built, Weights, conv, dense, index_input, kind
 
 @kind
 def wavenet(w: Weights, batch: int) -> Built:
-    """Dilated causal convolutions, each gated by halves of its result."""
+    """Dilated causal convolutions with gated activations."""
     width, length = 64, 2048
     audio = op.parameter([batch, 1, length], np.float32, name="audio")
     x, skipped = conv(w, audio, 1, width, [1], activation=None), None
@@ -28,7 +28,7 @@ def wavenet(w: Weights, batch: int) -> Built:
 
 @kind
 def gru_tagger(w: Weights, batch: int) -> Built:
-    """Embedded words, a bidirectional GRU, and a class for each word."""
+    """Word embeddings, a bidirectional GRU, and a class for each word."""
     length, width, hidden, classes = 64, 64, 96, 17
     words = index_input("words", 2000, batch, length)
     x = op.gather(w(2000, width, gain=8), words, op.constant(0))
@@ -44,7 +44,7 @@ def gru_tagger(w: Weights, batch: int) -> Built:
 
 @kind
 def audio_front_end(w: Weights, batch: int) -> Built:
-    """A second of sound to 64 mel bands by a short-time Fourier transform, then two convolutions."""
+    """A second of audio to 64 mel bands by a short-time Fourier transform, then two convolutions."""
     samples, window, step, mels = 16000, 400, 160, 64
     sound = op.parameter([batch, samples], np.float32, name="sound")
     hann = op.constant(np.hanning(window).astype(np.float32))

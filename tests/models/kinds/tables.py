@@ -1,4 +1,4 @@
-"""Networks of rows, of tables and of graphs."""
+"""Networks on tabular data and graphs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from models.kinds.registry import Built, Weights, dense, index_input, kind
 
 @kind
 def embedding_bags(w: Weights, batch: int) -> Built:
-    """A recommender: the sums of bags of eight tables, and dense features, through a perceptron."""
+    """A recommender: bags of eight embedding tables and dense features, followed by a perceptron."""
     bags, parameters, features = 16 * batch, [], []
     for table in range(8):
         indices = index_input(f"table_{table}", 1000, bags * 6)
@@ -25,7 +25,7 @@ def embedding_bags(w: Weights, batch: int) -> Built:
 
 @kind
 def graph_network(w: Weights, batch: int) -> Built:
-    """Message passing as exported from PyTorch Geometric: gathered rows are added up by ScatterElementsUpdate."""
+    """Message passing as exported from PyTorch Geometric, with ScatterElementsUpdate sums."""
     nodes, edges, width = 64 * batch, 256 * batch, 32
     x = op.parameter([nodes, width], np.float32, name="x")
     source, target = (index_input(name, nodes, edges) for name in ("source", "target"))
@@ -43,7 +43,7 @@ def graph_network(w: Weights, batch: int) -> Built:
 
 @kind
 def tabular(w: Weights, batch: int) -> Built:
-    """A perceptron of three layers: mostly the fixed cost of a call."""
+    """A three-layer perceptron, dominated by the fixed cost of a call."""
     x = op.parameter([batch, 32], np.float32, name="row")
     y = dense(w, dense(w, x, 32, 64, op.relu), 64, 64, op.relu)
     return op.softmax(dense(w, y, 64, 4, None), 1), [x]
@@ -51,7 +51,7 @@ def tabular(w: Weights, batch: int) -> Built:
 
 @kind
 def perceptron(w: Weights, batch: int) -> Built:
-    """Three wide layers over pictures of 28 by 28: all of it is products."""
+    """Three wide layers on 28x28 images, dominated by matrix products."""
     x = op.parameter([batch, 784], np.float32, name="picture")
     y = dense(w, dense(w, x, 784, 512, op.relu), 512, 512, op.relu)
     return op.softmax(dense(w, y, 512, 10, None), 1), [x]
