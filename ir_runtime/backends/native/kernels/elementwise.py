@@ -423,14 +423,12 @@ def _batch_norm(
     shape = inputs[place].shape
     if place != data_place or not is_f32(*inputs) or not shape.rank:
         return None
-    if not shape[
-        min(1, shape.rank - 1)
-    ].is_static:  # a dynamic length could broadcast, which inference refuses
+    if not shape[min(1, shape.rank - 1)].is_static:
+        return None  # a dynamic length could broadcast, which inference refuses
+    constants = [value.known() for index, value in enumerate(inputs) if index != place]
+    if any(array is None for array in constants):
         return None
-    known = [value.known() for index, value in enumerate(inputs) if index != place]
-    if any(array is None for array in known):
-        return None
-    gamma, beta, mean, variance = (array for array in known if array is not None)
+    gamma, beta, mean, variance = (array for array in constants if array is not None)
     with np.errstate(invalid="ignore"):
         deviation = np.sqrt(variance + np.float32(op.epsilon))
     constant = np.stack([mean, deviation, gamma, beta]).reshape(4, -1, *[1] * (shape.rank - 2))
@@ -441,10 +439,10 @@ def _batch_norm(
 
 def _slopes(op: PReLU, data: Value, slope: Value) -> ElementwiseOp | None:
     """Convert a PReLU with constant slopes; a vector of slopes applies per channel if its length matches."""
-    known = known_slopes(data, slope)
-    if known is None or not _broadcasts(PartialShape(known.shape), data.shape):
+    values = known_slopes(data, slope)
+    if values is None or not _broadcasts(PartialShape(values.shape), data.shape):
         return None
-    return ElementwiseOp(op, 0, 1, Opcode.SLOPE, constant=known)
+    return ElementwiseOp(op, 0, 1, Opcode.SLOPE, constant=values)
 
 
 def _unary(op: Operation, inputs: Sequence[Value]) -> Opcode | None:

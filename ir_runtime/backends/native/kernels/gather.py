@@ -151,7 +151,7 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
         return None
     if indices.element not in (ElementType.i32, ElementType.i64):
         return None
-    for task in (gather_elements_task, COPY):  # the second for indices whose axes cannot be merged
+    for task in (gather_elements_task, COPY):  # `COPY` for indices whose axes do not merge
         task.prepare()
     axis = op.axis % rank
 
@@ -232,7 +232,7 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
     places = indices.known()
     if places is not None and not places.ndim:
         return None
-    for task in (gather_elements_task, COPY):  # the second for indices that are not contiguous
+    for task in (gather_elements_task, COPY):  # `COPY` for indices that are not contiguous
         task.prepare()
     if op.batch:
         return _batched_kernel(op, indices, along)
@@ -244,10 +244,10 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
 
 def _constant_axis(data: Value, axis: Value) -> int | None:
     """Return the axis if it is constant and the kernel supports the data type."""
-    rank, known = data.shape.rank or 0, axis.ints()
+    rank, axes = data.shape.rank or 0, axis.ints()
     if data.element.dtype.itemsize not in SIZES or data.element.dtype.hasobject:
         return None
-    return known[0] % rank if known and -rank <= known[0] < rank else None
+    return axes[0] % rank if axes and -rank <= axes[0] < rank else None
 
 
 def _unbatched_kernel(op: GatherBase, along: int) -> Kernel:
@@ -300,7 +300,9 @@ def _gather(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
     return None if was_refused(job, GatherElementsJob.refused) else out
 
 
-def _grid_kernel(op: GatherBase, grid: IndexGrid, shape: _Shape, given: PartialShape, along: int) -> Kernel:
+def _grid_kernel(
+    op: GatherBase, grid: IndexGrid, shape: _Shape, data_shape: PartialShape, along: int
+) -> Kernel:
     """Return a kernel for constant indices that form a grid.
 
     The result is a view of the data, or a copy where an axis of the indices spans several axes of the grid.
@@ -317,7 +319,7 @@ def _grid_kernel(op: GatherBase, grid: IndexGrid, shape: _Shape, given: PartialS
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
         return select(x) if last < x.shape[along] else op.evaluate(x, indices, axis)
 
-    if is_view and last < given[along].min:
+    if is_view and last < data_shape[along].min:
         return Kernel.unary(select, view=True)
     COPY.prepare()
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

@@ -142,7 +142,7 @@ def _taps(emit: Emit, coordinates: Register, axis: Axis, mode: str, padding: str
     start = emit.round(place) if mode == "nearest" else emit.intrinsic("llvm.floor", place)
     weights = _weights(emit, emit.subtract(place, start), mode)
     steps = {"nearest": [0], "bilinear": [0, 1], "bicubic": [-1, 0, 1, 2]}[mode]
-    far = emit.builder.fcmp_ordered(">", start, emit.constant(-MOST))  # not of NaN
+    far = emit.builder.fcmp_ordered(">", start, emit.constant(-MOST))  # false for NaN
     start = emit.minimum(emit.builder.select(far, start, emit.constant(-MOST)), emit.constant(MOST))
     taps = [_pixel(emit, emit.add(start, emit.constant(step)), axis, padding) for step in steps]
     return AxisTaps([index for index, _ in taps], [inside for _, inside in taps], weights)
@@ -257,16 +257,16 @@ def _plane_task(mode: str, padding: str) -> Task:
 
     def sample_planes(call: int, job: GridJob, out: int, x: int, grid: int) -> None:
         images, together = job.images, job.unit_images
-        points, some = job.points, job.unit_points
+        points, block = job.points, job.unit_points
         units, channels = job.units, job.channels
-        parts = (points + some - 1) // some
+        parts = (points + block - 1) // block
         for unit in each_unit(call, units):
             group = unit // parts
-            start = (unit - group * parts) * some
+            start = (unit - group * parts) * block
             for image in range(group * together, min(group * together + together, images)):
                 sample(
                     job, x + image * job.image_bytes, grid + 8 * (image * points + start),
-                    out + 4 * (image * points * channels + start), min(some, points - start),
+                    out + 4 * (image * points * channels + start), min(block, points - start),
                 )  # fmt: skip
 
     return Task(sample_planes, f"_{mode}_{padding}")
@@ -300,11 +300,11 @@ def _sample(op: GridSample, x: Array, grid: Array) -> Array:
     if not y.size or not _lengths(x, grid) or max(height, width) > MAX_LENGTH or height * width >= MAX_PIXELS:
         return op.evaluate(x, grid)
     points = rows * columns
-    some, together = min(points, max(UNIT // channels, LANES)), max(1, UNIT // (points * channels))
+    block, together = min(points, max(UNIT // channels, LANES)), max(1, UNIT // (points * channels))
     job = GridJob.fill(
         channels=channels, points=points, image_bytes=4 * channels * height * width,
-        plane_bytes=4 * height * width, images=images, unit_images=together, unit_points=some,
-        units=-(-images // together) * -(-points // some), shift=int(not op.align_corners),
+        plane_bytes=4 * height * width, images=images, unit_images=together, unit_points=block,
+        units=-(-images // together) * -(-points // block), shift=int(not op.align_corners),
         **_axis(op, "height", height), **_axis(op, "width", width),
     )  # fmt: skip
     shared = threads_for(steps=y.size)

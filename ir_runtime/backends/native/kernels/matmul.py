@@ -162,16 +162,16 @@ def _panel_products(job: ProductJob, places: int, rows: int, packed: int, count:
     offset, zeros = places + 8 * job.some_rows, job.zeros
     done = 0
     while done < count:
-        vectors, some = next_panel(count - done)
+        vectors, panel_columns = next_panel(count - done)
         target, size = out + 4 * done, 4 * LANES * vectors
         for first in range(0, max(depth, 1), PART):
             store_i64(offset, 0, 4 * first)
             gemm_panel(
                 vectors, rows, places, 0, 0, offset, 1, min(PART, depth - first), packed + size * first, target, stride,
-                zeros, 0, target if first > 0 else 0, some - (vectors - 1) * LANES, -_INFINITY, _INFINITY,
+                zeros, 0, target if first > 0 else 0, panel_columns - (vectors - 1) * LANES, -_INFINITY, _INFINITY,
             )  # fmt: skip
         packed += size * depth
-        done += some
+        done += panel_columns
 
 
 @device
@@ -182,13 +182,13 @@ def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int,
     """
     depth, apart = job.depth, job.other_stride
     stride, width = job.row_stride, 4 * job.columns
-    some, places = job.some_rows, packed + job.packed
+    step, places = job.some_rows, packed + job.packed
     if job.by_rows != 0:
         pack_transposed(y, apart, count, depth, packed)
     else:
         pack_rows(y, apart, depth, count, packed)
-    for first in range(0, rows, some):
-        here = min(some, rows - first)
+    for first in range(0, rows, step):
+        here = min(step, rows - first)
         for row in range(here):
             store_i64(places, row, x + stride * (first + row))
         _panel_products(job, places, here, packed, count, out + width * first)

@@ -346,13 +346,13 @@ def _sort(keys: int, count: int, other: int) -> int:
 @device
 def _candidates(scores: int, count: int, threshold: np.float32, keys: int) -> int:
     """Store the sort keys of the scores above a threshold; return how many there are."""
-    found = 0
+    selected = 0
     for index in range(count):
         score = load_f32(scores, index)
         if score > threshold:
-            store_i64(keys, found, _sort_key(score, index))
-            found += 1
-    return found
+            store_i64(keys, selected, _sort_key(score, index))
+            selected += 1
+    return selected
 
 
 @Task
@@ -372,9 +372,9 @@ def _small_nms(call: int, job: SmallNmsJob, out: int, boxes: int, scores: int, f
         batch = row // classes
         if row == batch * classes:
             _store_boxes(boxes + 16 * count * batch, count, job.is_centred, corners)
-        found = _candidates(scores + 4 * count * row, count, threshold, keys)
-        ordered, kept = _sort(keys, found, spare), 0
-        for at in range(found):
+        candidates = _candidates(scores + 4 * count * row, count, threshold, keys)
+        ordered, kept = _sort(keys, candidates, spare), 0
+        for at in range(candidates):
             place = load_i64(ordered, at) & 0x7FFFFFFF
             box = corners + 4 * BOX_FIELDS * place
             if kept == limit:

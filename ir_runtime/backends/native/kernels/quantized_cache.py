@@ -303,8 +303,8 @@ def _sum(query: int, width: int, place: int) -> None:
 
 
 @device
-def _dot(query: int, kept: int, keys: int, stride: int, count: int, width: int, out: int) -> None:
-    dot_packed(query, keys, stride, count, width, out, load_f32(kept, 0))
+def _dot(query: int, total: int, keys: int, stride: int, count: int, width: int, out: int) -> None:
+    dot_packed(query, keys, stride, count, width, out, load_f32(total, 0))
 
 
 PACK, UNPACK = _rows_task("_pack_rows", pack_row), _rows_task("_unpack_rows", unpack_row)

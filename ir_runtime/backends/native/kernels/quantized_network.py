@@ -222,7 +222,7 @@ def _quantize_pixel(emit: Emit, x: Value, channels: Value, parameters: Value, ou
         level, nan = _level(emit, load(emit.at(x, offset)), p)
         _note_nan(emit, seen, nan)
         along = builder.sdiv(builder.mul(offset, emit.i64(LEVEL_SIZE)), emit.i64(4))
-        store_levels(emit, level, emit.at(out, along))  # maps have whole vectors
+        store_levels(emit, level, emit.at(out, along))  # pixels of maps are padded to whole vectors
     return _any_nan(emit, seen)
 
 
@@ -703,7 +703,7 @@ WINDOW_WORK = 8
 CACHED_BYTES, MOST_TILES = 1 << 17, 4
 # Units per share: several, so that others can take over from a thread that is interrupted.
 UNITS = 4
-# Maps with fewer lines per share are shared by channel if lines do not divide equally and channels do as well.
+# Maps with fewer lines per share, unless these divide evenly, are shared by channel if channels divide at least as evenly.
 MIN_LINES = 8
 
 

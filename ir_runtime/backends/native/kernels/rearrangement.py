@@ -186,7 +186,7 @@ def _group_axes(shape: _Shape, target: _Shape) -> list[list[int]] | None:
         if size != length:
             return None
         groups.append(group)
-    groups[-1] += range(axis, len(shape))  # of length 1
+    groups[-1] += range(axis, len(shape))  # trailing axes of length 1
     return groups
 
 

@@ -250,20 +250,20 @@ def _multiply_states(job: StepsJob, phase: int, first: Panel, rows: int, table: 
         entry = Panel.at(first + 8 * Panel.words * gate * parts)
         panel, bias, out = job.weights + entry.start, job.bias + entry.bias, gates + gate * span
         for begin in range(0, rows, at_once):
-            some, places, target = min(at_once, rows - begin), table + 8 * begin, out + begin * stride
+            count, places, target = min(at_once, rows - begin), table + 8 * begin, out + begin * stride
             if job.widened != 0:
                 widened_panel(
-                    vectors, some, places, 0, 0, job.tap_offset, 1, job.depth,
+                    vectors, count, places, 0, 0, job.tap_offset, 1, job.depth,
                     panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY,
                 )  # fmt: skip
             elif job.in_bf16 != 0:
                 bf16_panel(
-                    vectors, some, places, 0, 0, job.tap_offset, 1, job.depth,
+                    vectors, count, places, 0, 0, job.tap_offset, 1, job.depth,
                     panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY, 0, 0,
                 )  # fmt: skip
             else:
                 gemm_panel(
-                    vectors, some, places, 0, 0, job.tap_offset, 1, job.depth,
+                    vectors, count, places, 0, 0, job.tap_offset, 1, job.depth,
                     panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY,
                 )  # fmt: skip
 
@@ -306,9 +306,9 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
 def _compute_unit(job: StepsJob, y: int, x: int, step: int, phase: int, unit: int, table: int) -> None:
     """Compute a unit: columns of the state after a step, or, in the first phase of `CellKind.GRU`, of the reset state."""
     parts, total, chunk, chunks = job.panels, job.gates, job.chunk, job.chunks
-    place, some = unit // chunks, unit % chunks
+    place, part_of_batch = unit // chunks, unit % chunks
     direction, part = place // parts, place % parts
-    first = some * chunk
+    first = part_of_batch * chunk
     rows = min(chunk, job.batch - first)
     panel = Panel.at(job.table, (direction * total * parts + part))
     span, count = 4 * LANES * panel.vectors, (panel.vectors - 1) * LANES + panel.last_columns
@@ -345,10 +345,10 @@ def run_steps(call: int, job: StepsJob, y: int, x: int) -> None:
             continue
         for index in range(units):
             unit = (home + index) % units
-            taken = counted + 8 * (unit + 1)
+            claimed = counted + 8 * (unit + 1)
             if threads == 1:
                 _compute_unit(job, y, x, step, phase, unit, table)
-            elif load_atomic(taken) == 0 and fetch_add(taken) == 0:
+            elif load_atomic(claimed) == 0 and fetch_add(claimed) == 0:
                 _compute_unit(job, y, x, step, phase, unit, table)
                 fetch_add(counted)
         if threads > 1:
@@ -618,13 +618,13 @@ class Runner:
 
 def _choose_products(x: Value, w: Array, r: Array) -> tuple[Products, Products]:
     """Choose the precision of the products of all inputs, and of those of the states of a step."""
-    asked, shape = asked_products(), x.shape
+    requested, shape = asked_products(), x.shape
     batch = int(shape[0]) if shape.rank and shape[0].is_static else None
     steps = math.prod(shape.static[1:-1]) if shape.is_static else None
     rows = None if batch is None or steps is None else batch * steps
     return (
-        few_row_products(asked, rows, w.shape[-1], w.size),
-        few_row_products(asked, batch, r.shape[-1], r.size),
+        few_row_products(requested, rows, w.shape[-1], w.size),
+        few_row_products(requested, batch, r.shape[-1], r.size),
     )
 
 

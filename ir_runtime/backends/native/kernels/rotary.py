@@ -116,7 +116,7 @@ def _match_negation(context: MatchContext, port: Port) -> tuple[Layer, Port] | N
 
 
 def _part(context: MatchContext, port: Port, rank: int, width: int) -> range | None:
-    """Return the constant range of row elements that a Slice or Split of the last axis selects; ``None`` for other layers."""
+    """Return the constant range of row elements that a Slice or Split selects; ``None`` for other layers and axes."""
     layer = context.graph[port.layer]
     _, *others = context.sources(layer)
     settings = [context.value(other).ints() for other in others]

@@ -235,20 +235,20 @@ def decode_task(
         scores = scratch_memory(job.scratch_bytes)
         padded_keys = (keys + LANES - 1) // LANES * LANES
         statistics = scores + 4 * padded_keys * shared * queries
-        kept = statistics + 8
+        scalars = statistics + 8
         groups = heads // shared
         units = job.batch * groups
         for unit in each_unit(call, units):
             batch, group = unit // groups, unit % groups
             key, value = _head(k, k_strides, batch, group), _head(v, v_strides, batch, group)
             for line in range(shared * queries):
-                prepare(_query(q, q_strides, batch, group * shared, line, queries), width, kept + 4 * line)
+                prepare(_query(q, q_strides, batch, group * shared, line, queries), width, scalars + 4 * line)
             for first in range(0, keys, KEY_BLOCK):
-                some = min(KEY_BLOCK, keys - first)
+                block_keys = min(KEY_BLOCK, keys - first)
                 for line in range(shared * queries):
                     source = _query(q, q_strides, batch, group * shared, line, queries)
                     place = scores + 4 * (padded_keys * line + first)
-                    dot(source, kept + 4 * line, key + first * k_row, k_row, some, width, place)
+                    dot(source, scalars + 4 * line, key + first * k_row, k_row, block_keys, width, place)
             for line in range(shared * queries):
                 head, row = group * shared + line // queries, line % queries
                 place, adding = scores + 4 * padded_keys * line, _mask_row(job, mask, batch, head, row)
@@ -258,11 +258,11 @@ def decode_task(
                 zero_tail(place, count, keys, zero_row)
                 zero_tail(_head(out, out_strides, batch, head) + row * out_row, 0, values, zero_row)
             for first in range(0, keys, KEY_BLOCK):
-                some = min(KEY_BLOCK, keys - first)
+                block_keys = min(KEY_BLOCK, keys - first)
                 for line in range(shared * queries):
                     target = _query(out, out_strides, batch, group * shared, line, queries)
                     place = scores + 4 * (padded_keys * line + first)
-                    add_weighted(place, value + first * v_row, v_row, some, values, target)
+                    add_weighted(place, value + first * v_row, v_row, block_keys, values, target)
 
     return Task(decode, name)
 
@@ -281,7 +281,7 @@ def _keep_nothing(query: int, width: int, place: int) -> None:
 
 
 @device
-def _dot(query: int, kept: int, keys: int, stride: int, count: int, width: int, out: int) -> None:
+def _dot(query: int, scalar: int, keys: int, stride: int, count: int, width: int, out: int) -> None:
     dot_rows(query, keys, stride, count, width, out)
 
 
@@ -425,8 +425,8 @@ def _expand_keys(mask: Array, keys: int) -> Array:
     return contiguous_rows(mask if mask.shape[-1] == keys else np.repeat(mask, keys, -1))
 
 
-# The input whose contents affect the job: the scale; with shared heads, the inputs (besides queries) whose contents do not: keys,
-# values and mask.
+# The index of the scale, the only input whose contents affect the job; with shared heads, the indices of keys, values and mask,
+# the only inputs besides queries whose contents do not.
 SCALE, SHARED_DATA = 4, (1, 5, 9)
 # Scores of a block, which fit in the L2 cache with keys and values.
 BLOCK_SCORES = 1 << 16

@@ -225,7 +225,7 @@ def better_lanes(emit: Emit, x: Register, worst: Register, largest: Register) ->
     return emit.builder.select(emit.builder.icmp_signed("!=", largest, emit.i64(0)), *masks)
 
 
-# Buckets of the pass by the highest bits, and the minimum length of its rows, in multiples of the number of elements to keep.
+# Buckets of the first pass, by the highest bits, and the minimum ratio of row length to result length for it.
 BUCKETS = 1 << 12
 MIN_RATIO = 4
 _INDEX, _LEAST, _MOST = (1 << 32) - 1, -(1 << 31), (1 << 31) - 1
@@ -407,11 +407,11 @@ def _topk_short(call: int, job: TopKJob, out: int, x: int) -> None:
     columns, units = held + 2 * WIDTH * count, (rows + LANES - 1) // LANES
     for unit in each_unit(call, units):
         first = LANES * unit
-        some = min(LANES, rows - first)
+        lanes = min(LANES, rows - first)
         for column in range(0, length, LANES):
             source = x + 4 * (first * length + column)
             transpose_part(
-                source, 4 * length, some, min(LANES, length - column), columns + WIDTH * column, WIDTH
+                source, 4 * length, lanes, min(LANES, length - column), columns + WIDTH * column, WIDTH
             )  # fmt: skip
         if hold_best(columns, WIDTH, length, LANES, held, count, largest) != 0:
             fetch_add(job + 8 * TopKJob.refused)
@@ -419,7 +419,7 @@ def _topk_short(call: int, job: TopKJob, out: int, x: int) -> None:
             order_by_index(held, count)
         indices = out + size * count * first
         values = out + job.values + 4 * count * first
-        for row in range(some):
+        for row in range(lanes):
             for place in range(count):
                 at = row * count + place
                 store_f32(values, at, load_f32(held, LANES * place + row))
@@ -435,14 +435,14 @@ def _topk_columns(call: int, job: TopKJob, out: int, x: int) -> None:
         row = unit // across
         begin = (unit - row * across) * block
         for column in range(begin, min(begin + block, inner), LANES):
-            source, some = x + 4 * (row * length * inner + column), min(LANES, inner - column)
-            if hold_best(source, 4 * inner, length, some, held, count, largest) != 0:
+            source, lanes = x + 4 * (row * length * inner + column), min(LANES, inner - column)
+            if hold_best(source, 4 * inner, length, lanes, held, count, largest) != 0:
                 fetch_add(job + 8 * TopKJob.refused)
             if job.by_index != 0:
                 order_by_index(held, count)
             at = row * count * inner + column
             values = out + job.values + 4 * at
-            store_held(held, count, values, out + size * at, inner, some, size)
+            store_held(held, count, values, out + size * at, inner, lanes, size)
 
 
 TOPK, TOPK_SHORT, TOPK_COLUMNS = Task(_topk), Task(_topk_short), Task(_topk_columns)

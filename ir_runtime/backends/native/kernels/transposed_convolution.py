@@ -144,8 +144,8 @@ class _Product(NamedTuple):
 
     def _rows(self, shape: tuple[int, ...], blocks: _Blocks) -> Rows:
         """Describe the windows of the data, and the lines of the result."""
-        words, outputs = self.gemm.depth, self.gemm.columns // math.prod(each.size for each in self.phases)
-        lengths, taps, ones = _volume(shape[2:]), [each.taps for each in self.phases], (1, 1, 1)
+        words, outputs = self.gemm.depth, self.gemm.columns // math.prod(p.size for p in self.phases)
+        lengths, taps, ones = _volume(shape[2:]), [p.taps for p in self.phases], (1, 1, 1)
         pads = [length - 1 - first for length, first in zip(taps, blocks.firsts, strict=True)]
         geometry = Windows(
             lengths, blocks.counts, ones, pads, taps, ones, 4 * words, 4 * words * math.prod(lengths)
@@ -174,7 +174,10 @@ def _products(w: Array, strides: _Axes, epilogue: Epilogue, products: Products) 
 
 @dataclass(frozen=True)
 class _TransposedKernel(FusedKernel):
-    """A `FusedKernel` that only fuses layers without extra tensors, as rows of products are not contiguous in the result."""
+    """A `FusedKernel` that only fuses layers without extra tensors.
+
+    The rows of its products are not contiguous in the result.
+    """
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> _TransposedKernel | None:
         """Return a kernel that also applies ``op``, or ``None`` if it cannot be fused."""
