@@ -60,7 +60,7 @@ axis = st.tuples(st.sampled_from(LENGTHS), *[st.booleans()] * 3)
     st.lists(axis, min_size=1, max_size=5), st.sampled_from(["Multiply-1", "Subtract-1", "Maximum-1"]),
     st.tuples(*[st.integers(0, 2)] * 3), st.booleans(), st.booleans(),
 )  # fmt: skip
-def test_operands_of_any_axes(
+def test_operands_broadcast_along_any_axes(
     axes: Sequence[tuple[Any, ...]], name: str, layouts: tuple[int, int, int], swapped: bool, constant: bool
 ) -> None:
     """Two operands may both broadcast; a third one is added."""
@@ -87,7 +87,7 @@ def test_operands_of_any_axes(
     [((1, 40, 1, 16), (1, 40, 32, 1)), ((70, 9), (70, 1)), ((30, 20, 3), (1, 20, 1)), ((5, 1, 100), (7, 1))],
     ids=str,
 )
-def test_nothing_is_left_to_numpy(
+def test_broadcasts_do_not_run_in_numpy(
     shape: tuple[int, ...], other: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Short innermost and middle axes of operands that both broadcast have native kernels."""
@@ -99,7 +99,7 @@ def test_nothing_is_left_to_numpy(
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_part_of_an_array_is_not_copied(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_are_read_in_place(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """For example, the slice that Gather takes at one index of a middle axis."""
     whole, row = stored((20, 7, 16), 0), stored((20, 16), 0)
     inputs = [whole[:, 3], row] if place == 0 else [row, whole[:, 3]]

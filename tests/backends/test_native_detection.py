@@ -64,7 +64,7 @@ def maps(*shape: int, special: bool) -> Array:
     st.sampled_from([1, 3, 16, 33, 65]), st.sampled_from([(1, 1), (5, 7), (8, 3)]),
     st.sampled_from([(1, 1), (5, 7), (3, 9), (10, 14), (1, 2)]), st.booleans(),
 )  # fmt: skip
-def test_maps_that_are_resized(
+def test_resized_maps(
     version: int, mode: str, coordinates: str, nearest: str, antialias: bool, by_size: bool, channels: int,
     before: tuple[int, int], after: tuple[int, int], special: bool,
 ) -> None:  # fmt: skip
@@ -90,7 +90,7 @@ def test_maps_that_are_resized(
 
 
 @pytest.mark.parametrize("axes", [[1, 2], [1], [2]])
-def test_images_are_not_left_to_the_reference(axes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_have_a_resize_kernel(axes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels-last images, as preprocessing resizes them, have kernels."""
     op = layer("Interpolate-11", mode="linear", shape_calculation_mode="sizes")
     x, inputs = maps(1, 20, 18, 3, special=False), [np.array([7] * len(axes)), np.array(axes)]
@@ -105,7 +105,7 @@ def test_images_are_not_left_to_the_reference(axes: list[int], monkeypatch: pyte
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_planes_are_not_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planes_have_a_resize_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     op = layer("Interpolate-11", mode="linear_onnx", shape_calculation_mode="sizes")
     x, inputs = maps(2, 5, 9, 8, special=False), [np.array([18, 7]), np.array([2, 3])]
     wanted = op.evaluate(x, *inputs)
@@ -135,7 +135,7 @@ def test_resized_maps_stay_channels_last() -> None:
     st.integers(1, 3), st.integers(1, 4), st.sampled_from([1, 5, 40]), st.sampled_from([(1, 1), (7, 9)]),
     st.booleans(), st.booleans(), st.sampled_from([1, 0.25]), st.integers(0, 99),
 )  # fmt: skip
-def test_means_of_points_in_regions(
+def test_roi_align(
     mode: str, ratio: int, tall: int, wide: int, channels: int, lengths: tuple[int, int], special: bool,
     round_numbers: bool, scale: float, seed: int,
 ) -> None:  # fmt: skip
@@ -156,7 +156,7 @@ def test_means_of_points_in_regions(
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_regions_that_are_refused_or_not_pooled() -> None:
+def test_invalid_and_empty_regions() -> None:
     how = {"pooled_h": "2", "pooled_w": "2", "sampling_ratio": "0", "spatial_scale": "1", "mode": "avg"}
     op, x = layer("ROIAlign-9", aligned_mode="half_pixel", **how), maps(2, 3, 6, 6, special=False)
     rois = np.array([[0, 0, 4, 4], [5, 0, 2, 4], [1, 1, 3, 3]], np.float32)
@@ -177,7 +177,7 @@ def test_regions_that_are_refused_or_not_pooled() -> None:
 
 
 @pytest.mark.parametrize("scale", ["nan", "1e38"])
-def test_regions_that_scaling_makes_infinite_are_refused(scale: str) -> None:
+def test_infinite_scaled_regions_are_refused(scale: str) -> None:
     how = {"pooled_h": "2", "pooled_w": "2", "sampling_ratio": "2", "mode": "avg"}
     op, x = layer("ROIAlign-9", spatial_scale=scale, **how), maps(1, 3, 6, 6, special=False)
     rois = np.array([[0, 0, 4, 4]], np.float32)
@@ -218,7 +218,7 @@ def detections(
     st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.sampled_from([0.0, 0.3, -1.0]), st.booleans(), st.booleans(),
     st.integers(0, 99),
 )  # fmt: skip
-def test_suppression(
+def test_non_max_suppression(
     version: int, encoding: str, ordered: bool, batch: int, classes: int, count: int, limit: int, iou: float,
     above: float, special: bool, round_numbers: bool, seed: int,
 ) -> None:  # fmt: skip
@@ -236,7 +236,7 @@ def test_suppression(
     st.sampled_from(["0.1", "0.5", "1"]), st.sampled_from(["0", "0.25", "-1"]), st.sampled_from(["none", "score", "classid"]),
     st.booleans(), st.booleans(), st.integers(0, 99),
 )  # fmt: skip
-def test_suppression_in_classes(
+def test_multiclass_suppression(
     version: int, batch: int, classes: int, count: int, each: str, most: str, background: str, iou: str, above: str,
     order: str, special: bool, round_numbers: bool, seed: int,
 ) -> None:  # fmt: skip
@@ -247,7 +247,7 @@ def test_suppression_in_classes(
     agree(op, *detections(batch, classes, count, seed, special, round_numbers))
 
 
-def test_no_boxes_and_no_candidates() -> None:
+def test_no_boxes_or_candidates() -> None:
     op, limits = (
         layer("NonMaxSuppression-9"),
         (np.array([9]), np.array([0.5], np.float32), np.array([2], np.float32)),
@@ -256,7 +256,7 @@ def test_no_boxes_and_no_candidates() -> None:
     assert agree(op, *detections(2, 3, 20, 0, False, True), *limits) == 0
 
 
-def test_inputs_that_are_absent_and_scores_that_are_lowered() -> None:
+def test_optional_inputs_and_soft_suppression() -> None:
     boxes, scores = detections(2, 2, 30, 5, False, False)
     numbers = [np.array(20), *(np.array(x, np.float32) for x in (0.5, 0.1, 0.3))]
     for version in (5, 9):
@@ -265,7 +265,7 @@ def test_inputs_that_are_absent_and_scores_that_are_lowered() -> None:
             assert bool(left) == bool(count)
 
 
-def test_candidates_too_many_to_be_sorted_as_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidates_sorted_without_integer_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     boxes, scores = detections(2, 5, 100, 3, True, False)
     usual = suppression.Candidates.select(boxes, scores, -0.5)
     monkeypatch.setattr(suppression, "FREE_BITS", 0)

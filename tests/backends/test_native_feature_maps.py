@@ -184,7 +184,7 @@ def chained(found: Any, wanted: Array) -> tuple[Any, Array, list[Array]]:
     st.lists(st.sampled_from([1, 2, 7, 9, 17]), min_size=0, max_size=3),
     st.sampled_from([None, np.nan, np.inf, -np.inf]), st.booleans(),
 )  # fmt: skip
-def test_groups_of_channels(
+def test_group_normalization(
     images: int, groups: int, width: int, lengths: list[int], odd: float | None, more: bool
 ) -> None:
     op = layer("GroupNormalization-12", num_groups=str(groups), epsilon="1e-3")
@@ -205,7 +205,7 @@ def test_groups_of_channels(
 @pytest.mark.parametrize("mode", ["inside_sqrt", "outside_sqrt"])
 @pytest.mark.parametrize("variance", [False, True])
 @pytest.mark.parametrize("channels", [1, 17, 130])
-def test_each_channel_by_itself(channels: int, variance: bool, mode: str) -> None:
+def test_instance_normalization(channels: int, variance: bool, mode: str) -> None:
     op = layer("MVN-6", normalize_variance=str(variance).lower(), eps="1e-3", eps_mode=mode)
     x, axes = numbers(2, channels, 9, 15) + np.float32(3), np.array([2, -1])
     kernel = backend.kernel(op, [unknown(x, dynamic=True), Value.constant(axes)])
@@ -331,7 +331,7 @@ def test_pooling(
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 5, 7), (2, 33, 7, 7), (1, 130, 14, 9), (2, 64, 1, 1)])
-def test_means_over_space(shape: tuple[int, ...]) -> None:
+def test_spatial_means(shape: tuple[int, ...]) -> None:
     x = numbers(*shape)
     for keep in ("true", "false"):
         op, axes = layer("ReduceMean-1", keep_dims=keep), np.array([-1, 2])
@@ -407,13 +407,13 @@ def test_chains(
         same(kernel(*inputs), wanted)
 
 
-def test_what_makes_a_result_larger_is_left_to_others() -> None:
+def test_layers_that_enlarge_the_result_are_not_fused() -> None:
     x, small = numbers(1, 3, 4, 4), numbers(1, 3, 1, 1)
     kernel = backend.kernel(layer("Sigmoid-1"), [unknown(small)])
     assert fused(kernel, layer("Multiply-1"), [unknown(small), unknown(x)]) is None
 
 
-def test_squares_are_powers_of_two() -> None:
+def test_power_kernel_supports_only_squares() -> None:
     x, two = numbers(3, 50, special=True), np.float32([2])
     op = layer("Power-1")
     run = backend.kernel(op, [unknown(x), Value.constant(two)])
@@ -423,7 +423,7 @@ def test_squares_are_powers_of_two() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 7, 40), (2, 9, 5)], ids=str)
-def test_parts_of_the_channels_of_a_sequence_stay_in_rows(shape: tuple[int, int, int]) -> None:
+def test_channel_slices_of_a_sequence_keep_their_memory_order(shape: tuple[int, int, int]) -> None:
     """Gated halves of channels are computed in memory order."""
     n, length, channels = shape
     op, whole = layer("Sigmoid-1"), numbers(n, length, 2 * channels)
@@ -448,7 +448,7 @@ def test_shuffles_stay_channels_last(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 8, 9), (3, 7, 5), (2, 1, 40), (0, 4, 4)], ids=str)
 @pytest.mark.parametrize("channels", [(1,), (3, 16), (17, 32, 5), (64, 64, 1, 7)], ids=str)
-def test_maps_joined(shape: tuple[int, int, int], channels: tuple[int, ...]) -> None:
+def test_concatenated_maps(shape: tuple[int, int, int], channels: tuple[int, ...]) -> None:
     """Join channels-last maps, slices of larger maps, and other layouts."""
     op, (n, h, w) = layer("Concat-1", axis="1"), shape
     last = [numbers(n, h, w, c, seed=i).transpose(0, 3, 1, 2) for i, c in enumerate(channels)]

@@ -40,12 +40,12 @@ def chosen(shape, given, asked, axis, dtype=np.float32, kind=np.int32):
         ((5, 4, 3, 2), (1, 9, 3, 1), (5, 9, 3, 2), 1),
     ],
 )
-def test_elements(shape, given, asked, axis, dtype, kind):
+def test_gather_elements(shape, given, asked, axis, dtype, kind):
     model = chosen(shape, given, asked, axis, dtype, kind)
     same_as_the_reference(model, draw_numbers(shape, dtype), indices(given, shape[axis], kind))
 
 
-def test_a_replay_does_not_end_at_elements():
+def test_gather_elements_is_part_of_a_replay():
     x, index = op.parameter([6, 64, 64], np.float32), op.parameter([6, 64, 64], np.int32)
     model = ov.Model([op.subtract(op.gather_elements(op.abs(x), index, 2), x)], [x, index])
     compiled = same_as_the_reference(model, draw_numbers((6, 64, 64)), indices((6, 64, 64), 64))
@@ -53,7 +53,7 @@ def test_a_replay_does_not_end_at_elements():
 
 
 @pytest.mark.parametrize("wrong", [-9, 8])
-def test_elements_that_are_not_there_are_refused(wrong):
+def test_element_indices_out_of_range_are_refused(wrong):
     compiled = ov.compile_model(chosen((4, 8, 5), (4, 3, 5), (4, 3, 5), 1), backend="native")
     x, places = np.zeros((4, 8, 5), np.float32), np.zeros((4, 3, 5), np.int32)
     for _ in range(4):
@@ -68,7 +68,7 @@ def test_elements_that_are_not_there_are_refused(wrong):
     ("shape", "asked", "axis"),
     [((64, 1), (1, 1, 64), 0), ((5, 30, 7), (4, 3), 1), ((5, 30, 7), (4,), -1), ((3, 200, 65), (50,), 1)],
 )
-def test_rows_in_a_replay(shape, asked, axis, dtype):
+def test_gather_in_a_replay(shape, asked, axis, dtype):
     x, places = op.parameter(list(shape), dtype), op.parameter(list(asked), np.int32)
     fetched = op.gather(x, places, op.constant(axis))
     same_as_the_reference(
@@ -76,7 +76,7 @@ def test_rows_in_a_replay(shape, asked, axis, dtype):
     )
 
 
-def test_a_replay_does_not_end_at_rows_of_a_mask():
+def test_gather_from_a_mask_is_part_of_a_replay():
     """Transformers gather booleans of masks at constant indices."""
     x, mask = op.parameter([4, 64, 64], np.float32), op.parameter([64], np.int64)
     places = op.constant(np.arange(64, dtype=np.int32).reshape(1, 64))
@@ -105,13 +105,13 @@ def gathered_in_batch(shape, asked, batch, dtype, kind):
         ((3, 5), (3,), 1),
     ],
 )
-def test_rows_of_a_batch(shape, asked, batch, dtype, kind):
+def test_batched_gather(shape, asked, batch, dtype, kind):
     axis = batch if batch > 0 else len(asked) + batch
     model = gathered_in_batch(shape, asked, batch, dtype, kind)
     same_as_the_reference(model, draw_numbers(shape, dtype), indices(asked, shape[axis], kind))
 
 
-def test_rows_of_a_batch_that_are_not_there_are_zeros():
+def test_batched_indices_out_of_range_give_zeros():
     compiled = ov.compile_model(
         gathered_in_batch((2, 9, 3), (2, 4), 1, np.float32, np.int64), backend="native"
     )
@@ -123,7 +123,7 @@ def test_rows_of_a_batch_that_are_not_there_are_zeros():
         np.testing.assert_array_equal(compiled([x, places])[0], expected)
 
 
-def test_a_replay_does_not_end_at_rows_of_a_batch():
+def test_batched_gather_is_part_of_a_replay():
     x, places = op.parameter([4, 64, 64], np.float32), op.parameter([4, 64], np.int64)
     fetched = opset8.gather(op.abs(x), places, op.constant(1), 1)
     model = ov.Model([op.subtract(fetched, x)], [x, places])

@@ -62,7 +62,7 @@ def test_other_weights_are_not_widened(widened: list[int]) -> None:
 
 @pytest.mark.parametrize("by_rows", [True, False])
 @pytest.mark.parametrize("is_static", [True, False])
-def test_few_rows_give_the_numbers_of_f32(is_static: bool, by_rows: bool) -> None:
+def test_few_rows_are_bit_identical_to_f32_weights(is_static: bool, by_rows: bool) -> None:
     """The results have the bits of the f32 kernel, in replays as well."""
     for count in (2, 3, 16):
         rows = count if is_static else None

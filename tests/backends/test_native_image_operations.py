@@ -81,7 +81,7 @@ def test_depthwise_transposed_convolutions(
     compared(build, [numbers(2, channels, *lengths)], threads, 1e-5)
 
 
-def test_a_depthwise_transposed_convolution_adds_another_tensor(threads: dict[str, int]) -> None:
+def test_depthwise_transposed_convolution_fuses_a_residual(threads: dict[str, int]) -> None:
     def build(x: ir.Node, y: ir.Node) -> ir.Node:
         filters = numbers(32, 1, 1, 4, 4)
         return op.add(op.group_convolution_backprop_data(x, filters, [2, 2], None, [1, 1], [1, 1], [1, 1]), y)
@@ -109,7 +109,7 @@ def test_cells_are_replayed(kind: str, batch: int, inputs: int, hidden: int, thr
 
 @pytest.mark.parametrize("method", ["max", "bilinear"])
 @pytest.mark.parametrize("channels", [3, 20, 150])
-def test_regions_of_maps(method: str, channels: int, threads: dict[str, int]) -> None:
+def test_roi_pooling(method: str, channels: int, threads: dict[str, int]) -> None:
     rng = np.random.default_rng(channels)
     corners = rng.uniform(-0.1, 1.1, (9, 4)) * (1 if method == "bilinear" else 30)
     rois = np.concatenate([rng.integers(0, 2, (9, 1)), corners], 1).astype(np.float32)
@@ -123,7 +123,7 @@ def test_regions_of_maps(method: str, channels: int, threads: dict[str, int]) ->
     compared(build, [x, rois], threads, 0 if method == "max" else 1e-5)
 
 
-def test_position_sensitive_regions(threads: dict[str, int]) -> None:
+def test_position_sensitive_roi_pooling(threads: dict[str, int]) -> None:
     rng = np.random.default_rng(0)
     rois = np.concatenate([rng.integers(0, 2, (9, 1)), rng.uniform(-5, 60, (9, 4))], 1).astype(np.float32)
 
@@ -145,7 +145,7 @@ def test_position_sensitive_regions(threads: dict[str, int]) -> None:
         ((4, 6, 3), [2, 0, 1], [1, 3, 0], [2, 0, 1]),
     ],
 )
-def test_padding_in_the_order_of_memory(
+def test_padding_in_any_memory_order(
     mode: str, shape: tuple[int, ...], begins: list[int], ends: list[int], order: list[int] | None,
     threads: dict[str, int],
 ) -> None:  # fmt: skip
@@ -160,7 +160,7 @@ def test_padding_in_the_order_of_memory(
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
 @pytest.mark.parametrize("name", ["nv12_to_rgb", "nv12_to_bgr", "i420_to_rgb", "i420_to_bgr"])
 @pytest.mark.parametrize("single", [False, True])
-def test_colors_have_the_bits_of_the_reference(
+def test_color_conversions_are_bit_identical(
     kind: type, name: str, single: bool, threads: dict[str, int]
 ) -> None:
     shapes = [(2, 6, 46, 1), (2, 3, 23, 2)] if name[0] == "n" else [(2, 6, 46, 1), *[(2, 3, 23, 1)] * 2]
@@ -173,7 +173,7 @@ def test_colors_have_the_bits_of_the_reference(
 
 @pytest.mark.parametrize("ascending", [True, False])
 @pytest.mark.parametrize("more", [0, 1, 2])
-def test_segments_of_embeddings(ascending: bool, more: int, threads: dict[str, int]) -> None:
+def test_embedding_segments(ascending: bool, more: int, threads: dict[str, int]) -> None:
     rng = np.random.default_rng(more)
     ids = rng.integers(0, 30, 50)
     arrays = [numbers(40, 33), rng.integers(0, 40, 50), np.sort(ids) if ascending else ids]

@@ -67,7 +67,7 @@ def arrangements(x: Array) -> Iterator[Array]:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
-def test_levels_are_those_of_the_operation(shape: tuple[int, ...], limits: tuple[float, float]) -> None:
+def test_quantized_levels_match_the_operation(shape: tuple[int, ...], limits: tuple[float, float]) -> None:
     rule, of = quantizer(*limits), level_map(shape, (1, 2, 2, 1))
     low, high = limits
     x = np.random.default_rng(0).uniform(low - 1, high + 1, shape).astype(np.float32)
@@ -80,7 +80,7 @@ def test_levels_are_those_of_the_operation(shape: tuple[int, ...], limits: tuple
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_nan_anywhere_is_found(shape: tuple[int, ...]) -> None:
+def test_nan_is_detected_in_any_position(shape: tuple[int, ...]) -> None:
     quantize = Quantizing(level_map(shape), quantizer(-1, 1))
     for place in range(0, int(np.prod(shape)), 7):
         x = np.zeros(shape, np.float32)
@@ -91,7 +91,7 @@ def test_nan_anywhere_is_found(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
-def test_numbers_are_those_of_the_operation(shape: tuple[int, ...], limits: tuple[float, float]) -> None:
+def test_dequantized_values_match_the_operation(shape: tuple[int, ...], limits: tuple[float, float]) -> None:
     rule, of = quantizer(*limits), level_map(shape, (1, 0, 2, 3))
     _, _, _, _, steps, span, first, _ = rule.parameters
     values = np.arange(256, dtype=np.float32) / steps * span + first
@@ -103,7 +103,9 @@ def test_numbers_are_those_of_the_operation(shape: tuple[int, ...], limits: tupl
 
 @pytest.mark.parametrize("border", [(1, 1, 1, 1), (0, 0, 1, 0), (2, 0, 0, 0), (0, 1, 0, 3)], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_border_is_zero(shape: tuple[int, ...], border: tuple[int, int, int, int]) -> None:
+def test_the_border_holds_the_level_of_zero(
+    shape: tuple[int, ...], border: tuple[int, int, int, int]
+) -> None:
     of = level_map(shape, border)
     levels = Quantizing(of, quantizer(-1, 1))(np.zeros(shape, np.float32))
     assert levels is not None

@@ -230,7 +230,7 @@ def test_products_of_all_sizes(zero: int) -> None:
 
 
 @pytest.mark.parametrize("residual", [False, True])
-def test_sums_beyond_the_integers_of_f32(residual: bool) -> None:
+def test_sums_beyond_the_exact_integers_of_f32(residual: bool) -> None:
     node, x, other = product(convolution(), (2, 3001, 2, 4), random_weights(33, 3001, 1, 1), 0, residual)
     node.weights.numbers[...] = np.abs(node.weights.numbers)
     node.first = quantizer(float(sums_of(node, x).max()) * 0.02 * 0.02 / 100, 9)
@@ -297,7 +297,7 @@ def test_winograd(filters: tuple[int, int], zero: int, residual: bool, winograd:
 
 @pytest.mark.parametrize("count", [1, 3, 30])
 @pytest.mark.parametrize("pads", ["0,0", "1,2"])
-def test_winograd_of_any_number_of_threads(
+def test_winograd_with_any_number_of_threads(
     pads: str, count: int, winograd: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shares of unequal length, of several blocks each, or without tiles."""
@@ -325,7 +325,7 @@ def test_the_largest_sums_of_winograd(weight: int, winograd: list[Node]) -> None
 
 
 @pytest.mark.parametrize("how", [{"strides": "2,2"}, {"dilations": "2,2"}, {}], ids=str)
-def test_what_winograd_does_not_compute(how: dict[str, str], winograd: list[Node]) -> None:
+def test_convolutions_that_winograd_does_not_support(how: dict[str, str], winograd: list[Node]) -> None:
     """Strides, dilations, and sizes that are not multiples of 4 use other kernels."""
     shape = (1, 64, 24 if how else 23, 24)
     check(*product(convolution(**SAME, **how), shape, random_weights(64, 64, 3, 3), 3))
@@ -359,7 +359,7 @@ def test_depthwise_convolutions_of_many_channels(
 
 
 @pytest.mark.parametrize("rounding", ["floor", "ceil"])
-def test_maximum(rounding: str) -> None:
+def test_max_pooling(rounding: str) -> None:
     how = {
         "kernel": "3,2",
         "strides": "2,3",
@@ -428,7 +428,7 @@ def test_weights_of_the_next_product_are_prefetched(
     assert (size % (LANES * levels.stored * LEVEL_SIZE) == 0).all()
 
 
-def test_nan_is_left_to_the_operations() -> None:
+def test_nan_is_computed_layer_by_layer() -> None:
     node, x, _ = product(convolution(), (1, 4, 1, 6), random_weights(5, 4, 1, 1), 128)
     assert isinstance(node.data, Source)
     asked: list[int] = []

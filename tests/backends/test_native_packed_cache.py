@@ -45,14 +45,14 @@ def numbers(*shape: int, seed: int = 0) -> Array:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_rows_are_packed_as_the_emulation_packs_them(width: int) -> None:
+def test_packed_rows_match_the_emulation(width: int) -> None:
     x = numbers(2, 3, 5, width) * np.float32(10) ** np.arange(-2, 3, dtype=np.float32)[:, None]
     x[0, 0, 0], x[0, 0, 1], x[0, 0, 2] = 7, 0, np.linspace(-3e38, 3e30, width)
     np.testing.assert_array_equal(pack(x), pack_rows(x))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_rows_are_unpacked(width: int) -> None:
+def test_unpacked_rows(width: int) -> None:
     packed = pack_rows(numbers(2, 3, 5, width))
     wanted = unpack_rows(packed)
     np.testing.assert_allclose(unpack(packed), wanted, rtol=1e-6, atol=1e-6)
@@ -60,7 +60,7 @@ def test_rows_are_unpacked(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_number_is_off_by_more_than_half_a_level(width: int) -> None:
+def test_the_error_is_at_most_half_a_level(width: int) -> None:
     x = numbers(4, 9, width)
     bound = (x.max(axis=-1, keepdims=True) - x.min(axis=-1, keepdims=True)) / 255 / 2
     assert (np.abs(unpack(pack(x)) - x) <= bound * 1.0001 + 1e-6).all()
@@ -68,7 +68,7 @@ def test_no_number_is_off_by_more_than_half_a_level(width: int) -> None:
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0, 16, 35])
-def test_a_row_with_a_number_that_is_not_finite_is_nan(wrong: float, place: int) -> None:
+def test_a_row_with_an_infinity_or_nan_becomes_nan(wrong: float, place: int) -> None:
     x = numbers(3, 36)
     x[1, place] = wrong
     for found in (unpack(pack(x)), unpack_rows(pack_rows(x))):
@@ -76,7 +76,7 @@ def test_a_row_with_a_number_that_is_not_finite_is_nan(wrong: float, place: int)
         assert np.isfinite(found[[0, 2]]).all()
 
 
-def test_a_row_whose_range_exceeds_f32_is_nan() -> None:
+def test_a_row_whose_range_overflows_f32_becomes_nan() -> None:
     x = np.float32([[3e38, -3e38, 0], [1, 2, 3]])
     for found in (unpack(pack(x)), unpack_rows(pack_rows(x))):
         assert np.isnan(found[0]).all()
@@ -128,7 +128,7 @@ def test_attention(data: st.DataObject) -> None:
     np.testing.assert_allclose(found, wanted, rtol=3e-5, atol=3e-5)
 
 
-def test_attention_reads_a_part_of_a_buffer() -> None:
+def test_attention_over_part_of_a_buffer() -> None:
     """A growing cache is the first rows of a larger buffer."""
     k, v = (pack_rows(numbers(2, 2, 50, 24, seed=seed)) for seed in (1, 2))
     q = numbers(2, 4, 1, 24)

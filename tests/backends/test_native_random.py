@@ -37,7 +37,7 @@ def uniform(shape: Any, seeds: tuple[int, int], *limits: Any) -> Any:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_numbers_of_constant_shapes(shape: tuple[int, ...], seeds: tuple[int, int], threads: int) -> None:
+def test_constant_shapes(shape: tuple[int, ...], seeds: tuple[int, int], threads: int) -> None:
     model = ir.Model([uniform(op.constant(np.array(shape, np.int64)), seeds)], [])
     wanted = drawn(model, "reference", 1)
     assert not wanted[0].size or (wanted[0] != wanted[1]).any()
@@ -45,7 +45,7 @@ def test_numbers_of_constant_shapes(shape: tuple[int, ...], seeds: tuple[int, in
         np.testing.assert_array_equal(found, each, strict=True)
 
 
-def test_shapes_and_limits_that_are_inputs() -> None:
+def test_shapes_and_limits_from_inputs() -> None:
     shape = op.parameter([2], np.int64, name="shape")
     limits = [op.parameter([1], np.float32, name=name) for name in ("low", "high")]
     model = ir.Model([uniform(shape, (1, 2), *limits)], [shape, *limits])

@@ -48,11 +48,11 @@ def rolled(shape, shifts, axes):
         ((3, 1000, 2), [1, 1], [0, 1]),
     ],
 )
-def test_parts_of_rolled_data_are_copied(shape, shifts, axes):
+def test_roll(shape, shifts, axes):
     as_the_reference(rolled(shape, shifts, axes), shape)
 
 
-def test_a_replay_does_not_end_at_a_roll():
+def test_roll_is_part_of_a_replay():
     compiled = as_the_reference(rolled((1, 28, 28, 96), [-3, -3], [1, 2]), (1, 28, 28, 96))
     assert last_of("Roll", compiled) not in replayed(compiled)
 
@@ -66,7 +66,7 @@ def test_reshapes_of_transposed_data(target):
         as_the_reference(ov.Model([op.softmax(op.reshape(data, op.constant(target), True), 0)], [x]), shape)
 
 
-def test_a_replay_does_not_end_where_windows_are_divided():
+def test_window_partitioning_is_part_of_a_replay():
     x = op.parameter([1, 28, 28, 96], np.float32)
     windows = op.reshape(op.softmax(x, 3), op.constant([1, 4, 7, 4, 7, 96]), False)
     rows = op.reshape(
@@ -120,12 +120,12 @@ def test_space_to_batch_and_back(shape, block, before, after):
 
 
 @pytest.mark.parametrize(("shape", "stride"), [((2, 8, 26, 26), 2), ((1, 6, 26, 26), 2), ((2, 18, 9, 12), 3)])
-def test_elements_apart_become_channels(shape, stride):
+def test_reorg_yolo(shape, stride):
     x = op.parameter(list(shape), np.float32)
     as_the_reference(ov.Model([op.reorg_yolo(op.relu(x), [stride])], [x]), shape)
 
 
-def test_a_replay_does_not_end_where_blocks_move():
+def test_space_to_depth_is_part_of_a_replay():
     x = op.parameter([1, 64, 28, 28], np.float32)
     moved = op.space_to_depth(op.relu(x), "blocks_first", 2)
     compiled = as_the_reference(ov.Model([op.softmax(moved, 3)], [x]), (1, 64, 28, 28))
@@ -158,7 +158,7 @@ FEW = [2, 4, 4, 6, 5, 7], [0, 1, 4, 2, 5, 3], [2, 4, 20, 42]
     ],
     ids=["pixel shuffle", "pixel unshuffle", "channel shuffle", "few channels", "as stored"],
 )
-def test_channels_stay_last(shape, parts, last):
+def test_channels_last_maps_stay_channels_last(shape, parts, last):
     inner, order, target = parts
     compiled = as_the_reference(divided(shape, inner, order, target), shape)
     index = last_of("Reshape", compiled)

@@ -129,7 +129,7 @@ def test_cells(
 
 
 @pytest.mark.parametrize("name", GATES)
-def test_what_is_not_finite_stays_where_it_is(name: str) -> None:
+def test_nan_and_infinity_stay_in_their_sequence(name: str) -> None:
     op = layer(f"{name}Sequence-5", direction="reverse", **attributes(name, 20, 0, True, False))
     x = numbers(4, 5, 3)
     x[0, 2, 1], x[1, 0, 0], x[2, 4, 2], x[3, 1] = np.nan, np.inf, -np.inf, 1e30
@@ -139,7 +139,7 @@ def test_what_is_not_finite_stays_where_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", GATES)
 @pytest.mark.parametrize("batch", [1, 3])
-def test_states_so_large_that_blas_takes_threads(
+def test_states_large_enough_for_multithreaded_blas(
     name: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planned, "MIN_MULTITHREADED_SIZE", 0)
@@ -149,7 +149,7 @@ def test_states_so_large_that_blas_takes_threads(
     agree(op, varying, weights(name, 1, 3, 300, False), numpy.backend)
 
 
-def test_nothing_to_do_and_lengths_that_are_too_long() -> None:
+def test_empty_batches_and_sequence_lengths_out_of_range() -> None:
     op = layer("GRUSequence-5", direction="forward", **attributes("GRU", 8, 0, True, False))
     constant = weights("GRU", 1, 3, 8, False)
     agree(op, [numbers(0, 4, 3), numbers(0, 1, 8), np.zeros(0, np.int64)], constant)
@@ -163,7 +163,7 @@ def test_nothing_to_do_and_lengths_that_are_too_long() -> None:
             run(*wrong, *constant)
 
 
-def test_functions_of_a_second_direction_are_not_looked_at() -> None:
+def test_activations_of_the_second_direction_are_ignored() -> None:
     how = {"hidden_size": "8", "direction": "bidirectional", "activations": f"{USUAL['LSTM']},relu,relu,relu"}
     states = [numbers(2, 2, 8, seed=i) for i in range(2)]
     for each in (native.backend, numpy.backend):

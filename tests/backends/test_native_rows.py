@@ -59,7 +59,7 @@ def both(op: Op, *arrays: Array, constant: tuple[int, ...] = ()) -> tuple[Any, A
 @pytest.mark.parametrize("shape", [(7, 1), (7, 16), (9, 3, 11), (5,), (3, 0)], ids=str)
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
-def test_bags(shape: tuple[int, ...], kind: Any, reduction: str) -> None:
+def test_embedding_bags_with_offsets(shape: tuple[int, ...], kind: Any, reduction: str) -> None:
     op, table = layer("EmbeddingBagOffsets-15", reduction=reduction), numbers(*shape)
     indices = RANDOM.integers(0, len(table), 12).astype(kind)
     for offsets in ([0, 3, 3, 9], [2, 2, 12], [0], []):
@@ -73,7 +73,7 @@ def test_bags(shape: tuple[int, ...], kind: Any, reduction: str) -> None:
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 @pytest.mark.parametrize("shape", [(4, 3), (2, 0), (0, 3)], ids=str)
-def test_bags_of_equal_lengths(reduction: str, shape: tuple[int, int]) -> None:
+def test_packed_embedding_bags(reduction: str, shape: tuple[int, int]) -> None:
     op, table = layer("EmbeddingBagPacked-15", reduction=reduction), numbers(6, 19)
     indices, weights = RANDOM.integers(0, 6, shape), [numbers(*shape)] if reduction == "sum" else []
     np.testing.assert_allclose(*both(op, table, indices), rtol=1e-5, atol=1e-6)
@@ -93,7 +93,7 @@ def test_bags_of_equal_lengths(reduction: str, shape: tuple[int, int]) -> None:
         ([0, 1], [-1]),
     ],
 )
-def test_bags_out_of_range_are_refused(indices: list[int], offsets: list[int]) -> None:
+def test_bag_indices_out_of_range_are_refused(indices: list[int], offsets: list[int]) -> None:
     op, table = layer("EmbeddingBagOffsetsSum-3"), numbers(6, 19)
     with pytest.raises(InferenceError):
         fast(op, table, np.array(indices), np.array(offsets, np.int64))
@@ -103,7 +103,7 @@ def test_bags_out_of_range_are_refused(indices: list[int], offsets: list[int]) -
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("shape", [(6, 5, 7), (3, 70, 1), (1, 4, 130), (2, 0, 3)], ids=str)
 @pytest.mark.parametrize("reduction", ["sum", "none"])
-def test_scattered_elements(reduction: str, shape: tuple[int, ...], axis: int, kind: Any) -> None:
+def test_scatter_elements(reduction: str, shape: tuple[int, ...], axis: int, kind: Any) -> None:
     """Distinct and broadcast indices; negative ones count from the end."""
     op, data = layer("ScatterElementsUpdate-12", reduction=reduction), numbers(*shape)
     longer = [11 if i == axis % 3 else n for i, n in enumerate(shape)]
@@ -119,7 +119,7 @@ def test_scattered_elements(reduction: str, shape: tuple[int, ...], axis: int, k
 
 
 @pytest.mark.parametrize("index", [4, -5, 1 << 40])
-def test_scattered_sums_out_of_range_are_refused(index: int) -> None:
+def test_scatter_indices_out_of_range_are_refused(index: int) -> None:
     op = layer("ScatterElementsUpdate-12", reduction="sum")
     for indices in (np.full((3, 5), index), np.broadcast_to(np.array([[0], [index], [1]]), (3, 5))):
         with pytest.raises(InferenceError):
@@ -127,7 +127,7 @@ def test_scattered_sums_out_of_range_are_refused(index: int) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["i32", "f32", "boolean"])
-def test_converted_indices_that_are_broadcast_stay_so(wanted: str) -> None:
+def test_converted_broadcast_indices_stay_broadcast(wanted: str) -> None:
     """Each index is converted once, and consumers still see a broadcast array."""
     indices = np.broadcast_to(np.arange(-3, 4).reshape(7, 1), (2, 7, 300))
     found, expected = both(layer("Convert-1", destination_type=wanted), indices)

@@ -68,7 +68,7 @@ def numbers(rng: Any, *shape: int, special: Array) -> Array:
     st.sampled_from([(1, 1), (3, 5), (4, 4), (1, 40), (33, 40)]),
     st.sampled_from([np.empty(0), NOT_FINITE]), st.sampled_from([np.empty(0), FAR, TIES]), st.integers(0, 99),
 )  # fmt: skip
-def test_points_of_images(
+def test_grid_sample(
     mode: str, padding: str, corners: bool, images: int, channels: int, lengths: tuple[int, int],
     points: tuple[int, int], special: Array, places: Array, seed: int,
 ) -> None:  # fmt: skip
@@ -82,7 +82,7 @@ def test_points_of_images(
         np.testing.assert_array_equal(run(data, grid), wanted)
 
 
-def test_images_without_points_or_pixels() -> None:
+def test_grid_sample_without_points_or_pixels() -> None:
     op = layer("GridSample-9")
     x, grid = np.ones((2, 3, 4, 5), np.float32), np.zeros((2, 1, 3, 2), np.float32)
     run: Any = native.backend.kernel(op, [unknown(x), unknown(grid)])
@@ -135,7 +135,7 @@ def deformed(elements: int) -> ir.Model:
 
 
 @pytest.mark.parametrize("block", [1, 1 << 20])
-def test_a_bias_and_a_residual_of_each_block(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deformable_convolution_fuses_bias_and_residual(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deformable_convolution, "BLOCK", block)
     model, rng = deformed(9), np.random.default_rng(1)
     inputs = [numbers(rng, *port.shape, special=np.empty(0)) for port in model.inputs]

@@ -38,7 +38,7 @@ def numbers(shape: Sequence[int]) -> Array:
         ((2, 3, 99), [1]), ((2, 8, 5, 31), [1, 2]), ((7, 1000), [1]),
     ],
 )  # fmt: skip
-def test_reductions_have_the_bits_of_the_reference(
+def test_reductions_are_bit_identical_to_the_reference(
     name: str, keep: bool, shape: tuple[int, ...], axes: list[int]
 ) -> None:
     def build(x: ir.Node) -> ir.Node:
@@ -54,7 +54,7 @@ def test_reductions_have_the_bits_of_the_reference(
 
 
 @pytest.mark.parametrize(("shape", "axes"), [((4, 8, 250), [1]), ((7, 300), [-1]), ((3, 5, 7, 9), [1, 3])])
-def test_products_are_as_exact_as_those_of_the_reference(shape: tuple[int, ...], axes: list[int]) -> None:
+def test_reduced_products_are_rounded_once(shape: tuple[int, ...], axes: list[int]) -> None:
     def product(x: ir.Node) -> ir.Node:
         return op.reduce_prod(x, axes, False)
 
@@ -80,7 +80,7 @@ def test_softmax_of_columns_and_short_rows(shape: tuple[int, ...], axis: int) ->
 
 
 @pytest.mark.parametrize("length", [5, 16, 17])
-def test_softmax_of_columns_whose_elements_are_next_to_each_other(length: int) -> None:
+def test_softmax_of_contiguous_columns(length: int) -> None:
     x = numbers((40, 3, length))
 
     def layers(x: ir.Node) -> ir.Node:
@@ -102,7 +102,7 @@ def boxes(x: ir.Node) -> ir.Node:
     return op.concat([flat, op.reduce_max(joined, [1], False)], 0)
 
 
-def test_boxes_are_decoded_by_one_replay() -> None:
+def test_box_decoding_is_one_replay() -> None:
     x = numbers((1, 4, 5, 6))
     (wanted,) = runs(boxes, x, "reference", 1)
     data = op.parameter(x.shape, np.float32)
@@ -113,7 +113,7 @@ def test_boxes_are_decoded_by_one_replay() -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_a_layer_that_numpy_computes_as_fast_is_not_replayed_alone(layers: int) -> None:
+def test_a_single_layer_as_fast_in_numpy_is_not_replayed(layers: int) -> None:
     data = op.parameter([3, 4], np.float32)
     end: ir.Node = data
     for number in range(layers):
@@ -127,7 +127,7 @@ def test_a_layer_that_numpy_computes_as_fast_is_not_replayed_alone(layers: int) 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("element", ["i64", "f32", "boolean"])
-def test_small_parts_are_joined_by_a_replay(axis: int, element: str) -> None:
+def test_small_concatenations_in_a_replay(axis: int, element: str) -> None:
     def build(x: ir.Node) -> ir.Node:
         parts = [
             op.convert(op.transpose(x, [0, 2, 1]), element),
@@ -142,7 +142,7 @@ def test_small_parts_are_joined_by_a_replay(axis: int, element: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 5, 24), (2, 3, 4, 8)])
-def test_maps_that_are_stored_channels_first_are_joined_along_channels(shape: tuple[int, ...]) -> None:
+def test_concatenation_of_channels_first_maps(shape: tuple[int, ...]) -> None:
     def build(x: ir.Node) -> ir.Node:
         doubled = op.multiply(x, np.float32(2))
         return op.relu(op.concat([doubled, op.relu(x), doubled], 1))

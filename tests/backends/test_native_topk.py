@@ -36,7 +36,7 @@ def data(shape: tuple[int, ...]) -> list[Array]:
 
 @pytest.mark.parametrize(("shape", "axis", "count"), CASES)
 @pytest.mark.parametrize("transposed", [False, True])
-def test_the_order_is_that_of_the_reference(
+def test_values_and_order_match_the_reference(
     shape: tuple[int, ...], axis: int, count: int, transposed: bool
 ) -> None:
     order = list(reversed(range(len(shape))))

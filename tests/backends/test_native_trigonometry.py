@@ -34,7 +34,7 @@ def compiled(name: str) -> ir.CompiledModel:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("kind", NUMBERS)
-def test_results_are_the_nearest_numbers(name: str, kind: str) -> None:
+def test_results_are_correctly_rounded(name: str, kind: str) -> None:
     x = NUMBERS[kind].astype(np.float32)
     x = x[np.abs(x) <= 2**26]
     wanted = FUNCTIONS[name](x.astype(np.float64)).astype(np.float32)
@@ -42,7 +42,7 @@ def test_results_are_the_nearest_numbers(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_numbers_beyond_are_those_of_numpy(name: str) -> None:
+def test_large_and_special_arguments_match_numpy(name: str) -> None:
     """Large arguments, NaN, infinities and signed zeros are as in NumPy; also in replays, which start with the third run."""
     model = compiled(name)
     for numbers in ([1, 2, 3, 4], [1e9, -3e38, 1, 2], [np.nan, np.inf, -np.inf, -0.0], [1, 2, 3, 4]):
@@ -57,7 +57,7 @@ def test_numbers_beyond_are_those_of_numpy(name: str) -> None:
 
 @pytest.mark.parametrize("number", [1, 1e9])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_number_without_axes_of_any_rank(name: str, number: float) -> None:
+def test_a_scalar_of_dynamic_rank(name: str, number: float) -> None:
     x = op.parameter("...", np.float32, name="x")
     model = ir.compile_model(ir.Model([getattr(op, name)(x)], [x]), backend="native")
     found = model(np.float32(number))[0]
@@ -66,7 +66,7 @@ def test_a_number_without_axes_of_any_rank(name: str, number: float) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_large_number_without_axes(name: str) -> None:
+def test_a_large_scalar(name: str) -> None:
     x = op.parameter([], np.float32, name="x")
     model = ir.compile_model(ir.Model([getattr(op, name)(x)], [x]), backend="native")
     number = np.array(1e9, np.float32)
@@ -113,7 +113,7 @@ def comparisons() -> ir.Model:
 
 
 @pytest.mark.parametrize("built", [angles_and_masks, comparisons])
-def test_layers_of_masks_and_angles_are_replayed(built: Callable[[], ir.Model]) -> None:
+def test_masks_and_angles_are_one_replay(built: Callable[[], ir.Model]) -> None:
     replayed, plain = (ir.compile_model(built(), backend="native") for _ in range(2))
     object.__setattr__(plain._plan.programs, "replayer", None)
     for seed in range(5):
@@ -147,7 +147,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("kind", [np.float32, np.int32, np.int64, np.bool_])
-def test_questions_about_pairs_are_those_of_numpy(shapes: tuple[Any, Any], kind: type) -> None:
+def test_comparisons_match_numpy(shapes: tuple[Any, Any], kind: type) -> None:
     """Comparisons equal NumPy's: with NaN, for which only not_equal holds, with either operand broadcast, and in replays."""
     functions = CONNECTIVES if kind is np.bool_ else COMPARISONS
     inputs = [op.parameter(list(shape), kind) for shape in shapes]

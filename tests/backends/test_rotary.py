@@ -87,7 +87,7 @@ def test_rotary_embedding_is_one_step(spelling: str, swapped: bool, backend: str
     ("cos", "sin"),
     [((5, WIDTH), (WIDTH,)), ((1, WIDTH), (5, WIDTH)), ((1,), (5, 1)), ((2, 1, 5, 1), (2, 1, 5, 1))],
 )
-def test_cosines_and_sines_of_other_shapes(
+def test_broadcast_cosines_and_sines(
     cos: tuple[int, ...], sin: tuple[int, ...], backend: str, tmp_path: Path
 ) -> None:
     shapes = (3, 5, WIDTH), cos, sin
@@ -98,7 +98,7 @@ def test_cosines_and_sines_of_other_shapes(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_rows_that_others_read_or_that_are_transposed(backend: str, tmp_path: Path) -> None:
+def test_transposed_rows_with_other_consumers(backend: str, tmp_path: Path) -> None:
     x, cos, sin = parameters = inputs((1, 5, 3, WIDTH), (5, WIDTH), (5, WIDTH))
     rows = op.transpose(x, ints(0, 2, 1, 3))
     parts = halves(rows, "slice")
@@ -117,7 +117,7 @@ def test_rows_that_others_read_or_that_are_transposed(backend: str, tmp_path: Pa
     ],
 )
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_other_parts_are_refused_with_a_reason(
+def test_parts_other_than_halves_are_refused(
     case: str, reason: str, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(numpy.patterns, Add, [LastLayer(match_rotary, frozenset(), match_rotary.__module__)])
@@ -136,7 +136,7 @@ def test_other_parts_are_refused_with_a_reason(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_sum_without_a_change_of_sign_is_another_one(backend: str, tmp_path: Path) -> None:
+def test_negating_the_other_half_does_not_match(backend: str, tmp_path: Path) -> None:
     x, cos, sin = parameters = inputs((3, 5, WIDTH), (5, WIDTH), (5, WIDTH))
     first, second = halves(x, "slice")
     result = op.add(op.multiply(x, cos), op.multiply(op.concat([second, op.negative(first)], -1), sin))
