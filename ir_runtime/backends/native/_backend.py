@@ -49,7 +49,7 @@ def _contiguous() -> Callable[[Array], Array]:
 
 def _copy() -> Callable[[Array, Array], bool]:
     """Return the kernel that copies one array into another, imported on first use."""
-    copy: Callable[[Array, Array], bool] = import_module(f"{__package__}.kernels._copy").recorded_copy
+    copy: Callable[[Array, Array], bool] = import_module(f"{__package__}.kernels._copy").copy_if_recording
     return copy
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from ...._util.arrays import DType
 from ....ir.tensor import Array
 
-__all__ = ["Descriptor", "Job", "concatenate", "f32", "i64", "keeping"]
+__all__ = ["Descriptor", "Job", "concatenate", "f32", "i64", "keep_alive"]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -134,7 +134,7 @@ class Job(np.ndarray):
         self.kept = getattr(source, "kept", ())
 
 
-def keeping(function: _Function, *arrays: object) -> _Function:
+def keep_alive(function: _Function, *arrays: object) -> _Function:
     """Make a function keep ``arrays`` alive, whose addresses its descriptors hold; return the function."""
     vars(function)["kept"] = arrays
     return function

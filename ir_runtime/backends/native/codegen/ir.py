@@ -74,7 +74,7 @@ class VectorType(Type):
 
 
 class ArrayType(Type):
-    """An array type."""
+    """An array type of ``count`` elements."""
 
     __slots__ = ()
 
@@ -114,12 +114,12 @@ class Value:
         self.type, self.text = kind, text
 
     def __str__(self) -> str:
-        """Return the operand without its type."""
+        """Return the value as an operand, without its type."""
         return self.text
 
     @property
     def typed(self) -> str:
-        """The operand preceded by its type."""
+        """The value as an operand with its type."""
         return f"{self.type} {self.text}"
 
 
@@ -134,7 +134,7 @@ class Constant(Value):
 
 
 def _literal(kind: Type, value: Any) -> str:
-    """Return a constant in LLVM's syntax; floating-point numbers are written as bits."""
+    """Return a constant in LLVM's syntax; floating-point numbers are written as hexadecimal bits."""
     if value is UNDEFINED:
         return "undef"
     if isinstance(kind, IntType):
@@ -164,7 +164,7 @@ class InlineAsm:
 
 
 class Phi(Value):
-    """A phi node: a value that depends on the predecessor of the block."""
+    """A phi node: a value that depends on the block from which control comes."""
 
     __slots__ = ("_incoming",)
 
@@ -182,23 +182,23 @@ class Phi(Value):
 
     @property
     def line(self) -> str:
-        """The instruction."""
+        """The instruction in LLVM's syntax."""
         return f"{self.text} = phi {self.type} {', '.join(self._incoming)}"
 
 
 class Switch:
-    """A switch instruction."""
+    """A switch instruction, to which cases can be added."""
 
     def __init__(self, number: Value, default: Block) -> None:
         self._head, self._cases = f"switch {number.typed}, label %{default.name}", [""] * 0
 
     def add_case(self, number: Value, block: Block) -> None:
-        """Add a branch to a block for a number."""
+        """Go to ``block`` if the value is ``number``."""
         self._cases.append(f"{number.typed}, label %{block.name}")
 
     @property
     def line(self) -> str:
-        """The instruction."""
+        """The instruction in LLVM's syntax."""
         return f"{self._head} [ {' '.join(self._cases)} ]"
 
 
@@ -296,7 +296,7 @@ def _cast(code: str) -> Callable[[Builder, Value, Type], Value]:
 
 
 class Builder:
-    """Writes instructions at the end of a block."""
+    """A builder that appends instructions to the current block of a function; methods are named like LLVM's instructions."""
 
     def __init__(self, function: Function) -> None:
         self.function, self.module = function, function.module
@@ -362,7 +362,7 @@ class Builder:
         return self.value(vector.type, f"insertelement {vector.typed}, {number.typed}, {index.typed}")
 
     def extract_element(self, vector: Value, index: Value) -> Value:
-        """Return one lane."""
+        """Return lane ``index`` of a vector."""
         return self.value(vector.type.element, f"extractelement {vector.typed}, {index.typed}")
 
     def shuffle_vector(self, a: Value, b: Value, order: Value) -> Value:
@@ -375,41 +375,43 @@ class Builder:
         return self.value(whole.type, f"insertvalue {whole.typed}, {member.typed}, {index}")
 
     def extract_value(self, whole: Value, index: int) -> Value:
-        """Return a member of a struct."""
+        """Return member ``index`` of a struct."""
         return self.value(whole.type.members[index], f"extractvalue {whole.typed}, {index}")
 
     def slot(self, kind: Type, align: int = 0, zeroed: bool = False) -> Value:
         """Allocate stack memory for one value when the function is entered, cleared if ``zeroed``; return its address."""
         place = Value(POINTER, f"%{self.function.next_name()}")
-        self.function.slots.append(f"{place} = alloca {kind}{_aligned(align)}")
+        self.function.slots.append(f"{place} = alloca {kind}{_alignment(align)}")
         if zeroed:
-            self.function.slots.append(f"store {Constant(kind, None).typed}, {place.typed}{_aligned(align)}")
+            self.function.slots.append(
+                f"store {Constant(kind, None).typed}, {place.typed}{_alignment(align)}"
+            )
         return place
 
     def load(self, pointer: Value, kind: Type, align: int = 0) -> Value:
-        """Load a value, aligned to its size by default."""
-        return self.value(kind, f"load {kind}, {pointer.typed}{_aligned(align)}")
+        """Load a value; ``align`` is the alignment of its address in bytes, by default the size of the type."""
+        return self.value(kind, f"load {kind}, {pointer.typed}{_alignment(align)}")
 
     def store(self, value: Value, pointer: Value, align: int = 0) -> None:
-        """Store a value, aligned to its size by default."""
-        self.block.lines.append(f"store {value.typed}, {pointer.typed}{_aligned(align)}")
+        """Store a value; ``align`` is the alignment of its address in bytes, by default the size of the type."""
+        self.block.lines.append(f"store {value.typed}, {pointer.typed}{_alignment(align)}")
 
     def load_atomic(self, pointer: Value, kind: Type, align: int) -> Value:
-        """Load a value atomically, sequentially consistent."""
+        """Load a value, atomically and sequentially consistent."""
         return self.value(kind, f"load atomic {kind}, {pointer.typed} seq_cst, align {align}")
 
     def store_atomic(self, value: Value, pointer: Value, align: int) -> None:
-        """Store a value atomically, sequentially consistent."""
+        """Store a value, atomically and sequentially consistent."""
         self.block.lines.append(f"store atomic {value.typed}, {pointer.typed} seq_cst, align {align}")
 
-    def atomic_add(self, pointer: Value, more: Value) -> Value:
-        """Add to an integer in memory atomically, sequentially consistent; return its previous value."""
-        return self.value(more.type, f"atomicrmw add {pointer.typed}, {more.typed} seq_cst")
+    def atomic_add(self, pointer: Value, summand: Value) -> Value:
+        """Add to an integer in memory, atomically and sequentially consistent; return its previous value."""
+        return self.value(summand.type, f"atomicrmw add {pointer.typed}, {summand.typed} seq_cst")
 
     def element_pointer(self, pointer: Value, index: Value, kind: Type) -> Value:
         """Return the address of element ``index`` of an array; for a vector of indices, a vector of addresses."""
-        found = VectorType(POINTER, index.type.count) if isinstance(index.type, VectorType) else POINTER
-        return self.value(found, f"getelementptr {kind}, {pointer.typed}, {index.typed}")
+        returns = VectorType(POINTER, index.type.count) if isinstance(index.type, VectorType) else POINTER
+        return self.value(returns, f"getelementptr {kind}, {pointer.typed}, {index.typed}")
 
     def call(self, function: Function | InlineAsm, arguments: Sequence[Value]) -> Value:
         """Call a function; if it is void, the returned value must not be used."""
@@ -455,20 +457,20 @@ class Builder:
 
     def switch(self, number: Value, default: Block) -> Switch:
         """End the block with a switch on an i64, which goes to ``default`` if no case is added for it."""
-        found = Switch(number, default)
-        self._end(found)
-        return found
+        switch = Switch(number, default)
+        self._end(switch)
+        return switch
 
     def ret(self, value: Value) -> None:
-        """Return a value from the function."""
+        """End the block by returning a value from the function."""
         self._end(f"ret {value.typed}")
 
     def ret_void(self) -> None:
-        """Return from the function without a value."""
+        """End the block by returning from the function without a value."""
         self._end("ret void")
 
     def unreachable(self) -> None:
-        """Mark unreachable code."""
+        """End the block with an instruction that is never reached."""
         self._end("unreachable")
 
     @contextmanager
@@ -498,5 +500,5 @@ class Builder:
             self.branch(after)
 
 
-def _aligned(align: int) -> str:
+def _alignment(align: int) -> str:
     return f", align {align}" if align else ""

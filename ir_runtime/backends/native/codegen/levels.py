@@ -128,7 +128,7 @@ def _field(emit: Emit, x: Value, bits: int, place: int, signed: bool) -> Value:
 
 
 def load_levels(emit: Emit, address: Value) -> Value:
-    """Load a vector of levels as f32."""
+    """Load a vector of levels, converted to f32."""
     return emit.builder.uitofp(emit.load(address, _LEVELS), VECTOR)
 
 

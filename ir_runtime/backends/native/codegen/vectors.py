@@ -176,9 +176,9 @@ class Emit:
         function = self.function(name, VECTOR, places.type, I32, mask.type, VECTOR)
         return self.builder.call(function, [places, ir.Constant(I32, 4), mask, self.constant(0)])
 
-    def fetch_add(self, address: Value, more: int) -> Value:
-        """Add ``more`` to an i64 in memory atomically; return its previous value."""
-        return self.builder.atomic_add(self.pointer(address), self.i64(more))
+    def fetch_add(self, address: Value, summand: int) -> Value:
+        """Add a constant to an i64 in memory, atomically and sequentially consistent; return its previous value."""
+        return self.builder.atomic_add(self.pointer(address), self.i64(summand))
 
     def load_atomic(self, address: Value) -> Value:
         """Load an i64, atomically and sequentially consistent."""

@@ -25,7 +25,7 @@ from ._nest import (
     Addresses,
     NestJob,
     Place,
-    aligned_strides,
+    align_strides,
     collapse_axes,
     contiguous_strides,
     memory_order,
@@ -156,7 +156,7 @@ def _layout(size: int, code: int, *operands: tuple[_Shape, _Shape, int]) -> _Lay
     )
     orders = [operand_axes(shape, order) for shape in shapes]
     aligned = [
-        aligned_strides(shape, contiguous_strides(shape, own), whole, order)
+        align_strides(shape, contiguous_strides(shape, own), whole, order)
         for shape, own in zip(shapes, orders, strict=True)
     ]
     lengths = tuple(whole[axis] for axis in order)

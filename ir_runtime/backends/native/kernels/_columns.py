@@ -84,11 +84,13 @@ def columns_task(
         rows: processes a block of rows; takes the job, A, the result, the first row, and the row after the
             last. By default, rows are processed as columns of width 1.
     """
-    by_column = _by_column(columns)
-    return Task(by_column.function if rows is None else _by_row_or_column(rows, by_column), name)
+    by_column = _column_loop(columns)
+    return Task(by_column.function if rows is None else _row_or_column_loop(rows, by_column), name)
 
 
-def _by_column(columns: Device[[Any, int, int, int, int], None]) -> Device[[int, ColumnsJob, int, int], None]:
+def _column_loop(
+    columns: Device[[Any, int, int, int, int], None],
+) -> Device[[int, ColumnsJob, int, int], None]:
     def run(call: int, job: ColumnsJob, out: int, x: int) -> None:
         outer, _, inner, block = load_sizes(job)
         across = (inner + block - 1) // block
@@ -99,7 +101,7 @@ def _by_column(columns: Device[[Any, int, int, int, int], None]) -> Device[[int,
     return device(run)
 
 
-def _by_row_or_column(
+def _row_or_column_loop(
     rows: Device[[Any, int, int, int, int], None], by_column: Device[[int, ColumnsJob, int, int], None]
 ) -> Callable[[int, ColumnsJob, int, int], None]:
     def run(call: int, job: ColumnsJob, out: int, x: int) -> None:

@@ -29,12 +29,12 @@ __all__ = [
     "MAX_SIZE",
     "SIZES",
     "copy",
-    "expanded",
-    "recorded_copy",
+    "broadcast_copy",
+    "copy_if_recording",
     "contiguous",
     "contiguous_rows",
     "is_view",
-    "reshaped",
+    "reshape",
 ]
 
 SIZES = 1, 2, 4, 8
@@ -121,9 +121,9 @@ def _copy_block(job: CopyJob, operands: Addresses, place: Place, rows: int, colu
         _transpose(job, x, out, top, left, rows, columns)
     else:
         apart, along, down, across = job.stride, job.width, job.middle_stride, job.middle_width
-        several = job.middle
+        length = job.middle
         for row in range(rows):
-            for middle in range(several):
+            for middle in range(length):
                 source, target = x + row * stride + middle * down, out + row * width + middle * across
                 _copy_elements(size, columns, source, apart, target, along)
 
@@ -133,7 +133,7 @@ COPY = nest_task("copy", _copy_block)
 
 
 def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
-    """Copy an array with the `COPY` task, and return whether the task supports the layouts; if not, ``out`` is unchanged.
+    """Copy an array with the `COPY` task, and return whether it was copied: not if the task does not support the layouts.
 
     Args:
         x: the source.
@@ -152,12 +152,12 @@ def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
     return True
 
 
-def recorded_copy(x: Array, out: Array) -> bool:
+def copy_if_recording(x: Array, out: Array) -> bool:
     """Copy an array with the `COPY` task if a run is recorded, and return whether it was copied."""
     return x.size > 0 and is_recording() and copy(x, out)
 
 
-def expanded(x: Array, shape: _Shape) -> Array | None:
+def broadcast_copy(x: Array, shape: _Shape) -> Array | None:
     """Broadcast an array to a contiguous array of a shape; return ``None`` if `COPY` does not support it."""
     if x.shape == shape and x.flags.c_contiguous:
         return x
@@ -265,8 +265,8 @@ def contiguous(x: Array) -> Array:
     return y
 
 
-def reshaped(x: Array, shape: tuple[int, ...]) -> Array:
-    """Reshape an array, as a view if its strides allow."""
+def reshape(x: Array, shape: tuple[int, ...]) -> Array:
+    """Reshape an array in C order, as a view if its strides allow."""
     return (x if is_view(x, shape) else contiguous(x)).reshape(shape)
 
 
@@ -284,5 +284,5 @@ def _is_view(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int
 
 
 def contiguous_rows(x: Array) -> Array:
-    """Return an array with a contiguous last axis, copying only if needed."""
+    """Return an array whose last axis is contiguous, copying only if needed."""
     return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else contiguous(x)

@@ -260,7 +260,7 @@ def combine(  # noqa: PLR0913 (values in registers)
 
 @instruction(*[types.int64] * 4)
 def apply_unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> None:
-    """Apply a unary operation to ``count`` elements."""
+    """Store the unary operation ``code``, an `Opcode`, of ``count`` elements in ``out``."""
 
     def go(code: Opcode) -> None:
         for offset, load, store in emit.vectors(count):
@@ -371,7 +371,7 @@ Formula = Callable[[Emit, Value, Value, Value], Value]
 
 
 class ActivationKind(IntEnum):
-    """Activation functions, by the numbers that kernels use."""
+    """Activation functions, as numbered in kernels."""
 
     NONE = 0
     CLAMP = 1
@@ -483,7 +483,7 @@ def _gelu_tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _clamp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Clamp to the range from ``a`` to ``b``."""
+    """Clamp ``x`` to the range from ``a`` to ``b``."""
     return emit.minimum(emit.maximum(x, a), b)
 
 

@@ -130,7 +130,7 @@ def _scalar(value: Value) -> float | None:
     return float(constant.reshape(())) if constant is not None and constant.size == 1 else None
 
 
-def _fixed(
+def _constant_activation(
     kind: ActivationKind, a: float = 0.0, b: float = 0.0
 ) -> Callable[[Operation, Sequence[Value]], Activation | None]:
     activation = Activation(kind, a, b)
@@ -138,22 +138,22 @@ def _fixed(
 
 
 _CONVERTERS: dict[type[Operation], Callable[[Operation, Sequence[Value]], Activation | None]] = {
-    ReLU: _fixed(ActivationKind.CLAMP, 0.0, _INFINITE),
+    ReLU: _constant_activation(ActivationKind.CLAMP, 0.0, _INFINITE),
     Clamp: _clamp,
-    Sigmoid: _fixed(ActivationKind.SIGMOID),
+    Sigmoid: _constant_activation(ActivationKind.SIGMOID),
     Swish: _swish,
-    Tanh: _fixed(ActivationKind.TANH),
+    Tanh: _constant_activation(ActivationKind.TANH),
     Gelu: _gelu,
     Gelu2: _gelu,
-    HSigmoid: _fixed(ActivationKind.HARD_SIGMOID, 1 / 6, 0.5),
-    HSwish: _fixed(ActivationKind.HSWISH),
+    HSigmoid: _constant_activation(ActivationKind.HARD_SIGMOID, 1 / 6, 0.5),
+    HSwish: _constant_activation(ActivationKind.HSWISH),
     Elu: _elu,
-    Exp: _fixed(ActivationKind.EXP),
+    Exp: _constant_activation(ActivationKind.EXP),
     PReLU: _prelu,
-    Mish: _fixed(ActivationKind.MISH),
-    Erf: _fixed(ActivationKind.ERF),
-    SoftPlus: _fixed(ActivationKind.SOFTPLUS),
-    SoftSign: _fixed(ActivationKind.SOFTSIGN),
+    Mish: _constant_activation(ActivationKind.MISH),
+    Erf: _constant_activation(ActivationKind.ERF),
+    SoftPlus: _constant_activation(ActivationKind.SOFTPLUS),
+    SoftSign: _constant_activation(ActivationKind.SOFTSIGN),
     HardSigmoid: _parametric(ActivationKind.HARD_LINE),
     Selu: _parametric(ActivationKind.SELU),
 }
@@ -168,7 +168,7 @@ MAX_EXTRAS = 2
 
 
 class PostOpKind(IntEnum):
-    """Kinds of post-ops, by the numbers that kernels use."""
+    """Kinds of post-ops, as numbered in kernels."""
 
     ACTIVATION = 0
     ADD = 1

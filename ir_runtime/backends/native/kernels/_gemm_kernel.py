@@ -50,7 +50,7 @@ from ._rows import clear_row, copy_row
 
 __all__ = [
     "are_better_copied",
-    "asked_products",
+    "requested_products",
     "BF16_PRODUCTS",
     "Bf16Rows",
     "CopiedLines",
@@ -230,7 +230,7 @@ def _copy_lines(
 
 
 @device
-def copied_windows(places: int, x: int, job: GemmJob, first: int, rows: int, room: int) -> None:
+def _copy_windows(places: int, x: int, job: GemmJob, first: int, rows: int, room: int) -> None:
     """Copy the lines that windows read to ``room``, and write the address of each window's first element to ``places``."""
     g, copied = WindowRecord.at(job.windows), CopiedLines.at(job.copied)
     deep, tall = load_i64(g, WindowRecord.out), load_i64(g, WindowRecord.out + 1)
@@ -241,23 +241,23 @@ def copied_windows(places: int, x: int, job: GemmJob, first: int, rows: int, roo
     while r < rows:
         line, column = (first + r) // wide, (first + r) % wide
         plane, above = line // tall, line % tall
-        some = min((tall - above) * wide - column, rows - r)
-        count = (column + some + wide - 1) // wide
+        windows = min((tall - above) * wide - column, rows - r)
+        count = (column + windows + wide - 1) // wide
         _copy_lines(x, g, copied, room, plane // deep, plane % deep, above, count)
         for b in range(count):
-            begin, end = max(column, b * wide), min((b + 1) * wide, column + some)
+            begin, end = max(column, b * wide), min((b + 1) * wide, column + windows)
             for i in range(begin, end):
                 store_i64(places, r + i - column, room + b * down + (i - b * wide) * step)
         room += load_i64(g, WindowRecord.kernel) * copied.lines * pitch
-        r += some
+        r += windows
 
 
 _INFINITY = np.float32(np.inf)
 
 
 @device
-def _matrix_rows(places: int, base: int, rows: int, apart: int) -> None:
-    """Write the addresses of matrix rows, ``apart`` bytes apart."""
+def _place_matrix(places: int, base: int, rows: int, apart: int) -> None:
+    """Write the addresses of ``rows`` rows of a matrix, which are ``apart`` bytes apart."""
     for r in range(rows):
         store_i64(places, r, base + r * apart)
 
@@ -274,7 +274,7 @@ def _window(g: WindowRecord, index: int) -> tuple[int, int, int, int]:
 
 
 @device
-def _valid_windows(places: int, x: int, g: WindowRecord, first: int, rows: int) -> None:
+def _place_valid(places: int, x: int, g: WindowRecord, first: int, rows: int) -> None:
     """Write the address of the first element of each window; all windows lie inside the data."""
     element, image = g.element, g.image
     tall, wide = load_i64(g.lengths, 1), load_i64(g.lengths, 2)
@@ -292,9 +292,7 @@ def _valid_windows(places: int, x: int, g: WindowRecord, first: int, rows: int) 
 
 
 @device
-def _padded_windows(
-    places: int, x: int, g: WindowRecord, first: int, rows: int, step: int, zeros: int
-) -> None:
+def _place_padded(places: int, x: int, g: WindowRecord, first: int, rows: int, step: int, zeros: int) -> None:
     """Write the address of each element of each window: one table of ``step`` bytes per kernel element.
 
     Elements in the padding get the address ``zeros``.
@@ -332,13 +330,13 @@ def _place_rows(job: GemmJob, places: int, x: int, start: int, count: int, step:
     layout, geometry = job.layout, WindowRecord.at(job.windows)
     if layout == 0:
         apart = job.row_stride
-        _matrix_rows(places, x + start * apart, count, apart)
+        _place_matrix(places, x + start * apart, count, apart)
     elif layout == 1:
-        _valid_windows(places, x, geometry, start, count)
+        _place_valid(places, x, geometry, start, count)
     elif layout == 3:
-        copied_windows(places, x, job, start, count, room)
+        _copy_windows(places, x, job, start, count, room)
     else:
-        _padded_windows(places, x, geometry, start, count, step, job.zeros)
+        _place_padded(places, x, geometry, start, count, step, job.zeros)
 
 
 @device
@@ -368,7 +366,7 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
     ) -> None:  # fmt: skip
         vectors, last, epilogue = entry.vectors, entry.last_columns, job.epilogue
         stride, column = job.out_stride, 4 * entry.column
-        at, zeros = start * stride + column, skipped_zeros(job)
+        at, zeros = start * stride + column, _zeros_to_skip(job)
         taps, part = job.taps, job.part_taps
         depth, width = job.depth, 4 * LANES * vectors
         offsets = job.tap_offsets + entry.tap_offset
@@ -394,7 +392,7 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
 
 
 @device
-def skipped_zeros(job: GemmJob) -> int:
+def _zeros_to_skip(job: GemmJob) -> int:
     """Return the address of the row of zeros if taps in padding are to be skipped, else 0."""
     return job.zeros if job.skips_zeros != 0 else 0
 
@@ -418,12 +416,12 @@ def _split_lines(compute_block: Device[..., None]) -> Device[..., None]:
         while done < count:
             line = (start + done) // width
             column, plane = start + done - line * width, line // height
-            some = min(width - column, count - done)
+            rows = min(width - column, count - done)
             target = ((plane * planes + down) * height + line - plane * height) * lines + across
             compute_block(
-                job, entry, places + 8 * done, step, some, column, base + target * width * stride, first, second
+                job, entry, places + 8 * done, step, rows, column, base + target * width * stride, first, second
             )  # fmt: skip
-            done += some
+            done += rows
 
     return device(compute)
 
@@ -492,7 +490,7 @@ def _compute_staged(
     for row in range(0, count, STAGED_ROWS):
         rows = min(STAGED_ROWS, count - row)
         bf16_panel(
-            vectors, rows, places + 8 * row, step, skipped_zeros(job),
+            vectors, rows, places + 8 * row, step, _zeros_to_skip(job),
             job.tap_offsets + entry.tap_offset, job.taps,
             job.depth, job.weights + entry.start,
             block, 4 * width, job.bias + entry.bias, 0,
@@ -520,7 +518,7 @@ def _block(  # noqa: PLR0913 (values in registers)
         _compute_staged(job, entry, places, step, count, out + at, other, stored)
         return
     bf16_panel(
-        vectors, count, places, step, skipped_zeros(job), job.tap_offsets + entry.tap_offset,
+        vectors, count, places, step, _zeros_to_skip(job), job.tap_offsets + entry.tap_offset,
         job.taps, job.depth, job.weights + entry.start,
         out + at, stride, job.bias + entry.bias, 0, other, last,
         epilogue.low, epilogue.high, apart, stored,
@@ -657,7 +655,7 @@ WIDENED_PRODUCTS = Products("gemm_bf16_weights", 2, WIDENED_GEMM, pack_bf16_pane
 """Products of f32 rows with bf16 weights; for rows of even length only, as an odd row would be read beyond its end."""
 
 
-def asked_products(rows: int | None = None, numbers: int | None = None) -> Products:
+def requested_products(rows: int | None = None, numbers: int | None = None) -> Products:
     """Return the GEMM variant that the current compilation requests for products of f32 data with constant weights.
 
     Args:

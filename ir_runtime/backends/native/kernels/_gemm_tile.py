@@ -388,13 +388,13 @@ def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) 
         between = builder.select(builder.icmp_signed("!=", other, emit.i64(0)), apart, emit.i64(0))
 
         def tile(width: int, size: int, addresses: list[Value]) -> list[Value]:
-            place, result, more, start = addresses
-            target = TileTarget(result, stride, more, apart, last, low, high, types)
+            place, result, residual, start = addresses
+            target = TileTarget(result, stride, residual, apart, last, low, high, types)
             _micro_kernel(
                 emit, product, size, width, place, step, zeros, taps, count, depth, panel, start, bias_stride, target
             )  # fmt: skip
             after = [builder.mul(emit.i64(size), n) for n in (stride, between, bias_stride)]
-            return [emit.at(place, 8 * size), *map(emit.at, (result, more, start), after)]
+            return [emit.at(place, 8 * size), *map(emit.at, (result, residual, start), after)]
 
         def emit_rows(width: int) -> None:
             emit_tiles(emit, _LONGEST[width], rows, [places, out, other, bias], partial(tile, width))

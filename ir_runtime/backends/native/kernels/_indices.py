@@ -51,7 +51,7 @@ class IndexGrid:
 
 
 def index_grid(indices: Array, most_axes: int) -> IndexGrid | None:
-    """Return the grid whose elements in C order are ``indices``; ``None`` if it would need more than ``most_axes`` axes."""
+    """Return the grid whose elements in C order are ``indices``; ``None`` if no grid of up to ``most_axes`` axes has them."""
     places, lengths, steps = indices.astype(np.int64).ravel(), list[int](), list[int]()
     if not places.size:
         return None

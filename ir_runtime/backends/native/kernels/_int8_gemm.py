@@ -70,7 +70,7 @@ def column_order(vectors: int) -> Array:
 
 
 def load_row(emit: Emit, address: Value, vectors: int) -> list[Value]:
-    """Load the levels of a row as f32, in `column_order`."""
+    """Load the levels of ``vectors`` vectors of a row as f32 vectors, in `column_order`."""
     if not CAN_PACK or vectors == 1:
         return [load_levels(emit, emit.at(address, LEVEL_SIZE * LANES * j)) for j in range(vectors)]
     builder = emit.builder
@@ -429,10 +429,10 @@ def _fill_borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
     width = job.width
     if job.by_panel != 0:
         lines = job.rows // width
-        line, more = share_of_lines(lines, first, count, job.panels)
+        line, height = share_of_lines(lines, first, count, job.panels)
     else:
-        line, more = first // width, (first + count) // width - first // width
-    fill_borders(job.borders, out, line, more)
+        line, height = first // width, (first + count) // width - first // width
+    fill_borders(job.borders, out, line, height)
 
 
 @Task

@@ -146,7 +146,7 @@ def share_of_lines(lines: int, first: int, count: int, units: int) -> tuple[int,
 
 @dataclass
 class LevelMap:
-    """The geometry of a map of levels.
+    """The geometry of a feature map of 8-bit levels.
 
     Args:
         images: the number of images.
@@ -173,17 +173,17 @@ class LevelMap:
 
     @property
     def pixel(self) -> int:
-        """The size of a pixel in bytes."""
+        """The size of a pixel in bytes, with the padding of channels."""
         return self.stored * LEVEL_SIZE
 
     @property
     def line(self) -> int:
-        """The size of a line with its border in bytes."""
+        """The size in bytes of a line with its border."""
         return (self.border[2] + self.width + self.border[3]) * self.pixel
 
     @property
     def image(self) -> int:
-        """The size of an image with its border in bytes."""
+        """The size in bytes of an image with its border."""
         return (self.border[0] + self.height + self.border[1]) * self.line
 
     def offset(self, above: int = 0, left: int = 0) -> int:

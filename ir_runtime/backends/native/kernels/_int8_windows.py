@@ -326,8 +326,8 @@ def levels_windows(call: int, job: LevelsWindowsJob, out: int, x: int) -> None:
         if count == 0:
             break
         line, last = (0, lines) if by_channel else (first, first + count)
-        begin, more = share_of_lines(lines, first, count, vectors) if by_channel else (first, count)
-        fill_borders(job.borders, map_start, begin, more)
+        begin, size = share_of_lines(lines, first, count, vectors) if by_channel else (first, count)
+        fill_borders(job.borders, map_start, begin, size)
         channel, channels = (first, count) if by_channel else (0, vectors)
         unit = line
         while unit < last:

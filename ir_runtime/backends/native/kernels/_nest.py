@@ -29,10 +29,10 @@ __all__ = [
     "nest_fields",
     "nest_task",
     "row_stride",
-    "aligned_strides",
+    "align_strides",
     "collapse_axes",
     "contiguous_strides",
-    "in_memory_order",
+    "permute_constant",
     "operand_axes",
     "memory_order",
 ]
@@ -69,7 +69,7 @@ class NestJob(Descriptor):
 
 @device
 def row_stride(job: NestJob, operand: int) -> int:
-    """Return the bytes between rows of an operand."""
+    """Return the bytes between rows of an operand; ``operand`` is 0 for the result, and 1 to 3 for A to C."""
     stride: int = load_i64(job.strides, (OUTER + 2) * operand + 1)
     return stride
 
@@ -161,7 +161,7 @@ AXES = 3
 def memory_order(x: Array) -> tuple[int, ...]:
     """Return the axes ordered by decreasing stride.
 
-    If no axis is contiguous, return the order in which a copy should be stored: channels-last from four axes on.
+    If no axis is contiguous, return the order for a copy: C order, or channels-last from four axes on.
     """
     axes = tuple(range(x.ndim))
     if x.flags.c_contiguous:
@@ -172,7 +172,7 @@ def memory_order(x: Array) -> tuple[int, ...]:
     return axes if x.ndim < 4 else (0, *axes[2:], 1)
 
 
-def aligned_strides(
+def align_strides(
     shape: tuple[int, ...], strides: Sequence[int], ours: tuple[int, ...], order: tuple[int, ...]
 ) -> tuple[int, ...] | None:
     """Return the strides of an operand broadcast to shape ``ours``, permuted by ``order``; ``None`` if it cannot broadcast."""
@@ -191,7 +191,7 @@ def operand_axes(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, .
     return tuple(axis - missing for axis in order if axis >= missing)
 
 
-def in_memory_order(constant: Array, order: tuple[int, ...]) -> Array:
+def permute_constant(constant: Array, order: tuple[int, ...]) -> Array:
     """Return a contiguous copy of a constant with its axes permuted by the ``order`` of the result."""
     return np.ascontiguousarray(constant.transpose(operand_axes(constant.shape, order)))
 

@@ -1,9 +1,8 @@
-"""Packed weights: matrices in panels as wide as a GEMM tile, row by row (GotoBLAS, BLIS).
+"""Packing of the right operands of products: panels as wide as a GEMM tile, stored row by row (GotoBLAS, BLIS).
 
-Panels hold f32, or bf16 with two rows in each 32-bit word. They are packed from matrices of any strides, and
-from filters, constant or computed in the run, in squares transposed in registers.
-
-Keys and values of attention are packed by one thread, inside a kernel.
+Panels hold f32, or bf16 with two rows in each 32-bit word. Tasks pack matrices of any strides; filters, constant or computed
+in the run, are packed by transposing squares in registers. Kernels of attention pack keys and values themselves, by the
+devices `pack_rows` and `pack_transposed`.
 """
 
 from __future__ import annotations
@@ -344,7 +343,7 @@ class FilterPacking:
         return cls(panels, job, pays_to_share(steps=groups * outputs * channels * taps // 4))
 
     def pack(self, filters: Array) -> Array:
-        """Pack contiguous filters; the result is workspace memory, valid until the next kernel uses it."""
+        """Pack contiguous filters, and return the elements of the panels."""
         packed = workspace(self.panels.numbers.size)
         count = threads() if self.parallel else 1
         parallel_for(_pack_filters.address, self.job, packed, filters, UNUSED, UNUSED, count)
@@ -493,7 +492,7 @@ class Bf16Panels(PackedPanels):
 
 
 @instruction(returns=types.int64)
-def _zeroed_block(emit: Emit) -> Register:
+def _allocate_block(emit: Emit) -> Register:
     """Allocate zeroed stack memory for `LANES` f32 rows of the widest panel; return its address."""
     return emit.stack_words(LANES * LANES * WIDE // 2)
 
@@ -516,7 +515,7 @@ def _pack_pairs(
     target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
 ) -> None:
     """Pack ``rows`` rows of a bf16 panel; the parameters are those of `pack_block`."""
-    block = _zeroed_block()
+    block = _allocate_block()
     pack_block(block, width, count, rows, source, by_column, by_row, factors)
     for row in range(0, rows, 2):
         at = block + 4 * row * width

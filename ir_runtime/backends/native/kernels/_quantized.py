@@ -326,7 +326,7 @@ class PackedMatrix:
 
     @property
     def panels(self) -> int:
-        """The number of panels of the product."""
+        """The number of panels that hold all columns."""
         return panel_count(self.columns)
 
     @property
@@ -598,9 +598,9 @@ def _emit_dequantize(
     steps = builder.sdiv(rows, emit.i64(LANES))
     offset = builder.sdiv(builder.mul(start, emit.i64(bits)), emit.i64(8))
     with emit.loop(steps, [offset, out]) as (_, (at, target), following):
-        read = [column.dequantize(emit.at(column.values, at)) for column in columns]
+        values = [column.dequantize(emit.at(column.values, at)) for column in columns]
         order = LANE_ORDER if kind is Storage.LUT4 else range(LANES)
-        for k, row in zip(order, transpose_vectors(emit, read), strict=True):
+        for k, row in zip(order, transpose_vectors(emit, values), strict=True):
             emit.store(emit.multiply(row, gains), emit.at(target, 4 * PANEL_COLUMNS * k))
         following += [emit.at(at, LANES * bits // 8), emit.at(target, 4 * PANEL_COLUMNS * LANES)]
 

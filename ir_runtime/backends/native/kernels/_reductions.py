@@ -197,7 +197,7 @@ DOUBLES = ir.VectorType(F64, LANES)
 
 
 class Reduction(IntEnum):
-    """Kinds of reductions, by the numbers that kernels use."""
+    """Kinds of reductions, as numbered in kernels."""
 
     MEAN = 0
     """The sum divided by the job's divisor, which is 1 for ReduceSum."""
@@ -411,5 +411,5 @@ def reduce_columns(x: Array, out: Array, sizes: Sizes, code: int, divisor: int) 
 
 
 def softmax_columns(x: Array, out: Array, sizes: Sizes) -> None:
-    """Compute softmax along the middle axis of a contiguous array ``[outer, length, inner]``."""
+    """Compute softmax along the middle axis of a contiguous array ``[outer, length, inner]`` of f32."""
     run_columns(SOFTMAX_COLUMNS, x, out, ColumnsJob.fill(**column_sizes(sizes)))

@@ -296,7 +296,7 @@ def store_windows(
 def are_better_channels(x: Array) -> bool:
     """Return whether to compute the images of a batch as the channels of one image, to fill vectors.
 
-    This is so for contiguous f32 with less than a vector of channels, but at least a vector of channels and images.
+    This is so for contiguous f32 ``x[N, C, ...]`` with ``C < LANES <= N * C``.
     """
     images, channels = x.shape[:2]
     return channels < LANES <= images * channels and x.itemsize == F32_SIZE and x.flags.c_contiguous

@@ -331,7 +331,7 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def _by_blocks(  # noqa: PLR0913 (values in registers)
+def _run_blocks(  # noqa: PLR0913 (values in registers)
     call: int, job: WinogradJob, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
     after: int, tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
@@ -345,7 +345,7 @@ def _by_blocks(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def _by_phases(  # noqa: PLR0913 (values in registers)
+def _run_phases(  # noqa: PLR0913 (values in registers)
     counter: int, job: WinogradJob, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
     tiles: int, table: int, spare: int, stop: int,
 ) -> None:  # fmt: skip
@@ -375,14 +375,14 @@ def winograd(call: int, job: WinogradJob, y: int, x: int, first: int, second: in
     table = scratch_memory(8 * (block + 40))
     spare = scratch_memory(4 * columns)
     if job.shared != 0:
-        _by_phases(
+        _run_phases(
             counter, job, x, y, first, second, second + TILE_ELEMENTS * before, before, after, tiles, table,
             spare, failure_word(call),
         )  # fmt: skip
     else:
         source = scratch_memory(TILE_ELEMENTS * (before + after))
         target = source + TILE_ELEMENTS * before
-        _by_blocks(call, job, x, y, first, second, source, target, before, after, tiles, table, spare)
+        _run_blocks(call, job, x, y, first, second, source, target, before, after, tiles, table, spare)
 
 
 # The largest product of input and output channels for which transformed filters stay in the last-level cache.

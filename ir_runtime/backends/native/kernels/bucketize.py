@@ -79,8 +79,10 @@ def _count_bounds(
             number = load_typed(emit, VECTOR, x, index, mask)
             with emit.loop(length, [buckets, ir.Constant(INTS, None)]) as (_, (place, total), following):
                 counted = _is_counted(emit, emit.splat(emit.load(place, F32)), number, is_right)
-                more = emit.builder.sub(total, emit.builder.sext(counted, INTS))
-                following += [emit.at(place, 4), more]
+                following += [
+                    emit.at(place, 4),
+                    emit.builder.sub(total, emit.builder.sext(counted, INTS)),
+                ]
             counts = following[1]
             store_typed(emit, counts if kind == INTS else emit.builder.sext(counts, kind), out, index, mask)
 

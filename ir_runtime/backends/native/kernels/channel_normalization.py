@@ -230,9 +230,9 @@ def _normalize(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: Register, stride: Register, before: Register, window: Register, count: Register, out:
     Register, bias: Register, scale: Register, beta: Register,
 ) -> None:  # fmt: skip
-    """Normalize ``count`` elements of a row by their columns in a window of rows, which are ``stride`` bytes apart.
+    """Apply LRN to ``count`` elements of a row: divide each by a power of the sum of squares in its column of a window.
 
-    The window has ``window`` rows and starts ``before`` bytes before ``x``.
+    The window has ``window`` rows, ``stride`` bytes apart, and starts ``before`` bytes before ``x``.
     """
     builder = emit.builder
     low, factor, exponent = (spread(emit, builder.bitcast(bits, F64)) for bits in (bias, scale, beta))

@@ -79,7 +79,7 @@ def _clamp(emit: Emit, x: Register, kind: ir.Type) -> Register:
 def _store_pixels(
     emit: Emit, first: Register, second: Register, third: Register, kind: ir.Type, out: Register
 ) -> None:
-    """Interleave three vectors of colours to pixels of three elements, and store them."""
+    """Interleave the vectors of three colours, and store them as pixels of three elements."""
     builder, wide = emit.builder, ir.VectorType(I32, 2 * LANES)
     both = builder.shuffle_vector(first, second, ir.Constant(wide, list(range(2 * LANES))))
     last = builder.shuffle_vector(third, third, ir.Constant(wide, list(range(2 * LANES))))

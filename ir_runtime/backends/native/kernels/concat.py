@@ -29,7 +29,7 @@ from ..threading.parallel import RECORD, is_recording, parallel_for, pays_to_sha
 from ..threading.task import UNUSED, Task, each_chunk
 from ._copy import COPY, MAX_SIZE, SIZES, contiguous, copy
 from ._epilogue import Bf16Tensors, Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue
-from ._gemm_kernel import asked_products
+from ._gemm_kernel import requested_products
 from ._gemm_tile import round_row
 from ._rows import copy_bytes
 
@@ -168,7 +168,7 @@ def channels(op: Concat, *parts: Value) -> KernelTemplate | None:
         return None
     if op.axis not in (1, 1 - rank):
         return None
-    make, bf16 = partial(_kernel, op, len(parts)), asked_products().is_faster
+    make, bf16 = partial(_kernel, op, len(parts)), requested_products().is_faster
     if rank == 3:
         return replace(make(Epilogue()), accepts=any_lengths)
     return _Channels(make, 1, accepts=any_lengths, bf16=Bf16Tensors(result=bf16))
@@ -296,9 +296,9 @@ MAX_SMALL_SIZE, MAX_ROW_SIZE = 1 << 16, 1 << 20
 
 @backend.accelerates(Concat)
 def small(op: Concat, *parts: Value) -> Kernel | None:
-    """Return a kernel for small or dynamic results, along any axis.
+    """Return a kernel that concatenates along any axis, if the result is small or of dynamic size.
 
-    It uses NumPy, but in a recorded run copies by tasks, so that the replay continues.
+    It calls NumPy, except in recorded runs, where it copies by tasks so that the replay continues.
     """
     rank = parts[0].shape.rank
     if not rank or any(part.shape.rank != rank for part in parts):

@@ -49,7 +49,15 @@ from ._epilogue import (
     TilePostOp,
 )
 from ._gemm import Gemm, Rows, WindowProduct, flat
-from ._gemm_kernel import F32_PRODUCTS, GEMM_OF_RUN, Layout, Products, Windows, asked_products, tap_offsets
+from ._gemm_kernel import (
+    F32_PRODUCTS,
+    GEMM_OF_RUN,
+    Layout,
+    Products,
+    Windows,
+    requested_products,
+    tap_offsets,
+)
 from ._panels import FilterPacking, FusedOfRun, pack_panels
 from ._rows import clear_row
 from ._winograd import Winograd, is_profitable
@@ -252,7 +260,7 @@ def dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None
 
 def _algorithm(op: Convolution, data: Value, w: Array) -> tuple[KernelFactory, Bf16Tensors]:
     """Choose the algorithm for constant filters; return its kernel factory and the tensors that may be stored in bf16."""
-    products = asked_products()
+    products = requested_products()
     if _is_pointwise(op, w.shape[2:]):
         return lambda epilogue: _pointwise_kernel(w, epilogue, products), products.bf16_tensors(w.shape[1])
     if (count := neighbours(op, data, w)) > 1:
@@ -285,12 +293,12 @@ def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Ac
 
 @backend.accelerates(GroupConvolution)
 def grouped(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters with several channels per group, unless `is_by_windows` is faster."""
+    """Return a kernel for constant f32 filters with several channels per group, unless `is_by_windows` accepts them."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1) or is_by_windows(w):
         return None
     accepts = _accepts(op, w.shape[0] * w.shape[2], w.shape[3:])
-    requested = asked_products()
+    requested = requested_products()
     products = (
         F32_PRODUCTS if w.shape[2] % requested.per_word else requested
     )  # a word must not span two groups
@@ -459,7 +467,10 @@ def _computed_template(
 
 
 def _accepts_computed(op: ForwardConvolution, filters: tuple[int, ...], shape: Sequence[int]) -> Accepts:
-    """Return a check that filters have the shape ``filters``, and that the data fits ``shape`` with its group axis."""
+    """Return a check of the inputs: filters must have the shape ``filters``, and the data must fit them.
+
+    ``shape`` is the same shape as ``[G, C_out, C_in, kernel...]``.
+    """
     extents = [op.extent(axis, length) for axis, length in enumerate(shape[3:])]
     fits = filter_lengths(shape[0] * shape[2], extents)
     return lambda x, w, *_: w.shape == filters and fits(x)

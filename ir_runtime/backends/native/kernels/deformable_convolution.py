@@ -69,11 +69,11 @@ class DeformedColumnsJob(Descriptor):
 
 
 @dataclass(frozen=True)
-class _Between:
+class _PixelPair:
     """The two pixels around each position along an axis: f64 indices, whether they are in the image, and weights."""
 
     pixels: tuple[Register, Register]
-    seen: tuple[Register, Register]
+    visible: tuple[Register, Register]
     weights: tuple[Register, Register]
 
 
@@ -81,26 +81,28 @@ def _constant(number: float) -> Register:
     return ir.Constant(_DOUBLES, [number] * LANES)
 
 
-def _between(emit: Emit, place: Register, inside: Register, length: Register, zeros: bool) -> _Between:
+def _surrounding_pixels(
+    emit: Emit, place: Register, inside: Register, length: Register, zeros: bool
+) -> _PixelPair:
     """Return the pixels around positions along an axis of ``length`` pixels.
 
-    Indices are clamped to the image. Positions that are not ``inside`` are not seen, nor, if ``zeros``, are pixels whose
+    Indices are clamped to the image. Positions that are not ``inside`` are not visible, nor, if ``zeros``, are pixels whose
     index was clamped.
     """
     builder, none = emit.builder, _constant(0)
     place = builder.select(inside, place, none)
     before, after = emit.intrinsic("llvm.floor", place), emit.intrinsic("llvm.ceil", place)
     part = builder.fsub(place, before)
-    pixels, seen = [], []
+    pixels, visible = [], []
     for pixel in (before, after):
         last = builder.fsub(length, _constant(1))
         bounded = builder.select(builder.fcmp_ordered(">", pixel, none), pixel, none)
         bounded = builder.select(builder.fcmp_ordered("<", bounded, last), bounded, last)
         pixels.append(bounded)
         exists = builder.fcmp_ordered("==", bounded, pixel)
-        seen.append(builder.and_(inside, exists) if zeros else inside)
+        visible.append(builder.and_(inside, exists) if zeros else inside)
     weights = builder.fsub(_constant(1), part), part
-    return _Between((pixels[0], pixels[1]), (seen[0], seen[1]), weights)
+    return _PixelPair((pixels[0], pixels[1]), (visible[0], visible[1]), weights)
 
 
 def _place(emit: Emit, start: Register, offset: Register, shift: Register, mask: Register) -> Register:
@@ -135,13 +137,13 @@ def _corners(zeros: bool) -> Instruction:
         for bound in others:
             inside = builder.and_(inside, bound)
         rows, columns = (
-            _between(emit, place, inside, length, zeros)
+            _surrounding_pixels(emit, place, inside, length, zeros)
             for place, length in zip(places, lengths, strict=True)
         )
         for corner in range(_CORNERS):
             r, c = divmod(corner, 2)
             pixel = builder.fadd(builder.fmul(rows.pixels[r], lengths[1]), columns.pixels[c])
-            pixel = builder.select(builder.and_(rows.seen[r], columns.seen[c]), pixel, _constant(-1))
+            pixel = builder.select(builder.and_(rows.visible[r], columns.visible[c]), pixel, _constant(-1))
             weight = builder.fmul(rows.weights[r], columns.weights[c])
             emit.store(pixel, emit.at(table, 8 * LANES * corner))
             emit.store(

@@ -40,7 +40,7 @@ from ._epilogue import (
     apply_epilogue,
     apply_post_ops,
 )
-from ._gemm_kernel import F32_PRODUCTS, asked_products
+from ._gemm_kernel import F32_PRODUCTS, requested_products
 from ._gemm_tile import round_row
 from ._windows import (
     F32_SIZE,
@@ -382,7 +382,7 @@ _slide_bf16 = sliding_window(_variants(Memory(load_bf16, _store_rounded)), _MORE
 
 
 def _make_compute(slide: Instruction) -> Device[..., None]:
-    """Return a function that computes neighbouring windows, for a range of channels, in several result rows."""
+    """Return a function that applies ``slide`` to neighbouring windows, for a range of channels and of result rows."""
 
     def compute(  # noqa: PLR0913 (values in registers)
         form: int, job: DepthwiseJob, x: int, y: int, right: int, pitch: int, start: int, stop: int, first: int, begin: int, end: int,
@@ -492,18 +492,18 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
 
     def depthwise(call: int, job: DepthwiseJob, y: int, x: int, partner: int, second: int) -> None:
         channels, lines, columns = job.channels, job.out_height, job.out_width
-        units, several, size = job.units, job.rows_per_unit, job.result_size
+        units, tall, size = job.units, job.rows_per_unit, job.result_size
         stages = job.epilogue.post_ops
         is_staged = size == BF16_SIZE and (stages > 0 or job.data_size == F32_SIZE)
         beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
         spread = job.spread
-        step, wide, several_columns = size * channels, F32_SIZE * channels, beside * spread
-        block = scratch_memory(wide * several * several_columns if is_staged else 0)
+        step, wide, block_columns = size * channels, F32_SIZE * channels, beside * spread
+        block = scratch_memory(wide * tall * block_columns if is_staged else 0)
         together = job.channel_block
         for unit in each_unit(call, units):
-            start, end = unit * several, min(unit * several + several, lines)
-            for place in range(0, columns, several_columns):
-                column = min(place, columns - several_columns)
+            start, end = unit * tall, min(unit * tall + tall, lines)
+            for place in range(0, columns, block_columns):
+                column = min(place, columns - block_columns)
                 target = y + (start * columns + column) * step
                 for phase in range(spread):
                     first = (column + phase) * job.stride_across - job.pad_left
@@ -512,7 +512,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
                         stop = min(c + together, channels)
                         if is_staged:
                             compute(
-                                form, job, x, block + phase * wide, spread * wide, several_columns * wide, start,
+                                form, job, x, block + phase * wide, spread * wide, block_columns * wide, start,
                                 end, first, c, stop, F32_SIZE,
                             )  # fmt: skip
                         else:
@@ -521,9 +521,9 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
                                 first, c, stop, size,
                             )  # fmt: skip
                 if is_staged:
-                    _round_block(job, block, target, end - start, several_columns, columns * step)
+                    _round_block(job, block, target, end - start, block_columns, columns * step)
                 elif size == F32_SIZE:
-                    count = _next_column(place, several_columns, columns) - column
+                    count = _next_column(place, block_columns, columns) - column
                     _apply_rows(job, partner, second, y, start, end, column, count)
 
     return Task(depthwise, name)
@@ -552,7 +552,7 @@ def depthwise(op: GroupConvolution, data: Value, filters: Value) -> KernelTempla
     if not is_alone and not is_by_windows(w):
         return None
     extents = [op.extent(axis, length) for axis, length in enumerate(w.shape[3:])]
-    is_wide = is_alone and asked_products().is_faster and len(w) >= LANES
+    is_wide = is_alone and requested_products().is_faster and len(w) >= LANES
     return FusedKernel(
         lambda epilogue: _kernel(op, w, epilogue, is_wide), 1,
         accepts=filter_lengths(math.prod(w.shape[:2]), extents), bf16=Bf16Tensors(data=is_wide, result=is_wide),
@@ -563,7 +563,7 @@ def is_by_windows(w: Array) -> bool:
     """Return whether to compute filters ``w[G, C_out, C_in, ...]`` by sliding windows, like depthwise convolutions."""
     groups, outputs, channels = w.shape[:3]
     fits = channels in GROUP_CHANNELS and outputs == channels and groups * outputs >= LANES
-    return fits and bool(np.isfinite(w).all()) and asked_products() is F32_PRODUCTS
+    return fits and bool(np.isfinite(w).all()) and requested_products() is F32_PRODUCTS
 
 
 def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> Kernel:

@@ -58,7 +58,7 @@ from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import RECORD, is_recording, parallel_for, pays_to_share, threads
 from ..threading.task import UNUSED, Task
-from ._copy import MAX_SIZE, contiguous, expanded
+from ._copy import MAX_SIZE, broadcast_copy, contiguous
 from ._elementwise_code import (
     ABSOLUTE,
     ACTIVATION,
@@ -74,21 +74,21 @@ from ._elementwise_code import (
     normalize_rows,
 )
 from ._epilogue import ACTIVATION_TYPES, BF16, F32, activation_of
-from ._gemm_kernel import asked_products
+from ._gemm_kernel import requested_products
 from ._gemm_tile import load_lanes, round_row, widen_row
 from ._nest import (
     BLOCK,
     Addresses,
     NestJob,
     Place,
-    aligned_strides,
+    align_strides,
     collapse_axes,
     contiguous_strides,
-    in_memory_order,
     memory_order,
     nest_fields,
     nest_task,
     operand_axes,
+    permute_constant,
     row_stride,
 )
 
@@ -561,7 +561,7 @@ def _layout(
         ):
             moved = copies or not varies or (is_bf16 and index == 0)  # constants are stored in this order
             steps = contiguous_strides(array.shape, own) if moved else array.strides
-            strides.append(aligned_strides(array.shape, steps, shape, order))
+            strides.append(align_strides(array.shape, steps, shape, order))
             copied.append(own if moved and varies and not ready else None)
         if any(steps is None for steps in strides):
             return None
@@ -606,7 +606,7 @@ def _instructions(
         planes: Array | None = None
         apart: tuple[int, ...] = (0, 0, 0)
         if op.planes:
-            planes = np.stack([in_memory_order(held(constant), order) for constant in op.planes])
+            planes = np.stack([permute_constant(held(constant), order) for constant in op.planes])
             plane, apart = planes[0].nbytes, next(places)
         elif op.paired:
             slot, apart = next(slots), next(places)
@@ -748,7 +748,7 @@ class ElementwiseChain(KernelTemplate):
             return None  # the operation raises a better error
         if shape == shapes[place] or not 0 < math.prod(shape) <= MAX_SIZE or not is_recording():
             return None
-        whole = expanded(first[place], shape) if first[place].dtype == F32 else None
+        whole = broadcast_copy(first[place], shape) if first[place].dtype == F32 else None
         return None if whole is None else [*arrays[:place], whole, *arrays[place + 1 :]]
 
     def _run_in_numpy(self, *arrays: Array) -> Array:
@@ -777,7 +777,9 @@ def elementwise(op: Operation, *inputs: Value) -> KernelTemplate | None:
             continue
         if (op_ := elementwise_op(op, inputs, place)) is not None:
             is_map = shape.rank == MAP_RANK and not small
-            return ElementwiseChain((op_,), len(inputs), is_map and asked_products().is_faster, small=small)
+            return ElementwiseChain(
+                (op_,), len(inputs), is_map and requested_products().is_faster, small=small
+            )
     return _outer(op, inputs)
 
 

@@ -28,10 +28,10 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit
-from ._copy import contiguous, contiguous_rows, reshaped
+from ._copy import contiguous, contiguous_rows, reshape
 from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, add_rows, apply_epilogue
 from ._gemm import Gemm
-from ._gemm_kernel import Products, asked_products, few_row_products
+from ._gemm_kernel import Products, few_row_products, requested_products
 from ._gemm_tile import ROW_MULTIPLE, WIDE, gemm_panel
 from ._panels import next_panel, pack_rows, pack_transposed
 from ._rows import add_weighted_rows, clear_row, dot_rows
@@ -50,7 +50,7 @@ def constant_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
     matrix = constant.reshape(constant.shape[-2:])
     weights = matrix.T if op.transpose_b else matrix
     rows = math.prod(a.shape.static) // len(weights) if a.shape.is_static else None
-    products = few_row_products(asked_products(rows, weights.size), rows, len(weights), weights.size)
+    products = few_row_products(requested_products(rows, weights.size), rows, len(weights), weights.size)
 
     def make(epilogue: Epilogue) -> Kernel:
         return constant_product(weights, op.transpose_a, epilogue, products)
@@ -328,7 +328,7 @@ def _unit(rows: int, depth: int, columns: int, products: int, count: int) -> tup
 @backend.accelerates(Einsum)
 def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
     """Return an Einsum kernel for f32 and one constant matrix, which is packed."""
-    return constant_einsum(backend, op, operands, reshaped)
+    return constant_einsum(backend, op, operands, reshape)
 
 
 @backend.accelerates(Einsum)
@@ -347,6 +347,6 @@ def _kernel(op: Einsum, product: EinsumProduct) -> Kernel:
         left, right = product.ordered(a, b)
         if not product.fits(left, right):  # an axis of length 1 broadcasts
             return op.evaluate(a, b)
-        return product.result(np.asarray(multiply(*product.matrices(left, right, reshaped))), left, right)
+        return product.result(np.asarray(multiply(*product.matrices(left, right, reshape))), left, right)
 
     return Kernel(kernel, replay=replayed())

@@ -46,7 +46,7 @@ from ..threading.parallel import parallel_for, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, shared_counters
 from ._copy import contiguous
 from ._epilogue import BF16, F32
-from ._gemm_kernel import asked_products
+from ._gemm_kernel import requested_products
 from ._reductions import REDUCE, Reduction, reduce_columns, scale_row
 from ._windows import (
     F32_SIZE,
@@ -195,7 +195,7 @@ BF16_POOL = _pool_task("_bf16_pool", _slide_bf16)
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
     """Return a MaxPool kernel for f32; as in the reference, no result is NaN or below the lowest finite number."""
-    return _Pooling(op, MAX, LOWEST, asked_products().is_faster) if _is_supported(op, data) else None
+    return _Pooling(op, MAX, LOWEST, requested_products().is_faster) if _is_supported(op, data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
@@ -204,7 +204,7 @@ def max_pool_values(
 ) -> KernelTemplate | None:
     """Return a MaxPool kernel for f32 if nothing reads the indices."""
     supported = _is_supported(op, data) and 1 in unread
-    return _Pooling(op, MAX, LOWEST, asked_products().is_faster, UNREAD) if supported else None
+    return _Pooling(op, MAX, LOWEST, requested_products().is_faster, UNREAD) if supported else None
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
@@ -214,7 +214,7 @@ def average_pool(op: AvgPoolBase, data: Value) -> KernelTemplate | None:
         return None
     inside = op.auto_pad in ("explicit", "valid") and op.rounding_type == "floor"
     inside = inside and not any(op.pads_begin) and not any(op.pads_end)
-    return _Pooling(op, AVERAGE, 0, inside and asked_products().is_faster)
+    return _Pooling(op, AVERAGE, 0, inside and requested_products().is_faster)
 
 
 def _is_supported(op: Pooling, data: Value) -> bool:
@@ -420,7 +420,7 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> KernelTemplate | N
     if not is_f32(data) or data.shape.rank != 4 or reduced is None or {a % 4 for a in reduced} != {2, 3}:
         return None
     REDUCE.prepare()
-    return _SpatialMean(op, np.array(reduced), asked_products().is_faster)
+    return _SpatialMean(op, np.array(reduced), requested_products().is_faster)
 
 
 @dataclass(frozen=True)

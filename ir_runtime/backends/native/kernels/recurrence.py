@@ -40,11 +40,11 @@ from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for, workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, shared_counters
-from ._copy import COPY, contiguous, recorded_copy
+from ._copy import COPY, contiguous, copy_if_recording
 from ._elementwise_code import ActivationKind, apply_activation
 from ._epilogue import Epilogue
 from ._gemm import NO_OFFSET, Gemm
-from ._gemm_kernel import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
+from ._gemm_kernel import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, few_row_products, requested_products
 from ._gemm_tile import ROW_MULTIPLE, WIDE, bf16_panel, gemm_panel, round_row, widened_panel
 from ._panels import PackedPanels, Panel
 
@@ -417,7 +417,7 @@ def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, p
         after = runner.step(x[:, 0], *[state[:, 0] for state in states])
         hidden, *cells = after if isinstance(after, tuple) else (after,)
         y = empty(hidden.shape, np.float32)
-        if not recorded_copy(hidden, y):
+        if not copy_if_recording(hidden, y):
             y[...] = hidden
         return y[:, None, None], hidden[:, None], *[cell[:, None] for cell in cells]
 
@@ -618,7 +618,7 @@ class Runner:
 
 def _choose_products(x: Value, w: Array, r: Array) -> tuple[Products, Products]:
     """Choose the precision of the products of all inputs, and of those of the states of a step."""
-    requested, shape = asked_products(), x.shape
+    requested, shape = requested_products(), x.shape
     batch = int(shape[0]) if shape.rank and shape[0].is_static else None
     steps = math.prod(shape.static[1:-1]) if shape.is_static else None
     rows = None if batch is None or steps is None else batch * steps

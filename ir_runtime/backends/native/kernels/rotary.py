@@ -30,7 +30,7 @@ from ._nest import (
     Addresses,
     NestJob,
     Place,
-    aligned_strides,
+    align_strides,
     contiguous_strides,
     nest_fields,
     nest_task,
@@ -229,5 +229,5 @@ def _row_strides(lengths: _Lengths, strides: _Lengths, shape: _Lengths) -> _Leng
 
     Returns ``None`` if the array does not broadcast to the shape, or if its rows are not contiguous.
     """
-    aligned = aligned_strides(lengths, strides, shape, tuple(range(len(shape))))
+    aligned = align_strides(lengths, strides, shape, tuple(range(len(shape))))
     return None if aligned is None or strides[-1] != _WORD else aligned[-2::-1]

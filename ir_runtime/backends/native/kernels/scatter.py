@@ -36,7 +36,7 @@ from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32, store_i64
 from ..threading.capture import replayed
 from ..threading.parallel import is_recording, parallel_for, threads_for, was_refused
 from ..threading.task import UNUSED, Task, each_chunk, each_counted, shared_counters
-from ._copy import COPY, SIZES, contiguous, recorded_copy
+from ._copy import COPY, SIZES, contiguous, copy_if_recording
 from ._epilogue import add_rows
 from ._indices import index_grid, load_index
 from ._rows import copy_row
@@ -167,7 +167,7 @@ def copy_data(data: Array) -> Array | None:
     if not is_recording():
         return np.array(data, order="C")
     out = empty(data.shape, data.dtype)
-    return out if recorded_copy(data, out) else None
+    return out if copy_if_recording(data, out) else None
 
 
 def _is_repeated(indices: Array, axis: int) -> bool:
@@ -208,7 +208,7 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
             return np.asarray(op.evaluate(data, indices, updates))
         out = empty(shape, dtype)
         target = part.view(out.reshape(-1, size), 0)
-        if not (recorded_copy(data, out) and recorded_copy(updates.reshape(target.shape), target)):
+        if not (copy_if_recording(data, out) and copy_if_recording(updates.reshape(target.shape), target)):
             out[...] = data
             target[...] = updates.reshape(target.shape)
         return out

@@ -44,7 +44,7 @@ from ..threading.task import UNUSED, Task, each_unit
 from ._copy import contiguous
 from ._epilogue import Epilogue, EpilogueField, FusedKernel, PackedEpilogue, apply_epilogue
 from ._gemm import NO_OFFSET, Gemm, Rows
-from ._gemm_kernel import Layout, Products, Windows, asked_products, tap_offsets
+from ._gemm_kernel import Layout, Products, Windows, requested_products, tap_offsets
 from ._gemm_tile import OutputLines
 from ._windows import F32_SIZE, drop_padding, pad_channels
 from .convolution import repeat_columns
@@ -209,7 +209,7 @@ def dense_transposed(
         begins = op.begins(shape[2:], kernel, lengths, bool(sizes))
         return _Blocks.of(begins, lengths, _volume(op.strides))
 
-    products = asked_products()
+    products = requested_products()
 
     def make(epilogue: Epilogue) -> Kernel:
         parts = _products(w, _volume(op.strides), epilogue, products)

@@ -21,7 +21,7 @@ from ....ir.tensor import Array
 from ...common.kept_memory import allocator
 from ...core.replay import Before, Direct, Instruction, Slots, run_steps
 from ...core.threads import set_most
-from ..codegen.descriptor import keeping
+from ..codegen.descriptor import keep_alive
 from .parallel import pool_address, running, threads
 from .tape import Tape, View, replay, tuple_word
 from .task import NO_SCRATCH
@@ -195,7 +195,7 @@ class Replay:
             for slot, array in fixed:
                 slots[slot] = array
 
-        return keeping(instruction, self.tape)
+        return keep_alive(instruction, self.tape)
 
 
 def _taken(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
@@ -278,4 +278,4 @@ def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> 
     def in_context(feeds: Sequence[Array]) -> list[Array] | None:
         return copy_context().run(with_threads, feeds)
 
-    return keeping(in_context if shared else direct, whole.tape)
+    return keep_alive(in_context if shared else direct, whole.tape)
