@@ -154,7 +154,7 @@ class Case:
         yield "case.json", (json.dumps(self.record(), indent=1) + "\n").encode()
 
     def save(self, folder: Path) -> None:
-        """Write the files of the case into a folder, which is created if needed, atomically."""
+        """Write the files of the case into a folder atomically; the folder is created if needed."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         with replacing_in(folder) as stage:
             for name, contents in self.files():
@@ -389,7 +389,7 @@ def decode(array: Array, element: ElementType) -> Array:
 
 
 def npy(array: Array) -> bytes:
-    """Return the bytes of an ``.npy`` with an array, which are reproducible."""
+    """Return an array as the bytes of an ``.npy`` file; equal arrays give equal bytes."""
     file = BytesIO()
     write_npy(file, np.asarray(array, order="C"))
     return file.getvalue()

@@ -34,7 +34,7 @@ def budget() -> Iterator[None]:
 
 
 def reserve(size: int) -> bool:
-    """Take ``size`` bytes from the budget of the current compilation; return False if it has not that much left."""
+    """Take ``size`` bytes from the budget of the current compilation; return False if less is left."""
     left = _LEFT.get()
     if left is None or size > left[0]:
         return False

@@ -82,7 +82,7 @@ class Program:
 
 
 class Recorder(Protocol):
-    """Records one run."""
+    """Records a run of a plan, step by step, for replay."""
 
     def instruction(self, index: int) -> Instruction:
         """Return an instruction that runs a step and records its calls."""
@@ -97,7 +97,7 @@ class Recorder(Protocol):
 
 
 class Replayer(Protocol):
-    """Records runs for a backend."""
+    """Records the runs of plans for a backend."""
 
     @property
     def around(self) -> Scope:
