@@ -58,15 +58,15 @@ def compare(ours: Sequence[Array], theirs: Sequence[Array], narrow: bool = False
     if len(ours) != len(theirs):
         return Agreement(False, np.inf, min(len(ours), len(theirs)))
     least = _NARROW if narrow else 0.0
-    agreement = _in_place(ours, theirs, least)
-    if not agreement.agree and (place := _places(ours, theirs)) is not None:
-        ordered = _in_place(ours, [array[place] for array in theirs], least)
+    agreement = _compare_in_order(ours, theirs, least)
+    if not agreement.agree and (place := _match_rows(ours, theirs)) is not None:
+        ordered = _compare_in_order(ours, [array[place] for array in theirs], least)
         if ordered.agree:
             return replace(ordered, agree=False, moved=int((place != np.arange(len(place))).sum()))
     return agreement
 
 
-def _in_place(ours: Sequence[Array], theirs: Sequence[Array], least: float) -> Agreement:
+def _compare_in_order(ours: Sequence[Array], theirs: Sequence[Array], least: float) -> Agreement:
     differences = [_difference(a, b) for a, b in zip(ours, theirs, strict=True)]
     allowed = [max(_tolerance(a, b), least) for a, b in zip(ours, theirs, strict=True)]
     worst = max(range(len(differences)), key=lambda index: differences[index] / allowed[index], default=0)
@@ -74,7 +74,7 @@ def _in_place(ours: Sequence[Array], theirs: Sequence[Array], least: float) -> A
     return Agreement(agree, differences[worst] if differences else 0.0, worst)
 
 
-def _places(ours: Sequence[Array], theirs: Sequence[Array]) -> Array | None:
+def _match_rows(ours: Sequence[Array], theirs: Sequence[Array]) -> Array | None:
     """Match each row of our outputs to the nearest row of theirs; return its index, or ``None`` if that is not one-to-one."""
     counts = {array.shape[:1] for array in (*ours, *theirs)}
     if len(counts) != 1 or not 1 < min(counts.pop(), default=0) <= _ROWS:

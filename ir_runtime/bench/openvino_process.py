@@ -144,7 +144,7 @@ class _Worker:
 
     def run(self, job: Job) -> Answer:
         with self._lock:
-            process = self._running()
+            process = self._ensure_process()
             assert process.stdin is not None
             assert process.stdout is not None
             try:
@@ -163,7 +163,7 @@ class _Worker:
         assert isinstance(answer, Answer)
         return answer
 
-    def _running(self) -> Process:
+    def _ensure_process(self) -> Process:
         from .._util.child_process import start_worker
 
         if self._process is not None and self._process.poll() is not None:

@@ -47,7 +47,7 @@ def bound_of(operation: str, precision: str) -> Bound:
     """
     if operation.rpartition("-")[0] in _EXACT:
         return Bound()
-    types = _recorded().get(operation, {})
+    types = _read_bounds().get(operation, {})
     own, usual = types.get(precision), types.get("f32")
     if own is None or usual is None:
         return own or usual or Bound(FEW, FEW)
@@ -57,7 +57,7 @@ def bound_of(operation: str, precision: str) -> Bound:
 
 
 @cache
-def _recorded() -> Mapping[str, Mapping[str, Bound]]:
+def _read_bounds() -> Mapping[str, Mapping[str, Bound]]:
     recorded = json.loads(FILE.read_text(encoding="utf-8"))
     return {
         name: {label: Bound(*bound) for label, bound in types.items()} for name, types in recorded.items()

@@ -244,7 +244,7 @@ class Meta:
             meta = json.loads(raw)
             schema = meta["schema"]
         except (ValueError, KeyError, TypeError, RecursionError) as reason:
-            raise _damaged(reason) from None
+            raise _damage_error(reason) from None
         if schema != SCHEMA:
             raise InputError(
                 f"a case of schema {str(schema)[:20]}, expected {SCHEMA}",
@@ -254,7 +254,7 @@ class Meta:
         try:
             return cls._parse(meta)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as reason:
-            raise _damaged(reason) from None
+            raise _damage_error(reason) from None
 
     @classmethod
     def _parse(cls, meta: Mapping[str, Any]) -> Meta:
@@ -315,7 +315,7 @@ def _check_choice(name: str, text: object, choices: Sequence[str]) -> None:
         raise ValueError(f"the {name} is {str(text)[:60]!r}, expected {expected}")
 
 
-def _damaged(reason: Exception) -> InputError:
+def _damage_error(reason: Exception) -> InputError:
     said = str(reason) if isinstance(reason, ValueError) else f"{type(reason).__name__}: {reason}"
     return InputError(
         f"case.json cannot be read: {said}",

@@ -140,10 +140,10 @@ def _example(operation: str) -> tuple[Mapping[str, str], Sequence[tuple[ElementT
     assert record is not None
     data = etree.fromstring(record.xml.encode()).find("data")
     attributes = {} if data is None else {str(name): str(text) for name, text in data.attrib.items()}
-    return attributes, [_parsed(tensor.type, tensor.shape, tensor.text) for tensor in record.inputs]
+    return attributes, [_parse(tensor.type, tensor.shape, tensor.text) for tensor in record.inputs]
 
 
-def _parsed(label: str, shape: Sequence[int], text: str) -> tuple[ElementType, Array]:
+def _parse(label: str, shape: Sequence[int], text: str) -> tuple[ElementType, Array]:
     element = ElementType.parse(label)
     words = text.replace("nan", "0").replace("inf", "0").replace("...", "")
     try:
@@ -170,7 +170,7 @@ def _layer(rng: np.random.Generator, operation: str) -> Recipe:
     cls = operation_class(operation)
     attributes, inputs = _example(operation)
     attributes = _attributes(rng, cls, attributes)
-    exchanged = _exchanged(rng, inputs)
+    exchanged = _replace_lengths(rng, inputs)
     types = _types(rng, cls, [element for element, _ in inputs])
     has_edges = rng.integers(3) == 0
     feeds = []
@@ -209,7 +209,7 @@ def _attributes(rng: np.random.Generator, cls: type[Op], attributes: Mapping[str
     return changed
 
 
-def _exchanged(rng: np.random.Generator, inputs: Sequence[tuple[ElementType, Array]]) -> dict[int, int]:
+def _replace_lengths(rng: np.random.Generator, inputs: Sequence[tuple[ElementType, Array]]) -> dict[int, int]:
     """Return a random replacement for some of the lengths that occur in inputs."""
     lengths = sorted({length for _, array in inputs for length in array.shape})
     return {length: int(rng.choice(_LENGTHS)) for length in lengths if rng.integers(3) == 0}
@@ -256,7 +256,7 @@ def _graph(rng: np.random.Generator, recipe: Recipe, names: Sequence[str]) -> Re
     """Append random layers to a recipe, each of which reads the previous one."""
     for _ in range(int(rng.integers(1, _MOST_LAYERS))):
         for _ in range(8):
-            longer = _followed(rng, recipe, str(rng.choice([*names, *_followers(tuple(names))])))
+            longer = _append_layer(rng, recipe, str(rng.choice([*names, *_followers(tuple(names))])))
             try:
                 longer.case("generated/probe")
             except Unfit:
@@ -277,7 +277,7 @@ def _followers(names: tuple[str, ...]) -> Sequence[str]:
     return unary * max(1, 3 * len(names) // max(len(unary), 1))
 
 
-def _followed(rng: np.random.Generator, recipe: Recipe, operation: str) -> Recipe:
+def _append_layer(rng: np.random.Generator, recipe: Recipe, operation: str) -> Recipe:
     """Append a layer that reads the last one, with constants as in the example of its operation for the other inputs."""
     cls = operation_class(operation)
     attributes, inputs = _example(operation)

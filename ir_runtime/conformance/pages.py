@@ -24,23 +24,23 @@ def junit(run: Run) -> str:
     for result in run.results:
         groups.setdefault(result.operation, []).append(result)
     suites = [_suite(operation, results) for operation, results in sorted(groups.items())]
-    body = _counted("testsuites", f"ir-conformance: {run.name}", run.results, suites)
+    body = _element_with_counts("testsuites", f"ir-conformance: {run.name}", run.results, suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'
 
 
 def _suite(operation: str, results: Sequence[Result]) -> str:
-    return _counted("testsuite", operation, results, map(_testcase, results))
+    return _element_with_counts("testsuite", operation, results, map(_testcase, results))
 
 
-def _counted(tag: str, name: str, results: Sequence[Result], inside: Iterable[str]) -> str:
+def _element_with_counts(tag: str, name: str, results: Sequence[Result], inside: Iterable[str]) -> str:
     failures = sum(map(_is_failure, results))
-    skipped = sum(bool(_skipped(result)) for result in results)
+    skipped = sum(bool(_skip_reason(result)) for result in results)
     return element(tag, *inside, name=name, tests=len(results), failures=failures, skipped=skipped)
 
 
 def _testcase(result: Result) -> str:
     inside = []
-    if reason := _skipped(result):
+    if reason := _skip_reason(result):
         inside.append(element("skipped", message=reason))
     elif _is_failure(result):
         message = result.message or f"expected to fail: {result.expected}"
@@ -52,7 +52,7 @@ def _is_failure(result: Result) -> bool:
     return result.failing or (result.passed and bool(result.expected))
 
 
-def _skipped(result: Result) -> str:
+def _skip_reason(result: Result) -> str:
     """Return the reason why a case is skipped, or an empty string."""
     if not result.counts:
         return result.message or "unsupported"

@@ -80,10 +80,10 @@ class Recipe:
         Raises:
             Unfit: if the model is invalid or fails, or rounding decides its outputs.
         """
-        pruned = self._pruned()
+        pruned = self._prune()
         try:
             with np.errstate(all="ignore"):
-                xml, weights = _written(pruned)
+                xml, weights = _write(pruned)
                 model = read_model(xml, weights)
                 feeds = [feed for feed in pruned.feeds if not feed.constant]
                 is_graph = self.operation == SEVERAL
@@ -101,7 +101,7 @@ class Recipe:
             raise Unfit("rounding decides an output")
         return case
 
-    def _pruned(self) -> Recipe:
+    def _prune(self) -> Recipe:
         """Return the recipe without unused feeds."""
         used = sorted({source for step in self.steps for source in step.sources if source < len(self.feeds)})
         places = {old: new for new, old in enumerate(used)}
@@ -115,21 +115,21 @@ class Recipe:
 
     def simpler(self) -> Iterator[Recipe]:
         """Yield simpler recipes, the most drastic simplifications first; they may be unfit."""
-        yield from self._with_fewer_steps()
+        yield from self._drop_steps()
         lengths = sorted(
             {length for feed in self.feeds for length in feed.array.shape if length > 1}, reverse=True
         )
         for length in lengths:
             for shorter in (1, length // 2, length - 1):
                 if 0 < shorter < length:
-                    yield replace(self, feeds=[_resized(feed, length, shorter) for feed in self.feeds])
+                    yield replace(self, feeds=[_truncate(feed, length, shorter) for feed in self.feeds])
         for index, feed in enumerate(self.feeds):
             for array in _plainer(feed):
                 feeds = list(self.feeds)
                 feeds[index] = replace(feed, array=array)
                 yield replace(self, feeds=feeds)
 
-    def _with_fewer_steps(self) -> Iterator[Recipe]:
+    def _drop_steps(self) -> Iterator[Recipe]:
         """Yield recipes without the last layer, or with a layer bypassed."""
         if len(self.steps) == 1:
             return
@@ -149,7 +149,7 @@ class Recipe:
             )
 
 
-def _resized(feed: Feed, length: int, shorter: int) -> Feed:
+def _truncate(feed: Feed, length: int, shorter: int) -> Feed:
     """Truncate all axes of length ``length`` to ``shorter``."""
     cut = tuple(slice(shorter if n == length else n) for n in feed.array.shape)
     return replace(feed, array=np.array(feed.array[cut]))
@@ -178,7 +178,7 @@ def operation_class(operation: str) -> type[Op]:
     return next(cls for cls in registry.versions(name) if cls.since == int(since))
 
 
-def _written(recipe: Recipe) -> tuple[bytes, bytes]:
+def _write(recipe: Recipe) -> tuple[bytes, bytes]:
     """Return the ``.xml`` and the ``.bin`` of a recipe; outputs of layers without consumers become outputs of the model."""
     writer = _Writer()
     tensors = [writer.feed(feed) for feed in recipe.feeds]

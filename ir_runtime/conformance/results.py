@@ -167,7 +167,7 @@ class Run:
 
     def expecting(self, expected: Sequence[Expected]) -> Run:
         """Return the run with expected failures marked."""
-        return replace(self, results=[_expecting(result, expected) for result in self.results])
+        return replace(self, results=[_mark_expected(result, expected) for result in self.results])
 
     def record(self) -> Record:
         """Return a dict for JSON."""
@@ -214,7 +214,7 @@ class Expected:
         )
 
 
-def _expecting(result: Result, expected: Sequence[Expected]) -> Result:
+def _mark_expected(result: Result, expected: Sequence[Expected]) -> Result:
     for entry in expected:
         if entry.is_about(result) and (entry.is_exact or not result.passed):
             return replace(result, expected=entry.reason)
@@ -310,12 +310,12 @@ class Difference:
     @property
     def added(self) -> list[Result]:
         """The results of cases that are only in the new run."""
-        return _without(self.new, self.old)
+        return _only_in(self.new, self.old)
 
     @property
     def removed(self) -> list[Result]:
         """The results of cases that are only in the old run."""
-        return _without(self.old, self.new)
+        return _only_in(self.old, self.new)
 
     @property
     def names(self) -> tuple[str, str]:
@@ -353,6 +353,6 @@ class Difference:
         }
 
 
-def _without(run: Run, other: Run) -> list[Result]:
+def _only_in(run: Run, other: Run) -> list[Result]:
     ids = {result.id for result in other.results}
     return [result for result in run.results if result.id not in ids]

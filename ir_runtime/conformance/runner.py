@@ -70,7 +70,7 @@ def run(
     """
     version = _version_of(against, seconds)
     title = {"against": against, "version": version, "corpus": corpus.digest}
-    with _opened_log(log, title) as (results, keep):
+    with _open_log(log, title) as (results, keep):
         left = [case for case in cases if case.id not in results]
         for case in cases:
             if case.id in results:
@@ -187,7 +187,7 @@ class _Crew:
 
 
 @contextmanager
-def _opened_log(
+def _open_log(
     path: Path | None, title: Mapping[str, str]
 ) -> Iterator[tuple[dict[str, Result], Callable[[Result], None]]]:
     """Open the log of a run; yield its results, and a function that appends a result."""

@@ -182,14 +182,14 @@ def answer(job: Job) -> Answer:
 
     try:
         with deadline(job.seconds):
-            return _judged(job) if job.files else Answer("passed", version_of(job.against))
+            return _run_case(job) if job.files else Answer("passed", version_of(job.against))
     except LimitError as reason:
         return Answer("hung" if reason.limit == "seconds" else "refused", reason.message)
     except InputError as reason:
         return Answer("damaged", f"{reason.message}{f' ({reason.hint})' if reason.hint else ''}")
 
 
-def _judged(job: Job) -> Answer:
+def _run_case(job: Job) -> Answer:
     from .adapters import Crashed, Unsupported, adapter
     from .case import Case
     from .judge import judge

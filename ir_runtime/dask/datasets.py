@@ -66,7 +66,7 @@ class _Keyed(Dataset):
     opened: Callable[[str, str], Any]
 
     def read(self, start: int, stop: int) -> Array:
-        with _reading(f"{self.path}: {row_range(start, stop)} cannot be read", of_disk=True):
+        with _translate_errors(f"{self.path}: {row_range(start, stop)} cannot be read", of_disk=True):
             return np.asarray(self.opened(self.path, self.key)[start:stop])
 
 
@@ -88,7 +88,7 @@ class _Folder(Dataset):
 
 
 @contextmanager
-def _reading(problem: str, of_disk: bool = False) -> Iterator[None]:
+def _translate_errors(problem: str, of_disk: bool = False) -> Iterator[None]:
     """Convert errors of libraries in the block, about the contents of a file, to `InputError`.
 
     Args:
@@ -142,14 +142,14 @@ def _is_zarr(path: str) -> bool:
 
 
 def _load(path: str) -> Array:
-    with _reading(f"{path} cannot be read"), open(path, "rb") as file:
+    with _translate_errors(f"{path} cannot be read"), open(path, "rb") as file:
         check_claims(file, path, current())
         array: Array = np.load(file, allow_pickle=False)
     return array
 
 
 def _open_npy(path: str, name: str) -> Dataset:
-    with _reading(f"{path} is damaged or cut off"):
+    with _translate_errors(f"{path} is damaged or cut off"):
         with open(path, "rb") as file:
             check_claims(file, path, current(), mapped=True)
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -160,12 +160,12 @@ def _open_npy(path: str, name: str) -> Dataset:
 
 def _open_npz(path: str, name: str) -> Dataset:
     with (
-        _reading(f"{path} cannot be read"),
+        _translate_errors(f"{path} cannot be read"),
         open(path, "rb") as file,
         np.load(file, allow_pickle=False) as archive,
     ):
-        key = _chosen(path, archive.files, member_name(name))
-    with _reading(f"{path} cannot be read"):
+        key = _choose_key(path, archive.files, member_name(name))
+    with _translate_errors(f"{path} cannot be read"):
         array = _npz(path, key)
     return _Keyed(path, array.shape, array.dtype, key, _npz)
 
@@ -181,9 +181,9 @@ def _npz(path: str, key: str) -> Array:
 
 def _open_zarr(path: str, name: str) -> Dataset:
     zarr = needed("zarr", f"reading {path}")
-    with _reading(f"{path} cannot be read"):
+    with _translate_errors(f"{path} cannot be read"):
         store = _open_store(path)
-        key = "" if isinstance(store, zarr.Array) else _chosen(path, _arrays_in(store), name)
+        key = "" if isinstance(store, zarr.Array) else _choose_key(path, _arrays_in(store), name)
         array = _zarr(path, key)
         return _Keyed(path, tuple(array.shape), np.dtype(array.dtype), key, _zarr)
 
@@ -225,10 +225,10 @@ def _check_codecs(path: str, metadata: Any) -> None:
 def _open_hdf5(path: str, name: str) -> Dataset:
     h5py = needed("h5py", f"reading {path}", "pip install h5py")
     keys: list[str] = []
-    with _reading(f"{path} cannot be read"):
+    with _translate_errors(f"{path} cannot be read"):
         with h5py.File(path, "r") as file:
             file.visititems(lambda key, array: keys.append(key) if isinstance(array, h5py.Dataset) else None)
-        key = _chosen(path, keys, name)
+        key = _choose_key(path, keys, name)
         array = _hdf5(path, key)
     return _Keyed(path, tuple(array.shape), np.dtype(array.dtype), key, _hdf5)
 
@@ -279,7 +279,7 @@ def _open_folder(path: str, name: str) -> Dataset:
     return _Folder(path, (len(files), *first.shape), first.dtype, files)
 
 
-def _chosen(path: str, keys: list[str], name: str) -> str:
+def _choose_key(path: str, keys: list[str], name: str) -> str:
     """Return the key of the array for an input: the one with its name, in any group, or the only one.
 
     Raises:

@@ -73,7 +73,7 @@ class Manifest:
                     hint="--resume continues a run that was interrupted; else remove it and its .manifest.jsonl",
                 )
         partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
-        with _nothing_left(partial):
+        with _remove_on_failure(partial):
             create_targets(place_targets(outputs, partial))
             file = create(path, buffering=0)
             try:
@@ -243,7 +243,7 @@ class Manifest:
 
 
 @contextmanager
-def _nothing_left(partial: Path) -> Iterator[None]:
+def _remove_on_failure(partial: Path) -> Iterator[None]:
     """Remove a partial result if the block fails."""
     try:
         yield

@@ -97,7 +97,7 @@ class Planner:
         batch = self.runner.batch or count
         sizes = [min(batch, count or batch), *([count % batch] if count > batch and count % batch else [])]
         for size in sizes:
-            piece = _of_rows(shapes, size)
+            piece = _set_rows(shapes, size)
             try:
                 self._reshape(piece, chunk)
             except InputError as reason:
@@ -123,7 +123,7 @@ class Planner:
         high = min((dim.get_max_length() for dim in first if dim.get_max_length() >= 0), default=None)
 
         def accepts(count: int) -> bool:
-            piece = _of_rows(shapes, count)
+            piece = _set_rows(shapes, count)
             with suppress(InputError):
                 self._reshape(piece, "")
                 return bool(self._infer_piece(piece, count, ""))
@@ -189,7 +189,7 @@ class Planner:
             if axis is not None:
                 steps = next(iter(shapes.values()))[axis]
                 shape = joined_shape(shape, axis, steps)
-            types.append(ArrayType(self._by_rows(name, shape, rows, chunk), port.element_type.dtype))
+            types.append(ArrayType(self._check_by_rows(name, shape, rows, chunk), port.element_type.dtype))
         return tuple(types)
 
     def _reshape(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> None:
@@ -230,7 +230,7 @@ class Planner:
         )
 
     @staticmethod
-    def _by_rows(name: str, shape: tuple[int, ...], rows: int, chunk: str) -> tuple[int, ...]:
+    def _check_by_rows(name: str, shape: tuple[int, ...], rows: int, chunk: str) -> tuple[int, ...]:
         if shape and shape[0] == rows:
             return shape
         raise InputError(
@@ -239,7 +239,7 @@ class Planner:
         )
 
 
-def _of_rows(shapes: Mapping[str, tuple[int, ...]], rows: int) -> dict[str, tuple[int, ...]]:
+def _set_rows(shapes: Mapping[str, tuple[int, ...]], rows: int) -> dict[str, tuple[int, ...]]:
     return {name: (rows, *shape[1:]) for name, shape in shapes.items()}
 
 

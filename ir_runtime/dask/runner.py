@@ -100,7 +100,7 @@ class Runner:
         (array([0., 2.], dtype=float32),)
         """
         source, net = opened(model)
-        sent, rows = source.sent(net) if send else source, _own_batch(net) if batch is None else batch
+        sent, rows = source.sent(net) if send else source, _static_batch(net) if batch is None else batch
         return cls.of_source(sent, net, outputs, batch=rows, config=config, sequence_axis=sequence_axis)
 
     @classmethod
@@ -141,14 +141,14 @@ class Runner:
         """
         compiled = self.compiled()
         feeds = _name_inputs([port.label for port in compiled.inputs], arrays, named_arrays)
-        if (empty := self._without_rows(compiled, feeds)) is not None:
+        if (empty := self._empty_outputs(compiled, feeds)) is not None:
             return empty
         parts = [self._run(compiled, part) for part in self.pieces(feeds)]
         if len(parts) == 1:
             return parts[0]
         return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
-    def _without_rows(self, compiled: CompiledModel, feeds: Mapping[str, Array]) -> tuple[Array, ...] | None:
+    def _empty_outputs(self, compiled: CompiledModel, feeds: Mapping[str, Array]) -> tuple[Array, ...] | None:
         """Return empty outputs for inputs without rows, or ``None`` if the model must run.
 
         Many models refuse such inputs, but partitions of a filtered table often have no rows.
@@ -234,7 +234,7 @@ def _name_inputs(
     return placed | dict(named_arrays)
 
 
-def _own_batch(model: Model) -> int | None:
+def _static_batch(model: Model) -> int | None:
     """Return the static number of rows that all inputs have in common, or ``None``."""
     shapes = [port.partial_shape for port in model.inputs]
     if not all(shape.rank.is_static and len(shape) and shape[0].is_static for shape in shapes):

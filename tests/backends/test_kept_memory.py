@@ -72,7 +72,7 @@ def test_no_more_is_kept_than_was_in_use_at_once() -> None:
     assert (first.nbytes, second.nbytes) == (250, 350)
     assert address(first) == places[2], "the smallest block that fits"
     assert sum(block.nbytes for block in memory._blocks) == 650
-    assert [block.nbytes for block in memory._unused()] == []
+    assert [block.nbytes for block in memory._find_unused()] == []
 
 
 def test_released_memory_is_not_used_again() -> None:

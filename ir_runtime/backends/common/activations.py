@@ -98,7 +98,7 @@ def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
         np.multiply(x, slope, out=scratch)
         choose(x, scratch, out=out)
 
-    return _chunked(compute)
+    return _run_in_chunks(compute)
 
 
 def _clamp(op: Operation, inputs: Sequence[Value]) -> Activation:
@@ -136,7 +136,7 @@ def broadcast_binary(ufunc: Callable[..., object], row: Array) -> Activation:
     return activation
 
 
-def _chunked(compute: Callable[[Array, Array, Array], None]) -> Activation:
+def _run_in_chunks(compute: Callable[[Array, Array, Array], None]) -> Activation:
     """Return an activation that calls ``compute(x, scratch, out)`` on chunks of at most `CHUNK` elements."""
 
     def activation(x: Array, out: Array) -> None:
@@ -164,7 +164,7 @@ def _sigmoid(op: Operation, inputs: Sequence[Value]) -> Activation:
         _one_plus_exp(x, scratch)
         np.divide(_ONE, scratch, out=out)
 
-    return _chunked(compute)
+    return _run_in_chunks(compute)
 
 
 def _swish(op: Operation, inputs: Sequence[Value]) -> Activation | None:
@@ -175,7 +175,7 @@ def _swish(op: Operation, inputs: Sequence[Value]) -> Activation | None:
         _one_plus_exp(x, scratch)
         np.divide(x, scratch, out=out)
 
-    return _chunked(compute)
+    return _run_in_chunks(compute)
 
 
 def _hard_sigmoid() -> Activation:
@@ -192,7 +192,7 @@ def _hard_sigmoid() -> Activation:
 
 def _hsigmoid(op: Operation, inputs: Sequence[Value]) -> Activation:
     hard_sigmoid = _hard_sigmoid()
-    return _chunked(lambda x, _, out: hard_sigmoid(x, out))
+    return _run_in_chunks(lambda x, _, out: hard_sigmoid(x, out))
 
 
 def _hswish(op: Operation, inputs: Sequence[Value]) -> Activation:
@@ -202,7 +202,7 @@ def _hswish(op: Operation, inputs: Sequence[Value]) -> Activation:
         hard_sigmoid(x, scratch)
         np.multiply(x, scratch, out=out)
 
-    return _chunked(compute)
+    return _run_in_chunks(compute)
 
 
 def _gelu(op: Operation, inputs: Sequence[Value]) -> Activation:
@@ -222,7 +222,7 @@ def _gelu(op: Operation, inputs: Sequence[Value]) -> Activation:
         np.add(scratch, _ONE, scratch)
         np.divide(x, scratch, out)
 
-    return _chunked(compute)
+    return _run_in_chunks(compute)
 
 
 _FACTORIES: dict[type[Operation], Callable[[Operation, Sequence[Value]], Activation | None]] = {

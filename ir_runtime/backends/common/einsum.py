@@ -118,8 +118,8 @@ def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | Non
         for rank, labels in zip(ranks, found.operands, strict=True)
     ]
     widest = max(hidden)
-    one, other = (_named(labels, count, widest) for labels, count in zip(found.operands, hidden, strict=True))
-    output = _named(found.output, widest, widest)
+    one, other = (_expand_ellipsis(labels, count, widest) for labels, count in zip(found.operands, hidden, strict=True))
+    output = _expand_ellipsis(found.output, widest, widest)
     repeats = any(len(set(labels)) < len(labels) for labels in (one, other))
     if min(hidden) < 0 or repeats or not set(one) ^ set(other) <= set(output):
         return None
@@ -127,10 +127,10 @@ def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | Non
         return None
     first = next(label for label in output if (label in one) is not (label in other))
     swapped = first not in one
-    return _product(other, one, output, True) if swapped else _product(one, other, output, False)
+    return _classify_labels(other, one, output, True) if swapped else _classify_labels(one, other, output, False)
 
 
-def _product(left: _Labels, right: _Labels, output: _Labels, swapped: bool) -> EinsumProduct:
+def _classify_labels(left: _Labels, right: _Labels, output: _Labels, swapped: bool) -> EinsumProduct:
     """Classify the labels of two inputs; the left input supplies the first row axis."""
     batch = [label for label in output if label in left and label in right]
     rows = [label for label in output if label in left and label not in right]
@@ -139,20 +139,20 @@ def _product(left: _Labels, right: _Labels, output: _Labels, swapped: bool) -> E
     made = [*batch, *rows, *columns]
     return EinsumProduct(
         swapped,
-        _places(left, [*batch, *rows, *depth]),
-        _places(right, [*batch, *depth, *columns]),
+        _indices(left, [*batch, *rows, *depth]),
+        _indices(right, [*batch, *depth, *columns]),
         len(batch),
         len(depth),
-        _places(made, output),
+        _indices(made, output),
     )
 
 
-def _places(labels: Sequence[str], order: Sequence[str]) -> tuple[int, ...]:
+def _indices(labels: Sequence[str], order: Sequence[str]) -> tuple[int, ...]:
     """Return the index in ``labels`` of each label of ``order``."""
     return tuple(map(labels.index, order))
 
 
-def _named(labels: _Labels, hidden: int, widest: int) -> _Labels:
+def _expand_ellipsis(labels: _Labels, hidden: int, widest: int) -> _Labels:
     """Replace an ellipsis by one label for each axis that it covers, numbered from the last axis."""
     covered = tuple(f"{ELLIPSIS}{index}" for index in range(widest - hidden, widest))
     return tuple(name for label in labels for name in (covered if label == ELLIPSIS else (label,)))

@@ -125,13 +125,13 @@ def row_post_op(post_op: PostOp | None, axis: int) -> RowPostOp | None:
     if (ufunc := binary_ufunc(post_op.op, post_op.place, operand)) is None:
         return None
     if (row := post_op.row(axis)) is not None:
-        return _with_row(ufunc, row)
+        return _bind_row(ufunc, row)
     if post_op.has_full_operand:
         return RowPostOp(1, lambda block, rows: ufunc(block, rows, out=block), full_tensor=True)
     return None
 
 
-def _with_row(ufunc: np.ufunc, row: Array) -> RowPostOp:
+def _bind_row(ufunc: np.ufunc, row: Array) -> RowPostOp:
     repeated = repeat_row(row)
     many, rows = in_place(broadcast_binary(ufunc, repeated)), repeated.reshape(-1, row.size)
 

@@ -90,7 +90,7 @@ class _Block:
 
     def __init__(self, size: int) -> None:
         self.array = np.empty(size, np.uint8)
-        self.user: Callable[[], object] = _nothing
+        self.user: Callable[[], object] = _no_array
         """Returns the buffer while an array uses it, afterwards ``None``."""
 
     @property
@@ -105,7 +105,7 @@ class _Block:
         return array
 
 
-def _nothing() -> None:
+def _no_array() -> None:
     """Return ``None``: no array uses the block."""
 
 
@@ -120,7 +120,7 @@ class KeptMemory:
     def lend(self, size: int, dtype: DTypeLike = np.uint8) -> Array:
         """Return a 1-D array of ``size`` bytes in the smallest unused block that fits, or in a new block."""
         with _lock[0]:
-            fitting = [block for block in self._unused() if block.nbytes >= size]
+            fitting = [block for block in self._find_unused() if block.nbytes >= size]
             block = min(fitting, key=_size) if fitting else self._new(size)
             return block.lend(size, dtype)
 
@@ -133,13 +133,13 @@ class KeptMemory:
         with _lock[0]:
             self._blocks, self._most = [], 0
 
-    def _unused(self) -> list[_Block]:
+    def _find_unused(self) -> list[_Block]:
         """Return the blocks that no array uses."""
         return [block for block in self._blocks if block.user() is None]
 
     def _new(self, size: int) -> _Block:
         """Add a block, and drop unused ones, so that the total never exceeds the peak use."""
-        unused = sorted(self._unused(), key=_size)
+        unused = sorted(self._find_unused(), key=_size)
         total = size + sum(map(_size, self._blocks))
         self._most = max(self._most, total - sum(map(_size, unused)))
         while total > self._most:

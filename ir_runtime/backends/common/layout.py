@@ -73,11 +73,11 @@ def as_rows(x: Array, axis: int) -> Array:
 
 def moveaxis(x: Array, source: int, target: int) -> Array:
     """Move one axis like `numpy.moveaxis`, in a tenth of the time."""
-    return x.transpose(_moved_axes(x.ndim, source, target))
+    return x.transpose(_axis_order(x.ndim, source, target))
 
 
 @cache
-def _moved_axes(rank: int, source: int, target: int) -> list[int]:
+def _axis_order(rank: int, source: int, target: int) -> list[int]:
     order = list(range(rank))
     order.insert(target % rank, order.pop(source))
     return order
@@ -95,16 +95,16 @@ def repeat_row(row: Array) -> Array:
     """Repeat a row to at least `INNER_LOOP` elements, read-only; return a row that is long and read-only as it is."""
     if row.size >= INNER_LOOP and not row.flags.writeable:
         return row
-    return _shared_row(row.tobytes(), row.dtype) if row.size == 1 else _repeated_row(row)
+    return _shared_row(row.tobytes(), row.dtype) if row.size == 1 else _tile_row(row)
 
 
 @lru_cache(256)
 def _shared_row(scalar: bytes, dtype: DType) -> Array:
     """Return a repeated scalar, shared by all layers that use it."""
-    return _repeated_row(np.frombuffer(scalar, dtype))
+    return _tile_row(np.frombuffer(scalar, dtype))
 
 
-def _repeated_row(row: Array) -> Array:
+def _tile_row(row: Array) -> Array:
     tile = np.tile(row, -(-INNER_LOOP // max(row.size, 1)))
     tile.setflags(write=False)
     return tile
@@ -118,7 +118,7 @@ def pad_spatial(x: Array, pads: Pads, fill: float = 0) -> Array:
     """Pad the spatial axes of ``x[N, spatial..., C]`` with ``fill``; the result is contiguous."""
     if not any(map(any, pads)):
         return np.ascontiguousarray(x)
-    shape, place, edges = _padded(x.shape, tuple(pads))
+    shape, place, edges = _plan_padding(x.shape, tuple(pads))
     size = math.prod(shape)
     check_array_size(size, x.itemsize)
     if not fill and size <= MAX_CLEARED:
@@ -137,7 +137,7 @@ def pad_spatial(x: Array, pads: Pads, fill: float = 0) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _padded(shape: tuple[int, ...], pads: Pads) -> tuple[tuple[int, ...], _Place, list[_Place]]:
+def _plan_padding(shape: tuple[int, ...], pads: Pads) -> tuple[tuple[int, ...], _Place, list[_Place]]:
     """Return the shape of a padded array, the slices of the data within it, and those of each edge."""
     lengths = shape[1:-1]
     longer = (length + begin + end for length, (begin, end) in zip(lengths, pads, strict=True))

@@ -44,7 +44,7 @@ def mean_bins(op: PSROIPooling, x: Array, rois: Array) -> Bins | None:
     corners = round_half_away(corners)
     corners[:, 2:] += 1
     x1, y1, x2, y2 = (corners * np.float32(op.spatial_scale)).T
-    return Bins(images, _covered(y1, y2, size, x.shape[2]), _covered(x1, x2, size, x.shape[3]))
+    return Bins(images, _touched_bins(y1, y2, size, x.shape[2]), _touched_bins(x1, x2, size, x.shape[3]))
 
 
 def regions_of(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Array, Array] | None:
@@ -68,7 +68,7 @@ def _bins(first: Array, last: Array, count: int, length: int) -> Array:
     return np.stack([np.clip(begins, 0, length), np.clip(ends, 0, length)], -1).astype(np.int64)
 
 
-def _covered(first: Array, last: Array, count: int, length: int) -> Array:
+def _touched_bins(first: Array, last: Array, count: int, length: int) -> Array:
     """Return the range of elements that each bin touches along an axis, as `ops.detection.regions.covers`."""
     size = ((last - first) / np.float32(count))[:, None]
     steps = first[:, None] + np.arange(count + 1, dtype=np.float32) * size

@@ -20,7 +20,7 @@ __all__ = ["backend"]
 
 
 @contextmanager
-def _compiling() -> Iterator[None]:
+def _compilation() -> Iterator[None]:
     with budget(), one_compilation():
         yield
 
@@ -54,7 +54,7 @@ def _copy() -> Callable[[Array, Array], bool]:
 
 
 backend = Backend(
-    "native", around=running, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS,
+    "native", around=running, compiling=_compilation, kernel_modules=MODULES, pattern_modules=PATTERNS,
     packed_modules=PACKED, products=("f32", "bf16"), dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
     contiguous=_contiguous, copy=_copy, flushing=flushing if FLUSHING_BITS else None,
 )  # fmt: skip

@@ -238,7 +238,7 @@ def library() -> Library:
     own = [target for target in targets if target.family == family()]
     # A library for another family cannot be loaded; any library for this family can identify the processor.
     processor = identify(_open(files[own[0].name], wanted)) if own else Processor(family(), "", frozenset())
-    lacking = {target.name: _lacking(target, processor) for target in targets}
+    lacking = {target.name: _missing_features(target, processor) for target in targets}
     target = next((target for target in own if not lacking[target.name]), None)
     if target is None:
         raise NoLibraryError(
@@ -337,7 +337,7 @@ def _refuse_missing(wanted: str | None) -> NoReturn:
     )
 
 
-def _lacking(target: Target, processor: Processor) -> str:
+def _missing_features(target: Target, processor: Processor) -> str:
     """Return why a processor cannot run code for a target, or an empty string if it can."""
     if target.family != processor.family:
         return f"it is for {target.family}, not {processor.family}"

@@ -15,13 +15,13 @@ __all__ = ["backend"]
 
 
 @contextmanager
-def _compiling() -> Iterator[None]:
+def _compilation() -> Iterator[None]:
     """Give weights a common memory budget, and limit BLAS to one thread while constants are packed, as in runs."""
     with budget(), single_blas():
         yield
 
 
 backend = Backend(
-    "numpy", around=single_blas, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS,
+    "numpy", around=single_blas, compiling=_compilation, kernel_modules=MODULES, pattern_modules=PATTERNS,
     packed_modules=PACKED, dynamic_groups=(0, *GROUP_SIZES),
 )  # fmt: skip

@@ -123,7 +123,7 @@ class HeadsLayout:
         return q, k, v
 
 
-def _of_heads(x: Array) -> Array:
+def _split_heads(x: Array) -> Array:
     """Reshape batches of matrices to ``[batch, heads, rows, columns]``."""
     if x.ndim == 4:
         return x
@@ -132,7 +132,7 @@ def _of_heads(x: Array) -> Array:
 
 def mask_of_heads(mask: Array, rank: int) -> Array:
     """Reshape a mask for scores of ``rank`` axes to broadcast to ``[batch, heads, queries, keys]``."""
-    return _of_heads(mask.reshape((*[1] * (rank - mask.ndim), *mask.shape)))
+    return _split_heads(mask.reshape((*[1] * (rank - mask.ndim), *mask.shape)))
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,12 @@ class AttentionKernel:
     def __call__(self, q: Array, k: Array, v: Array, *others: Array) -> Array:
         q, k, v = self.layout.ordered(q, k, v)
         mask = mask_of_heads(others[0], q.ndim) if self.given else self.added
-        out = self._attended(_of_heads(q), _of_heads(k), _of_heads(v), mask)
+        out = self._attend(_split_heads(q), _split_heads(k), _split_heads(v), mask)
         if q.ndim != 4:
             out = out.reshape(*q.shape[:-2], *out.shape[2:])
         return out.transpose(self.layout.output)
 
-    def _attended(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
+    def _attend(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
         """Compute attention; if the mask has fewer batches than the queries, in parts that each use the whole mask."""
         if not q.size or not k.size or not v.size:
             return self._small(q, k, v, mask)
@@ -234,11 +234,11 @@ def batched_product(context: MatchContext, layer: Layer | None) -> BatchedProduc
     if ranks[0] is None or ranks[0] != ranks[1] or ranks[0] < 3:
         return None
     if isinstance(layer.op, MatMul):
-        return _of_matmul(context, layer, layer.op, ranks[0])
-    return _of_einsum(context, layer, layer.op) if isinstance(layer.op, Einsum) else None
+        return _match_matmul(context, layer, layer.op, ranks[0])
+    return _match_einsum(context, layer, layer.op) if isinstance(layer.op, Einsum) else None
 
 
-def _of_matmul(context: MatchContext, layer: Layer, op: MatMul, rank: int) -> BatchedProduct:
+def _match_matmul(context: MatchContext, layer: Layer, op: MatMul, rank: int) -> BatchedProduct:
     plain = tuple(range(rank))
     swapped = (*plain[:-2], rank - 1, rank - 2)
     left, right = context.sources(layer)
@@ -247,7 +247,7 @@ def _of_matmul(context: MatchContext, layer: Layer, op: MatMul, rank: int) -> Ba
     )
 
 
-def _of_einsum(context: MatchContext, layer: Layer, op: Einsum) -> BatchedProduct | None:
+def _match_einsum(context: MatchContext, layer: Layer, op: Einsum) -> BatchedProduct | None:
     """Match an Einsum with one row, one column and one summed axis; Einsum would broadcast summed lengths that differ."""
     sources = context.sources(layer)
     shapes = [context.value(port).shape for port in sources]
@@ -369,9 +369,9 @@ def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | Refusa
     if made is None or not is_f32(context.value(port)):
         return Refusal("scores are not computed by MatMul, Einsum, Multiply, Divide, Add and Reshape in f32")
     if made.type in ("MatMul", "Einsum"):
-        return _product(context, made, found.behind(made))
+        return _match_scores(context, made, found.behind(made))
     if made.type == "Reshape":
-        return _windowed(context, made, found)
+        return _match_windows(context, made, found)
     first, second = _operands(context, made)
     if made.type == "Add":
         if found.is_scaled:
@@ -379,7 +379,7 @@ def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | Refusa
         return _walk(context, first, replace(found.behind(made), masks=(*found.masks, second)))
     if found.is_scaled:
         return Refusal("scores are multiplied twice")
-    if (factors := _by_head(context, made, found)) is not None:
+    if (factors := _head_factors(context, made, found)) is not None:
         return _walk(context, first, replace(found.behind(made), by_head=factors))
     number = context.scalar(second)
     if number is None or (made.type == "Divide" and number == 0):
@@ -397,7 +397,7 @@ def _operands(context: MatchContext, layer: Layer) -> tuple[Port, Port]:
     return (second, first) if layer.type != "Divide" and context.value(first).is_known else (first, second)
 
 
-def _by_head(context: MatchContext, layer: Layer, found: _Scores) -> Array | None:
+def _head_factors(context: MatchContext, layer: Layer, found: _Scores) -> Array | None:
     """Return the constants of a Multiply if there is one for each of several heads, else ``None``."""
     scores, second = _operands(context, layer)
     shape, known = context.value(scores).shape, context.value(second).known()
@@ -415,7 +415,7 @@ def _by_head(context: MatchContext, layer: Layer, found: _Scores) -> Array | Non
     return known.reshape(-1) if is_by_head else None
 
 
-def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores | Refusal:
+def _match_windows(context: MatchContext, joined: Layer, found: _Scores) -> _Scores | Refusal:
     """Match Reshape, additions of masks for each window, and the Reshape back."""
     port, adds, masks = context.sources(joined)[0], list[Layer](), list[Port]()
     while (added := context.producer(port, "Add")) is not None:
@@ -438,7 +438,7 @@ def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores |
     return _walk(context, scores, replace(found.behind(parted, *adds, joined), windows=tuple(masks)))
 
 
-def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | Refusal:
+def _match_scores(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | Refusal:
     """Match the product of queries and keys, each of which may be scaled."""
     product = batched_product(context, layer)
     if product is None or not product.is_ordered:
@@ -448,13 +448,13 @@ def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | R
     q, k = product.left, product.right
     if not is_f32(context.value(q), context.value(k)):
         return Refusal("queries and keys are not f32")
-    found = replace(found, axes=(product.left_axes, _exchanged(product.right_axes)))
-    q, found = _scaled(context, q, found)
-    k, found = _scaled(context, k, found)
+    found = replace(found, axes=(product.left_axes, _transpose_axes(product.right_axes)))
+    q, found = _match_scale(context, q, found)
+    k, found = _match_scale(context, k, found)
     return replace(found, sources=(q, k), shape=context.value(Port(layer.id, 0)).shape)
 
 
-def _scaled(context: MatchContext, port: Port, found: _Scores) -> tuple[Port, _Scores]:
+def _match_scale(context: MatchContext, port: Port, found: _Scores) -> tuple[Port, _Scores]:
     """Match a scaling of ``port`` by a constant; return its input, or the port itself, and the new state."""
     layer = context.producer(port, "Multiply")
     data, other = (port, port) if layer is None else _operands(context, layer)
@@ -464,7 +464,7 @@ def _scaled(context: MatchContext, port: Port, found: _Scores) -> tuple[Port, _S
     return data, replace(found.behind(layer), factor=found.factor * number)
 
 
-def _exchanged(axes: Axes) -> Axes:
+def _transpose_axes(axes: Axes) -> Axes:
     """Exchange the last two axes."""
     return (*axes[:-2], axes[-1], axes[-2])
 
@@ -491,7 +491,7 @@ def match_grouped_queries(
         attend: computes attention with shared heads.
     """
     query, key, value, *others = context.sources(layer)
-    sources = [_repeated(context, port) for port in (key, value)]
+    sources = [_match_repeat(context, port) for port in (key, value)]
     first, second = sources
     if (first is None and second is None) or not isinstance(layer.op, ScaledDotProductAttention):
         return None
@@ -511,7 +511,7 @@ def match_grouped_queries(
 _Steps = tuple[Layer, Layer, Layer]
 
 
-def _repeated(context: MatchContext, port: Port) -> tuple[_Steps, tuple[Port, ...]] | None:
+def _match_repeat(context: MatchContext, port: Port) -> tuple[_Steps, tuple[Port, ...]] | None:
     """Match the layers that repeat heads; return them and their inputs: heads, axis, broadcast shape and final shape."""
     joined = context.producer(port, "Reshape")
     wide = None if joined is None else context.producer(context.sources(joined)[0], "Broadcast")
@@ -543,7 +543,7 @@ class SharedHeads:
         mask, scale = mask_and_scale(self._op, q, rest)
         if self.shares(q, k.shape, v.shape, arrays, mask):
             return self._attend(q, k, v, mask, scale, self._op.causal)
-        keys, values = self._made(0, arrays[:4]), self._made(1, arrays[4:8])
+        keys, values = self._evaluate(0, arrays[:4]), self._evaluate(1, arrays[4:8])
         suited = attention_lengths(q, keys, values, *rest)
         return np.asarray((self._plain if suited else self._op.evaluate)(q, keys, values, *rest))
 
@@ -573,7 +573,7 @@ class SharedHeads:
         fits = fits and _repeats(v, times, others_wide, others_joined, self._copies[1])
         return fits and mask_fits(mask, (*q.shape[:3], k[2]))
 
-    def _made(self, which: int, arrays: Sequence[Array]) -> Array:
+    def _evaluate(self, which: int, arrays: Sequence[Array]) -> Array:
         """Evaluate the layers of keys (0) or values (1) one by one."""
         heads, axis, wide, joined = arrays
         for step, other in zip(self._steps[which], (axis, wide, joined), strict=True):

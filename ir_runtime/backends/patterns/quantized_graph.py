@@ -203,7 +203,7 @@ def find_subgraph(context: MatchContext, layer: Layer, kernels: Kernels[Weights]
     shared: set[Port] = set()
     while True:
         result = _Search(context, shared, kernels).levels(Port(layer.id, 0))
-        nodes = () if result is None else tuple(_in_order(result, set()))
+        nodes = () if result is None else tuple(_topological_order(result, set()))
         if result is None or not any(isinstance(node, Product) for node in nodes):
             return None
         layers = tuple(layer for node in nodes for layer in node.layers)
@@ -215,7 +215,7 @@ def find_subgraph(context: MatchContext, layer: Layer, kernels: Kernels[Weights]
         shared |= escaping
 
 
-def _in_order(node: Node[Weights], seen: set[int]) -> Iterator[Node[Weights]]:
+def _topological_order(node: Node[Weights], seen: set[int]) -> Iterator[Node[Weights]]:
     """Yield a node after the nodes that it reads, each once, residuals before data.
 
     Residuals are cheap, so the convolution before a node takes long enough to prefetch the node's weights.
@@ -223,7 +223,7 @@ def _in_order(node: Node[Weights], seen: set[int]) -> Iterator[Node[Weights]]:
     seen.add(id(node))
     for read in reversed(node.reads):
         if id(read) not in seen:
-            yield from _in_order(read, seen)
+            yield from _topological_order(read, seen)
     yield node
 
 
@@ -266,14 +266,14 @@ class _Search(Generic[Weights]):
         if shape is None or port.number:
             return None
         if isinstance(layer.op, MaxPool):
-            return None if port in self.shared else self._pooled(layer, shape)
+            return None if port in self.shared else self._match_pooling(layer, shape)
         quantizer = self._quantizer(layer)
         if quantizer is None:
             return None
         if port in self.shared or self.depth > MAX_DEPTH:
             return Source(port, shape, quantizer)
         data = self.context.sources(layer)[0]
-        node: Node[Weights] | None = self._product(data, quantizer, shape) or self._sum(
+        node: Node[Weights] | None = self._match_product(data, quantizer, shape) or self._match_sum(
             data, quantizer, shape
         )
         if node is None:
@@ -303,7 +303,7 @@ class _Search(Generic[Weights]):
             return None
         return Quantizer(numbers, span / steps, round(zero))
 
-    def _pooled(self, layer: Layer, shape: tuple[int, ...]) -> Node[Weights] | None:
+    def _match_pooling(self, layer: Layer, shape: tuple[int, ...]) -> Node[Weights] | None:
         op = layer.op
         assert isinstance(op, MaxPool)
         unread = all(not self.context.graph.readers(port) for port in layer.output_ports[1:])
@@ -312,7 +312,7 @@ class _Search(Generic[Weights]):
             return None
         return Pooled(op, data, shape, [layer])
 
-    def _alone(self, port: Port) -> Layer | None:
+    def _sole_producer(self, port: Port) -> Layer | None:
         """Return the layer that produces a port if the port has a single reader, else ``None``."""
         layer = self.context.graph[port.layer]
         single = len(layer.outputs) == 1 and len(self.context.graph.readers(port)) == 1
@@ -321,17 +321,17 @@ class _Search(Generic[Weights]):
     def _bounds(self, port: Port) -> tuple[Port, tuple[float, float], list[Layer]]:
         """Walk back over ReLU and Clamp; return the port before them, the bounds that they impose, and the layers."""
         low, high, layers = -np.inf, np.inf, []
-        while (layer := self._alone(port)) is not None and isinstance(layer.op, Clamp | ReLU):
+        while (layer := self._sole_producer(port)) is not None and isinstance(layer.op, Clamp | ReLU):
             first, last = (layer.op.min, layer.op.max) if isinstance(layer.op, Clamp) else (0.0, np.inf)
             low, high = min(max(first, low), high), min(max(last, low), high)
             layers.append(layer)
             port = self.context.sources(layer)[0]
         return port, (low, high), layers
 
-    def _product(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product[Weights] | None:
+    def _match_product(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product[Weights] | None:
         start, bounds, layers = self._bounds(port)
         affine = _Affine(np.ones(shape[1]), np.zeros(shape[1]))
-        while (layer := self._alone(start)) is not None and isinstance(layer.op, Binary):
+        while (layer := self._sole_producer(start)) is not None and isinstance(layer.op, Binary):
             step = self._affine(layer, affine)
             if step is None:
                 return None
@@ -369,14 +369,14 @@ class _Search(Generic[Weights]):
             return ports[place]
         return None
 
-    def _sum(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product[Weights] | None:
+    def _match_sum(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product[Weights] | None:
         start, bounds, layers = self._bounds(port)
-        layer = self._alone(start)
+        layer = self._sole_producer(start)
         if layer is None or not isinstance(layer.op, Add) or layer.op.auto_broadcast != "numpy":
             return None
         ports = self.context.sources(layer)
         for own, other in (ports, ports[::-1]):
-            product = self._own_product(own, shape)
+            product = self._match_own_product(own, shape)
             added = None if product is None or self._shape(other) != shape else self.levels(other)
             if product is not None and added is not None:
                 product.layers += [self.context.graph[own.layer], layer, *reversed(layers)]
@@ -384,13 +384,13 @@ class _Search(Generic[Weights]):
                 return product
         return None
 
-    def _own_product(self, port: Port, shape: tuple[int, ...]) -> Product[Weights] | None:
+    def _match_own_product(self, port: Port, shape: tuple[int, ...]) -> Product[Weights] | None:
         """Return the product that computes a port with a single reader, or ``None``."""
-        layer = self._alone(port)
+        layer = self._sole_producer(port)
         quantizer = None if layer is None or port in self.shared else self._quantizer(layer)
         if layer is None or quantizer is None or self._shape(port) != shape:
             return None
-        product = self._product(self.context.sources(layer)[0], quantizer, shape)
+        product = self._match_product(self.context.sources(layer)[0], quantizer, shape)
         return product if product is not None and self.kernels.add_residual(product.op) else None
 
 

@@ -69,7 +69,7 @@ def build(target: str, system: System, out: Path, objects: Path) -> None:
         LinkError: if the library cannot be linked.
     """
     objects.mkdir(parents=True, exist_ok=True)
-    with _building(target), process_pool(parallelism()) as pool:
+    with _build_environment(target), process_pool(parallelism()) as pool:
         names = pool.submit(_routine_names).result()
         constants = {"ir_runtime_sources": fingerprint(), "ir_runtime_tools": _tools()}
         data = pool.submit(_data_object, system.triple, constants)
@@ -116,7 +116,7 @@ def _link(files: list[Path], data: bytes, system: System, out: Path) -> None:
 
 
 @contextmanager
-def _building(target: str) -> Iterator[None]:
+def _build_environment(target: str) -> Iterator[None]:
     """Make child processes build for a target, by an environment variable."""
     os.environ["IR_RUNTIME_BUILDING"] = target
     try:

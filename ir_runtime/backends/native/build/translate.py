@@ -413,7 +413,7 @@ class _FunctionWriter:
         elif returns == ir.VOID or not is_number(result):
             self._source.fail(tree, f"it must return {returns}, and returns {_describe(result)}")
         else:
-            with self._explained(tree):
+            with self._explain_errors(tree):
                 builder.ret(self._numbers.value(result, returns))
 
     def _body(self) -> Operand:
@@ -440,7 +440,7 @@ class _FunctionWriter:
         return kind if isinstance(kind, type) and issubclass(kind, Descriptor) else None
 
     @contextmanager
-    def _explained(self, node: ast.AST) -> Iterator[None]:
+    def _explain_errors(self, node: ast.AST) -> Iterator[None]:
         """Turn errors in the block into a `CompileError` with the position of a node."""
         try:
             yield
@@ -480,7 +480,7 @@ class _FunctionWriter:
             for part, item in zip(target.elts, value, strict=True):
                 self._assign(part, item)
         elif isinstance(target, ast.Name):
-            with self._explained(target):
+            with self._explain_errors(target):
                 self._slots[target.id] = self._store(self._slots.get(target.id), value)
             self._defined.add(target.id)
         else:
@@ -516,13 +516,13 @@ class _FunctionWriter:
 
     def _augmented_statement(self, statement: ast.AugAssign) -> None:
         before, more = self._evaluate(statement.target), self._evaluate(statement.value)
-        with self._explained(statement):
+        with self._explain_errors(statement):
             value = self._numbers.binary(statement.op, self._number(before), self._number(more))
         self._assign(statement.target, value)
 
     def _return_statement(self, statement: ast.Return) -> None:
         if statement.value is not None:
-            with self._explained(statement):
+            with self._explain_errors(statement):
                 self._result = self._store(self._result, self._evaluate(statement.value))
         self._builder.branch(self._end)
 
@@ -603,7 +603,7 @@ class _FunctionWriter:
     def _for_units(self, statement: ast.For, call: ast.Call, loop: Units | Chunks) -> None:
         """Translate a loop over units or chunks."""
         arguments = self._arguments(call)
-        with self._explained(call):
+        with self._explain_errors(call):
             if len(arguments) != (2 if isinstance(loop, Units) else 3):
                 raise TypeError("expected a place, a number of units or elements and, for chunks, a size")
             place, count, *rest = (self._numbers.value(self._number(x), ir.I64) for x in arguments)
@@ -679,7 +679,7 @@ class _FunctionWriter:
         evaluate = _EXPRESSIONS.get(type(node))
         if evaluate is None:
             self._source.fail(node, f"{type(node).__name__} is not supported in kernels")
-        with self._explained(node):
+        with self._explain_errors(node):
             return evaluate(self, node)
 
     def _number(self, operand: Operand) -> Number:
@@ -691,7 +691,7 @@ class _FunctionWriter:
     def _condition(self, node: ast.expr) -> ir.Value | bool:
         """Return the value of a condition: a bool if it is constant, else an i1."""
         operand = self._evaluate(node)
-        with self._explained(node):
+        with self._explain_errors(node):
             return (
                 self._numbers.truth(operand) if isinstance(operand, ir.Value) else bool(self._number(operand))
             )

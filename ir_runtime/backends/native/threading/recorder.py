@@ -90,7 +90,7 @@ class Part:
                     self._place(slot, array, fixed)
             fresh = [(slot, x) for slot, x in fresh if x.size]
             before = [(self._call_before(each, pairs, fixed), each.made) for each in record.host.before]
-            hosted = {} if record.calls else self._hosted(before, written)
+            hosted = {} if record.calls else self._hosted_places(before, written)
             inputs = [(~self.host.holds.get(slot, ~slot), x) for slot, x in fresh]
             inputs += [(~place, x) for place, x in before if record.calls and x.size]
             after = [each.array for each in record.host.after]
@@ -121,7 +121,7 @@ class Part:
             if slot not in fixed and slot not in self.alive and id(x) not in args
         ]
 
-    def _hosted(self, before: Sequence[tuple[int, Array]], written: Mapping[int, Array]) -> dict[int, int]:
+    def _hosted_places(self, before: Sequence[tuple[int, Array]], written: Mapping[int, Array]) -> dict[int, int]:
         """Return the slots of outputs that Python functions computed, and the places of these outputs."""
         places = {id(array): place for place, array in before}
         return {slot: places[id(array)] for slot, array in written.items() if id(array) in places}
@@ -317,7 +317,7 @@ class Recorder:
             fixed = {}
         elif sum(array.nbytes for array in fixed.values()) > MAX_FIXED_BYTES:
             record, fixed = None, {}
-        if record is None or not self._added(index, given, record, made):
+        if record is None or not self._add(index, given, record, made):
             self._close()
             self.found.append((run, index))
         for slot in (*step.writes, *step.frees):
@@ -331,7 +331,7 @@ class Recorder:
         run()
         return Record() if index in self.of_shapes else None
 
-    def _added(self, index: int, given: list[Array], record: Record, made: list[Array | None]) -> bool:
+    def _add(self, index: int, given: list[Array], record: Record, made: list[Array | None]) -> bool:
         """Add a step to the current part or a new one; return False if it cannot be replayed."""
         step, run = self.steps[index], self.instructions[index]
         several = len(record.calls) > MANY_CALLS

@@ -171,14 +171,14 @@ class Replay:
             inputs: list[Array] = []
             values: Values = []
             if (
-                not _taken(inputs, slots, given)
-                or (looks and not _suited(slots, shapes, expected))
+                not _take_inputs(inputs, slots, given)
+                or (looks and not _matches(slots, shapes, expected))
                 or (shared and not pool_address())
             ):
                 run_steps(plain, slots)
                 return
             if run_host is not None:
-                if (found := run_host(slots)) is None or not _taken(inputs, found, hosted):
+                if (found := run_host(slots)) is None or not _take_inputs(inputs, found, hosted):
                     run_steps(plain, slots)
                     return
                 values = found
@@ -198,7 +198,7 @@ class Replay:
         return keep_alive(instruction, self.tape)
 
 
-def _taken(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
+def _take_inputs(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
     """Append arrays to ``inputs``; return False if one differs from the recorded layout, or is a NumPy scalar."""
     for place, shape, strides, dtype in given:
         array = arrays[place]
@@ -213,7 +213,7 @@ def _taken(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
     return True
 
 
-def _suited(
+def _matches(
     slots: Slots, shapes: Sequence[tuple[int, _Shape]], expected: Sequence[tuple[int, Array]]
 ) -> bool:
     """Return whether slots hold arrays of the recorded shapes, and the expected arrays."""

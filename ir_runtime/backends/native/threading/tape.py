@@ -363,7 +363,7 @@ def allocate(regions: Collection[Region], results: Collection[Region], calls: in
         calls: the number of calls.
     """
     plan = _Plan(results, [[] for _ in range(calls + 1)])
-    for region in sorted(regions, key=_rounded, reverse=True):
+    for region in sorted(regions, key=_aligned_size, reverse=True):
         plan.add(region)
     return Allocation(plan.size, plan.places)
 
@@ -381,15 +381,15 @@ class _Plan:
         calls = self.used[region.first : region.last + 1]
         others = {other for used in calls for other in used}
         place, offset = None, self._gap(region, None, others)
-        if offset + _rounded(region) > self.size:
-            place, offset = self._in_result(region, others) or (None, offset)
+        if offset + _aligned_size(region) > self.size:
+            place, offset = self._place_in_result(region, others) or (None, offset)
         if place is None:
-            self.size = max(self.size, offset + _rounded(region))
+            self.size = max(self.size, offset + _aligned_size(region))
         self.places[region] = place, offset
         for used in calls:
             used.append(region)
 
-    def _in_result(self, region: Region, others: Collection[Region]) -> tuple[Region, int] | None:
+    def _place_in_result(self, region: Region, others: Collection[Region]) -> tuple[Region, int] | None:
         size = region.stop - region.start
         for result in self.results:
             if region.last < result.first and size <= result.stop - result.start:
@@ -400,16 +400,16 @@ class _Plan:
 
     def _gap(self, region: Region, place: Region | None, others: Iterable[Region]) -> int:
         """Return the lowest offset in ``place`` at which a region does not overlap ``others``."""
-        found = [(self.places[other], _rounded(other)) for other in others]
+        found = [(self.places[other], _aligned_size(other)) for other in others]
         end = 0
         for offset, size in sorted((offset, size) for (where, offset), size in found if where is place):
-            if offset - end >= _rounded(region):
+            if offset - end >= _aligned_size(region):
                 break
             end = max(end, offset + size)
         return end
 
 
-def _rounded(region: Region) -> int:
+def _aligned_size(region: Region) -> int:
     return -(-(region.stop - region.start) // _ALIGNMENT) * _ALIGNMENT
 
 
@@ -497,21 +497,21 @@ class TapeWriter:
             out = call.arrays[0]
             if self.regions.located(out) is None:
                 self.regions.add_owner(out, number + index)
-            places = [self._known(array) for array in call.arrays]
+            places = [self._locate_known(array) for array in call.arrays]
             for region, _ in places:
                 if region is not None:  # a call may read addresses that an earlier call of the step wrote
                     region.last = last
             found.append(_LocatedCall(call.task, call.threads, call.job, places))
         return found
 
-    def _known(self, array: Array) -> Located:
+    def _locate_known(self, array: Array) -> Located:
         if (found := self.regions.located(array)) is None:
             raise UnknownArrayError
         return found
 
     def _view(self, array: Array) -> View | None:
         """Return an output as a view of its region, or ``None`` if it is in a constant."""
-        region, offset = self._known(array)
+        region, offset = self._locate_known(array)
         if not array.size:
             raise UnknownArrayError
         if region is None:

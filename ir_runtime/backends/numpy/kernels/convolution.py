@@ -425,11 +425,11 @@ class Depthwise:
         *_, columns, channels = out.shape
         times = min(max(INNER_LOOP // channels, 1), columns) if self._op.strides[-1] == 1 else 1
         whole = columns // times * times
-        self._joined(source, out[..., :whole, :], times)
+        self._compute_joined(source, out[..., :whole, :], times)
         if whole < columns:
-            self._joined(source[..., whole:, :], out[..., whole:, :], columns - whole)
+            self._compute_joined(source[..., whole:, :], out[..., whole:, :], columns - whole)
 
-    def _joined(self, source: Array, out: Array, times: int) -> None:
+    def _compute_joined(self, source: Array, out: Array, times: int) -> None:
         """Compute windows joined in groups of ``times``."""
         view = windows(
             np.ascontiguousarray(source), self._kernel, self._op.strides, self._op.dilations, times
@@ -529,7 +529,7 @@ def transposed_convolution(
         return None
     outputs, kernel = w.shape[1], w.shape[2:]
     blocks = set(op.dilations) == {1} and not any(k % s for k, s in zip(kernel, op.strides, strict=True))
-    columns = _by_blocks(w, op.strides) if blocks else np.moveaxis(w, 1, -1)
+    columns = _split_into_blocks(w, op.strides) if blocks else np.moveaxis(w, 1, -1)
     matrix = own_matrix(columns.reshape(len(w), -1), w)
     shape_input = () if output_shape is None else (output_shape,)
 
@@ -558,7 +558,7 @@ def transposed_convolution(
     return RowKernel(compute, 2 + len(shape_input), 1)
 
 
-def _by_blocks(w: Array, strides: tuple[int, ...]) -> Array:
+def _split_into_blocks(w: Array, strides: tuple[int, ...]) -> Array:
     """Split the kernel of ``w[inputs, outputs, kernel...]`` into blocks: ``[inputs, block..., phase..., outputs]``."""
     axes = len(strides)
     lengths = (n for k, s in zip(w.shape[2:], strides, strict=True) for n in (k // s, s))

@@ -44,12 +44,12 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
     def compute(x: Array, scale: Array, bias: Array, epilogue: RowEpilogue) -> Array:
         if x.size <= len(x) * FEW_OF_IMAGE:
-            return _as_rows(op.evaluate(x, scale, bias), epilogue)
+            return _apply_epilogue(op.evaluate(x, scale, bias), epilogue)
 
         def factors(variances: Array) -> Array:
             return np.asarray(scale / np.repeat(np.sqrt(variances + eps), len(scale) // groups))
 
-        return _normalized(x, groups, factors, bias, epilogue)
+        return _normalize(x, groups, factors, bias, epilogue)
 
     return RowKernel(compute, 3, 1, accepts=accepts)
 
@@ -70,14 +70,14 @@ def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
 
     def compute(x: Array, axes: Array, epilogue: RowEpilogue) -> Array:
         if x.size <= len(x) * FEW_OF_IMAGE:
-            return _as_rows(op.evaluate(x, axes), epilogue)
+            return _apply_epilogue(op.evaluate(x, axes), epilogue)
         groups = 1 if across else x.shape[1]
-        return _normalized(x, groups, factors if op.normalize_variance else None, None, epilogue)
+        return _normalize(x, groups, factors if op.normalize_variance else None, None, epilogue)
 
     return RowKernel(compute, 2, 1, accepts=any_lengths)
 
 
-def _as_rows(y: Array, epilogue: RowEpilogue) -> Array:
+def _apply_epilogue(y: Array, epilogue: RowEpilogue) -> Array:
     """Apply an epilogue to a result ``y[N, C, spatial...]`` of any memory layout."""
     last = np.ascontiguousarray(channels_last(y))
     if last.size:
@@ -85,7 +85,7 @@ def _as_rows(y: Array, epilogue: RowEpilogue) -> Array:
     return channels_first(last)
 
 
-def _normalized(
+def _normalize(
     x: Array,
     groups: int,
     factors: Callable[[Array], Array] | None,
@@ -126,31 +126,31 @@ def _normalize_image(
     """Normalize the rows of one image in three passes: means, then differences and their squares, then scaling."""
     count, channels = rows.shape
     each = channels // groups
-    means = _over_groups(_in_blocks(rows, lambda block: _sums(rows[block], _add)), groups, count * each)
+    means = _group_means(_sum_blocks(rows, lambda block: _sums(rows[block], _add)), groups, count * each)
     mean_row = np.repeat(means, each).astype(np.float32)
 
     def centre(block: slice) -> Array | None:
-        _with_row(np.subtract, rows[block], mean_row, out[block])
+        _apply_row(np.subtract, rows[block], mean_row, out[block])
         return None if factors is None else _sums(out[block], _add_squares)
 
-    squares = _in_blocks(rows, centre)
+    squares = _sum_blocks(rows, centre)
     factor_row = None
     if factors is not None:
-        scales = factors(_over_groups(squares, groups, count * each))
+        scales = factors(_group_means(squares, groups, count * each))
         factor_row = np.broadcast_to(np.repeat(scales, channels // len(scales)), channels).astype(np.float32)
 
     def complete(block: slice) -> None:
         part = out[block]
         if factor_row is not None:
-            _with_row(np.multiply, part, factor_row, part)
+            _apply_row(np.multiply, part, factor_row, part)
         if shifts is not None:
-            _with_row(np.add, part, shifts, part)
+            _apply_row(np.add, part, shifts, part)
         epilogue(part, block.start)
 
     for_row_blocks(complete, count, channels)
 
 
-def _in_blocks(rows: Array, sums: Callable[[slice], Array | None]) -> Array:
+def _sum_blocks(rows: Array, sums: Callable[[slice], Array | None]) -> Array:
     """Return the sum of ``sums(block)`` over blocks of rows that fit into the cache."""
     parts: dict[int, Array | None] = {}
 
@@ -164,22 +164,22 @@ def _in_blocks(rows: Array, sums: Callable[[slice], Array | None]) -> Array:
     return np.asarray(np.sum([part for part in ordered if part is not None], axis=0))
 
 
-def _over_groups(sums: Array, groups: int, count: int) -> Array:
+def _group_means(sums: Array, groups: int, count: int) -> Array:
     """Return the mean of each group of channels, given the sum of each channel and the elements of a group."""
     return np.asarray(sums.reshape(groups, -1).sum(1) / count)
 
 
-def _joined(rows: Array) -> tuple[Array, Array, int]:
+def _join_rows(rows: Array) -> tuple[Array, Array, int]:
     """Join contiguous rows to fewer and longer ones; return these, the remaining rows, and how many rows are joined to one."""
     many = max(INNER_LOOP // rows.shape[1], 1)
     whole = len(rows) // many * many
     return rows[:whole].reshape(-1, many * rows.shape[1]), rows[whole:], many
 
 
-def _with_row(ufunc: np.ufunc, rows: Array, row: Array, out: Array) -> None:
+def _apply_row(ufunc: np.ufunc, rows: Array, row: Array, out: Array) -> None:
     """Apply a binary ufunc to every row and ``row``, into ``out``."""
-    long, rest, many = _joined(rows)
-    long_out, rest_out, _ = _joined(out)
+    long, rest, many = _join_rows(rows)
+    long_out, rest_out, _ = _join_rows(out)
     if len(long):
         ufunc(long, np.tile(row, many), out=long_out)
     if len(rest):
@@ -188,7 +188,7 @@ def _with_row(ufunc: np.ufunc, rows: Array, row: Array, out: Array) -> None:
 
 def _sums(rows: Array, reduce: Reduce) -> Array:
     """Return the f64 sum over all rows of what ``reduce`` computes, for each column."""
-    long, rest, _ = _joined(rows)
+    long, rest, _ = _join_rows(rows)
     whole = len(long) // BLOCK * BLOCK
     parts = (long[:whole].reshape(-1, BLOCK, long.shape[1]), long[whole:][None])
     totals = sum(reduce(part).sum(0, dtype=np.float64) for part in parts if part.size)

@@ -246,7 +246,7 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
 
 
 def _product(op: MatMul, a: Value, weights: QuantizedWeights) -> KernelTemplate | None:
-    matrix = _quantized_matrix(weights, op.transpose_b)
+    matrix = _pack_matrix(weights, op.transpose_b)
     if matrix is None:
         return None
     if a.shape.rank != 1 and reserve(4 * math.prod(weights.shape)):
@@ -256,7 +256,7 @@ def _product(op: MatMul, a: Value, weights: QuantizedWeights) -> KernelTemplate 
     return RowKernel(matrix.multiply, 2, accepts=axis_length(-1, weights.shape[1 if op.transpose_b else 0]))
 
 
-def _quantized_matrix(weights: QuantizedWeights, transposed: bool) -> QuantizedMatrix | None:
+def _pack_matrix(weights: QuantizedWeights, transposed: bool) -> QuantizedMatrix | None:
     """Pack weights, transposed or not, into panels; return ``None`` if the result would not be exact."""
     groups, rounding = weights.groups(transposed), ROUNDINGS[weights.arithmetic]
     numbers = _dequantized_values(weights.element, weights.arithmetic)
@@ -276,7 +276,7 @@ def _quantized_matrix(weights: QuantizedWeights, transposed: bool) -> QuantizedM
             place, packed, arithmetic.steps(place, blocks), _rows_of_blocks(arithmetic.scale, place, blocks)
         )
         for place, packed in zip(
-            slices, _packed_panels(weights, transposed, blocks, storage, slices), strict=True
+            slices, _pack_panels(weights, transposed, blocks, storage, slices), strict=True
         )
     ]
     return QuantizedMatrix(columns, blocks, storage, tuple(panels), arithmetic.dropped_bits, arithmetic.gain)
@@ -399,7 +399,7 @@ def _rows_of_blocks(array: Array | None, place: slice, blocks: RowBlocks) -> Arr
     return np.repeat(rows, blocks.blocks_per_group, axis=0)
 
 
-def _packed_panels(
+def _pack_panels(
     weights: QuantizedWeights,
     transposed: bool,
     blocks: RowBlocks,

@@ -224,13 +224,13 @@ class _Steps:
     def _product(self, node: Product[Value]) -> _Step:
         data = self._context.value(self._context.sources(node.layers[0])[0])
         zeros = np.broadcast_to(np.float32(0), node.weights.shape.static)
-        kernel = backend.kernel(node.op, (data, _scaled(node)))
+        kernel = backend.kernel(node.op, (data, _scale_filters(node)))
         assert isinstance(kernel, RowKernel)
         residual = () if node.other is None else (node.other,)
         return _Step(replace(kernel, post_ops=(requantization(node),)), (node.data, zeros, *residual), node)
 
 
-def _scaled(node: Product[Value]) -> Value:
+def _scale_filters(node: Product[Value]) -> Value:
     """Return the filters of a convolution multiplied by `level_scale`."""
     known = node.weights.known()
     assert known is not None

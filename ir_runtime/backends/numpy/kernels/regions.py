@@ -49,7 +49,7 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
             wide, tall = np.maximum(wide, np.float32(1)), np.maximum(tall, np.float32(1))
         rows = _weights(top, tall, op.pooled_h, samples, height)
         columns = _weights(left, wide, op.pooled_w, samples, width)
-        return _pooled(np.ascontiguousarray(channels_last(x)), entries.tolist(), rows, columns)
+        return _pool_maps(np.ascontiguousarray(channels_last(x)), entries.tolist(), rows, columns)
 
     return Kernel(kernel)
 
@@ -76,11 +76,11 @@ def _weights(first: Array, size: Array, bins: int, samples: int, length: int) ->
     return mean
 
 
-def _pooled(maps: Array, entries: list[int], rows: Array, columns: Array) -> Array:
+def _pool_maps(maps: Array, entries: list[int], rows: Array, columns: Array) -> Array:
     """Return the bins ``[region, C, height, width]`` of maps ``[N, height, width, C]``, given the weights of both axes."""
     channels = maps.shape[-1]
     y = np.empty((len(entries), channels, rows.shape[1], columns.shape[1]), np.float32)
-    for region, (across, down) in enumerate(zip(_used(columns), _used(rows), strict=True)):
+    for region, (across, down) in enumerate(zip(_used_ranges(columns), _used_ranges(rows), strict=True)):
         if not region % 64:
             deadline.check()
         part = maps[entries[region], down, across]
@@ -90,7 +90,7 @@ def _pooled(maps: Array, entries: list[int], rows: Array, columns: Array) -> Arr
     return y
 
 
-def _used(weights: Array) -> list[slice]:
+def _used_ranges(weights: Array) -> list[slice]:
     """Return the range of elements with nonzero weights of each region."""
     used = np.asarray(weights.any(axis=1))
     starts, stops = used.argmax(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1)

@@ -81,9 +81,9 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, 
         return _attention_of_few(q, k, v, mask, factor, causal)
     # The next layers concatenate the results of all heads for each token: they are stored so.
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
-    apply_mask = _masking(causal, mask, (batch, heads, rows, columns))
+    apply_mask = _make_mask_function(causal, mask, (batch, heads, rows, columns))
     exp = _exp if mask is None or mask.dtype == np.bool_ or causal else _exp_of_masked
-    heads_per_group, scale = heads // groups, _by_head(factor, heads)
+    heads_per_group, scale = heads // groups, _head_factors(factor, heads)
     ones = ones_column(columns)
 
     def head_groups(chunk: tuple[slice, slice]) -> None:
@@ -133,7 +133,7 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, 
     return out
 
 
-def _by_head(factor: Factor, heads: int) -> Array:
+def _head_factors(factor: Factor, heads: int) -> Array:
     """Return a factor for each head, ``[heads, 1, 1]``."""
     return np.broadcast_to(np.asarray(factor, np.float32).reshape(-1, 1, 1), (heads, 1, 1))
 
@@ -151,7 +151,7 @@ def _attention_of_few(
     """Compute attention with few scores, in as few calls of NumPy as possible."""
     batch, heads, rows, _ = q.shape
     groups, columns = k.shape[1], k.shape[2]
-    scale = np.float32(factor) if isinstance(factor, float) else _by_head(factor, heads)
+    scale = np.float32(factor) if isinstance(factor, float) else _head_factors(factor, heads)
     scaled, shape = np.multiply(q, scale), (batch, heads, rows, columns)
     shared = None if heads == groups else (batch, groups, heads // groups * rows, -1)
     if shared is not None:
@@ -215,7 +215,7 @@ def _exp_of_masked(scores: Array) -> None:
     np.subtract(scores, _LEAST_WEIGHT, scores)
 
 
-def _masking(
+def _make_mask_function(
     causal: bool, mask: Array | None, shape: Sequence[int]
 ) -> Callable[[Array, Any, int], None] | None:
     """Return a function ``(scores, heads, start)`` that masks a block of scores in place, or ``None`` without a mask.
