@@ -34,7 +34,7 @@ from .sides import OPENVINO, Setting, Side
 if TYPE_CHECKING:
     from ..report import Measures
 
-__all__ = ["compared", "profile", "with_profile"]
+__all__ = ["add_openvino_times", "add_profile", "profile"]
 
 _WARM_UP = 2
 
@@ -105,7 +105,7 @@ def profile(
     if against is None:
         return report
 
-    return compared(report, net, feeds, runs, threads)
+    return add_openvino_times(report, net, feeds, runs, threads)
 
 
 @dataclass
@@ -275,7 +275,7 @@ class _Node(NamedTuple):
     seconds: float
 
 
-def compared(
+def add_openvino_times(
     report: ProfileReport, model: Model, feeds: Sequence[Array], runs: int, threads: int | None
 ) -> ProfileReport:
     """Run a model with OpenVINO's CPU plugin in f32, and add its counters to a report.
@@ -321,8 +321,8 @@ def _join(steps: Sequence[StepTime], nodes: Sequence[_Node]) -> list[ComparedTim
 
     together = nx.Graph()
     computed = {"step": [step.layers for step in steps], "node": [node.layers for node in nodes]}
-    for kind, compared in computed.items():
-        for number, layers in enumerate(compared):
+    for kind, members in computed.items():
+        for number, layers in enumerate(members):
             together.add_edges_from(((kind, number), ("layer", name)) for name in layers)
     rows = []
     for component in nx.connected_components(together):
@@ -341,7 +341,7 @@ def _join(steps: Sequence[StepTime], nodes: Sequence[_Node]) -> list[ComparedTim
     return sorted(rows, key=lambda row: -row.seconds)
 
 
-def with_profile(measures: Measures, report: ProfileReport) -> Measures:
+def add_profile(measures: Measures, report: ProfileReport) -> Measures:
     """Add the times of a profile to measurements, with speeds relative to the peaks of the machine."""
     inner = {(step.within, step.name): step.seconds * 1e3 for step in report.steps if step.within}
     rates = {step.name: text for step in report.outermost if (text := _rate(step, report.peaks))}

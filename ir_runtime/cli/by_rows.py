@@ -86,7 +86,7 @@ def _plan(
     path = target_path(output)
     source = ModelSource.of(model)
     runner = Runner.of_source(
-        source.sent(net) if streaming.send_model else source,
+        source.embed(net) if streaming.send_model else source,
         net,
         batch=streaming.batch,
         config=config,
@@ -177,7 +177,7 @@ def _record_run(target: Path, job: Job, head: Record, resume: bool) -> Iterator[
 
 
 def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
-    from ..dask.cluster import connected, dashboard_of
+    from ..dask.cluster import connect, dashboard_of
     from ..dask.job import Summary, run_job
 
     left = job.chunks - len(manifest.done)
@@ -185,7 +185,7 @@ def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
         manifest.finish()
         return Summary()
     try:
-        with connected(streaming.scheduler or "local", streaming.workers) as client:
+        with connect(streaming.scheduler or "local", streaming.workers) as client:
             if dashboard := dashboard_of(client):
                 show(f"dashboard: {dashboard}", err=True)
             if not client.nthreads():

@@ -147,7 +147,7 @@ class _Running:
                 source, self.against, cases, jobs=self.jobs or min(parallelism(), 4), seconds=self.seconds, log=log,
                 show=lambda name: shown.advance(1, name),
             )  # fmt: skip
-        return finished.expecting(expected)
+        return finished.mark_expected(expected)
 
 
 def _run_corpus(running: _Running, path: str, selected: Sequence[str], failures: str | None) -> Run:
@@ -169,7 +169,7 @@ def _run_generated(
     from fnmatch import fnmatchcase
 
     from ..conformance.generate import Generated, shrink
-    from ..conformance.runner import asking
+    from ..conformance.runner import case_runner
 
     def is_selected(operation: str) -> bool:
         return not selected or any(fnmatchcase(operation, glob) for glob in selected)
@@ -179,7 +179,7 @@ def _run_generated(
     finished = running.run(generated, generated.cases)
     if failures is not None:
         failing = finished.failing
-        with bar("shrinking", len(failing)) as shown, asking(running.against, running.seconds) as ask:
+        with bar("shrinking", len(failing)) as shown, case_runner(running.against, running.seconds) as ask:
             for result in failing:
                 case = shrink(generated.recipes[result.id], result.id, _fails_like(ask, result))
                 case.save(Path(failures) / case.id)

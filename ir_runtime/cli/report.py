@@ -133,10 +133,10 @@ def report(
             backend=backend,
         )
         if profile:
+            from ..bench.profiling import add_profile
             from ..bench.profiling import profile as profiled
-            from ..bench.profiling import with_profile
 
-            measures = with_profile(measures, profiled(net, feeds, runs=runs, backend=backend))
+            measures = add_profile(measures, profiled(net, feeds, runs=runs, backend=backend))
     elif shapes or histograms:
         measures = _measure_statically(net, shapes, histograms)
     target = None if output == "-" else output

@@ -10,7 +10,7 @@ from typing import Any, cast
 from .._util import deadline
 from ..analysis.infer import Inferred, infer
 from ..backends import Kernel, KernelTemplate, choose
-from ..backends.core.replay import called_after, made_before
+from ..backends.core.replay import call_after, compute_before
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
@@ -157,11 +157,11 @@ def _note_access(op: Operation, kernel: Kernel) -> Kernel:
     compute, again = kernel.whole, partial(op.evaluate, variables=VARIABLES)
 
     def read(*arrays: Array) -> Any:
-        return made_before(compute(*arrays), again, *arrays)
+        return compute_before(compute(*arrays), again, *arrays)
 
     def assign(array: Array) -> Any:
         result = compute(array)
-        called_after(again, array)
+        call_after(again, array)
         return result
 
     return Kernel(assign if op.has_side_effects else read, has_host_calls=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..backends import Fusion, Kernel, MatchContext, any_lengths
 from ..backends.core.backend import CachedAttention, CacheKernels
-from ..backends.core.replay import called_after, made_before
+from ..backends.core.replay import call_after, compute_before
 from ..executor.context import RUN, VARIABLES
 from ..executor.guard import reserve
 from ..ir.element import ElementType
@@ -152,7 +152,7 @@ def _gather_kernel(layer: Layer) -> Kernel:
         return reordered
 
     def pick(data: Array, indices: Array, axis: Array) -> Array:
-        return made_before(reorder(data, indices, axis), reorder, data, indices, axis)
+        return compute_before(reorder(data, indices, axis), reorder, data, indices, axis)
 
     def result_shape(data: Array, indices: Array, axis: Array) -> tuple[int, ...] | None:
         if indices.ndim != 1 or axis.size != 1:
@@ -195,7 +195,7 @@ def append_kernel(axis: int, copy: Copy | None = None) -> Kernel:
         longer = _longer(cache, at, total)
         room = longer[_until(at, total, length)]
         if copy is not None and copy(new, room):
-            return made_before(longer, partial(_longer, axis=at, length=total), cache)
+            return compute_before(longer, partial(_longer, axis=at, length=total), cache)
         room[...] = new
         return longer
 
@@ -386,7 +386,7 @@ def _adapt_read(layer: Layer) -> Callable[[Kernel], Kernel]:
             return current.packed if isinstance(current, QuantizedCache) else compute(*arrays)
 
         def read(*arrays: Array) -> Any:
-            return made_before(rows_of(*arrays), rows_of, *arrays)
+            return compute_before(rows_of(*arrays), rows_of, *arrays)
 
         return Kernel(read, has_host_calls=True)
 
@@ -403,7 +403,7 @@ def _adapt_assign(layer: Layer, pack: Callable[[Array], Array]) -> Callable[[Ker
     def assign(rows: Array) -> Array:
         packed = rows if rows.dtype == np.uint8 else pack(rows)
         hold(packed)
-        called_after(hold, packed)
+        call_after(hold, packed)
         return rows
 
     return lambda exact: Kernel(assign, has_host_calls=True)

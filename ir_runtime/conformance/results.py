@@ -165,7 +165,7 @@ class Run:
                 groups.setdefault(key, []).append(result)
         return {key: _score(groups[key]) for key in sorted(groups)}
 
-    def expecting(self, expected: Sequence[Expected]) -> Run:
+    def mark_expected(self, expected: Sequence[Expected]) -> Run:
         """Return the run with expected failures marked."""
         return replace(self, results=[_mark_expected(result, expected) for result in self.results])
 

@@ -20,7 +20,7 @@ from .case import Case, Meta
 from .results import Result, Run, Status
 from .worker import Job, Worker
 
-__all__ = ["SECONDS", "Cases", "asking", "run"]
+__all__ = ["SECONDS", "Cases", "case_runner", "run"]
 
 SECONDS = 60.0
 """The time limit of a case, in seconds."""
@@ -83,7 +83,7 @@ def run(
 
 
 @contextmanager
-def asking(against: str, seconds: float = SECONDS) -> Iterator[Callable[[Case], Status]]:
+def case_runner(against: str, seconds: float = SECONDS) -> Iterator[Callable[[Case], Status]]:
     """Yield a function that runs a case against a runtime in a separate process, and returns the outcome."""
     worker = Worker()
     try:

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from .lengths import row_range
-from .model_source import ModelLike, ModelSource, opened
+from .model_source import ModelLike, ModelSource, open_source
 from .needed import needed
 from .planning import Planner
 from .runner import Runner
@@ -93,7 +93,7 @@ def map_blocks(
     array([1., 1., 1., 1., 1.], dtype=float32)
     """
     dask, array = needed("dask", "map_blocks"), needed("dask.array", "map_blocks")
-    source, net = opened(model)
+    source, net = open_source(model)
     runner = Runner.of_source(source, net, outputs, batch=batch, config=config, sequence_axis=sequence_axis)
     arrays_by_name = inputs if isinstance(inputs, Mapping) else {net.input().label: inputs}
     cut = {name: value for name, value in arrays_by_name.items() if isinstance(value, array.Array)}
@@ -158,7 +158,7 @@ def _readable_by_workers(source: ModelSource, net: Model, send: bool | None) -> 
         from .cluster import visible_to_workers
 
         send = not visible_to_workers(source)
-    return source.sent(net) if send else source
+    return source.embed(net) if send else source
 
 
 def _assemble(

@@ -17,7 +17,7 @@ from ..errors import ExecutionError, InputError
 from .model_source import ModelSource
 from .needed import needed
 
-__all__ = ["LOCAL_SCHEDULERS", "connected", "dashboard_of", "visible_to_workers"]
+__all__ = ["LOCAL_SCHEDULERS", "connect", "dashboard_of", "visible_to_workers"]
 
 LOCAL_SCHEDULERS = ("local", "threads")
 """The names of the schedulers that are started on this machine."""
@@ -37,7 +37,7 @@ _UNOBSERVED = {
 
 
 @contextmanager
-def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[Any]:
+def connect(scheduler: str = "local", workers: int | None = None) -> Iterator[Any]:
     """Yield a client of Dask's distributed scheduler.
 
     Args:

@@ -20,7 +20,7 @@ from ..errors import InputError, IRError
 from ..ir.tensor import Array
 from ..limits import current
 from .lengths import row_range
-from .needed import kept_open, needed
+from .needed import cache_open, needed
 
 __all__ = ["Dataset", "open_dataset"]
 
@@ -63,11 +63,11 @@ class _Keyed(Dataset):
     """An array, selected by its key, of an ``.npz``, a zarr store or an HDF5 file."""
 
     key: str
-    opened: Callable[[str, str], Any]
+    open: Callable[[str, str], Any]
 
     def read(self, start: int, stop: int) -> Array:
         with _translate_errors(f"{self.path}: {row_range(start, stop)} cannot be read", of_disk=True):
-            return np.asarray(self.opened(self.path, self.key)[start:stop])
+            return np.asarray(self.open(self.path, self.key)[start:stop])
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _open_npz(path: str, name: str) -> Dataset:
     return _Keyed(path, array.shape, array.dtype, key, _npz)
 
 
-@kept_open
+@cache_open
 def _npz(path: str, key: str) -> Array:
     with open(path, "rb") as file:
         check_claims(file, path, current())
@@ -196,7 +196,7 @@ def _arrays_in(group: Any, place: str = "") -> list[str]:
     return paths
 
 
-@kept_open
+@cache_open
 def _zarr(path: str, key: str) -> Any:
     store = _open_store(path)
     array = store[key] if key else store
@@ -233,7 +233,7 @@ def _open_hdf5(path: str, name: str) -> Dataset:
     return _Keyed(path, tuple(array.shape), np.dtype(array.dtype), key, _hdf5)
 
 
-@kept_open
+@cache_open
 def _hdf5(path: str, key: str) -> Any:
     h5py = needed("h5py", f"reading {path}")
     file = h5py.File(path, "r")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .model_source import ModelLike, opened
+from .model_source import ModelLike, open_source
 from .needed import needed
 from .planning import Planner
 from .runner import Runner
@@ -57,7 +57,7 @@ def map_partitions(
     if not hasattr(frame, "map_partitions"):
         hint = "dask.dataframe.from_pandas(frame, npartitions=4) makes one"
         raise InputError(f"expected a DataFrame of Dask, got {type(frame).__name__}", hint=hint)
-    source, net = opened(model)
+    source, net = open_source(model)
     runner = Runner.of_source(source, net, outputs, batch=batch, config=config)
     for column in (c for names in columns.values() for c in _as_sequence(names)):
         if column not in frame.columns:

@@ -13,7 +13,7 @@ from ..openvino.blob import read_blob, write_blob
 from ..openvino.model import Model
 from ..openvino.reading import read_model
 
-__all__ = ["ModelLike", "ModelSource", "opened"]
+__all__ = ["ModelLike", "ModelSource", "open_source"]
 
 ModelLike = Model | str | Path
 
@@ -41,11 +41,11 @@ class ModelSource:
         path = str(Path(model).absolute())
         return cls(_digest(path, _stamp(path)), path)
 
-    def sent(self, model: Model) -> ModelSource:
+    def embed(self, model: Model) -> ModelSource:
         """Return a source with the contents of the model, so that workers do not need its file."""
         return self if self.blob is not None else replace(self, blob=write_blob(model))
 
-    def limited(self, limits: Limits) -> ModelSource:
+    def with_limits(self, limits: Limits) -> ModelSource:
         """Return a source with the limits with which workers read and run the model."""
         return replace(self, limits=limits, has_own_memory=limits.memory != DEFAULT.memory)
 
@@ -76,7 +76,7 @@ class ModelSource:
             raise InputError(f"{self.path!r} is not the file that the work was planned with", hint=hint)
 
 
-def opened(model: ModelLike) -> tuple[ModelSource, Model]:
+def open_source(model: ModelLike) -> tuple[ModelSource, Model]:
     """Return the source of a model, and the model, which is read if it is a path.
 
     Raises:

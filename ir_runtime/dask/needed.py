@@ -11,7 +11,7 @@ from typing import Any
 from ..codes import Code
 from ..errors import InputError
 
-__all__ = ["kept_open", "needed"]
+__all__ = ["cache_open", "needed"]
 
 
 def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'") -> Any:
@@ -38,16 +38,16 @@ def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'"
 _METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 
-def kept_open(open: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
+def cache_open(open: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
     """Decorate a function that opens an array of a file: cache its results until the file is replaced."""
 
     @lru_cache(maxsize=16)
-    def opened(path: str, key: str, stamp: tuple[int, ...]) -> Any:
+    def open_cached(path: str, key: str, stamp: tuple[int, ...]) -> Any:
         return open(path, key)
 
     @wraps(open)  # pickled by its name
     def current(path: str, key: str) -> Any:
-        return opened(path, key, _stamp(path))
+        return open_cached(path, key, _stamp(path))
 
     return current
 

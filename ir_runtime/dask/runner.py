@@ -25,7 +25,7 @@ from ..openvino.model import Model
 from ..openvino.node import Output
 from ..openvino.shapes import PartialShape
 from .lengths import common_length
-from .model_source import ModelLike, ModelSource, opened
+from .model_source import ModelLike, ModelSource, open_source
 
 __all__ = ["Runner", "joined_shape", "step_shape"]
 
@@ -99,9 +99,9 @@ class Runner:
         >>> runner(numpy.float32([-1, 2]))
         (array([0., 2.], dtype=float32),)
         """
-        source, net = opened(model)
-        sent, rows = source.sent(net) if send else source, _static_batch(net) if batch is None else batch
-        return cls.of_source(sent, net, outputs, batch=rows, config=config, sequence_axis=sequence_axis)
+        source, net = open_source(model)
+        embedded, rows = source.embed(net) if send else source, _static_batch(net) if batch is None else batch
+        return cls.of_source(embedded, net, outputs, batch=rows, config=config, sequence_axis=sequence_axis)
 
     @classmethod
     def of_source(
@@ -130,7 +130,7 @@ class Runner:
         check_config(properties)
         if batch is not None and (not isinstance(batch, SupportsIndex) or operator.index(batch) < 1):
             raise InputError(f"batch must be an integer of at least 1, got {batch!r}")
-        limited = source.limited(net.limits)
+        limited = source.with_limits(net.limits)
         return cls(limited, backend, selected, batch, sequence_axis, properties)
 
     def __call__(self, *arrays: Array, **named_arrays: Array) -> tuple[Array, ...]:

@@ -231,7 +231,7 @@ def test_dot_products_of_pairs_are_one_instruction() -> None:
 
 def assembly(kernel: Routine) -> str:
     machine = compiler.target_machine(TARGET, this_system(TARGET.family).triple)
-    return str(machine.emit_assembly(compiler.optimised(compiler.text_of(kernel, TARGET), machine)))
+    return str(machine.emit_assembly(compiler.optimise(compiler.text_of(kernel, TARGET), machine)))
 
 
 def doubling(name: str) -> Task:

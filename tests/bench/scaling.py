@@ -28,7 +28,7 @@ from scaling_ways import Spent, Ways, copying, two_convolutions
 
 import ir_runtime as ov
 from ir_runtime.dask import Runner, job, map_blocks
-from ir_runtime.dask.cluster import connected
+from ir_runtime.dask.cluster import connect
 
 KINDS = (("local", 1), ("local", 2), ("threads", 2))
 
@@ -72,7 +72,7 @@ def measure(options: argparse.Namespace) -> None:
     """Print the tables."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        clients = {kind: stack.enter_context(connected(*kind)) for kind in KINDS}
+        clients = {kind: stack.enter_context(connect(*kind)) for kind in KINDS}
         found = costs(clients["local", 1], folder, options.turns)
         for model in options.models:
             _measure(model, clients, folder, found, options)
@@ -146,7 +146,7 @@ def large(options: argparse.Namespace) -> None:
         dtype=np.float32, meta=np.empty((0,) * (len(shape) + 1), np.float32),
     )  # fmt: skip
     with (
-        connected("local", options.workers) as client,
+        connect("local", options.workers) as client,
         client.as_current(),
         tempfile.TemporaryDirectory() as place,
     ):

@@ -207,7 +207,7 @@ def _folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     x = op.parameter([-1, 2], np.float32, name="x")
     ir.save_model(ir.Model([op.result(op.add(x, x))], [x], "rows"), "rows.xml")
     client = SimpleNamespace(nthreads=lambda: {"here": 1}, dashboard_link="", cluster=object())
-    monkeypatch.setattr(cluster, "connected", lambda *_: nullcontext(client))
+    monkeypatch.setattr(cluster, "connect", lambda *_: nullcontext(client))
     monkeypatch.setattr(cluster, "dashboard_of", lambda client: "")
     monkeypatch.setattr(job, "_results", lambda client, job, chunks: ({n: job.compute(n)} for n in chunks))
     before = open_files()

@@ -47,7 +47,7 @@ def test_scores_count_all_but_the_unsupported() -> None:
 def test_expected_failures_fail_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "known.txt"
     file.write_text("# known\n\nAdd-1/0002  # rounds twice\nExp-1/*  # dies\nAdd-1/0001 # mended?\n")
-    run = sample().expecting(read_expected(file))
+    run = sample().mark_expected(read_expected(file))
     assert run.failing == []
     assert [case.id for case in run.unexpected_passes] == ["Add-1/0001"]
     assert [case.expected for case in run.results] == ["mended?", "rounds twice", "dies", "dies"]
@@ -56,7 +56,7 @@ def test_expected_failures_fail_and_nothing_else(tmp_path: Path) -> None:
 def test_failures_may_be_expected_in_some_types(tmp_path: Path) -> None:
     file = tmp_path / "known.txt"
     file.write_text("Add-1/* u4 f16  # rounds twice\nExp-1/* u4  # dies\n")
-    run = sample().expecting(read_expected(file))
+    run = sample().mark_expected(read_expected(file))
     assert [failing.id for failing in run.failing] == ["Exp-1/0002"]
     file.write_text("Add-1/0002 u5  # rounds twice\n")
     with pytest.raises(InputError, match="expected the id of a case"):
@@ -64,7 +64,7 @@ def test_failures_may_be_expected_in_some_types(tmp_path: Path) -> None:
 
 
 def test_patterns_may_match_cases_that_pass() -> None:
-    run = sample().expecting([Expected("Add-1/*", "some round twice")])
+    run = sample().mark_expected([Expected("Add-1/*", "some round twice")])
     assert run.unexpected_passes == []
     assert [failing.id for failing in run.failing] == ["Exp-1/0002"]
 
@@ -113,7 +113,7 @@ def test_runs_are_compared_case_by_case() -> None:
 
 
 def test_junit_has_a_suite_for_each_operation() -> None:
-    root = etree.fromstring(junit(sample().expecting([Expected("Exp-1/0002", "dies")])).encode())
+    root = etree.fromstring(junit(sample().mark_expected([Expected("Exp-1/0002", "dies")])).encode())
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("4", "1", "2")
     assert [suite.get("name") for suite in root] == ["Add-1", "Exp-1"]
     assert [case.get("message") for case in root.iter("skipped")] == ["no Exp", "dies"]

@@ -25,7 +25,7 @@ import ir_runtime as ir
 from ir_runtime import opset13 as op
 from ir_runtime.cli import main
 from ir_runtime.dask import Runner, map_blocks, map_partitions
-from ir_runtime.dask.cluster import connected
+from ir_runtime.dask.cluster import connect
 from ir_runtime.dask.datasets import open_dataset
 from ir_runtime.dask.job import run_job
 from ir_runtime.dask.manifest import LARGEST, encode_line
@@ -330,7 +330,7 @@ def without(package: str, call: Callable[[], object]) -> Callable[[], None]:
 
 
 def address(text: str) -> None:
-    with connected(text):
+    with connect(text):
         pass
 
 

@@ -23,7 +23,7 @@ from lxml import etree
 import ir_runtime as ov
 from ir_runtime import opset13 as ops
 from ir_runtime._util.markup import table
-from ir_runtime.bench.profiling import profile, with_profile
+from ir_runtime.bench.profiling import add_profile, profile
 from ir_runtime.cli import main
 from ir_runtime.debug import compare, diff, measure, old_model, trace_nan
 from ir_runtime.report.constants import histogram, statistics
@@ -406,7 +406,7 @@ def test_formulas_colour_the_graph_at_lengths_that_are_said() -> None:
 def test_layers_in_bodies_have_figures_of_their_own() -> None:
     model = loop()
     rows = np.ones((3, 2), np.float32)
-    measures = with_profile(measure(model, [rows]), profile(model, [rows], runs=1, backend="numpy"))
+    measures = add_profile(measure(model, [rows]), profile(model, [rows], runs=1, backend="numpy"))
     html = model.report(measures=measures).html
     types = [node["t"] for node in data_of(html)["nodes"]]
     inner, owner = types.index("Add"), types.index("TensorIterator")

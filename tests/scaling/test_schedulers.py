@@ -75,7 +75,7 @@ def test_a_scheduler_that_is_killed_loses_nothing(folder: Path) -> None:
 
 def test_a_scheduler_without_workers_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = SimpleNamespace(nthreads=dict, cluster=None, dashboard_link="http://127.0.0.1:1")
-    monkeypatch.setattr(clusters, "connected", lambda *_: nullcontext(client))
+    monkeypatch.setattr(clusters, "connect", lambda *_: nullcontext(client))
     monkeypatch.setattr(job, "run_job", lambda *_: job.Summary())
     found = run("dense.xml -i x.npy -o out.zarr --scheduler tcp://x:8786")
     assert (

@@ -71,7 +71,7 @@ def test_a_limit_on_memory_is_sent_only_if_it_was_given(
 def test_own_workers_are_not_observed_without_a_dashboard(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask samples stacks a hundred times a second, which is useless without a dashboard."""
     monkeypatch.setattr(cluster, "_has_bokeh", lambda: False)
-    with cluster.connected("threads", 1) as client:
+    with cluster.connect("threads", 1) as client:
         [worker] = client.cluster.workers.values()
         callbacks = worker.periodic_callbacks
         assert "profile" not in callbacks

@@ -71,11 +71,11 @@ def test_a_network_of_integers_is_one_kernel_on_every_target(monkeypatch: pytest
 @pytest.mark.parametrize("target", [target.name for target in TARGETS.values() if target.is_arm])
 def test_integers_are_multiplied_and_added_by_one_instruction_of_aarch64(target: str) -> None:
     code = """
-from ir_runtime.backends.native.build.compiler import optimised, target_machine, text_of
+from ir_runtime.backends.native.build.compiler import optimise, target_machine, text_of
 from ir_runtime.backends.native.codegen.target import TARGET
 from ir_runtime.backends.native.kernels._int8_gemm import levels_panel
 machine = target_machine(TARGET, "aarch64-linux-gnu")
-assembly = machine.emit_assembly(optimised(text_of(levels_panel, TARGET), machine))
+assembly = machine.emit_assembly(optimise(text_of(levels_panel, TARGET), machine))
 assert "smlal" in assembly and "\tmul\tv" not in assembly
 """
     environment = os.environ | {"IR_RUNTIME_BUILDING": target}

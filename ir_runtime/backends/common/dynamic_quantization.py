@@ -22,7 +22,7 @@ __all__ = [
     "MIN_PEAK",
     "ActivationGroups",
     "IntegerMatrix",
-    "asked_integers",
+    "current_integer_matrix",
     "integer_matrix",
     "quantize_activations",
     "round_activations",
@@ -80,7 +80,7 @@ class IntegerMatrix:
     zero: Array
 
 
-def asked_integers(weights: QuantizedWeights, rows: bool) -> IntegerMatrix | None:
+def current_integer_matrix(weights: QuantizedWeights, rows: bool) -> IntegerMatrix | None:
     """Return weights for integer products if the current compilation quantizes activations, else ``None``.
 
     Args:

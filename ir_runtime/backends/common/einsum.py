@@ -60,7 +60,7 @@ class EinsumProduct:
         """Whether there is exactly one row, one column and one summed axis."""
         return self.rows == self.columns == self.depths == 1
 
-    def ordered(self, a: Array, b: Array) -> tuple[Array, Array]:
+    def permute(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Return views of the left and the right matrix, with axes permuted by `left` and `right`."""
         left, right = (b, a) if self.swapped else (a, b)
         return left.transpose(self.left), right.transpose(self.right)
@@ -87,7 +87,7 @@ class EinsumProduct:
             product = product.reshape(*product.shape[: self.batches], *rows, *columns)
         return product.transpose(self.output)
 
-    def exchanged(self) -> EinsumProduct:
+    def transpose(self) -> EinsumProduct:
         """Return the same Einsum as the transposed product, with left and right exchanged."""
         n, rows, columns, depths = self.batches, self.rows, self.columns, self.depths
         place = [*range(n), *range(n + columns, n + columns + rows), *range(n, n + columns)]
@@ -110,16 +110,18 @@ def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | Non
         equation: a valid equation.
         ranks: the ranks of the inputs.
     """
-    found = parse(equation)
-    if len(ranks) != 2 or len(found.operands) != 2:
+    parsed = parse(equation)
+    if len(ranks) != 2 or len(parsed.operands) != 2:
         return None
     hidden = [
         rank - sum(label != ELLIPSIS for label in labels)
-        for rank, labels in zip(ranks, found.operands, strict=True)
+        for rank, labels in zip(ranks, parsed.operands, strict=True)
     ]
     widest = max(hidden)
-    one, other = (_expand_ellipsis(labels, count, widest) for labels, count in zip(found.operands, hidden, strict=True))
-    output = _expand_ellipsis(found.output, widest, widest)
+    one, other = (
+        _expand_ellipsis(labels, count, widest) for labels, count in zip(parsed.operands, hidden, strict=True)
+    )
+    output = _expand_ellipsis(parsed.output, widest, widest)
     repeats = any(len(set(labels)) < len(labels) for labels in (one, other))
     if min(hidden) < 0 or repeats or not set(one) ^ set(other) <= set(output):
         return None
@@ -127,7 +129,9 @@ def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | Non
         return None
     first = next(label for label in output if (label in one) is not (label in other))
     swapped = first not in one
-    return _classify_labels(other, one, output, True) if swapped else _classify_labels(one, other, output, False)
+    return (
+        _classify_labels(other, one, output, True) if swapped else _classify_labels(one, other, output, False)
+    )
 
 
 def _classify_labels(left: _Labels, right: _Labels, output: _Labels, swapped: bool) -> EinsumProduct:
@@ -136,14 +140,14 @@ def _classify_labels(left: _Labels, right: _Labels, output: _Labels, swapped: bo
     rows = [label for label in output if label in left and label not in right]
     columns = [label for label in output if label in right and label not in left]
     depth = [label for label in left if label not in output]
-    made = [*batch, *rows, *columns]
+    order = [*batch, *rows, *columns]
     return EinsumProduct(
         swapped,
         _indices(left, [*batch, *rows, *depth]),
         _indices(right, [*batch, *depth, *columns]),
         len(batch),
         len(depth),
-        _indices(made, output),
+        _indices(order, output),
     )
 
 
@@ -173,55 +177,57 @@ def constant_einsum(
     """
     if len(operands) != 2 or not is_f32(*operands) or not all(v.shape.is_static for v in operands):
         return None
-    found = einsum_product(op.equation, tuple(len(value.shape) for value in operands))
+    product = einsum_product(op.equation, tuple(len(value.shape) for value in operands))
     places = [place for place, value in enumerate(operands) if value.is_known]
-    if found is None or found.batches or len(places) != 1:
+    if product is None or product.batches or len(places) != 1:
         return None
-    if places[0] == (0 if not found.swapped else 1):  # the constant is the left matrix
-        found = found.exchanged()
-    return _kernel(backend, found, operands[1 - places[0]], operands[places[0]], 1 - places[0], reshaped)
+    if places[0] == (0 if not product.swapped else 1):  # the constant is the left matrix
+        product = product.transpose()
+    return _kernel(backend, product, operands[1 - places[0]], operands[places[0]], 1 - places[0], reshaped)
 
 
 def _kernel(
-    backend: Backend, found: EinsumProduct, data: Value, weights: Value, place: int, reshaped: Reshaped
+    backend: Backend, product: EinsumProduct, data: Value, weights: Value, place: int, reshaped: Reshaped
 ) -> KernelTemplate | None:
     """Return a kernel that multiplies ``data``, the input at ``place``, by the constant ``weights`` on the right."""
     known = weights.known()
-    lengths = [data.shape.static[axis] for axis in found.left]
+    lengths = [data.shape.static[axis] for axis in product.left]
     if known is None or not known.size or not all(lengths):
         return None
-    summed, outer = lengths[found.rows :], lengths[: found.rows]
-    apart = known.transpose(found.right)
-    if list(apart.shape[: found.depths]) != summed:
+    summed, outer = lengths[product.rows :], lengths[: product.rows]
+    apart = known.transpose(product.right)
+    if list(apart.shape[: product.depths]) != summed:
         return None
-    depth, columns = int(np.prod(summed)), apart.shape[found.depths :]
-    turned = known.ndim == 2 and found.right == (1, 0)
+    depth, columns = int(np.prod(summed)), apart.shape[product.depths :]
+    turned = known.ndim == 2 and product.right == (1, 0)
     matrix = known if turned else np.ascontiguousarray(apart).reshape(depth, -1)
     shape = [*outer, depth] if outer else [1, depth]
     rows = Value(TensorType(data.element, PartialShape(shape)))
     inner = backend.kernel(MatMul(transpose_a=False, transpose_b=turned), (rows, Value.constant(matrix)))
-    is_plain = found.left == tuple(range(len(found.left))) and found.depths == len(columns) == 1 and outer
-    if inner is None or (is_plain and place == 0 and found.output == tuple(range(len(found.output)))):
+    is_plain = (
+        product.left == tuple(range(len(product.left))) and product.depths == len(columns) == 1 and outer
+    )
+    if inner is None or (is_plain and place == 0 and product.output == tuple(range(len(product.output)))):
         return inner
-    return _Rearranged(inner, found, tuple(shape), (*outer, *columns), place, matrix, reshaped)
+    return _Rearranged(inner, product, tuple(shape), (*outer, *columns), place, matrix, reshaped)
 
 
 class _Rearranged(KernelTemplate):
     """A MatMul kernel, with the axes of its data permuted before it and those of its result after it."""
 
     def __init__(
-        self, inner: KernelTemplate, found: EinsumProduct, shape: tuple[int, ...], result: Sequence[int], place: int,
+        self, inner: KernelTemplate, product: EinsumProduct, shape: tuple[int, ...], result: Sequence[int], place: int,
         matrix: Array, reshaped: Reshaped,
     ) -> None:  # fmt: skip
-        self._inner, self._found, self._place, self._matrix = inner, found, place, matrix
+        self._inner, self._product, self._place, self._matrix = inner, product, place, matrix
         self._shape, self._result, self._reshaped = shape, result, reshaped
 
     def prepare(self) -> Kernel:
         """Pack the weights, and return the kernel."""
         ready = self._inner.prepare()
         product = ready.whole
-        axes, shape, result = self._found.left, self._shape, self._result
-        output, place = self._found.output, self._place
+        axes, shape, result = self._product.left, self._shape, self._result
+        output, place = self._product.output, self._place
         matrix, reshaped = self._matrix, self._reshaped
 
         def kernel(*arrays: Array) -> Array:

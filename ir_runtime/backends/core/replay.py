@@ -20,12 +20,12 @@ from ...ir.tensor import Array
 __all__ = [
     "After",
     "Before",
-    "called_after",
+    "call_after",
     "Direct",
     "HOST_CALLS",
     "HostCalls",
     "Instruction",
-    "made_before",
+    "compute_before",
     "Program",
     "Recorder",
     "Replayable",
@@ -202,7 +202,7 @@ HOST_CALLS: ContextVar[HostCalls | None] = ContextVar("host_calls", default=None
 """The host calls of the step that is being recorded; ``None`` in other runs."""
 
 
-def made_before(made: Made, function: Callable[..., object], *args: Array) -> Made:
+def compute_before(made: Made, function: Callable[..., object], *args: Array) -> Made:
     """Register an array that a replay computes before its recorded calls; return the array.
 
     Args:
@@ -215,7 +215,7 @@ def made_before(made: Made, function: Callable[..., object], *args: Array) -> Ma
     return made
 
 
-def called_after(function: Callable[..., object], array: Array) -> None:
+def call_after(function: Callable[..., object], array: Array) -> None:
     """Register a function that a replay calls with ``array`` after its recorded calls."""
     if (calls := HOST_CALLS.get()) is not None:
         calls.after.append(After(function, array))

@@ -40,7 +40,7 @@ __all__ = [
     "is_source_tree",
     "Library",
     "library",
-    "named_target",
+    "find_target",
     "NoLibraryError",
     "Processor",
     "TABLE",
@@ -137,17 +137,17 @@ def family() -> str:
 
 def identify(code: ctypes.CDLL) -> Processor:
     """Identify the processor of this machine; ``code`` is any library for its family."""
-    known = family()
-    if known == "x86_64":
+    name = family()
+    if name == "x86_64":
         words = (ctypes.c_int64 * (4 * _LEAVES + 1))()
         ask = code[IDENTIFY]
         ask.argtypes, ask.restype = [ctypes.c_void_p], None
         ask(words)
         return _x86(words)
     features: Iterable[str] = ()
-    if known == "aarch64":
+    if name == "aarch64":
         features = ("neon", "dotprod", "lse") if sys.platform == "darwin" else _arm_features()
-    return Processor(known, "", frozenset(features))
+    return Processor(name, "", frozenset(features))
 
 
 def _x86(words: ctypes.Array[ctypes.c_int64]) -> Processor:
@@ -229,15 +229,17 @@ def library() -> Library:
         InputError: if ``IR_RUNTIME_TARGET`` names no target.
     """
     files = {name: path for name in TARGETS if (path := file_of(name)).exists()}
-    wanted = os.environ.get("IR_RUNTIME_TARGET")
-    if wanted:
-        files = {name: path for name in [named_target(wanted).name] if (path := file_of(name)).exists()}
+    requested = os.environ.get("IR_RUNTIME_TARGET")
+    if requested:
+        files = {name: path for name in [find_target(requested).name] if (path := file_of(name)).exists()}
     if not files:
-        _refuse_missing(wanted)
-    targets = [named_target(name) for name in files]
+        _refuse_missing(requested)
+    targets = [find_target(name) for name in files]
     own = [target for target in targets if target.family == family()]
     # A library for another family cannot be loaded; any library for this family can identify the processor.
-    processor = identify(_open(files[own[0].name], wanted)) if own else Processor(family(), "", frozenset())
+    processor = (
+        identify(_open(files[own[0].name], requested)) if own else Processor(family(), "", frozenset())
+    )
     lacking = {target.name: _missing_features(target, processor) for target in targets}
     target = next((target for target in own if not lacking[target.name]), None)
     if target is None:
@@ -247,9 +249,9 @@ def library() -> Library:
             hint="set IR_RUNTIME_BACKEND=numpy",
         )
     path = files[target.name]
-    code = _open(path, wanted)
+    code = _open(path, requested)
     fill_table(code)
-    reason = "IR_RUNTIME_TARGET names it" if wanted else "the best one that the processor can run"
+    reason = "IR_RUNTIME_TARGET names it" if requested else "the best one that the processor can run"
     others = {name: why or "a better one is used" for name, why in lacking.items() if name != target.name}
     return Library(target, path, processor, code, reason, others)
 
@@ -259,7 +261,7 @@ def file_of(name: str) -> Path:
     return FOLDER / f"{name}{_SUFFIX}"
 
 
-def named_target(name: str) -> Target:
+def find_target(name: str) -> Target:
     """Return a target by name.
 
     Raises:
@@ -279,9 +281,9 @@ def fill_table(code: ctypes.CDLL) -> None:
         table[index] = word
 
 
-def _open(path: Path, wanted: str | None) -> ctypes.CDLL:
+def _open(path: Path, requested: str | None) -> ctypes.CDLL:
     """Load a library; raise `NoLibraryError` if it is outdated or cannot be loaded."""
-    hint = _build_hint(wanted) if is_source_tree() else "install ir_runtime again"
+    hint = _build_hint(requested) if is_source_tree() else "install ir_runtime again"
     try:
         if is_source_tree() and fingerprint() not in path.read_bytes():
             raise NoLibraryError(
@@ -320,15 +322,15 @@ def _data_offset() -> int:
     return 8 * int(words.index(probe.ctypes.data))
 
 
-def _build_hint(wanted: str | None) -> str:
-    return f"run python -m {__package__}.build {wanted}" if wanted else "run make kernels"
+def _build_hint(requested: str | None) -> str:
+    return f"run python -m {__package__}.build {requested}" if requested else "run make kernels"
 
 
-def _refuse_missing(wanted: str | None) -> NoReturn:
-    kernels = f"kernels compiled for {wanted}" if wanted else "compiled kernels"
+def _refuse_missing(requested: str | None) -> NoReturn:
+    kernels = f"kernels compiled for {requested}" if requested else "compiled kernels"
     if is_source_tree():
-        hint = _build_hint(wanted)
-    elif wanted:
+        hint = _build_hint(requested)
+    elif requested:
         hint = "unset IR_RUNTIME_TARGET"
     else:
         hint = "install a wheel of ir_runtime for this system, if there is one"

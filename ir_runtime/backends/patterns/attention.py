@@ -111,7 +111,7 @@ class HeadsLayout:
     values: tuple[int, ...]
     output: tuple[int, ...]
 
-    def ordered(self, q: Array, k: Array, v: Array) -> tuple[Array, Array, Array]:
+    def permute(self, q: Array, k: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return views with axes permuted, and batch axes broadcast to the same shape."""
         q, k, v = q.transpose(self.queries), k.transpose(self.keys), v.transpose(self.values)
         if q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
@@ -154,7 +154,7 @@ class AttentionKernel:
     attend: Attend
 
     def __call__(self, q: Array, k: Array, v: Array, *others: Array) -> Array:
-        q, k, v = self.layout.ordered(q, k, v)
+        q, k, v = self.layout.permute(q, k, v)
         mask = mask_of_heads(others[0], q.ndim) if self.given else self.added
         out = self._attend(_split_heads(q), _split_heads(k), _split_heads(v), mask)
         if q.ndim != 4:
@@ -214,7 +214,7 @@ class BatchedProduct:
         """Whether the axes of the result are batch axes, rows and columns, in this order."""
         return self.output_axes == tuple(range(len(self.output_axes)))
 
-    def by_left(self) -> BatchedProduct:
+    def order_by_left(self) -> BatchedProduct:
         """Return the same product with batch axes in the order of the left input."""
         count = len(self.left_axes) - 2
         order = (*sorted(range(count), key=self.left_axes.__getitem__), count, count + 1)
@@ -251,14 +251,14 @@ def _match_einsum(context: MatchContext, layer: Layer, op: Einsum) -> BatchedPro
     """Match an Einsum with one row, one column and one summed axis; Einsum would broadcast summed lengths that differ."""
     sources = context.sources(layer)
     shapes = [context.value(port).shape for port in sources]
-    found = einsum_product(op.equation, tuple(len(shape) for shape in shapes))
-    if found is None or not found.is_plain or not found.batches:
+    product = einsum_product(op.equation, tuple(len(shape) for shape in shapes))
+    if product is None or not product.is_plain or not product.batches:
         return None
-    left, right = reversed(sources) if found.swapped else sources
-    depth = context.value(left).shape[found.left[-1]], context.value(right).shape[found.right[-2]]
+    left, right = reversed(sources) if product.swapped else sources
+    depth = context.value(left).shape[product.left[-1]], context.value(right).shape[product.right[-2]]
     if not _are_equal(*depth):
         return None
-    return BatchedProduct(left, right, found.left, found.right, found.output)
+    return BatchedProduct(left, right, product.left, product.right, product.output)
 
 
 def _are_equal(one: Dimension, other: Dimension) -> bool:
@@ -286,7 +286,7 @@ def match_attention(context: MatchContext, layer: Layer, make: MakeKernel) -> Fu
     product, scores = batched_product(context, layer), context.sources(softmax)[0]
     if product is None or product.left != Port(softmax.id, 0):
         return Refusal("the weights are not the left matrices of a product of batches of matrices")
-    product, rank = product.by_left(), len(product.left_axes)
+    product, rank = product.order_by_left(), len(product.left_axes)
     if product.left_axes != tuple(range(rank)):
         return Refusal("the weights are transposed in the product with the values")
     if not is_f32(context.value(scores), context.value(product.right)):
@@ -316,7 +316,7 @@ class _Scores:
     shape: PartialShape = field(default_factory=PartialShape.dynamic)
     """The shape of the scores."""
 
-    def behind(self, *layers: Layer) -> _Scores:
+    def prepend(self, *layers: Layer) -> _Scores:
         """Return this state with layers added at the front."""
         return replace(self, layers=(*layers, *self.layers))
 
@@ -363,31 +363,33 @@ def _fits(mask: PartialShape, scores: PartialShape) -> bool:
     return shared and all(a == 1 or (a.is_static and a == b) for a, b in pairs)
 
 
-def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | Refusal:
+def _walk(context: MatchContext, port: Port, state: _Scores) -> _Scores | Refusal:
     """Match backwards from ``port`` to the product of queries and keys."""
-    made = context.producer(port, "Add", "Multiply", "Divide", "Reshape", "MatMul", "Einsum")
-    if made is None or not is_f32(context.value(port)):
+    layer = context.producer(port, "Add", "Multiply", "Divide", "Reshape", "MatMul", "Einsum")
+    if layer is None or not is_f32(context.value(port)):
         return Refusal("scores are not computed by MatMul, Einsum, Multiply, Divide, Add and Reshape in f32")
-    if made.type in ("MatMul", "Einsum"):
-        return _match_scores(context, made, found.behind(made))
-    if made.type == "Reshape":
-        return _match_windows(context, made, found)
-    first, second = _operands(context, made)
-    if made.type == "Add":
-        if found.is_scaled:
+    if layer.type in ("MatMul", "Einsum"):
+        return _match_scores(context, layer, state.prepend(layer))
+    if layer.type == "Reshape":
+        return _match_windows(context, layer, state)
+    first, second = _operands(context, layer)
+    if layer.type == "Add":
+        if state.is_scaled:
             return Refusal("scores are multiplied after a mask is added")
-        return _walk(context, first, replace(found.behind(made), masks=(*found.masks, second)))
-    if found.is_scaled:
+        return _walk(context, first, replace(state.prepend(layer), masks=(*state.masks, second)))
+    if state.is_scaled:
         return Refusal("scores are multiplied twice")
-    if (factors := _head_factors(context, made, found)) is not None:
-        return _walk(context, first, replace(found.behind(made), by_head=factors))
+    if (factors := _head_factors(context, layer, state)) is not None:
+        return _walk(context, first, replace(state.prepend(layer), by_head=factors))
     number = context.scalar(second)
-    if number is None or (made.type == "Divide" and number == 0):
+    if number is None or (layer.type == "Divide" and number == 0):
         return Refusal(
             "scores are multiplied by something other than a constant scalar or one constant for each head"
         )
     return _walk(
-        context, first, replace(found.behind(made), factor=number if made.type == "Multiply" else 1 / number)
+        context,
+        first,
+        replace(state.prepend(layer), factor=number if layer.type == "Multiply" else 1 / number),
     )
 
 
@@ -397,11 +399,11 @@ def _operands(context: MatchContext, layer: Layer) -> tuple[Port, Port]:
     return (second, first) if layer.type != "Divide" and context.value(first).is_known else (first, second)
 
 
-def _head_factors(context: MatchContext, layer: Layer, found: _Scores) -> Array | None:
+def _head_factors(context: MatchContext, layer: Layer, state: _Scores) -> Array | None:
     """Return the constants of a Multiply if there is one for each of several heads, else ``None``."""
     scores, second = _operands(context, layer)
     shape, known = context.value(scores).shape, context.value(second).known()
-    rank = len(found.weighted.left_axes)
+    rank = len(state.weighted.left_axes)
     if (
         layer.type != "Multiply"
         or known is None
@@ -415,14 +417,14 @@ def _head_factors(context: MatchContext, layer: Layer, found: _Scores) -> Array 
     return known.reshape(-1) if is_by_head else None
 
 
-def _match_windows(context: MatchContext, joined: Layer, found: _Scores) -> _Scores | Refusal:
+def _match_windows(context: MatchContext, joined: Layer, state: _Scores) -> _Scores | Refusal:
     """Match Reshape, additions of masks for each window, and the Reshape back."""
     port, adds, masks = context.sources(joined)[0], list[Layer](), list[Port]()
     while (added := context.producer(port, "Add")) is not None:
         port, mask = context.sources(added)
         adds, masks = [added, *adds], [mask, *masks]
     parted = context.producer(port, "Reshape")
-    if not adds or parted is None or found.windows or found.masks or found.is_scaled:
+    if not adds or parted is None or state.windows or state.masks or state.is_scaled:
         return Refusal("scores are reshaped, but not for masks of windows")
     scores, whole = context.sources(parted)[0], context.sources(joined)[0]
     before, apart, sums = (context.value(end).shape for end in (scores, port, whole))
@@ -435,33 +437,33 @@ def _match_windows(context: MatchContext, joined: Layer, found: _Scores) -> _Sco
         return Refusal("masks of windows do not have shape [1, windows, 1, queries, keys]")
     if apart.static[1:] != (window[1], heads, *rest) or batch % max(window[1], 1):
         return Refusal("scores are not reshaped to [images, windows, heads, queries, keys]")
-    return _walk(context, scores, replace(found.behind(parted, *adds, joined), windows=tuple(masks)))
+    return _walk(context, scores, replace(state.prepend(parted, *adds, joined), windows=tuple(masks)))
 
 
-def _match_scores(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | Refusal:
+def _match_scores(context: MatchContext, layer: Layer, state: _Scores) -> _Scores | Refusal:
     """Match the product of queries and keys, each of which may be scaled."""
     product = batched_product(context, layer)
     if product is None or not product.is_ordered:
         return Refusal("scores are not a product of batches of matrices of queries and keys")
-    if len(product.left_axes) != len(found.weighted.left_axes):
+    if len(product.left_axes) != len(state.weighted.left_axes):
         return Refusal("queries and values have different ranks")
     q, k = product.left, product.right
     if not is_f32(context.value(q), context.value(k)):
         return Refusal("queries and keys are not f32")
-    found = replace(found, axes=(product.left_axes, _transpose_axes(product.right_axes)))
-    q, found = _match_scale(context, q, found)
-    k, found = _match_scale(context, k, found)
-    return replace(found, sources=(q, k), shape=context.value(Port(layer.id, 0)).shape)
+    state = replace(state, axes=(product.left_axes, _transpose_axes(product.right_axes)))
+    q, state = _match_scale(context, q, state)
+    k, state = _match_scale(context, k, state)
+    return replace(state, sources=(q, k), shape=context.value(Port(layer.id, 0)).shape)
 
 
-def _match_scale(context: MatchContext, port: Port, found: _Scores) -> tuple[Port, _Scores]:
+def _match_scale(context: MatchContext, port: Port, state: _Scores) -> tuple[Port, _Scores]:
     """Match a scaling of ``port`` by a constant; return its input, or the port itself, and the new state."""
     layer = context.producer(port, "Multiply")
     data, other = (port, port) if layer is None else _operands(context, layer)
     number = context.scalar(other)
     if layer is None or number is None or not np.isfinite(number):
-        return port, found
-    return data, replace(found.behind(layer), factor=found.factor * number)
+        return port, state
+    return data, replace(state.prepend(layer), factor=state.factor * number)
 
 
 def _transpose_axes(axes: Axes) -> Axes:

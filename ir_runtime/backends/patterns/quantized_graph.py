@@ -35,7 +35,7 @@ __all__ = [
     "MAX_LEVEL",
     "find_subgraph",
     "LayerByLayer",
-    "with_deferred",
+    "add_deferred",
 ]
 
 Weights = TypeVar("Weights")
@@ -328,7 +328,9 @@ class _Search(Generic[Weights]):
             port = self.context.sources(layer)[0]
         return port, (low, high), layers
 
-    def _match_product(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product[Weights] | None:
+    def _match_product(
+        self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]
+    ) -> Product[Weights] | None:
         start, bounds, layers = self._bounds(port)
         affine = _Affine(np.ones(shape[1]), np.zeros(shape[1]))
         while (layer := self._sole_producer(start)) is not None and isinstance(layer.op, Binary):
@@ -411,7 +413,7 @@ class LayerByLayer:
         return values[Port(self._layers[-1][0].id, 0)]
 
 
-def with_deferred(context: MatchContext, layers: Sequence[Layer]) -> tuple[Layer, ...]:
+def add_deferred(context: MatchContext, layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """Return fused layers, preceded by the layers that dequantize weights which no other layer reads.
 
     These weights are then computed only if the layers run one by one.

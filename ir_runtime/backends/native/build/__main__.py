@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from ....errors import IRError
-from ..machine_code import FOLDER, file_of, named_target
+from ..machine_code import FOLDER, file_of, find_target
 from .library import build, host_target, is_current
 from .source import CompileError
 from .systems import LinkError, this_system
@@ -19,7 +19,7 @@ _OBJECTS = FOLDER.parents[3] / "out" / "kernels"
 def main(names: list[str]) -> int:
     """Build the libraries of the named targets; return the exit code."""
     try:
-        for target in map(named_target, names or [host_target().name]):
+        for target in map(find_target, names or [host_target().name]):
             system, path = this_system(target.family), file_of(target.name)
             if not is_current(path):
                 print(f"building the kernels for {target.name}", file=sys.stderr)

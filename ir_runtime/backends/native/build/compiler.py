@@ -14,7 +14,7 @@ __all__ = [
     "compile_routine",
     "compile_text",
     "data_module",
-    "optimised",
+    "optimise",
     "target_machine",
     "text_of",
 ]
@@ -43,7 +43,7 @@ def text_of(routine: Routine, target: Target) -> str:
 def compile_text(routine: Routine, text: str, target: Target, triple: str) -> bytes:
     """Compile ``text``, the LLVM IR of a routine, to an object file; see `compile_routine`."""
     machine = target_machine(target, triple, routine.is_baseline)
-    module = optimised(text, machine)
+    module = optimise(text, machine)
     _check_symbols(routine, module)
     return bytes(machine.emit_object(module))
 
@@ -69,7 +69,7 @@ def target_machine(target: Target, triple: str, is_baseline: bool = False) -> ll
     )
 
 
-def optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+def optimise(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     """Parse LLVM IR, and run the optimisation passes of LLVM on the module."""
     parsed = _parse(text, machine)
     options = llvm.create_pipeline_tuning_options(speed_level=3)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ..machine_code import library, named_target
+from ..machine_code import find_target, library
 from .targets import Target
 
 __all__ = ["TARGET", "VENDOR"]
@@ -16,7 +16,7 @@ __all__ = ["TARGET", "VENDOR"]
 def _select_target() -> tuple[Target, str]:
     """Return the target and the vendor of the processor; a build must not depend on the vendor, so it is empty then."""
     if building := os.environ.get("IR_RUNTIME_BUILDING"):
-        return named_target(building), ""
+        return find_target(building), ""
     loaded = library()
     return loaded.target, loaded.processor.vendor
 

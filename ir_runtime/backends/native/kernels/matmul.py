@@ -344,7 +344,7 @@ def _kernel(op: Einsum, product: EinsumProduct) -> Kernel:
     multiply = matrix_product(MatMul(transpose_a=False, transpose_b=False), Epilogue())
 
     def kernel(a: Array, b: Array) -> Array:
-        left, right = product.ordered(a, b)
+        left, right = product.permute(a, b)
         if not product.fits(left, right):  # an axis of length 1 broadcasts
             return op.evaluate(a, b)
         return product.result(np.asarray(multiply(*product.matrices(left, right, reshape))), left, right)

@@ -21,7 +21,7 @@ from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ....ops.matrix import MatMul
 from ... import Kernel, KernelTemplate
-from ...common.dynamic_quantization import MIN_PEAK, IntegerMatrix, asked_integers
+from ...common.dynamic_quantization import MIN_PEAK, IntegerMatrix, current_integer_matrix
 from ...common.kept_weights import reserve
 from ...common.rounding import quantized_operand
 from ...core.kernel import axis_length
@@ -520,7 +520,7 @@ def dynamic_product(weights: QuantizedWeights, rows: bool) -> KernelFactory | No
         weights: the matrix.
         rows: whether outputs are the rows of the matrix.
     """
-    if (integers := asked_integers(weights, rows)) is None:
+    if (integers := current_integer_matrix(weights, rows)) is None:
         return None
     matrix = pack_integers(integers, rows)
     return lambda epilogue: _DynamicMatmul(matrix, epilogue).kernel

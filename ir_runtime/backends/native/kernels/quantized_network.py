@@ -43,8 +43,8 @@ from ...patterns.quantized_graph import (
     Quantizer,
     Source,
     Subgraph,
+    add_deferred,
     find_subgraph,
-    with_deferred,
 )
 from .._backend import backend
 from ..codegen import ir
@@ -906,7 +906,7 @@ def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal |
     part = find_subgraph(context, layer, IntegerKernels())
     if part is None:
         return None
-    layers = with_deferred(context, part.layers)
+    layers = add_deferred(context, part.layers)
     reads = context.reads(layers, *(node.port for node in part.nodes if isinstance(node, Source)))
     places = [reads.index(node.port) for node in part.nodes if isinstance(node, Source)]
     return Fusion(layers, reads, QuantizedNetwork(part, LayerByLayer(context, layers, reads), tuple(places)))

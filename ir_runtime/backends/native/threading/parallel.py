@@ -70,7 +70,7 @@ __all__ = [
     "pool_address",
     "Record",
     "RECORD",
-    "recorded",
+    "record_calls",
     "release",
     "run_call",
     "running",
@@ -117,7 +117,7 @@ RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
 """The record of the current step; ``None`` while nothing is recorded."""
 
 
-def recorded(run: Callable[[], None]) -> Record:
+def record_calls(run: Callable[[], None]) -> Record:
     """Call a function, and return the record of its task calls."""
     record = Record()
     RECORD.set(record)

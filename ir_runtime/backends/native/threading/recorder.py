@@ -12,8 +12,8 @@ from functools import partial
 
 from ....ir.tensor import Array
 from ...core.replay import Before, HostCalls, Instruction, Program, RecordedStep, Slots
-from .parallel import Record, recorded
-from .replay import HostSteps, Made, Replay, direct_run, made
+from .parallel import Record, record_calls
+from .replay import ArrayRef, HostSteps, Replay, describe_view, direct_run
 from .tape import SCRATCH_MARGIN, Region, TapeWriter, UnknownArrayError, View, tuple_word
 
 __all__ = ["Part", "Recorder"]
@@ -59,8 +59,8 @@ class Part:
         return len(self.writer.calls) > min(self.cheap, 1)
 
     def add(
-        self, step: RecordedStep, instruction: Instruction, contents: Collection[int], given: Sequence[Array],
-        record: Record, made: Sequence[Array | None],
+        self, step: RecordedStep, instruction: Instruction, contents: Collection[int], read_arrays: Sequence[Array],
+        record: Record, written_arrays: Sequence[Array | None],
     ) -> None:  # fmt: skip
         """Add a step with recorded calls.
 
@@ -68,21 +68,21 @@ class Part:
             step: the slots of the step.
             instruction: the instruction that runs it.
             contents: the slots whose contents determine its calls.
-            given: its inputs.
+            read_arrays: its inputs.
             record: the record of its calls.
-            made: its outputs.
+            written_arrays: its outputs.
 
         Raises:
             UnknownArrayError: if the step cannot be replayed; the part is unchanged.
         """
-        pairs = dict(zip(step.reads, given, strict=True))
+        pairs = dict(zip(step.reads, read_arrays, strict=True))
         fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
         fresh = self._fresh(pairs, fixed, record.host)
         if not set(contents).issubset(fixed):
             raise UnknownArrayError
         if any(slot in self.cleared or array.dtype.hasobject for slot, array in fresh):
             raise UnknownArrayError
-        written = {slot: x for slot, x in zip(step.writes, made, strict=True) if x is not None}
+        written = {slot: x for slot, x in zip(step.writes, written_arrays, strict=True) if x is not None}
         mark = self.host.mark()
         try:
             for slot, array in fresh:
@@ -121,7 +121,9 @@ class Part:
             if slot not in fixed and slot not in self.alive and id(x) not in args
         ]
 
-    def _hosted_places(self, before: Sequence[tuple[int, Array]], written: Mapping[int, Array]) -> dict[int, int]:
+    def _hosted_places(
+        self, before: Sequence[tuple[int, Array]], written: Mapping[int, Array]
+    ) -> dict[int, int]:
         """Return the slots of outputs that Python functions computed, and the places of these outputs."""
         places = {id(array): place for place, array in before}
         return {slot: places[id(array)] for slot, array in written.items() if id(array) in places}
@@ -156,8 +158,8 @@ class Part:
         self,
         step: RecordedStep,
         instruction: Instruction,
-        given: Sequence[Array],
-        made: Sequence[Array | None],
+        read_arrays: Sequence[Array],
+        written_arrays: Sequence[Array | None],
         contents: Collection[int] = (),
     ) -> None:
         """Add a step whose outputs depend only on the shapes of its inputs, and the contents of the slots ``contents``.
@@ -165,7 +167,7 @@ class Part:
         Raises:
             UnknownArrayError: if the inputs may differ between replays; the part is unchanged.
         """
-        pairs = dict(zip(step.reads, given, strict=True))
+        pairs = dict(zip(step.reads, read_arrays, strict=True))
         fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
         if not set(contents).issubset(fixed):
             raise UnknownArrayError
@@ -175,7 +177,7 @@ class Part:
             raise UnknownArrayError
         self._expect(fixed)
         self.shapes |= fresh
-        written = {slot: x for slot, x in zip(step.writes, made, strict=True) if x is not None}
+        written = {slot: x for slot, x in zip(step.writes, written_arrays, strict=True) if x is not None}
         self._finish(step, instruction, written, dict.fromkeys(written))
 
     def _is_known(self, slot: int) -> bool:
@@ -244,20 +246,22 @@ class Part:
         inputs.sort(key=_is_hosted)
         places = {region: first + 1 + index for index, region in enumerate([*results, *inputs])}
         allocation = writer.allocation(results)
-        given = [(region.slot or 0, *region.layout) for region in inputs]
-        slots = {slot for slot, *_ in given}
+        layouts = [(region.slot or 0, *region.layout) for region in inputs]
+        slots = {slot for slot, *_ in layouts}
 
-        def found(what: View | int) -> Made:
-            return (~what, None) if isinstance(what, int) else made(what, places[what.region] - first)
+        def refer_to(what: View | int) -> ArrayRef:
+            return (
+                (~what, None) if isinstance(what, int) else describe_view(what, places[what.region] - first)
+            )
 
         changed: dict[int, View | int] = {
             slot: view for slot, view in self.alive.items() if view.region.slot != slot or not view.is_whole
         }
         return Replay(
-            writer.tape(places, allocation), SCRATCH_MARGIN + allocation.size, self.host, given, [(slot,
+            writer.tape(places, allocation), SCRATCH_MARGIN + allocation.size, self.host, layouts, [(slot,
             shape) for slot, shape in self.shapes.items() if slot not in slots], list(self.expected.items()),
             [(shape, dtype) for shape, _, dtype in (region.layout for region in results)], [(function,
-            found(what)) for function, what in self.after], [(slot, found(what)) for slot, what in (changed |
+            refer_to(what)) for function, what in self.after], [(slot, refer_to(what)) for slot, what in (changed |
             self.host.holds).items()], [*self.fixed.items(), *((slot, None) for slot in self.cleared)],
             any(call.threads > 1 for call in writer.calls), tuple(self.instructions),
         )  # fmt: skip
@@ -286,7 +290,7 @@ class Recorder:
     replayed: Mapping[int, Collection[int]]
     of_shapes: Collection[int]
     constants: Collection[int]
-    found: list[tuple[Instruction, int]] = field(default_factory=list)
+    entries: list[tuple[Instruction, int]] = field(default_factory=list)
     """The instructions of the program, with the first step of each."""
     replay: Replay | None = None
     """The last instruction that replays a part."""
@@ -302,24 +306,26 @@ class Recorder:
     def program(self, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
         """Return the program for later runs."""
         self._close()
-        whole = self.replay if len(self.found) == 1 else None
+        whole = self.replay if len(self.entries) == 1 else None
         direct = None if whole is None else direct_run(whole, inputs, outputs)
-        starts = [start for _, start in self.found]
-        return Program(tuple(each for each, _ in self.found), starts, direct=direct)
+        starts = [start for _, start in self.entries]
+        return Program(tuple(instruction for instruction, _ in self.entries), starts, direct=direct)
 
     def _run(self, index: int, slots: Slots) -> None:
         step, run = self.steps[index], self.instructions[index]
-        given = [slots[slot] for slot in step.reads]
+        read_arrays = [slots[slot] for slot in step.reads]
         record = self._record(index, partial(run, slots))
-        made = [slots[slot] for slot in step.writes]
-        fixed = {slot: array for slot, array in zip(step.writes, made, strict=True) if array is not None}
+        written_arrays = [slots[slot] for slot in step.writes]
+        fixed = {
+            slot: array for slot, array in zip(step.writes, written_arrays, strict=True) if array is not None
+        }
         if index not in self.of_shapes:
             fixed = {}
         elif sum(array.nbytes for array in fixed.values()) > MAX_FIXED_BYTES:
             record, fixed = None, {}
-        if record is None or not self._add(index, given, record, made):
+        if record is None or not self._add(index, read_arrays, record, written_arrays):
             self._close()
-            self.found.append((run, index))
+            self.entries.append((run, index))
         for slot in (*step.writes, *step.frees):
             self.known.pop(slot, None)
         self.known |= fixed
@@ -327,18 +333,22 @@ class Recorder:
     def _record(self, index: int, run: Callable[[], None]) -> Record | None:
         """Run a step; return its record, or ``None`` if it cannot be replayed."""
         if index in self.replayed:
-            return recorded(run)
+            return record_calls(run)
         run()
         return Record() if index in self.of_shapes else None
 
-    def _add(self, index: int, given: list[Array], record: Record, made: list[Array | None]) -> bool:
+    def _add(
+        self, index: int, read_arrays: list[Array], record: Record, written_arrays: list[Array | None]
+    ) -> bool:
         """Add a step to the current part or a new one; return False if it cannot be replayed."""
         step, run = self.steps[index], self.instructions[index]
         several = len(record.calls) > MANY_CALLS
         read = [
-            x for slot, x in zip(step.reads, given, strict=True) if not (several and slot in self.constants)
+            x
+            for slot, x in zip(step.reads, read_arrays, strict=True)
+            if not (several and slot in self.constants)
         ]
-        size = sum(array.nbytes for array in [*read, *made] if array is not None)
+        size = sum(array.nbytes for array in [*read, *written_arrays] if array is not None)
         if size > MAX_CALL_BYTES * max(len(record.calls), 1):
             return False
         if (part := self.part) and (part.size + size > MAX_BYTES or len(part.instructions) >= MAX_STEPS):
@@ -346,11 +356,11 @@ class Recorder:
         part = self.part or Part(index, self.constants, self.known)
         try:
             if index in self.of_shapes:
-                part.add_of_shapes(step, run, given, made)
-            elif _has_nothing_to_replay(record, made):
-                part.add_of_shapes(step, run, given, made, self.replayed[index])
+                part.add_of_shapes(step, run, read_arrays, written_arrays)
+            elif _has_nothing_to_replay(record, written_arrays):
+                part.add_of_shapes(step, run, read_arrays, written_arrays, self.replayed[index])
             else:
-                part.add(step, run, self.replayed[index], given, record, made)
+                part.add(step, run, self.replayed[index], read_arrays, record, written_arrays)
         except UnknownArrayError:
             return False
         part.size += size
@@ -365,13 +375,13 @@ class Recorder:
         is_whole = bool(part.writer.calls) and len(part.instructions) == len(self.steps)
         if part.is_worthwhile or is_whole:
             self.replay = part.replay()
-            self.found.append((self.replay.run, part.start))
+            self.entries.append((self.replay.run, part.start))
         else:
-            self.found += [(run, part.start + number) for number, run in enumerate(part.instructions)]
+            self.entries += [(run, part.start + number) for number, run in enumerate(part.instructions)]
 
 
-def _has_nothing_to_replay(record: Record, made: Sequence[Array | None]) -> bool:
+def _has_nothing_to_replay(record: Record, written_arrays: Sequence[Array | None]) -> bool:
     """Return whether a step made no calls, since all of its results are empty."""
     host = record.host
     did_nothing = not (record.calls or record.refusals or host.before or host.after)
-    return did_nothing and all(array is None or not array.size for array in made)
+    return did_nothing and all(array is None or not array.size for array in written_arrays)

@@ -26,7 +26,7 @@ from .parallel import pool_address, running, threads
 from .tape import Tape, View, replay, tuple_word
 from .task import NO_SCRATCH
 
-__all__ = ["direct_run", "got", "HostSteps", "made", "Made", "Replay", "Values"]
+__all__ = ["direct_run", "resolve", "HostSteps", "describe_view", "ArrayRef", "Replay", "Values"]
 
 Values: TypeAlias = list[Any]
 """The array at each place, or ``None`` before it is computed."""
@@ -77,8 +77,8 @@ class HostSteps:
 
     def call(self, before: Before, args: Sequence[int]) -> int:
         """Add a call of a function, given the places of its arguments; return the place of its result."""
-        place, made = self.constant(None), before.made
-        self.calls.append(_Call(before.function, tuple(args), place, made.shape, made.dtype))
+        place, result = self.constant(None), before.made
+        self.calls.append(_Call(before.function, tuple(args), place, result.shape, result.dtype))
         return place
 
     def mark(self) -> tuple[int, int, int]:
@@ -107,12 +107,12 @@ class HostSteps:
 _Shape: TypeAlias = tuple[int, ...]
 _Given: TypeAlias = tuple[int, _Shape, _Shape, DType]
 _Layout: TypeAlias = tuple[_Shape, DType, int, _Shape, "_Shape | None"]
-Made: TypeAlias = "tuple[int, _Layout | None]"
+ArrayRef: TypeAlias = "tuple[int, _Layout | None]"
 """The index of an array, and the layout of a view of it, or ``None`` for the array itself. The layout is the shape, dtype,
 offset and strides of the view, and the axis order that makes the array C-contiguous, or ``None`` if it is."""
 
 
-def made(view: View, place: int) -> Made:
+def describe_view(view: View, place: int) -> ArrayRef:
     """Describe a view as the index of an array and a layout in it."""
     shape, strides, dtype = view.layout
     order = view.region.order
@@ -147,8 +147,8 @@ class Replay:
     shapes: Sequence[tuple[int, _Shape]]
     expected: Sequence[tuple[int, Array]]
     results: Sequence[tuple[_Shape, DType]]
-    after: Sequence[tuple[Callable[..., object], Made]]
-    stores: Sequence[tuple[int, Made]]
+    after: Sequence[tuple[Callable[..., object], ArrayRef]]
+    stores: Sequence[tuple[int, ArrayRef]]
     fixed: Sequence[tuple[int, Array | None]]
     shared: bool
     instructions: Sequence[Instruction]
@@ -178,10 +178,10 @@ class Replay:
                 run_steps(plain, slots)
                 return
             if run_host is not None:
-                if (found := run_host(slots)) is None or not _take_inputs(inputs, found, hosted):
+                if (host_values := run_host(slots)) is None or not _take_inputs(inputs, host_values, hosted):
                     run_steps(plain, slots)
                     return
-                values = found
+                values = host_values
             arrays = (empty(scratch, np.uint8), *[empty(*result) for result in results], *inputs)
             if call(address, pool_address() if shared else 0, arrays, first):
                 raise MemoryError(NO_SCRATCH)
@@ -189,9 +189,9 @@ class Replay:
                 run_steps(plain, slots)
                 return
             for function, what in after:
-                function(got(arrays, values, what))
+                function(resolve(arrays, values, what))
             for slot, what in stores:
-                slots[slot] = got(arrays, values, what)
+                slots[slot] = resolve(arrays, values, what)
             for slot, array in fixed:
                 slots[slot] = array
 
@@ -223,7 +223,7 @@ def _matches(
     return all(slots[slot] is array for slot, array in expected)
 
 
-def got(arrays: tuple[Array, ...], values: Values, what: Made) -> Array:
+def resolve(arrays: tuple[Array, ...], values: Values, what: ArrayRef) -> Array:
     """Return the array or view that ``what`` describes; ``values`` are the arrays of `HostSteps`."""
     index, view = what
     if view is None:
@@ -248,7 +248,7 @@ def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> 
     if in_python or not reads.issubset(inputs) or not set(outputs).issubset(stores):
         return None
     given = [(inputs.index(slot), strides, dtype) for slot, _, strides, dtype in whole.given]
-    made: list[Made] = [stores[slot] for slot in outputs]
+    refs: list[ArrayRef] = [stores[slot] for slot in outputs]
     call, address, first = replay(), whole.tape.address, tuple_word()
     scopes, count = (running,), threads()
     scratch, results, shared, can_refuse = whole.scratch, whole.results, whole.shared, whole.tape.can_refuse
@@ -269,7 +269,7 @@ def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> 
             return None
         if call(address, pool, memory, first) or (can_refuse and memory[0][:8].any()):
             return None
-        return [memory[what[0]] if what[1] is None else got(memory, [], what) for what in made]
+        return [memory[what[0]] if what[1] is None else resolve(memory, [], what) for what in refs]
 
     def with_threads(feeds: Sequence[Array]) -> list[Array] | None:
         set_most(count)

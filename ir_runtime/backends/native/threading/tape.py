@@ -213,7 +213,7 @@ class _Intervals:
     starts: list[int] = field(default_factory=list)
     stops: list[int] = field(default_factory=list)
 
-    def holding(self, start: int, stop: int) -> int:
+    def find_containing(self, start: int, stop: int) -> int:
         """Return the start of the interval that contains ``[start, stop)``, or 0 if there is none."""
         index = bisect_right(self.starts, start) - 1
         return self.starts[index] if index >= 0 and stop <= self.stops[index] else 0
@@ -291,12 +291,12 @@ class Regions:
             raise UnknownArrayError
         return self.add(array, call)
 
-    def located(self, array: Array) -> Located | None:
+    def locate(self, array: Array) -> Located | None:
         """Return the location of an array, or ``None`` if it is in unknown memory."""
         address, start, stop = self._bounds(array)
-        if start == stop or self._fixed.holding(start, stop):
+        if start == stop or self._fixed.find_containing(start, stop):
             return None, address
-        region = self._by_start.get(self._used.holding(start, stop))
+        region = self._by_start.get(self._used.find_containing(start, stop))
         return None if region is None else (region, address - region.address)
 
     def drop(self, region: Region) -> None:
@@ -320,14 +320,14 @@ class Regions:
 
     def _bounds(self, array: Array) -> tuple[int, int, int]:
         """Return the address of an array's first element, and the lowest and highest address of its memory."""
-        if (found := self._bounds_of.get(id(array))) is None:
+        if (bounds := self._bounds_of.get(id(array))) is None:
             address: int = array.__array_interface__["data"][0]
             if array.flags.c_contiguous:
-                found = address, address, address + array.nbytes
+                bounds = address, address, address + array.nbytes
             else:
-                found = address, *np.lib.array_utils.byte_bounds(array)
-            self._bounds_of[id(array)] = found
-        return found
+                bounds = address, *np.lib.array_utils.byte_bounds(array)
+            self._bounds_of[id(array)] = bounds
+        return bounds
 
 
 def _memory_order(array: Array) -> tuple[int, ...] | None:
@@ -400,9 +400,9 @@ class _Plan:
 
     def _gap(self, region: Region, place: Region | None, others: Iterable[Region]) -> int:
         """Return the lowest offset in ``place`` at which a region does not overlap ``others``."""
-        found = [(self.places[other], _aligned_size(other)) for other in others]
+        placed = [(self.places[other], _aligned_size(other)) for other in others]
         end = 0
-        for offset, size in sorted((offset, size) for (where, offset), size in found if where is place):
+        for offset, size in sorted((offset, size) for (where, offset), size in placed if where is place):
             if offset - end >= _aligned_size(region):
                 break
             end = max(end, offset + size)
@@ -481,7 +481,7 @@ class TapeWriter:
                 self.regions.fix(array)
             for array in record.workspaces:
                 self.regions.add_owner(array, number)
-            calls = self._located(record.calls, number)
+            calls = self._locate_calls(record.calls, number)
             views = [self._view(array) for array in outputs]
         except UnknownArrayError:
             self.regions.undo(count)
@@ -490,24 +490,24 @@ class TapeWriter:
         self.refusals += record.refusals
         return [View(region, 0, region.layout) for region in given], views
 
-    def _located(self, calls: Sequence[Call], number: int) -> list[_LocatedCall]:
+    def _locate_calls(self, calls: Sequence[Call], number: int) -> list[_LocatedCall]:
         """Locate the arrays of a step's calls, which are numbered from ``number``, and extend the lifetimes of their regions."""
-        found, last = [], number + len(calls) - 1
+        located, last = [], number + len(calls) - 1
         for index, call in enumerate(calls):
             out = call.arrays[0]
-            if self.regions.located(out) is None:
+            if self.regions.locate(out) is None:
                 self.regions.add_owner(out, number + index)
             places = [self._locate_known(array) for array in call.arrays]
             for region, _ in places:
                 if region is not None:  # a call may read addresses that an earlier call of the step wrote
                     region.last = last
-            found.append(_LocatedCall(call.task, call.threads, call.job, places))
-        return found
+            located.append(_LocatedCall(call.task, call.threads, call.job, places))
+        return located
 
     def _locate_known(self, array: Array) -> Located:
-        if (found := self.regions.located(array)) is None:
+        if (location := self.regions.locate(array)) is None:
             raise UnknownArrayError
-        return found
+        return location
 
     def _view(self, array: Array) -> View | None:
         """Return an output as a view of its region, or ``None`` if it is in a constant."""

@@ -275,7 +275,7 @@ class _Element(NamedTuple):
     out: tuple[slice, ...]
     source: tuple[slice, ...]
 
-    def in_rows(self, rows: slice) -> _Element:
+    def restrict_rows(self, rows: slice) -> _Element:
         """Restrict the positions to ``rows`` of the first spatial axis."""
         out, source = self.out[0], self.source[0]
         start = max(out.start, rows.start)
@@ -325,7 +325,7 @@ def shifted_products(
             result = y[image]
             result[rows].fill(0)
             for element, filters in zip(met, packed, strict=True):
-                _add(data[image], result, element.in_rows(rows), filters)
+                _add(data[image], result, element.restrict_rows(rows), filters)
             epilogue(result[rows].reshape(-1, outputs), (image * out[0] + rows.start) * math.prod(out[1:]))
 
         multiplied = len(x) * positions * channels * outputs

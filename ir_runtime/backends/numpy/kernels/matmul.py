@@ -148,7 +148,7 @@ def products(op: Einsum, *operands: Value) -> KernelTemplate | None:
     product = matched
 
     def compute(a: Array, b: Array) -> Array:
-        left, right = product.ordered(a, b)
+        left, right = product.permute(a, b)
         if not product.fits(left, right):  # lengths of 1 are broadcast
             return op.evaluate(a, b)
         return product.result(np.matmul(*product.matrices(left, right)), left, right)

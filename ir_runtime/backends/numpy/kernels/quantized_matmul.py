@@ -20,7 +20,7 @@ from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ....ops.matrix import MatMul
 from ... import Kernel, KernelTemplate
-from ...common.dynamic_quantization import ActivationGroups, asked_integers, round_activations
+from ...common.dynamic_quantization import ActivationGroups, current_integer_matrix, round_activations
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.kept_weights import reserve
 from ...common.rounding import ROUNDINGS, Rounding, dequantized_table, is_exact, quantized_operand
@@ -89,7 +89,7 @@ class QuantizedMatrix:
     dropped_bits: int
     gain: Array
 
-    def dequantized(self) -> Array:
+    def dequantize(self) -> Array:
         """Return the matrix as f32, ``[depth, columns]``."""
         rows = np.concatenate([np.arange(first, last) for first, last in self.blocks.stored_rows()])
         numbers = np.empty((len(rows), self.columns), np.float32)
@@ -182,11 +182,11 @@ def _round(values: Array, dropped_bits: int, scratch: DequantizeScratch) -> None
 
 def activation_groups(weights: QuantizedWeights, rows: bool) -> ActivationGroups | None:
     """Return the groups of dynamic quantization, or ``None`` if the compilation or the weights do not allow it."""
-    matrix = asked_integers(weights, rows)
+    matrix = current_integer_matrix(weights, rows)
     return None if matrix is None else matrix.groups
 
 
-def in_f32(weights: QuantizedWeights) -> QuantizedWeights:
+def widen_arithmetic(weights: QuantizedWeights) -> QuantizedWeights:
     """Return the same weights with f32 arithmetic, so that products with scales are not rounded to a narrower type."""
     scale, zero = (
         None if array is None else array.astype(np.float32) for array in (weights.scale, weights.zero)
@@ -241,7 +241,7 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
     if (weights := quantized_operand(op, a, b)) is None:
         return None
     groups = activation_groups(weights, op.transpose_b)
-    product = _product(op, a, weights if groups is None else in_f32(weights))
+    product = _product(op, a, weights if groups is None else widen_arithmetic(weights))
     return product if product is None or groups is None else RoundedProduct(product, groups)
 
 
@@ -252,7 +252,7 @@ def _product(op: MatMul, a: Value, weights: QuantizedWeights) -> KernelTemplate 
     if a.shape.rank != 1 and reserve(4 * math.prod(weights.shape)):
         from .matmul import constant_product  # imported late: few models have quantized weights
 
-        return constant_product(a, matrix.dequantized())
+        return constant_product(a, matrix.dequantize())
     return RowKernel(matrix.multiply, 2, accepts=axis_length(-1, weights.shape[1 if op.transpose_b else 0]))
 
 

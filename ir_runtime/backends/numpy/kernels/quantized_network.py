@@ -29,8 +29,8 @@ from ...patterns.quantized_graph import (
     Quantizer,
     Source,
     Subgraph,
+    add_deferred,
     find_subgraph,
-    with_deferred,
 )
 from .._backend import backend
 from .elementwise import apply_activation
@@ -168,7 +168,7 @@ def quantized_network(context: MatchContext, layer: Layer) -> Fusion | None:
     graph = find_subgraph(context, layer, _FilterKernels())
     if graph is None:
         return None
-    layers = with_deferred(context, graph.layers)
+    layers = add_deferred(context, graph.layers)
     reads = context.reads(layers, *(node.port for node in graph.nodes if isinstance(node, Source)))
     steps, definition = _Steps(context, graph).steps, LayerByLayer(context, layers, reads)
     return Fusion(layers, reads, QuantizedNetwork(definition, graph, reads, steps))
