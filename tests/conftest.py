@@ -1,6 +1,6 @@
-"""How tests run: on numpy where they do not say, properties with the same examples in every run.
+"""Test configuration: the numpy backend by default, and reproducible examples of properties.
 
-``HYPOTHESIS_PROFILE=explore pytest tests/ops/test_soundness.py`` looks further than a usual run does.
+``HYPOTHESIS_PROFILE=explore pytest tests/ops/test_soundness.py`` explores more examples than a usual run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Build the kernels; bound the memory and the open files of the process; make no tests that are not run, in the two runs that divide all of them."""
+    """Build the kernels, limit memory and open files, and skip generating deselected tests in the two complementary runs."""
     if not hasattr(config, "workerinput"):
         build_kernels()
     config.pluginmanager.register(Bounded())
@@ -35,5 +35,5 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that take long, in both processes."""
+    """Run slow tests first, in both processes."""
     items[:] = long_ones_first(items)

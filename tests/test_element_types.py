@@ -1,4 +1,4 @@
-"""Inputs, outputs and tensors of every element type, as a caller sees them."""
+"""Inputs, outputs and tensors of every element type through the API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ types = pytest.mark.parametrize("element", NUMERIC, ids=str)
 
 
 def model(element: str, shape: str = "3") -> ir.CompiledModel:
-    """A model that gives back its input."""
+    """A model that returns its input."""
     return ir.compile_model(ir.read_model(passing(element, shape).encode()))
 
 
@@ -61,7 +61,7 @@ def test_requests_have_tensors_of_the_type(element: E) -> None:
 
 @types
 def test_tensors_from_packed_bytes(element: E) -> None:
-    """As OpenVINO takes them: an array of bytes, a shape, a type."""
+    """As in OpenVINO: from an array of bytes, a shape, and a type."""
     data = some(element)
     raw = np.frombuffer(packed(data, element), np.uint8)
     made = ir.Tensor(raw if element.bits < 8 else raw.view(element.dtype), [3], element)

@@ -1,4 +1,4 @@
-"""The import contract: packages depend on those below them only, and no modules import each other in a circle.
+"""The import contract: packages depend only on packages below them, and there are no import cycles.
 
 Imports inside functions and for type checkers count, too.
 """
@@ -41,7 +41,7 @@ def modules() -> dict[str, Path]:
 
 
 def imported(module: str) -> Iterator[str]:
-    """The modules of this package that one of them imports anywhere in its text."""
+    """Return the modules of this package that a module imports anywhere."""
     path = modules()[module]
     for node in ast.walk(trees()[path]):
         if isinstance(node, ast.Import):
@@ -70,7 +70,7 @@ def graph() -> nx.DiGraph[str]:
 
 
 def package(module: str) -> str:
-    """The package of a module; empty for what stands beside the packages."""
+    """Return the package of a module; empty for top-level modules."""
     name = module.removeprefix(NAME).lstrip(".").partition(".")[0]
     return name if name in LAYERS or name in LEAVES else ""
 
@@ -119,7 +119,7 @@ def test_modules_with_an_underscore_are_used_inside_their_package_only() -> None
 
 
 def test_imports_of_every_kind_are_seen() -> None:
-    """A lazy one, one for type checkers, one of a module by its package, and an absolute one."""
+    """A lazy import, one for type checkers, one of a module from its package, and an absolute one."""
     edges = graph().edges
     assert (f"{NAME}.cli.inspect", f"{NAME}.openvino.model") in edges
     assert (f"{NAME}.openvino.model", f"{NAME}.analysis.constraints.constraint") in edges

@@ -1,4 +1,4 @@
-"""Tests depend on the checkout alone: not on settings of the user, on the order of tests, or on how many files may be open."""
+"""Tests do not depend on user settings, on their order, or on the limit of open files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_settings_of_the_user_do_not_reach_tests() -> None:
 
 
 class Holder:
-    """A file in memory, as weights are; garbage that only a collection finds."""
+    """An open memory file, like weights, in a reference cycle."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:

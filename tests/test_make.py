@@ -1,4 +1,4 @@
-"""What `make` installs is checked right after, and its rules work in any folder."""
+"""`make` checks what it installs, and its rules work in any folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILS_LATER = "def nms(*arguments): raise RuntimeError('no compiled operators')"
 
 
 def fake(folder: Path, package: str, version: str, **modules: str) -> None:
-    """Write a package as pip installs it."""
+    """Write a package as installed by pip."""
     info = folder / f"{package}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
@@ -56,7 +56,7 @@ def test_a_package_that_is_not_there_is_named() -> None:
 
 
 def make(folder: Path, *arguments: str, **settings: str) -> str:
-    """Return what make prints in a folder; it does not see the make that runs these tests."""
+    """Return the output of make in a folder, isolated from the make that runs these tests."""
     alone = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     command = ["make", "--no-print-directory", *arguments]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The package as a whole: what it offers, and what importing it does not load."""
+"""The package as a whole: its public names, and the modules that importing it loads."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ DIGITS = Path(__file__).parents[1] / "examples" / "digits"
 
 
 def modules_of(program: str) -> set[str]:
-    """The modules that a fresh interpreter has loaded after a program."""
+    """Return the modules that a fresh interpreter has loaded after a program."""
     code = f"{program}\nimport sys; print(*sys.modules)"
     run = [sys.executable, "-c", code]
     return set(subprocess.run(run, check=True, capture_output=True, text=True).stdout.split())
 
 
 def loaded_by(program: str) -> set[str]:
-    """The top-level modules among them."""
+    """Return the top-level modules among them."""
     return {name.partition(".")[0] for name in modules_of(program)}
 
 
@@ -58,7 +58,7 @@ CLI = {
     ],
 )
 def test_no_more_modules_are_imported_than_needed(program: str, modules: set[str]) -> None:
-    """Not one of a command, though ``--help`` lists them all."""
+    """``--help`` lists all commands without importing any."""
     code = f"{program}; import sys; print([name for name in sys.modules if name.startswith('ir_runtime')])"
     run = [sys.executable, "-c", code]
     done = subprocess.run(run, check=True, capture_output=True, text=True)
@@ -100,7 +100,7 @@ compiled(images)
 
 
 def test_the_first_answer_takes_no_module_that_it_does_not_need() -> None:
-    """Kernels are for those who have such layers, recorders for second runs."""
+    """Kernels are imported for the layers that need them, recorders for second runs."""
     modules = modules_of(RUN_DIGITS)
     assert {"ir_runtime.ir.graph", "ir_runtime.backends.numpy"} <= modules
     unneeded = ("quantized_matmul", "sdpa", "gathered_matmul", "rotary", "recorder", "tape")
@@ -108,7 +108,7 @@ def test_the_first_answer_takes_no_module_that_it_does_not_need() -> None:
 
 
 def test_importing_names_collects_no_garbage() -> None:
-    """Modules stay: hardly any of what the collector looks at is garbage."""
+    """Modules are permanent, so hardly any of the visited objects would be garbage."""
     code = """
 import gc, ir_runtime
 ir_runtime.Limits
@@ -125,7 +125,7 @@ STANDARD = {"COMP_LINE", "LOCALAPPDATA", "MALLOC_TRIM_THRESHOLD_", "NO_COLOR", "
 
 
 def environment_reads(tree: ast.Module) -> Iterator[str]:
-    """The names of environment variables that a module reads; the expression, if it is not a string."""
+    """Return the environment variables that a module reads, as names or, unless literal, as expressions."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(
@@ -142,7 +142,7 @@ def environment_reads(tree: ast.Module) -> Iterator[str]:
 
 
 def test_environment_variables_carry_the_name_of_the_package() -> None:
-    """A variable that any program might set for itself must not change what this package does."""
+    """Variables that other programs set for themselves must not change the package's behavior."""
     found = {(name, file.name) for file, tree in trees().items() for name in environment_reads(tree)}
     assert ("IR_RUNTIME_BACKEND", "__init__.py") in found
     assert not {(n, file) for n, file in found if n not in STANDARD and not n.startswith("IR_RUNTIME_")}
@@ -175,7 +175,7 @@ def test_completion_shows_public_names_of_modules(name: str) -> None:
 
 
 def test_names_for_type_checkers_are_those_at_run_time() -> None:
-    """The lazy table and the imports under TYPE_CHECKING name the same things."""
+    """The lazy table and the imports under TYPE_CHECKING agree."""
     source = inspect.getsource(ir)
     checked = source[source.index("if TYPE_CHECKING:") : source.index("# The module of each public name")]
     for name in set(ir.__all__) - {"__version__", "get_version", "shutdown"}:
@@ -231,7 +231,7 @@ def test_programs_that_ask_for_a_least_version_of_openvino_find_one() -> None:
 
 
 def lacks_body(function: ast.AST) -> bool:
-    """Whether a function that returns something has a docstring alone; type checkers allow it where that may be ``None``."""
+    """Return whether a function with a return type has only a docstring, which type checkers accept if it may return ``None``."""
     if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function.decorator_list:
         return False
     returns = ast.unparse(function.returns) if function.returns else "None"
@@ -241,7 +241,7 @@ def lacks_body(function: ast.AST) -> bool:
 
 
 def test_functions_that_return_something_have_a_body() -> None:
-    """But those of protocols, and those that only type checkers see."""
+    """Protocols and functions only for type checkers are excluded."""
     found = []
     for path, tree in trees().items():
         declared = {

@@ -1,4 +1,4 @@
-"""What README.md says is true: its Python runs, its consoles show what the shipped models give, its links lead somewhere."""
+"""README.md is accurate: its Python runs, its consoles match the shipped models, its links are valid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``model.xml`` in the working directory, with the names that README uses."""
+    """``model.xml`` in the working directory, with the names used in the README."""
     net = Net()
     image = net.parameter("image", "1,3,8,8", out="FP32 1 3 8 8")
     conv = net.op(
@@ -76,7 +76,7 @@ def test_the_guides_that_it_lists_exist() -> None:
 
 
 def test_links_are_absolute() -> None:
-    """A package index shows the page without the files beside it."""
+    """Package indexes show the page without the files next to it."""
     targets = re.findall(r"\]\(([^)]+)\)", README)
     assert targets
     assert [target for target in targets if not target.startswith("https://")] == []

@@ -1,4 +1,4 @@
-"""Activation functions: shapes, types, and the ends of the number line."""
+"""Samples of activation functions: shapes, types, and extreme values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F64: dict[str, Any] = {"_oracle": "plugin", "_rtol": 1e-5, "_atol": 1e-6}
 
 
 def pointwise(name: str, **attributes: Any) -> list[Sample]:
-    """What every function of single elements does."""
+    """Samples shared by all element-wise functions."""
     return [
         case(name, numbers(2, 3), **attributes),
         case(name, numbers(), **attributes),
@@ -64,7 +64,7 @@ def prelu() -> Iterator[Sample]:
 
 
 def settable(dtype: str) -> Iterator[Sample]:
-    """Functions that inputs set; the plugin, which is all there is, wants these as constants."""
+    """Samples of functions with parameter inputs, which the plugin, the only oracle, requires as constants."""
     plain = precise(dtype) | {"_constant": (1, 2)}
     for shape in ((2, 3), (), (7,), (2, 1, 3, 2), (1, 2, 3, 2, 2), (2, 0, 3)):
         x = numbers(*shape, dtype=dtype, low=-5, high=5)

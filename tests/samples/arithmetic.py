@@ -1,4 +1,4 @@
-"""Arithmetic: signs, overflow, rounding, broadcasting; numbers that no one agrees about."""
+"""Samples of arithmetic: signs, overflow, rounding, broadcasting, and values on which implementations disagree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def floats(*numbers: float, dtype: Any = np.float32) -> np.ndarray:
 
 
 def stated(name: str, *inputs: Any, expect: Any, why: str, **attributes: Any) -> Sample:
-    """A sample whose result is known, where OpenVINO's is another, or none."""
+    """A sample with a stated result, where OpenVINO's is different or missing."""
     how = {"_oracle": "none", "_expect": (np.asarray(expect),), "_differs": why}
     return case(name, *inputs, **attributes, **how)
 
@@ -36,7 +36,7 @@ SATURATES = "the reference leaves 8 bits out, and the plugin saturates"
 
 
 def broadcasting(name: str, low: float = -3) -> list[Sample]:
-    """Shapes and broadcasting rules, the same for every operation on pairs."""
+    """Shapes and broadcasting rules shared by all binary operations."""
     how = {"low": low}
     found = [
         case(name, numbers(), numbers(seed=1, **how)),
@@ -150,7 +150,7 @@ WHOLE = ints(0, 1, 2, 3, 5, 7, 10)
 
 
 def inverse_of_erf(x: np.ndarray) -> np.ndarray:
-    """By bisection."""
+    """Compute the inverse of erf by bisection."""
 
     def solve(wanted: float) -> float:
         low, high = 0.0, 7.0
@@ -164,7 +164,7 @@ def inverse_of_erf(x: np.ndarray) -> np.ndarray:
 
 
 def unary(name: str) -> list[Sample]:
-    """Shapes, types and special numbers, the same for every operation on single numbers."""
+    """Shapes, types and special values shared by all unary operations."""
     low, high = DOMAIN.get(name, (-3, 3))
     how = {"low": low, "high": high}
     found = [

@@ -1,4 +1,4 @@
-"""Attention: masks, causality, scales, batches that broadcast."""
+"""Samples of attention: masks, causality, scales, broadcast batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bits of integers and booleans."""
+"""Samples of bitwise operations on integers and booleans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons, with NaN and infinities; and the questions about single numbers."""
+"""Samples of comparisons, with NaN and infinities, and of IsNaN, IsInf and IsFinite."""
 
 from __future__ import annotations
 

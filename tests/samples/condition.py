@@ -1,4 +1,4 @@
-"""Choosing by a condition, finding what is not zero, sorting into buckets."""
+"""Samples of Select, NonZero and Bucketize."""
 
 from __future__ import annotations
 

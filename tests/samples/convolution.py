@@ -1,4 +1,4 @@
-"""Convolutions: one to three spatial axes, every way to pad, every type."""
+"""Samples of convolutions: one to three spatial axes, all padding modes, all types."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ EMPTY_SUM = "the plugin leaves the memory as it was where there is nothing to ad
 
 
 def windows(spatial: int) -> dict[str, Any]:
-    """Windows without padding, gaps or steps."""
+    """Attributes of windows without padding, dilation or strides."""
     zeros, ones = (0,) * spatial, (1,) * spatial
     return {"strides": ones, "pads_begin": zeros, "pads_end": zeros, "dilations": ones}
 
 
 def conv(data: Any, filters: Any, **attributes: Any) -> Sample:
-    """A convolution without padding, unless said otherwise."""
+    """A convolution, by default without padding."""
     plain = windows(data.ndim - 2)
     group = filters.ndim == data.ndim + 1
     return case("GroupConvolution-1" if group else "Convolution-1", data, filters, **plain | attributes)
@@ -40,7 +40,7 @@ HALVED = "the plugin halves i8 weights where the processor has no products of fo
 
 
 def summed(sample: Sample) -> Sample:
-    """An i8 convolution with steps and gaps of 1, whose result is added up product by product."""
+    """An i8 convolution with stride and dilation 1, its expected result summed product by product."""
     data, filters = (x.astype(np.int64) for x in sample.inputs)
     if filters.ndim == data.ndim:
         filters = filters[None]
@@ -154,7 +154,7 @@ SPECIAL = [
 
 
 def back(data: Any, filters: Any, *shape: int, **attributes: Any) -> Sample:
-    """A transposed convolution without padding, unless said otherwise; perhaps to a given shape."""
+    """A transposed convolution, by default without padding; optionally to a given output shape."""
     plain = windows(data.ndim - 2)
     group = "Group" if filters.ndim == data.ndim + 1 else ""
     inputs = (data, filters, np.array(shape)) if shape else (data, filters)
@@ -227,7 +227,7 @@ def deform(
     mask: bool = False,
     **attributes: Any,
 ) -> list[Sample]:
-    """A deformable convolution in both versions, or in version 8 alone where only that has what it takes."""
+    """A deformable convolution in both versions, or in version 8 alone if only that has the attributes."""
     plain = windows(2) | {
         "group": 1,
         "deformable_group": parts,
@@ -274,7 +274,7 @@ DEFORMED = [
 
 
 def bits(data: Any, filters: Any, **attributes: Any) -> Sample:
-    """A convolution of bits."""
+    """A binary convolution."""
     plain = windows(2) | {
         "mode": "xnor-popcount",
         "pad_value": 0,
@@ -289,17 +289,17 @@ def random_bits(*shape: int, dtype: str = "f32") -> Any:
 
 
 def mirrored(*shape: int) -> Any:
-    """Filters whose bytes read the same from both ends.
+    """Filters whose bytes are bit palindromes.
 
-    The plugin starts at the low end of each byte, while u1 constants, and the reference, start at the
-    high end. It also fails where the channels do not fill bytes.
+    The plugin reads bytes from the low bit, u1 constants and the reference from the high bit. The plugin also fails if the
+    channels do not fill bytes.
     """
     half = random_bits(math.prod(shape) // 8, 4, dtype="u8")
     return np.concatenate([half, half[:, ::-1]], 1).reshape(shape)
 
 
 def bits_apart(data: Any, filters: Any, *, pads: int = 0, dtype: str = "f32", **attributes: Any) -> Sample:
-    """A convolution of bits that the plugin does otherwise, computed bit by bit."""
+    """A binary convolution on which the plugin differs, computed bit by bit."""
     padded = np.pad(
         data, [(0, 0), (0, 0), (pads, pads), (pads, pads)], constant_values=attributes.get("pad_value", 0)
     )

@@ -1,6 +1,6 @@
-"""Connectionist temporal classification: repetitions, blanks, lengths, targets.
+"""Samples of connectionist temporal classification: repetitions, blanks, lengths, targets.
 
-OpenVINO has no reference for it, so its plugin is asked; it computes all types in f32.
+OpenVINO has no reference for it, so the oracle is its plugin, which computes all types in f32.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ F64 = {"_rtol": 1e-6}  # the plugin computes f64 as f32
 
 
 def path(*classes: int, count: int = 4, dtype: str = "f32") -> Any:
-    """Scores of which the highest are those of the given classes, [time, classes]."""
+    """Scores [time, classes] with maxima at the given classes."""
     scores = numbers(len(classes), count, dtype=dtype, low=0, high=1)
     scores[np.arange(len(classes)), classes] = 2
     return scores
@@ -26,14 +26,14 @@ def mask(time: int, *lengths: int, dtype: str = "f32") -> Any:
 
 
 def masked(data: Any, *lengths: int, merge: bool = True, **more: Any) -> Sample:
-    """Greedy decoding of ``data[batch, time, classes]``, by masks."""
+    """Greedy decoding of ``data[batch, time, classes]`` with masks."""
     seen = np.ascontiguousarray(np.swapaxes(data, 0, 1))
     running = mask(seen.shape[0], *lengths).astype(data.dtype)
     return case("CTCGreedyDecoder-1", seen, running, ctc_merge_repeated=merge, **more)
 
 
 def measured(data: Any, *lengths: int, blank: Any = None, merge: bool = True, **more: Any) -> Sample:
-    """Greedy decoding of ``data[batch, time, classes]``, by lengths."""
+    """Greedy decoding of ``data[batch, time, classes]`` with lengths."""
     integers = more.pop("integers", "i32")
     inputs = [data, ints(*lengths, dtype=integers), *([] if blank is None else [blank])]
     return case("CTCGreedyDecoderSeqLen-6", *inputs, merge_repeated=merge, **more)
@@ -83,7 +83,7 @@ def lost(
 
 
 def silent(length: int, merge: bool) -> Sample:
-    """No labels: the blank, which is the last class, all the time."""
+    """Scores without labels: the blank, which is the last class, at all times."""
     logits = numbers(1, 3, 3)
     chances = np.exp(logits.astype("f8")) / np.exp(logits.astype("f8")).sum(axis=-1, keepdims=True)
     return lost(

@@ -1,4 +1,4 @@
-"""Features of regions: sampling ratios, modes, regions beyond the edge, malformed and rotated ones."""
+"""Samples of region features: sampling ratios, modes, regions outside the image, malformed and rotated ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def common(name: str, rois: Array) -> list[Sample]:
 
 
 def in_f64(name: str) -> Sample:
-    """The plugin computes f64 as f32."""
+    """A sample in f64, which the plugin computes in f32."""
     data = numbers(2, 3, 8, 9, dtype="f64")
     return align(name, data, REGIONS.astype("f8"), WHERE, **LOW, _rtol=1e-5, _atol=1e-5)
 

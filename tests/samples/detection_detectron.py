@@ -1,4 +1,4 @@
-"""Parts of Detectron networks: thresholds, limits, grids, levels of a pyramid."""
+"""Samples of Detectron operations: thresholds, limits, grids, pyramid levels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def regions(count: int, side: float = 60, seed: int = 0) -> Array:
 
 
 def ranked(*shape: int, seed: int = 0) -> Array:
-    """Different scores."""
+    """Distinct scores."""
     order = np.random.default_rng(seed).permutation(int(np.prod(shape)))
     return ((order + 1) / 128).reshape(shape).astype("f4")
 

@@ -1,4 +1,4 @@
-"""DetectionOutput: encodings, classes with and without boxes of their own, limits, better priors."""
+"""Samples of DetectionOutput: encodings, shared and per-class boxes, limits, refined priors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLUGIN: dict[str, Any] = {"_oracle": "plugin"}
 
 
 def priors(entries: int, rows: int, size: float = 0) -> Array:
-    """Boxes that overlap, and variances; with an image id, and in pixels, if there is a size."""
+    """Overlapping boxes and variances; with an image id and in pixels if a size is given."""
     low = numbers(entries, PRIORS, 2, low=0, high=0.7, seed=5)
     boxes = np.concatenate([low, low + numbers(entries, PRIORS, 2, low=0.1, high=0.4, seed=6)], -1)
     if size:
@@ -27,7 +27,7 @@ def priors(entries: int, rows: int, size: float = 0) -> Array:
 
 
 def scores(entries: int, seed: int = 0, classes: int = CLASSES) -> Array:
-    """Different scores."""
+    """Distinct scores."""
     ranks = np.random.default_rng(seed).permutation(entries * PRIORS * classes)
     return ((ranks + 1) / 256).reshape(entries, -1).astype("f4")
 

@@ -1,4 +1,4 @@
-"""Prior boxes: sizes, ratios, densities, steps, grids and images."""
+"""Samples of prior boxes: sizes, ratios, densities, steps, grids and images."""
 
 from __future__ import annotations
 

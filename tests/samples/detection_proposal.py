@@ -1,4 +1,4 @@
-"""Proposals: anchors, limits, clipping, small boxes, frameworks, several images."""
+"""Samples of proposals: anchors, limits, clipping, small boxes, frameworks, several images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SQUARE = np.array([70, 70, 1.0, 2.0], "f4")
 
 
 def ranked(*shape: int, seed: int = 0) -> Array:
-    """Different scores."""
+    """Distinct scores."""
     order = np.random.default_rng(seed).permutation(int(np.prod(shape)))
     return ((order + 1) / 512).reshape(shape).astype("f4")
 
@@ -65,7 +65,7 @@ def proposals(name: str) -> list[Sample]:
 
 
 def anchors(height: int, width: int, count: int) -> Array:
-    """Boxes around the places of a grid."""
+    """Boxes around the points of a grid."""
     y, x = np.meshgrid(np.arange(height) * 16 + 8, np.arange(width) * 16 + 8, indexing="ij")
     centre = np.stack([x, y], -1)[:, :, None]
     half = numbers(count, 2, low=5, high=20, seed=4)
@@ -101,7 +101,7 @@ def generate(images: int = 2, dtype: str = "f32", seed: int = 0, scales: int = 1
 
 
 def no_box(*expected: Array) -> dict[str, Any]:
-    """Return what a sample says that lets no box pass."""
+    """Return the fields of a sample whose thresholds reject all boxes."""
     return {"_oracle": "none", "_expect": expected, "_differs": "the plugin crashes at a count of 0"}
 
 

@@ -1,4 +1,4 @@
-"""Poolings of regions and YOLO's layers: modes, bins, regions beyond the edge, offsets, strides."""
+"""Samples of ROI and PSROI pooling and YOLO layers: modes, bins, regions outside the image, offsets, strides."""
 
 from __future__ import annotations
 

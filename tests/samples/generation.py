@@ -1,4 +1,4 @@
-"""Ranges: up, down, empty, of every type."""
+"""Samples of Range and Eye: ascending, descending, empty, all types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUMS = {"_oracle": "plugin", "_rtol": 1e-6, "_differs": "the plugin adds the ste
 
 
 def span(start: float, stop: float, step: float, *types: str, **attributes: Any) -> Sample:
-    """A Range of version 4 if it has an output type."""
+    """A Range; version 4 if an output type is given."""
     three = types * 3 if len(types) == 1 else types
     inputs = [scalar(n, t) for n, t in zip((start, stop, step), three, strict=True)]
     return case("Range-4" if "output_type" in attributes else "Range-1", *inputs, **attributes)

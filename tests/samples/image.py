@@ -1,4 +1,4 @@
-"""Operations on images: resizing in every mode."""
+"""Samples of image operations: resizing in every mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def floats(*factors: float, dtype: str = "f4") -> Any:
 
 
 def resize(data: Any, target: Any, axes: Any = None, mode: str = "nearest", **attributes: Any) -> Sample:
-    """Interpolate-11, by sizes if they are integers; OpenVINO wants axes as a constant."""
+    """Interpolate-11 by sizes if they are integers, else by scales; OpenVINO requires constant axes."""
     how = "sizes" if target.dtype.kind in "iu" else "scales"
     inputs = (data, target) if axes is None else (data, target, axes)
     constant = () if axes is None else (2,)
@@ -34,7 +34,7 @@ def resize(data: Any, target: Any, axes: Any = None, mode: str = "nearest", **at
 
 
 def both(sample: Sample) -> list[Sample]:
-    """The same for version 4, which has a port for sizes and one for scales, but not the modes of Pillow."""
+    """The same for version 4, which has separate ports for sizes and scales, but no Pillow modes."""
     if sample.attributes["mode"] in PILLOW:
         return [sample]
     data, target, *axes = sample.inputs

@@ -1,4 +1,4 @@
-"""Operations on images, continued: conversions of colours."""
+"""Samples of image operations: colour conversions."""
 
 from __future__ import annotations
 

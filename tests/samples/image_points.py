@@ -1,4 +1,4 @@
-"""Operations on images, continued: sampling at given points."""
+"""Samples of image operations: sampling at given points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logic on truth values: every combination, every kind of broadcasting."""
+"""Samples of logical operations: all combinations, all kinds of broadcasting."""
 
 from __future__ import annotations
 

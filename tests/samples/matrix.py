@@ -1,4 +1,4 @@
-"""Matrix products: ranks, batches, transposition, types."""
+"""Samples of matrix operations: ranks, batches, transposition, types."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ EINSUM = [
 
 
 def square(*shape: int, dtype: str = "f32") -> Array:
-    """Matrices that are far from having no inverse."""
+    """Well-conditioned square matrices."""
     data = numbers(*shape, low=-1, high=1) + 2 * np.eye(shape[-1], dtype="f4")
     return data.astype(ElementType.parse(dtype).dtype)
 
@@ -134,7 +134,7 @@ INVERSE = [
 
 
 def grouped(a: Array, b: Array, ends: Array | None = None) -> Sample:
-    """One row after the other, as no engine here computes it."""
+    """A grouped product computed row by row, unlike any backend."""
     differs = "OpenVINO implements it neither in its reference nor in the plugin"
     if ends is None:
         expect = np.stack([x.astype("f8") @ y.astype("f8").T for x, y in zip(a, b, strict=True)])

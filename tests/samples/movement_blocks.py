@@ -1,4 +1,4 @@
-"""Blocks between space, batch and channels: ranks, modes, crops, pads, every type."""
+"""Samples of SpaceToBatch, DepthToSpace and their inverses: ranks, modes, crops, pads, all types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repetition: Broadcast in every mode, and Tile."""
+"""Samples of Broadcast in every mode, and of Tile."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ REPEATS = [
 def empty(
     op: str, shape: tuple[int, ...], target: tuple[int, ...], *result: int, **attributes: Any
 ) -> Sample:
-    """Repetition of nothing: OpenVINO's reference divides by zero, or reads past the end."""
+    """Tile of an empty tensor: OpenVINO's reference divides by zero, or reads past the end."""
     told = {"_oracle": "none", "_differs": "OpenVINO crashes", "_expect": (numbers(*result),)}
     return case(op, numbers(*shape), ints(*target), **attributes, **told)
 

@@ -1,4 +1,4 @@
-"""Gather: every axis and batch, indices of every rank, negative ones, and ones outside."""
+"""Samples of Gather: all axes and batch dims, indices of all ranks, negative and out of range."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TYPES = ("f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "
 
 
 def plain(name: str) -> list[Sample]:
-    """What every version does."""
+    """Samples shared by all versions."""
     found = [
         case(name, numbers(3, 4, 5), ints(0, 2, 1), scalar(axis), _constant=fixed)
         for axis in (0, 1, 2, -1, -3)
@@ -32,7 +32,7 @@ def plain(name: str) -> list[Sample]:
 
 
 def outside(name: str) -> list[Sample]:
-    """Negative indices, and ones that are outside."""
+    """Negative and out-of-range indices."""
     return [
         case(name, numbers(5), ints(0, -2, -1, -5), scalar(0), _constant=(2,)),
         case(name, numbers(5), ints(3, 10, -20, 5, -6), scalar(0), _constant=(2,)),
@@ -43,7 +43,7 @@ def outside(name: str) -> list[Sample]:
 
 
 def batched(name: str) -> list[Sample]:
-    """A batch that data and indices share."""
+    """Batch dims shared by data and indices."""
     two, four = ints(0, 0, 4, 4, 0, 0).reshape(2, 3), ints(*range(5), *range(5), 0, 1).reshape(2, 2, 3)
     return [
         *(

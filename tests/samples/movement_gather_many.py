@@ -1,4 +1,4 @@
-"""GatherElements, GatherND, GatherTree: axes, batches, negative indices, beams, every type."""
+"""Samples of GatherElements, GatherND and GatherTree: axes, batches, negative indices, beams, all types."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ELEMENTS = [
 
 
 def nd(name: str) -> list[Sample]:
-    """Cases that both versions share."""
+    """Samples shared by both versions."""
     return [
         case(name, numbers(2, 2), table([0, 0], [1, 0])),
         case(name, numbers(2, 2), table([1], [0])),
@@ -71,7 +71,7 @@ PARENTS = table([[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]], dtype="i32")
 
 
 def tree(steps: int, batch: int, beams: int, *lengths: int, end: int, dtype: str = "i32") -> Sample:
-    """Random beams that end where ``lengths`` says, or before at the token ``end``."""
+    """Random beams of given ``lengths``, possibly ended earlier by the token ``end``."""
     return case(
         "GatherTree-1",
         numbers(steps, batch, beams, dtype=dtype, low=1, high=9),

@@ -1,4 +1,4 @@
-"""Tensors joined, cut and turned: Concat, Split, VariadicSplit, Transpose."""
+"""Samples of Concat, Split, VariadicSplit and Transpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pad: every mode, negative and mixed pads, empty axes, every type."""
+"""Samples of Pad: all modes, negative and mixed pads, empty axes, all types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ExtractImagePatches and Col2Im: sizes, strides, gaps, paddings, every type."""
+"""Samples of ExtractImagePatches and Col2Im: sizes, strides, dilations, paddings, all types."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PATCHES = [
 
 
 def image(data: Array, size: Array, kernel: Array, **attributes: Any) -> Sample:
-    """All attributes are given: OpenVINO crashes without them, though the page makes them optional."""
+    """A sample with all attributes: OpenVINO crashes without them, though the specification makes them optional."""
     usual = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
     return case("Col2Im-15", data, size, kernel, _constant=(1, 2), **(usual | attributes))
 

@@ -1,4 +1,4 @@
-"""Roll, Reverse, ReverseSequence, ShuffleChannels: axes, shifts, lengths, groups, every type."""
+"""Samples of Roll, Reverse, ReverseSequence and ShuffleChannels: axes, shifts, lengths, groups, all types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scatter family: every reduction, duplicates, negative indices, slices, empty updates, every type."""
+"""Samples of the Scatter family: all reductions, duplicates, negative indices, slices, empty updates, all types."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def table(*rows: object, dtype: str = "i64") -> Array:
 
 
 def some(*shape: int, dtype: str, seed: int = 0) -> Array:
-    """Random numbers, whole ones in f64: OpenVINO's plugin computes f64 as f32."""
+    """Random values; integral ones in f64, which OpenVINO's plugin computes in f32."""
     whole = numbers(*shape, dtype="i32", seed=seed).astype(np.float64)
     return whole if dtype == "f64" else numbers(*shape, dtype=dtype, seed=seed)
 
 
 def nd(name: str) -> list[Sample]:
-    """Cases that both versions share."""
+    """Samples shared by both versions."""
     return [
         case(name, numbers(8), table([4], [3], [1], [7]), numbers(4, seed=1)),
         case(name, numbers(4, 4, 4), table([0], [2]), numbers(2, 4, 4, seed=1)),
@@ -98,7 +98,7 @@ UPDATE = [
 
 
 def elements(name: str) -> list[Sample]:
-    """Cases that both versions share."""
+    """Samples shared by both versions."""
     return [
         case(name, numbers(4), ints(1, 0, -2), numbers(3, seed=1), ints(0)),
         case(name, numbers(3, 4), table([1, 2], [0, 3]), numbers(2, 2, seed=1), ints(1)),

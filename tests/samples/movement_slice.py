@@ -1,4 +1,4 @@
-"""Slices: both directions, clamping, every mask, and their replacement."""
+"""Samples of slices: both directions, clamping, all masks, and slice assignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unique: elements and slices, sorted and as they come, every type."""
+"""Samples of Unique: elements and slices, sorted and in order of occurrence, all types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalizations: axes, epsilons, types. For most, OpenVINO has no reference but its plugin."""
+"""Samples of normalizations: axes, epsilons, types. For most of them the plugin is the only oracle."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def mvn_1() -> Iterator[Sample]:
 
 
 def windows(x: np.ndarray, axes: tuple[int, ...], alpha: float, beta: float, bias: float, size: int) -> Any:
-    """LRN, element by element."""
+    """LRN computed element by element."""
     found, reach = np.empty(x.shape, np.float64), (size - 1) // 2
     for index in np.ndindex(x.shape):
         near = tuple(slice(max(i - reach, 0), i + reach + 1) if a in axes else i for a, i in enumerate(index))

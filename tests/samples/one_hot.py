@@ -1,4 +1,4 @@
-"""One-hot vectors: axes, classes out of range, types."""
+"""Samples of OneHot: axes, classes out of range, types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Poolings: one to three spatial axes, every rounding and way to pad, every type."""
+"""Samples of pooling: one to three spatial axes, all roundings and padding modes, all types."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SPECIAL = np.array([[[1, *[np.nan] * 3, *[-np.inf] * 3, 3, 3, 2, np.nan, np.inf]
 
 
 def pool(op: str, data: Any, *kernel: int, **attributes: Any) -> Sample:
-    """A pooling with stride 1 and without padding, unless said otherwise.
+    """A pooling, by default with stride 1 and without padding.
 
-    OpenVINO crashes where a pooling that has them comes without dilations.
+    OpenVINO crashes on versions with dilations if these are omitted.
     """
     zeros = (0,) * len(kernel)
     plain: dict[str, Any] = {
@@ -40,7 +40,7 @@ def around(*pads: int) -> dict[str, Any]:
 
 
 def windows(op: str, **more: Any) -> list[Sample]:
-    """Where windows lie: what all poolings share."""
+    """Window positions shared by all poolings."""
     roundings = ("floor", "ceil") if op.endswith(("-1", "-8")) else ("floor", "ceil", "ceil_torch")
     return [
         pool(op, numbers(1, 2, 7), 3, auto_pad="valid", **more),
@@ -135,7 +135,7 @@ MEAN = [
 
 
 def adaptive(op: str, data: Any, *windows: int, **attributes: Any) -> Sample:
-    """OpenVINO crashes where indices are i64."""
+    """Adaptive pooling; OpenVINO crashes on i64 indices."""
     indices = {"index_element_type": "i32"} if op == "Max" else {}
     return case(f"Adaptive{op}Pool-8", data, np.array(windows), **{"_constant": (1,)} | indices | attributes)
 

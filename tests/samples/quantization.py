@@ -1,4 +1,4 @@
-"""Quantization: to levels between limits of every shape, and to the numbers of 8-bit floats."""
+"""Samples of FakeQuantize, with limits of every shape, and of FakeConvert."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDE = {"_oracle": "plugin", "_rtol": 1e-5}
 
 
 def levels(data: Array, *limits: Any, count: int, **how: Any) -> Sample:
-    """Limits are arrays, or numbers of the type of the data."""
+    """A FakeQuantize; limits are arrays, or numbers in the type of the data."""
     label = ElementType.from_dtype(data.dtype).label
     return case(
         "FakeQuantize-1",
@@ -31,14 +31,14 @@ def levels(data: Array, *limits: Any, count: int, **how: Any) -> Sample:
 
 
 def spread(shapes: tuple[tuple[int, ...], ...], *data: int, dtype: str = "f32", **how: Any) -> Sample:
-    """Limits of some shapes: input from about -2 to 2, output from about -1 to 3."""
+    """Limits of given shapes: inputs around -2 to 2, outputs around -1 to 3."""
     around = zip(shapes, ((-2.5, -1.5), (1.5, 2.5), (-1.5, -0.5), (2.5, 3.5)), strict=True)
     limits = [numbers(*shape, dtype=dtype, low=a, high=b) for shape, (a, b) in around]
     return levels(numbers(*data, dtype=dtype), *limits, count=how.pop("count", 16), **how)
 
 
 def pdpd(limit: tuple[int, ...], *data: int) -> Sample:
-    """The page says how pdpd broadcasts; OpenVINO broadcasts as NumPy does."""
+    """A sample of pdpd broadcasting as specified; OpenVINO broadcasts as NumPy does."""
     whole = spread((limit,) * 4, *data, count=9)
     x, low, high, first, last = whole.inputs
     low, high, first, last = (a.reshape(limit + (1,) * (x.ndim - len(limit))) for a in whole.inputs[1:])

@@ -1,4 +1,4 @@
-"""Random numbers, equal to OpenVINO's one by one; and classes of which only one is possible."""
+"""Samples of random operations: values equal to OpenVINO's, and classes of which only one is possible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def uniform(
     index: str = "i64",
     **how: Any,
 ) -> Sample:
-    """To the last bit: the package has OpenVINO's reference of this operation."""
+    """A RandomUniform, equal to OpenVINO's reference bit for bit."""
     limits = (np.array(n, ElementType.parse(dtype).dtype) for n in (low, high))
     how = {"_constant": (0,), "_rtol": 0, "_atol": 0} | how
     seeds = {"global_seed": global_seed, "op_seed": op_seed}
@@ -66,7 +66,7 @@ UNIFORM = [
 
 
 def classes(probs: Any, count: Any, *, again: bool = True, dtype: str = "f32", **how: Any) -> Sample:
-    """Mostly only one class of each entry has a probability: `tests/openvino/test_random.py` compares others."""
+    """A Multinomial, mostly with one possible class per entry; `tests/openvino/test_random.py` covers others."""
     how = {"convert_type": "i64", "log_probs": False, "global_seed": 1, "op_seed": 2, "_constant": (1,)} | how
     data = np.array(probs, ElementType.parse(dtype).dtype)
     return case("Multinomial-13", data, np.asarray(count), with_replacement=again, **how)

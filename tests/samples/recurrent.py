@@ -1,7 +1,7 @@
-"""Recurrent cells and sequences: directions, lengths, functions, clipping, types.
+"""Samples of recurrent cells and sequences: directions, lengths, activations, clipping, types.
 
-OpenVINO has no reference for them, so its plugin is asked; it computes all types in f32. What it wants
-to be spelled out, though the pages have a default for it, are the activations.
+OpenVINO has no reference for them, so the oracle is its plugin, which computes all types in f32. It requires explicit
+activations, for which the specification has defaults.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def states(kind: str, *shape: int, dtype: str) -> list[Any]:
 def cell(
     op: str, batch: int = 2, inputs: int = 3, hidden: int = 4, dtype: str = "f32", **more: Any
 ) -> Sample:
-    """A cell; without ``fixed``, weights are inputs as the others."""
+    """A cell; without ``fixed``, weights are dynamic inputs."""
     kind = op.partition("Cell")[0]
     fixed, more_inputs = more.pop("fixed", True), more.pop("p", ())
     x = more.pop("x", numbers(batch, inputs, dtype=dtype))
@@ -52,7 +52,7 @@ def sequence(
     dtype: str = "f32",
     **more: Any,
 ) -> Sample:
-    """A cell along sequences of these lengths; without ``fixed``, weights are inputs as the others."""
+    """A sequence with these lengths; without ``fixed``, weights are dynamic inputs."""
     kind = op.partition("Sequence")[0]
     more = {"direction": "forward", "activations": FUNCTIONS[kind]} | more
     fixed, integers = more.pop("fixed", True), more.pop("integers", "i64")
@@ -136,7 +136,7 @@ def _sigmoid(x: Any) -> Any:
 def lstm(
     x: Any, h: Any, c: Any, w: Any, r: Any, b: Any, p: Any, order: str, coupled: bool
 ) -> tuple[Any, Any]:
-    """A cell by the book, in f64."""
+    """An LSTM cell by its definition, in f64."""
     x, h, c, w, r, b, p = (a.astype("f8") for a in (x, h, c, w, r, b, p))
     gates = dict(zip(order, np.split(x @ w.T + h @ r.T + b, 4, axis=1), strict=True))
     to_f, to_i, to_o = np.split(p, 3)

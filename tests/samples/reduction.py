@@ -1,4 +1,4 @@
-"""Reductions: many ranks, axes and types."""
+"""Samples of reductions: ranks, axes and types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def real(*values: float, dtype: str = "f32") -> np.ndarray:
 
 
 def everywhere(name: str, dtype: str) -> list[Sample]:
-    """What every reduction does with shapes and axes."""
+    """Shapes and axes shared by all reductions."""
     x = numbers(2, 3, 4, dtype=dtype)
     return [
         case(name, x, ints(1), keep_dims=True),

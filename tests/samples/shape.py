@@ -1,4 +1,4 @@
-"""Shapes measured and changed: every rank, empty tensors, every type."""
+"""Samples of shape operations: all ranks, empty tensors, all types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fourier transforms: of axes in every order, cut and enlarged; of frames with windows of every length."""
+"""Samples of Fourier transforms: any order of axes, truncated and padded; STFT with windows of every length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ir_runtime.ir.tensor import Array
 
 
 def along(x: Array, axis: int, size: int, sign: int) -> Array:
-    """The transform by its definition: x, made so long, times exp(sign * 2 pi i j k / size)."""
+    """The transform by definition: x, padded or truncated, times exp(sign * 2 pi i j k / size)."""
     length = min(size, x.shape[axis])
     k, j = np.ogrid[:size, :length]
     part = x.take(range(length), axis)
@@ -20,7 +20,7 @@ def along(x: Array, axis: int, size: int, sign: int) -> Array:
 
 
 def defined(name: str, data: Array, axes: tuple[int, ...], sizes: tuple[int, ...] | None) -> Array:
-    """What the page says, in f64."""
+    """The transform as specified, in f64."""
     x = data.astype(np.float64)
     if name != "RDFT-9":
         x = x[..., 0] + 1j * x[..., 1]
@@ -59,9 +59,9 @@ def transform(
     constant: bool = True,
     **how: Any,
 ) -> Sample:
-    """Of numbers of a shape, without the axis of parts; ``wrong`` where the plugin is.
+    """A transform of random data, given its shape without the complex axis; ``wrong`` where the plugin differs.
 
-    The plugin ends the process where the axes or sizes of the half transforms are no constants.
+    The plugin crashes if axes or sizes of RDFT and IRDFT are not constants.
     """
     pair = () if name == "RDFT-9" else (2,)
     data = numbers(*shape, *pair, dtype=dtype)

@@ -1,4 +1,4 @@
-"""MatrixNms, MulticlassNms and NMSRotated: limits, orders, images, decays, boxes of classes."""
+"""Samples of MatrixNms, MulticlassNms and NMSRotated: limits, orders, images, decays, per-class boxes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLUGIN: dict[str, Any] = {"_oracle": "plugin"}
 
 
 def boxes(entries: int, count: int, seed: int = 0, size: float = 1) -> Array:
-    """Boxes that often overlap."""
+    """Boxes with many overlaps."""
     low = numbers(entries, count, 2, low=0, high=0.6, seed=seed)
     return (
         np.concatenate([low, low + numbers(entries, count, 2, low=0.1, high=0.4, seed=seed + 1)], -1) * size
@@ -23,7 +23,7 @@ def boxes(entries: int, count: int, seed: int = 0, size: float = 1) -> Array:
 
 
 def ranked(*shape: int, seed: int = 0) -> Array:
-    """Different scores, which a short type can tell apart."""
+    """Distinct scores, also in 16-bit types."""
     order = np.random.default_rng(seed).permutation(int(np.prod(shape)))
     return ((order + 1) / 128).reshape(shape)
 
@@ -37,7 +37,7 @@ def choose(
 
 
 def orders(name: str) -> list[Sample]:
-    """What all of them share."""
+    """Samples shared by all of them."""
     return [
         *(
             choose(name, sort_result_type=order, sort_result_across_batch=across, seed=3)

@@ -1,4 +1,4 @@
-"""NonMaxSuppression: overlaps, ties, batches and classes, thresholds, encodings, soft suppression."""
+"""Samples of NonMaxSuppression: overlaps, ties, batches and classes, thresholds, encodings, soft suppression."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCORES = np.array([[[0.9, 0.8, 0.7, 0.6, 0.5], [0.1, 0.95, 0.3, 0.2, 0.05]]], "f
 
 
 def boxes(batches: int, count: int, dtype: str = "f32", seed: int = 0) -> Array:
-    """Boxes that often overlap, by two corners opposite each other."""
+    """Boxes with many overlaps, given by two opposite corners."""
     centre, side = (
         numbers(batches, count, 2, low=0, high=4, seed=seed),
         numbers(batches, count, 2, seed=seed + 1),
@@ -30,7 +30,7 @@ def boxes(batches: int, count: int, dtype: str = "f32", seed: int = 0) -> Array:
 
 
 def scores(batches: int, classes: int, count: int, dtype: str = "f32", seed: int = 0) -> Array:
-    """Different scores, which a short type can tell apart."""
+    """Distinct scores, also in 16-bit types."""
     rng = np.random.default_rng(seed)
     ranks = np.stack([rng.permutation(count) for _ in range(batches * classes)])
     return ((ranks + 1) / 64).reshape(batches, classes, count).astype(ElementType.parse(dtype).dtype)
@@ -41,14 +41,14 @@ def f(number: float) -> Array:
 
 
 def suppress(name: str, b: Any, s: Any, *rest: Any, constant: bool = True, **attributes: Any) -> Sample:
-    """A sample whose thresholds are constants."""
+    """A sample with constant thresholds."""
     how = PLUGIN if name.endswith(("-5", "-9")) else STATIC
     fixed = tuple(range(2, 2 + len(rest))) if constant else ()
     return case(name, b, s, *rest, _constant=fixed, **how, **attributes)
 
 
 def common(name: str) -> list[Sample]:
-    """What all versions share."""
+    """Samples shared by all versions."""
     b, s = boxes(2, 20), scores(2, 3, 20)
     limits = (scalar(10), f(0.5), f(0.1))
     samples = [
@@ -92,7 +92,7 @@ def common(name: str) -> list[Sample]:
 
 
 def softened(name: str) -> list[Sample]:
-    """What versions with scores have more."""
+    """Further samples of versions that return scores."""
     b, s = boxes(2, 12, seed=7), scores(2, 2, 12, seed=7)
     return [
         suppress(name, b, s, scalar(12), f(0.4), f(0.05), f(0)),
@@ -106,7 +106,7 @@ def softened(name: str) -> list[Sample]:
 
 
 def lowered(name: str, iou: float) -> Sample:
-    """Soft suppression where the third box overlaps the first by 2/3."""
+    """Soft suppression where the third box has an IoU of 2/3 with the first."""
     high, low = 0.9, 0.7 * np.exp(-4 / 9)
     left = [(0, high), (3, 0.6)] if name == "NonMaxSuppression-5" else [(0, high), (3, 0.6), (2, low)]
     return case(

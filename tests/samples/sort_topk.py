@@ -1,4 +1,4 @@
-"""TopK and SearchSorted: modes, orders, axes, ties, every type."""
+"""Samples of TopK and SearchSorted: modes, orders, axes, ties, all types."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TIES = np.array([[3, 1, 3, 2, 1, 3], [0, 0, 0, 0, 0, 0], [5, 4, 3, 2, 1, 0]])
 
 
 def shuffled(dtype: str) -> Array:
-    """Different numbers: the reference does not take every type, and the plugin orders ties as it likes."""
+    """Distinct values: the reference lacks some types, and the plugin orders ties arbitrarily."""
     order = np.random.default_rng(0).permutation(20).reshape(4, 5)
     return order.astype(ElementType.parse(dtype).dtype)
 
 
 def selections(name: str) -> list[Sample]:
-    """Cases that all versions share."""
+    """Samples shared by all versions."""
     i64 = {"index_element_type": "i64"}
     return [
         *(

@@ -1,4 +1,4 @@
-"""Embedding bags and sparse rows: weights, empty bags, defaults, every type."""
+"""Samples of embedding bags and sparse rows: weights, empty bags, defaults, all types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rows(*pairs: tuple[int, int], dtype: str = "i64") -> Array:
 
 
 def offsets(name: str) -> list[Sample]:
-    """Cases that both versions share."""
+    """Samples shared by both versions."""
     return [
         case(name, TABLE, PICKED, ints(0, 2, 2), scalar(0), WEIGHTS),
         case(name, TABLE, PICKED, ints(0, 2, 2), scalar(-1), WEIGHTS),
@@ -43,7 +43,7 @@ def offsets(name: str) -> list[Sample]:
 
 
 def packed(name: str) -> list[Sample]:
-    """Cases that both versions share."""
+    """Samples shared by both versions."""
     pairs = rows((0, 2), (1, 2), (3, 4))
     return [
         case(name, TABLE, pairs),

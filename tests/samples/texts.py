@@ -1,4 +1,4 @@
-"""Texts from bytes and back: empty ones, of several bytes a letter, in several axes."""
+"""Samples of StringTensorPack and StringTensorUnpack: empty strings, multibyte characters, several axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversions between all types, of numbers that fit and of numbers that do not."""
+"""Samples of conversions between all types, in and out of range."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LARGE = (2147483520, 2147483648, 3e9, 4294967040, 9.2e18, 1e-3, 6e-8)
 
 
 def corners(element: E) -> np.ndarray:
-    """Numbers that other types may not hold."""
+    """Values that other types may not represent."""
     if element is E.boolean:
         return np.array([True, False])
     if element in FEW_BITS + CODES:
@@ -66,7 +66,7 @@ def conversions() -> list[Sample]:
 
 
 def few_bits() -> Iterator[Sample]:
-    """Conversions from and to the types of less than a byte, all of whose numbers are tried."""
+    """Conversions from and to sub-byte types, with all of their values."""
     for few in FEW_BITS + CODES:
         others = (E.f32, E.f16, E.bf16) if few in CODES else (*TYPES, *FEW_BITS)
         for other in others:

@@ -1,4 +1,4 @@
-"""What the other samples leave out: their first ones again, in more element types, mixed ones, and with NaN."""
+"""Variations of the first samples: more element types, mixed types, and NaN."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ WITHOUT_BF16 = {"FakeQuantize-1", "GroupNormalization-12", "GRUCell-3"}
 
 
 def others() -> dict[str, list[Sample]]:
-    """The samples of the other files, by versioned name."""
+    """Return the samples of the other files, by versioned name."""
     found: dict[str, list[Sample]] = {}
     for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
         if file.stem != Path(__file__).stem:
@@ -74,7 +74,7 @@ def has_nan(sample: Sample) -> bool:
 
 
 def of_type(sample: Sample, wanted: ElementType) -> Sample:
-    """The same numbers in another type: of the first input, and of those that share its type."""
+    """Return the sample with its first input, and those sharing its type variable, in another type."""
     ports = [sample.cls.port_of(i) for i in range(len(sample.inputs))]
     first = ports[0].element.name if ports[0] else ""
     inputs = (
@@ -88,13 +88,13 @@ def of_type(sample: Sample, wanted: ElementType) -> Sample:
 
 
 def cast(array: Array, wanted: ElementType) -> Array:
-    """Numbers that the type can hold, as it holds them."""
+    """Return values representable in the type, in that type."""
     least = 0 if wanted.label.startswith("u") else -100
     return np.asarray(np.nan_to_num(array, nan=0).clip(least, 100)).astype(wanted.dtype)
 
 
 def is_mixable(sample: Sample) -> bool:
-    """Whether the inputs that may be mixed are there, all in f32, and rounding them to 16 bits leaves them finite."""
+    """Return whether the inputs that may be mixed are all f32, and stay finite in 16 bits."""
     ports = [sample.cls.port_of(i) for i in range(len(sample.inputs))]
     if not any(port and port.mixed for port in ports):
         return False
@@ -107,7 +107,7 @@ def shares_mixed(sample: Sample, port: Input) -> bool:
 
 
 def mixed(sample: Sample, data: str, others: Sequence[str]) -> Sample:
-    """The same with mixed types: ``data`` where the first input decides, ``others`` in turn where OpenVINO takes any."""
+    """Return variants with mixed types: ``data`` if the first input determines the type, ``others`` in turn if OpenVINO accepts any."""
     of_data, of_others = ElementType.parse(data).dtype, cycle(ElementType.parse(t).dtype for t in others)
     ports = [sample.cls.port_of(i) for i in range(len(sample.inputs))]
     inputs = (
@@ -121,14 +121,14 @@ def mixed(sample: Sample, data: str, others: Sequence[str]) -> Sample:
 
 
 def with_nan(sample: Sample) -> Sample:
-    """The same with a NaN in the middle of the first input."""
+    """Return the sample with a NaN in the middle of the first input."""
     first = sample.inputs[0].copy()
     first.flat[first.size // 2] = np.nan
     return replace(sample, inputs=(first, *sample.inputs[1:]))
 
 
 def emptied(sample: Sample) -> Sample:
-    """The same without any batch entry."""
+    """Return the sample with an empty batch."""
     return replace(sample, inputs=(sample.inputs[0][:0], *sample.inputs[1:]))
 
 

@@ -1,6 +1,6 @@
-"""A case for each decision of each operation: few numbers, of which only those that follow the decision come out so.
+"""A sample for each decision of each operation: few values, whose result depends on the decision.
 
-They are read after the other samples. `Sample.shows` has the beginnings of the decisions.
+They are registered after the other samples. `Sample.shows` has the first words of the decisions.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ PLUGIN: dict[str, Any] = {"_oracle": "plugin"}
 
 
 def real(*values: Any, dtype: str = "f32") -> Array:
-    """A vector of real numbers, or a tensor of nested lists."""
+    """A floating-point vector, or a tensor from nested lists."""
     return np.array(values, ElementType.parse(dtype).dtype)
 
 
 def told(why: str, *outputs: Any) -> dict[str, Any]:
-    """What is right where OpenVINO is not asked."""
+    """The fields of a sample with a stated result."""
     return {"_oracle": "none", "_differs": why, "_expect": tuple(map(np.asarray, outputs))}
 
 
 def show(starts: str | tuple[str, ...], *samples: Sample) -> list[Sample]:
-    """Samples that show decisions."""
+    """Register samples that exercise decisions."""
     shown = (starts,) if isinstance(starts, str) else starts
     return [replace(sample, shows=shown) for sample in samples]
 
 
 def unary(op: str, start: str, *values: float, dtype: str = "f32", **more: Any) -> list[Sample]:
-    """One input."""
+    """Samples with one input."""
     return show(start, case(op, real(*values, dtype=dtype), **more))
 
 
 def binary(op: str, start: str, a: Array, b: Array, **more: Any) -> list[Sample]:
-    """Two inputs."""
+    """Samples with two inputs."""
     return show(start, case(op, a, b, **more))
 
 
@@ -59,7 +59,7 @@ BY_ROW = "OpenVINO's reference ignores pdpd for some, and reads beyond the tenso
 
 
 def by_rows(op: str) -> list[Sample]:
-    """The second input is aligned with the first axis."""
+    """Samples whose second input is aligned with the first axis."""
     kind = "boolean" if op in LOGICAL else "i32" if op in (*BITS, *SHIFTS) else "f32"
     a, b = np.array([[4, 2, 9], [8, 7, 3]]), np.array([2, 3])
     a, b = (x % 2 if kind == "boolean" else x for x in (a, b))
@@ -148,7 +148,7 @@ NO_AXES = "OpenVINO takes absolute values; the page says that no axes mean ident
 
 
 def reductions(op: str) -> list[Sample]:
-    """Along no axes, and of a scalar."""
+    """Reductions along no axes, and of a scalar."""
     data = np.array([True, False]) if "Logical" in op else real(-1, 2)
     how = told(NO_AXES, data) if op in ("ReduceL1-4", "ReduceL2-4") else {}
     return [

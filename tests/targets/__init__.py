@@ -1,1 +1,1 @@
-"""Runs networks on the kernels of each target, those of AArch64 in an emulated machine, and compares the results."""
+"""Run networks on the kernels of each target, those of AArch64 in an emulator, and compare the results."""

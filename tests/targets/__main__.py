@@ -1,8 +1,8 @@
 """Run networks on the kernels of all targets, and compare: ``python -m targets FOLDER [IR ...]`` (make emulated).
 
-Each target that this processor can run takes part, and with ``--emulated`` those of AArch64, on a processor that QEMU
-emulates, whose Python is made in the folder; tests of kernels run there, too. Integers must be the same everywhere, and
-numbers of floating point differ by at most `BOUND` of the largest one of a result.
+All targets that this processor can run are compared, with ``--emulated`` also those of AArch64, on a processor emulated by
+QEMU, for which the folder gets its own Python; kernel tests run there, too. Integers must be equal, and floating-point
+results may differ by at most `BOUND` of the largest element.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def targets_here() -> list[str]:
 
 
 def run(networks: Path, out: Path, target: str, python: Path = Path(sys.executable)) -> None:
-    """Run networks on the kernels of a target, which are built if needed, and write their results.
+    """Run networks on the kernels of a target, built if necessary, and write their results.
 
     Raises:
         CalledProcessError: if that fails.
@@ -53,7 +53,7 @@ def _environment(target: str) -> dict[str, str]:
 
 
 def compare(ours: Path, others: Path) -> dict[str, float]:
-    """Return by how much the results of each network differ between two folders."""
+    """Return the differences of each network's results between two folders."""
     return {
         path.stem: difference(_results(path), _results(others / path.name))
         for path in sorted(ours.glob("*.npz"))
@@ -66,7 +66,7 @@ def _results(path: Path) -> list[Array]:
 
 
 def difference(ours: Sequence[Array], others: Sequence[Array]) -> float:
-    """Return the largest difference between results, as a fraction of the largest number of each; integers are the same, or it is infinite."""
+    """Return the largest difference relative to the largest element of each result; infinite if integers differ."""
     return max(map(_apart, ours, others), default=0.0)
 
 
@@ -82,7 +82,7 @@ def _apart(one: Array, other: Array) -> float:
 
 
 def _table(differences: Mapping[str, Mapping[str, float]], first: str) -> list[str]:
-    """Return a line for each network: how far the results of each target are from those of the first."""
+    """Return a line for each network: the difference of each target from the first one."""
     width = max(map(len, differences))
     lines = [f"differences from {first}, as fractions of the largest number of a result"]
     for name, row in differences.items():
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _test(python: Path, files: Sequence[str] | None) -> bool:
-    """Run tests on an emulated processor, and return whether one fails."""
+    """Run tests on an emulated processor; return whether one fails."""
     files = (
         files
         if files is not None

@@ -1,4 +1,4 @@
-"""A Python for AArch64 that QEMU emulates: Debian's packages and wheels, unpacked into one folder; nothing is installed."""
+"""A Python for emulated AArch64: Debian packages and wheels, unpacked into a folder; nothing is installed."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _FILES = {
 
 
 def prepare(folder: Path) -> Path:
-    """Make the machine in a folder, unless it is there, and return the path of its Python.
+    """Create the environment in a folder unless it exists; return the path of its Python.
 
     Raises:
-        SystemExit: if this machine has no packages of Debian's.
+        SystemExit: if this machine has no Debian packages.
     """
     python = folder / "environment" / "bin" / "python"
     if not python.exists():
@@ -52,7 +52,7 @@ def prepare(folder: Path) -> Path:
 
 
 def _unpack(folder: Path) -> None:
-    """Load the packages and those that they need, and unpack them; the packages of this machine are not looked at."""
+    """Download packages with their dependencies and unpack them, ignoring the packages of this machine."""
     apt, root = folder / "apt", folder / "root"
     for name in ("lists/partial", "cache/archives/partial", "sources"):
         (apt / name).mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def _user() -> str:
 
 
 def _install(folder: Path, version: str) -> None:
-    """Install wheels for AArch64; linkers are programs, and so those of this machine."""
+    """Install wheels for AArch64; linkers are programs, and therefore those of this machine."""
     libraries = folder / "environment" / "lib" / version / "site-packages"
     (package,) = (folder / "apt" / "cache" / "archives").glob("libc6_*_arm64.deb")
     newest = int(_GLIBC.match(package.name)[1])
@@ -116,7 +116,7 @@ def _install(folder: Path, version: str) -> None:
 
 
 def requirements() -> list[str]:
-    """Return what the package needs, and what tests of kernels do."""
+    """Return the requirements of the package and of the kernel tests."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     wanted = _group(project["dependency-groups"], "test")
     return [
@@ -134,7 +134,7 @@ def _group(groups: dict[str, list[Any]], name: str) -> Iterator[str]:
 
 
 def _launcher(folder: Path, version: str) -> str:
-    """Return a program of the shell that runs Python: what it starts by its own name is emulated, too."""
+    """Return a shell script that runs Python in the emulator; child processes started by its name are emulated, too."""
     root = folder / "root"
     qemu, python = root / "usr" / "bin" / "qemu-aarch64-static", root / "usr" / "bin" / version
     return f'#!/bin/sh\nexec {shlex.quote(str(qemu))} -L {shlex.quote(str(root))} -0 "$0" {shlex.quote(str(python))} "$@"\n'

@@ -1,4 +1,4 @@
-"""The networks that run on each target, and their inputs."""
+"""The networks to run on each target, and their inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
 
 def write(folder: Path, others: Sequence[Path] = ()) -> None:
-    """Write the digits, small networks of all kinds, one of 8-bit integers, and IR files of others, each with its inputs, into an empty folder."""
+    """Write the networks and their inputs to an empty folder: the digits, small ones of all kinds, an 8-bit one, and given IR files."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _copy(_DIGITS / "digits.xml", folder)
@@ -43,7 +43,7 @@ def write(folder: Path, others: Sequence[Path] = ()) -> None:
 
 
 def quantized() -> tuple[ir.Model, Array]:
-    """Return a network of 8-bit integers and data for it: where f32 sums decide levels, its layers add to their differences."""
+    """Return an 8-bit network and its data, for which f32 sums would decide levels and accumulate differences."""
     random = np.random.default_rng(0)
     x = opset1.parameter([1, 3, 16, 16], np.float32, name="x")
     limits = [opset1.constant(np.float32(limit)) for limit in (-4, 4 * 127 / 128)]
@@ -59,7 +59,7 @@ def quantized() -> tuple[ir.Model, Array]:
 
 
 def _copy(path: Path, folder: Path) -> None:
-    """Copy a model; weights may be large, and are linked."""
+    """Copy a model; large weights are linked."""
     shutil.copy(path, folder)
     (folder / path.with_suffix(".bin").name).symlink_to(path.with_suffix(".bin").absolute())
 

@@ -1,4 +1,4 @@
-"""Runs models on the kernels of one target, in a process that has loaded these: ``python -m targets.outputs FOLDER OUT``."""
+"""Run models on the kernels of one target, in a process that has loaded them: ``python -m targets.outputs FOLDER OUT``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run(folder: Path, out: Path) -> None:
     """Run each NAME.xml of a folder on NAME.npz, twice, and write the results to NAME.npz of another folder.
 
     Raises:
-        AssertionError: if the second run yields other bits than the first one.
+        AssertionError: if the second run gives other bits.
     """
     out.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.glob("*.xml")):

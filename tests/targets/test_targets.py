@@ -1,4 +1,4 @@
-"""Networks give the same on the kernels of every target, but for rounding."""
+"""Networks give equal results on the kernels of every target, up to rounding."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_emulated_machine_has_what_the_package_and_its_tests_need() -> None:
 
 
 def test_a_network_of_integers_is_one_kernel_on_every_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where f32 is multiplied as fast: by sums of f32, other levels come out."""
+    """This holds where f32 products are as fast, too, as f32 sums would give other levels."""
     model, data = quantized()
     monkeypatch.setattr(quantized_network, "IS_FAST", False, raising=False)
     called = []

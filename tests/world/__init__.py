@@ -1,1 +1,1 @@
-"""Runs a folder of IR files, from wherever they come, in OpenVINO and on every backend."""
+"""Run a folder of IR files from any source in OpenVINO and on every backend."""

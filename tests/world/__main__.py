@@ -1,13 +1,13 @@
-"""Runs every IR of a folder in OpenVINO and here: ``python -m world FOLDER`` (make world FOLDER=...).
+"""Run every IR of a folder in OpenVINO and here: ``python -m world FOLDER`` (make world FOLDER=...).
 
-Each file is run by OpenVINO's CPU plugin (in f32, without dynamic quantization) and by every backend, on the same
-inputs, and is validated; each of these in a process of its own. Inputs are random, or those of NAME.npz beside
-NAME.xml, by the names of their tensors. What is printed begins with the conclusion. Files are anybody's, and none is
-kept in this repository: public ones, or those that some release of OpenVINO converts.
+Each file runs on OpenVINO's CPU plugin (f32, without dynamic quantization) and on every backend with the same inputs, and is
+validated, each in a process of its own. Inputs are random, or those of NAME.npz next to NAME.xml, by tensor name. The report
+starts with the conclusion. No such files are kept in this repository: use public ones, or files converted by an OpenVINO
+release.
 
-A backend that differs from the plugin by more than rounding its results explains is named, unless OpenVINO differs from
-itself in a second run, its own ``Model.evaluate`` or a computation in f64 gives what the backend gives, or each layer
-differs from f64 by its rounding only, so that values that are nearly equal were put in another order on the way.
+A backend is reported if it differs from the plugin by more than rounding, unless the plugin differs from itself in a second
+run, ``Model.evaluate`` or f64 agrees with the backend, or the difference of each layer from f64 is explained by rounding, so
+that nearly equal values were ordered differently.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ START = 1 << 14
 
 
 def collect(folder: Path) -> list[Path]:
-    """List the IR files under a folder, in order."""
+    """List the IR files below a folder in order."""
     paths = [folder] if folder.is_file() else sorted(folder.rglob("*.xml"))
     return [path for path in paths if _NET.search(path.read_bytes()[:START])]
 
 
 def examine(path: Path, name: str, backends: Sequence[str], seconds: float) -> Row:
-    """Run one file everywhere, and compare."""
+    """Run a file everywhere, and compare."""
     text = path.read_bytes()
     match = _VERSION.search(text[:START])
     with tempfile.TemporaryDirectory(prefix="ir_runtime-world-") as folder:
@@ -62,7 +62,7 @@ def examine(path: Path, name: str, backends: Sequence[str], seconds: float) -> R
 
 
 def settle(row: Row, path: Path, work: Path, seconds: float) -> None:
-    """Find the reasons for which backends differ from OpenVINO's CPU plugin."""
+    """Find the reasons why backends differ from OpenVINO's CPU plugin."""
     theirs = sides.kept(work / "openvino")
     if attempt(sides.repeat, path, work, seconds).ran and difference(sides.kept(work / "repeat"), theirs) > 1:
         row.reasons = dict.fromkeys(row.differing, "OpenVINO differs from itself in another run")
@@ -88,7 +88,7 @@ def settle(row: Row, path: Path, work: Path, seconds: float) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a collection; return 1 if a file that OpenVINO runs is not as good here, or anything breaks."""
+    """Run a collection; return 1 if a file that OpenVINO runs is not as good here, or a process crashes."""
     parser = argparse.ArgumentParser(prog="python -m world", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="a folder with .xml and .bin files, or one .xml")
     parser.add_argument("--backend", action="append", help="by default, all that can run here")

@@ -1,4 +1,4 @@
-"""Inputs of a file that nobody knows: lengths for its dynamic dimensions, and random numbers of its types."""
+"""Inputs for unknown files: lengths for dynamic dims, and random values of the declared types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IMAGE, SMALL = 256, 4
 
 
 def candidates(path: Path, model: Any) -> Iterator[list[Array]]:
-    """Draw inputs for a model of OpenVINO: those beside the file (NAME.npz, by the names of tensors), else random."""
+    """Draw inputs for an OpenVINO model: those next to the file (NAME.npz, by tensor name), else random ones."""
     if (saved := path.with_suffix(".npz")).exists():
         with np.load(saved) as arrays:
             named = [_named(port, arrays) for port in model.inputs]

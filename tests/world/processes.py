@@ -1,4 +1,4 @@
-"""Each side in a process of its own, which may die, or take longer than it may."""
+"""Run each side in a subprocess, which may crash or time out."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SERVER = mp.get_context("forkserver")
 
 
 def prepare() -> None:
-    """Import the packages once, in the process that all others are forked from."""
+    """Import the packages once, in the process from which all others are forked."""
     _SERVER.set_forkserver_preload(["world.sides"])
 
 
 def attempt(action: Action, path: Path, work: Path, seconds: float) -> Outcome:
-    """Do something with a file in a process of its own, and say what came of it."""
+    """Run a function on a file in a subprocess; return its outcome."""
     ours, theirs = _SERVER.Pipe(duplex=False)
     process = _SERVER.Process(target=_serve, args=(action, path, work, theirs), daemon=True)
     process.start()

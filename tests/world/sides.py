@@ -1,4 +1,4 @@
-"""What each process does with one file. All are forked from a process that has imported both packages."""
+"""The work of each subprocess on one file. All are forked from a process that has imported both packages."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["compute_in_f64", "evaluate", "explain", "kept", "openvino", "ours", 
 
 
 def openvino(path: Path, work: Path) -> str:
-    """Run a file in OpenVINO's CPU plugin on the first inputs that it takes; keep them and the results.
+    """Run a file on OpenVINO's CPU plugin with the first inputs that it accepts; save them and the results.
 
     Raises:
-        RuntimeError: if OpenVINO takes none.
+        RuntimeError: if OpenVINO accepts none.
     """
     model = core().read_model(path)
     compiled = core().compile_model(model, "CPU", PLUGIN)
@@ -45,7 +45,7 @@ def openvino(path: Path, work: Path) -> str:
 
 
 def _fit(model: Any, inputs: list[Any]) -> bool:
-    """Return whether shape inference accepts inputs: the plugin does not compare all lengths while it runs."""
+    """Return whether shape inference accepts inputs, as the plugin does not check all dims at run time."""
     if not model.is_dynamic():
         return True
     try:
@@ -56,7 +56,7 @@ def _fit(model: Any, inputs: list[Any]) -> bool:
 
 
 def repeat(path: Path, work: Path) -> str:
-    """Run a file in OpenVINO's CPU plugin once more; keep the results."""
+    """Run a file on OpenVINO's CPU plugin again; save the results."""
     model = core().read_model(path)
     compiled = core().compile_model(model, "CPU", PLUGIN)
     _keep(work / "repeat", _infer(compiled, model, kept(work / "inputs")))
@@ -64,10 +64,10 @@ def repeat(path: Path, work: Path) -> str:
 
 
 def evaluate(path: Path, work: Path) -> str:
-    """Run a file by OpenVINO's own definitions of its operations; keep the results.
+    """Run a file with OpenVINO's reference; save the results.
 
     Raises:
-        RuntimeError: if it has none for some operation.
+        RuntimeError: if it lacks an operation.
     """
     found = evaluated(core().read_model(path), kept(work / "inputs"))
     if found is None:
@@ -77,7 +77,7 @@ def evaluate(path: Path, work: Path) -> str:
 
 
 def compute_in_f64(path: Path, work: Path) -> str:
-    """Run a file by our definitions of its operations, in f64; keep the results in the types of OpenVINO's.
+    """Run a file with our reference in f64; save the results in OpenVINO's types.
 
     Raises:
         IRError: if the file is refused.
@@ -95,10 +95,10 @@ def explain(path: Path, work: Path, side: str) -> str:
     Args:
         path: the file.
         work: the folder with its results.
-        side: ``openvino``, or a backend: then the results in the folder must be those that it gives again.
+        side: ``openvino``, or a backend, which must reproduce the results in the folder.
 
     Raises:
-        RuntimeError: unless rounding explains how it differs.
+        RuntimeError: unless rounding explains the differences.
     """
     model, inputs = ir.read_model(path), kept(work / "inputs")
     if side != "openvino":
@@ -121,7 +121,7 @@ def _infer(compiled: Any, model: Any, inputs: list[Any]) -> list[Any]:
 
 
 def ours(path: Path, work: Path, backend: str) -> str:
-    """Run a file on a backend, on the inputs that OpenVINO took; keep the results.
+    """Run a file on a backend with the inputs that OpenVINO accepted; save the results.
 
     Raises:
         IRError: if the file is refused.
@@ -136,10 +136,10 @@ def ours(path: Path, work: Path, backend: str) -> str:
 
 
 def validate(path: Path, work: Path) -> str:
-    """Validate a file at the command line.
+    """Validate a file on the command line.
 
     Raises:
-        RuntimeError: with what it printed, unless it ends with 0.
+        RuntimeError: with the output, unless the exit code is 0.
     """
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -157,5 +157,5 @@ def _keep(path: Path, arrays: list[Any]) -> None:
 
 
 def kept(path: Path) -> Any:
-    """Load the results that a side has kept."""
+    """Load the saved results of a side."""
     return pickle.loads(path.read_bytes())

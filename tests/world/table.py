@@ -1,4 +1,4 @@
-"""What is printed of a collection: the conclusion, a table by version of the format, and each file that is not good."""
+"""The report on a collection: the conclusion, a table by IR version, and each file with a problem."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _cells(version: str, rows: Sequence[Row], backends: Sequence[str]) -> tuple[
 
 
 def _file(row: Row) -> Iterator[str]:
-    """Say what is not as it should be of one file."""
+    """Describe the problems of a file."""
     if row.good:
         return
     yield ""

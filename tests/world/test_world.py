@@ -1,4 +1,4 @@
-"""The program that runs collections, on files made here: what it runs, refuses, and prints."""
+"""The program that runs collections, on files made here: runs, refusals, and reports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def summing(version: str = "11", type: str = "Add") -> Net:
 def reading(
     net: Net, type: str, data: End, given: str, out: str, *constants: list[int], **how: object
 ) -> End:
-    """Add a layer of which the numbers in its constants are wrong, and the dims right."""
+    """Add a layer that reads a constant with wrong values but the right dims."""
     sources = [data, *map(net.constant, constants)]
     return net.op(type, *sources, out=f"FP32 {out}", inputs=[f"FP32 {given}"], **how)
 
@@ -103,7 +103,7 @@ def test_differences_with_a_reason_are_counted_not_named() -> None:
 
 
 def attempt_here(action: Action, path: Path, work: Path, seconds: float) -> Outcome:
-    """As `attempt`, in this process, which has imported both packages."""
+    """Like `attempt`, but in this process, which has imported both packages."""
     try:
         return Outcome("ran", action(path, work))
     except RuntimeError as reason:
@@ -111,7 +111,7 @@ def attempt_here(action: Action, path: Path, work: Path, seconds: float) -> Outc
 
 
 def settled(folder: Path, net: Net, ours: list[float], **inputs: object) -> Row:
-    """The row of a net in whose place a backend is said to give some numbers."""
+    """Return the row of a model for which a backend is made to return given values."""
     path = folder / "net.xml"
     save(net, path)
     if inputs:
@@ -128,7 +128,7 @@ def settled(folder: Path, net: Net, ours: list[float], **inputs: object) -> Row:
 
 
 def test_what_openvino_itself_evaluates_is_no_difference(tmp_path: Path) -> None:
-    """Its CPU plugin takes negative indices of Gather-7 for out of range."""
+    """Its CPU plugin treats negative indices of Gather-7 as out of range."""
     net = Net()
     x, indices = net.parameter("x", "3", out="FP32 3"), net.parameter("indices", "2", "i32", out="I32 2")
     axis = net.constant(0, name="axis")
@@ -140,7 +140,7 @@ def test_what_openvino_itself_evaluates_is_no_difference(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("ours", "is_named"), [([16.0, 144.0], False), ([16.0, 145.0], True)])
 def test_what_f64_gives_is_no_difference(tmp_path: Path, ours: list[float], is_named: bool) -> None:
-    """OpenVINO's CPU plugin multiplies u8 with saturation, and has no other definition of that."""
+    """OpenVINO's CPU plugin saturates u8 products, and has no reference for them."""
     net = Net()
     x = net.parameter("x", "2", "u8", out="U8 2")
     net.result(net.op("Multiply", x, x, out="U8 2"))
@@ -150,7 +150,7 @@ def test_what_f64_gives_is_no_difference(tmp_path: Path, ours: list[float], is_n
 
 @pytest.mark.parametrize("is_named", [False, True])
 def test_what_rounding_explains_layer_by_layer_is_no_difference(tmp_path: Path, is_named: bool) -> None:
-    """The floor of a sum is 0 or 1, whether it is a little less than 1 or not; numpy's own results are explained."""
+    """The floor of a sum close to 1 is 0 or 1; numpy's own results are explained."""
     net = Net()
     x = net.parameter("x", "64,64", out="FP32 64 64")
     ones = net.constant(np.ones((64, 1)), "f32", name="ones")
@@ -206,7 +206,7 @@ def test_inputs_are_those_beside_the_file_or_random(tmp_path: Path) -> None:
 
 
 def test_weights_follow_from_the_shapes_that_a_file_declares(tmp_path: Path) -> None:
-    """Whatever reads them, the shapes are those of the file."""
+    """Whatever layers read them, the inferred shapes are those of the file."""
     net = Net(version="10")
     x = net.parameter("x", "1,4,6,8", "f32", out="FP32 1 4 6 8")
     turned = reading(net, "Transpose", x, "1 4 6 8", "1 6 8 4", [0, 0, 0, 0])

@@ -1,4 +1,4 @@
-"""What became of a file on each side, and by how much the results differ."""
+"""The outcome of a file on each side, and the differences between results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOLERANCE = {"f64": 1e-6, "f32": 1e-4, "f16": 2e-3, "bf16": 2e-2}
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one side did with a file: ``ran``, ``refused``, ``crashed`` or ``late``, and what it said."""
+    """The outcome of a file on one side: ``ran``, ``refused``, ``crashed`` or ``late``, and its message."""
 
     kind: str
     text: str = ""
@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Row:
-    """One file: its version, OpenVINO's outcome, ours by backend, exit code of validate, differences by backend."""
+    """A file: its version, OpenVINO's outcome, ours by backend, exit code of validate, differences by backend."""
 
     name: str
     version: str
@@ -54,24 +54,24 @@ class Row:
 
     @property
     def broken(self) -> bool:
-        """Whether a side of ours did not end as it should: neither with results nor with a message."""
+        """Whether one of our sides ended with neither results nor a message."""
         return any(o.kind in ("crashed", "late") for o in (*self.ours.values(), self.validate))
 
     @property
     def good(self) -> bool:
-        """Whether it is as good here as in OpenVINO: it runs, validates and agrees, if it runs there."""
+        """Whether we are as good as OpenVINO: the file runs, validates and agrees if it runs there."""
         if self.broken:
             return False
         return not self.openvino.ran or (self.runs and self.valid and not self.apart)
 
     @property
     def apart(self) -> list[str]:
-        """The backends whose results differ from OpenVINO's for no known reason."""
+        """The backends with unexplained differences from OpenVINO."""
         return [backend for backend in self.differing if backend not in self.reasons]
 
     @property
     def differing(self) -> list[str]:
-        """The backends that differ from the CPU plugin by more than rounding of the results explains."""
+        """The backends that differ from the CPU plugin by more than rounding of the results."""
         return [backend for backend, difference in self.differences.items() if difference > 1]
 
 

@@ -1,7 +1,7 @@
-"""Makes weights for IR files that have none: ``python -m world.weights FOLDER`` writes NAME.bin beside NAME.xml.
+"""Make weights for IR files without them: ``python -m world.weights FOLDER`` writes NAME.bin next to NAME.xml.
 
-Public repositories often hold the .xml alone. Reals are random. Integers say how shapes change, and follow from the
-shapes that the file declares on both sides of the layer that reads them.
+Public repositories often hold the .xml only. Floating-point values are random. Integers control shapes, and are derived from
+the declared input and output shapes of their consumers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST = 4000
 
 
 def _axes_removed(_: int, data: Dims, outs: list[Dims], count: int) -> Iterator[Values]:
-    """Find the axes of a reduction or a Squeeze: those without which, or with 1 in which, the input is the output."""
+    """Find the axes of a reduction or a Squeeze: removing them, or setting them to 1, turns the input shape into the output's."""
     for axes in combinations(range(len(data)), count):
         kept = [1 if axis in axes else length for axis, length in enumerate(data)]
         if outs[0] in (kept, [length for axis, length in enumerate(data) if axis not in axes]):
@@ -47,7 +47,7 @@ def _order(_: int, data: Dims, outs: list[Dims], count: int) -> Iterator[Values]
 
 
 def _reshaped(_: int, data: Dims, outs: list[Dims], count: int) -> Iterator[Values]:
-    """Name each length, copy it from the input (0), or leave one to be computed (-1)."""
+    """Return a target shape: each dim as a number, 0 to copy it from the input, or -1 for one that is computed."""
     ways = [
         (length, 0, -1) if axis < len(data) and data[axis] == length else (length, -1)
         for axis, length in enumerate(outs[0])
@@ -56,7 +56,7 @@ def _reshaped(_: int, data: Dims, outs: list[Dims], count: int) -> Iterator[Valu
 
 
 def _slice(port: int, data: Dims, outs: list[Dims], count: int) -> Iterator[Values]:
-    """Take the last elements of a list (the lengths of an image in its shape), the first of anything else."""
+    """Take the last elements of a list (the image dims of a shape), or the first of anything else."""
     if port == 3:
         yield (1,) * count
     elif len(data) == 1:
@@ -122,7 +122,7 @@ _REALS = ("Interpolate", "FakeQuantize")
 
 
 def make(net: Any, seed: int = 0) -> bytes:
-    """Make the contents of a .bin for a parsed <net>; numbers in bodies are random."""
+    """Make the contents of a .bin for a parsed <net>; values in bodies are random."""
     rng = np.random.default_rng(seed)
     readers = _readers(net)
     places: dict[tuple[int, int, str, str], list[tuple[Any, int]]] = {}
@@ -142,7 +142,7 @@ def make(net: Any, seed: int = 0) -> bytes:
 
 
 def _readers(net: Any) -> dict[Any, list[tuple[Any, int]]]:
-    """Map layers to the layers that read them, and at which port."""
+    """Map layers to their consumers and the ports that they feed."""
     layers = {layer.get("id"): layer for layer in net.findall("layers/layer")}
     readers: dict[Any, list[tuple[Any, int]]] = {}
     for edge in net.findall("edges/edge"):
@@ -193,7 +193,7 @@ def _packed(values: Array, element: ElementType) -> bytes:
 
 
 def write_missing(folder: Path) -> int:
-    """Write a .bin beside each IR of a folder, but for legacy ones, that has none; return how many."""
+    """Write a .bin for each non-legacy IR of a folder without one; return how many."""
     written = 0
     for path in sorted(folder.rglob("*.xml")):
         target = path.with_suffix(".bin")
