@@ -1,4 +1,4 @@
-"""Reports in real Chromium: ``make browser``. Other runs of pytest do not collect these tests."""
+"""Reports in real Chromium: ``make browser``. Other test runs do not collect these tests."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @dataclass
 class Opened:
-    """A page, with what the console said and what was asked for."""
+    """A page with its console messages and requests."""
 
     page: Any
     said: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
     def boxes(self) -> int:
-        """How many boxes the graph has."""
+        """The number of boxes in the graph."""
         return int(self.page.evaluate("report.views[0].placed.size"))
 
     def details(self) -> str:
-        """The text beside the graph."""
+        """The text next to the graph."""
         return str(self.page.inner_text("#details"))
 
 
@@ -56,7 +56,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def opened(chromium: Any, tmp_path: Path) -> Iterator[Open]:
-    """A function that opens a page from the disk; whatever the console says fails the test."""
+    """Return a function that opens a page from disk; any console message fails the test."""
     from playwright.sync_api import expect
 
     contexts = []

@@ -1,4 +1,4 @@
-"""Small models that have everything a report shows."""
+"""Small models that exercise everything a report shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def named(node: ov.Node, name: str) -> ov.Node:
 
 
 def residual(blocks: int = 12) -> ov.Model:
-    """A residual network with a dynamic batch, and arithmetic on shapes at its end."""
+    """A residual network with a dynamic batch and shape arithmetic at its end."""
     x = ops.parameter([-1, 4, 8, 8], np.float32, "image")
     y: ov.Node = x
     for number in range(blocks):
@@ -46,7 +46,7 @@ def loop() -> ov.Model:
 
 
 def hostile() -> ov.Model:
-    """A model whose names are markup."""
+    """A model with markup as names."""
     x = ops.parameter([1, 2], np.float32, HOSTILE)
     y: ov.Node = x
     for number in range(3):
@@ -62,7 +62,7 @@ def hostile() -> ov.Model:
 
 
 def long(layers: int) -> ov.Model:
-    """Blocks of 20 layers in stages of 10 blocks."""
+    """Blocks of 20 layers, in stages of 10 blocks."""
     x = ops.parameter([2], np.float32, "x")
     y: ov.Node = x
     for number in range(layers):

@@ -1,4 +1,4 @@
-"""Five questions of a stranger, each answered on the first screen by a sentence that leads to its layer."""
+"""Five questions of a new user, each answered on the first screen by a sentence with a link to the layer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answer(page: Any, text: str) -> Locator:
 
 
 def leads_to(page: Any, sentence: Locator, layer: str) -> None:
-    """Follow the first link of a sentence, and expect the layer beside the graph."""
+    """Follow the first link of a sentence, and expect the layer's details."""
     sentence.locator("[data-node]").first.click()
     expect(page.locator("#chosen")).to_contain_text(layer)
     expect(page.locator(".box.on")).not_to_have_count(0)

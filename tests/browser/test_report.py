@@ -1,4 +1,4 @@
-"""What a person does with a report: look, fold, search, colour, go about by keyboard, print."""
+"""Interaction with a report: view, fold, search, colour, keyboard navigation, print."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_first_screen_tells_the_story_and_leads_to_layers(opened: Any, measu
 
 
 def chain(count: int = 40) -> ov.Model:
-    """A chain of layers without scopes, far higher than wide."""
+    """A chain of layers without scopes, much taller than wide."""
     x = ops.parameter([1, 4], np.float32, "x")
     y: ov.Node = x
     for number in range(count):
@@ -172,7 +172,7 @@ CROSSED = """(() => {
 
 
 def crossing() -> ov.Model:
-    """A graph whose edges have long labels, and cross."""
+    """A graph with long edge labels and crossing edges."""
     x = ops.parameter([-1, -1, 768, 1024], np.float32, "x")
     y = ops.parameter([-1, -1, 768, 1024], np.float32, "a_long_name")
     tops = [ops.relu(x), ops.exp(y), ops.tanh(x), ops.sigmoid(y)]
@@ -192,7 +192,7 @@ def test_no_edge_crosses_a_label_and_shapes_are_whole_where_there_is_room(opened
 
 
 def test_a_label_without_room_is_not_in_the_picture(opened: Any) -> None:
-    """Each of the many values that a body passes on has an edge back, beside the edge forwards between the same boxes."""
+    """Each of many loop states has a back edge next to the forward edge between the same boxes."""
     rows, part = ops.parameter([3, 2], np.float32, "rows"), ops.parameter([1, 2], np.float32, "part")
     shape = [1, 2, 128, 768, 1024]
     sources = [ops.parameter(shape, np.float32, f"x{number}") for number in range(3)]
@@ -433,7 +433,7 @@ def test_commands_break_between_words(opened: Any, plain: str) -> None:
 
 @pytest.mark.parametrize(("branches", "width", "least"), [(20, 1280, 0.7), (20, 400, 0.9), (13, 1280, 0.6)])
 def test_text_can_be_read_at_first(opened: Any, branches: int, width: int, least: float) -> None:
-    """A graph that is a little too wide is seen whole; a much wider one is not made smaller than can be read."""
+    """A slightly too wide graph is shown whole; a much wider one keeps a readable scale."""
     x = ops.parameter([2], np.float32, "x")
     sides = [named(ops.relu(x), f"side{number}") for number in range(branches)]
     page = opened(ov.Model([ops.concat(sides, 0)], [x]).report().html, width=width).page
@@ -444,7 +444,7 @@ def test_text_can_be_read_at_first(opened: Any, branches: int, width: int, least
 
 
 def test_a_wide_graph_begins_with_a_box(opened: Any) -> None:
-    """An input that is read late lies far down, beside the chain that it joins."""
+    """An input that is read late is placed far down, next to the chain that it joins."""
     chain = early = ops.parameter([2], np.float32, "early")
     for _ in range(12):
         chain = ops.relu(chain)

@@ -1,4 +1,4 @@
-"""The documentation, opened from disk: it searches without a network, and its links are checked when it is built."""
+"""The documentation opened from disk: it searches offline, and its links are checked when it is built."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(chromium: Any) -> Iterator[Any]:
-    """A page that may neither ask for anything but files, nor complain."""
+    """A page that may request only files, and must not log messages."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(PATIENCE)
     said: list[str] = []
@@ -67,7 +67,7 @@ def test_the_landing_page_shows_a_report_and_starts(site: Path, page: Any) -> No
 
 
 def test_the_site_is_small(site: Path) -> None:
-    """Without indents of templates and lists of all operations on each page."""
+    """Template indents, and lists of all operations on each page, are removed."""
     sizes = {path: path.stat().st_size for path in site.rglob("*") if path.is_file()}
     assert sum(sizes.values()) < 20 << 20
     assert max(size for path, size in sizes.items() if path.suffix == ".html") < 300_000

@@ -1,7 +1,7 @@
-"""Runs real clients of OpenVINO on both packages: ``python -m clients FOLDER`` (make clients).
+"""Run real clients of OpenVINO on both packages: ``python -m clients FOLDER`` (make clients).
 
-Models are small, with random weights; OpenVINO converts them. Each client runs in a process of its own, once with
-OpenVINO and once with ir_runtime in its place. Tokens, classes and boxes must be equal.
+Models are small, with random weights, converted by OpenVINO. Each client runs in a subprocess, once with OpenVINO and once
+with ir_runtime in its place. Tokens, classes and boxes must be equal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ALONE = {
 
 
 def run(folder: Path, module: str, *arguments: str) -> str:
-    """Run a module in a folder, where clients may leave their caches; return what it says if it fails."""
+    """Run a module in a folder, where clients may leave caches; return its output if it fails."""
     line = [sys.executable, "-m", module, *arguments]
     found = subprocess.run(
         line,
@@ -42,7 +42,7 @@ def run(folder: Path, module: str, *arguments: str) -> str:
 
 
 def difference(ours: Any, theirs: Any) -> str:
-    """Say how arrays differ; whole numbers must be equal, others up to rounding."""
+    """Describe the difference between arrays; integers must be equal, floating-point values up to rounding."""
     if ours.shape != theirs.shape:
         return f"shape {ours.shape}, expected {theirs.shape}"
     if theirs.dtype.kind in "iub":

@@ -1,4 +1,4 @@
-"""Puts ir_runtime in the place of openvino: every import of ``openvino…`` gives the module of ours."""
+"""Replace openvino by ir_runtime: every import of ``openvino…`` gives our module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["install"]
 
 
 class _InPlace(MetaPathFinder, Loader):
-    """Finds ``openvino.x`` where ``ir_runtime.x`` is."""
+    """A finder that resolves ``openvino.x`` to ``ir_runtime.x``."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -25,7 +25,7 @@ class _InPlace(MetaPathFinder, Loader):
 
 
 def install() -> None:
-    """Do so from now on."""
+    """Install the finder."""
     assert not any(name.partition(".")[0] == "openvino" for name in sys.modules), (
         "openvino is imported already"
     )

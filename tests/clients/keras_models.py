@@ -1,4 +1,4 @@
-"""Keras with its OpenVINO backend: layers become operations of a model, which is compiled for each shape of the data."""
+"""Keras with its OpenVINO backend: layers become operations of a model, compiled for each shape of the data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _keras() -> Any:
 
 
 def _with_random_weights(model: Any) -> Any:
-    """Give a model weights; variances are not negative."""
+    """Assign random weights to a model; variances are not negative."""
     draw = np.random.default_rng(6)
     weights = [draw.normal(0, 0.3, weight.shape).astype(np.float32) for weight in model.weights]
     pairs = zip(model.weights, weights, strict=True)
@@ -31,7 +31,7 @@ def _with_random_weights(model: Any) -> Any:
 
 
 def keras_images(models: Path) -> Arrays:
-    """Predict with convolutions, poolings, normalization and branches; and again after the model was saved."""
+    """Predict with convolutions, pooling, normalization and branches, before and after saving the model."""
     keras = _keras()
     layers = keras.layers
     inputs = keras.Input((32, 32, 3))

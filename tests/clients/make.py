@@ -1,4 +1,4 @@
-"""Makes small models with random weights, converted by OpenVINO itself, for the clients to run."""
+"""Make small models with random weights for the clients, converted by OpenVINO."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "
 
 
 def make(folder: Path) -> None:
-    """Make every model that is not there."""
+    """Make the missing models."""
     folder.mkdir(parents=True, exist_ok=True)
     bert = tf.BertConfig(vocab_size=100, max_position_embeddings=64, **_SMALL)
     vit = tf.ViTConfig(image_size=32, patch_size=8, num_labels=7, **_SMALL)

@@ -1,4 +1,4 @@
-"""rapidocr: finds lines of text in a picture, and reads them, with the weights that its package has."""
+"""rapidocr: find and read lines of text in an image, with the weights in its package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTS = {"Det": "_det_", "Cls": "_cls_", "Rec": "_rec_"}
 
 
 def make(folder: Path) -> None:
-    """Convert the models of the package, which are ONNX, as OpenVINO reads them."""
+    """Convert the package's ONNX models with OpenVINO."""
     import openvino
     import rapidocr
 
@@ -31,7 +31,7 @@ def _path(folder: Path, part: str) -> Path:
 
 
 def text_of_pictures(models: Path) -> Arrays:
-    """Read a picture with three lines, one of which stands on its head."""
+    """Read an image with three lines, one of them upside down."""
     from PIL import Image, ImageDraw, ImageFont
     from rapidocr import EngineType, RapidOCR
 

@@ -1,4 +1,4 @@
-"""What clients do with OpenVINO, as their users write it; each returns arrays that must be equal on both packages."""
+"""Typical client programs of OpenVINO; each returns arrays that must be equal on both packages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def image_classification(models: Path) -> Arrays:
 
 
 def text_generation(models: Path, name: str = "llama") -> Arrays:
-    """optimum-intel: OVModelForCausalLM, greedy and with beams, stateful."""
+    """optimum-intel: stateful OVModelForCausalLM, greedy and with beam search."""
     import torch
     from optimum.intel import OVModelForCausalLM
 
@@ -73,12 +73,12 @@ def text_generation(models: Path, name: str = "llama") -> Arrays:
 
 
 def text_generation_gpt2(models: Path) -> Arrays:
-    """optimum-intel: as text_generation, with another architecture."""
+    """optimum-intel: like text_generation, with another architecture."""
     return text_generation(models, "gpt2")
 
 
 def predicted(models: Path, name: str, task: str) -> Any:
-    """What an ultralytics model finds in an image."""
+    """Return the predictions of an ultralytics model on an image."""
     from ultralytics import YOLO
 
     image = np.random.default_rng(2).integers(0, 255, (96, 128, 3), dtype=np.uint8)
@@ -88,7 +88,7 @@ def predicted(models: Path, name: str, task: str) -> Any:
 
 
 def boxes(result: Any) -> Arrays:
-    """The boxes that were found; there must be some."""
+    """Return the boxes found; there must be some."""
     assert len(result.boxes) > 0
     return {
         "boxes": result.boxes.xyxy.numpy(),
@@ -103,7 +103,7 @@ def detection(models: Path) -> Arrays:
 
 
 def segmentation(models: Path) -> Arrays:
-    """ultralytics: segment. Masks are cut at their boxes: rounding decides whether pixels on edges are inside."""
+    """ultralytics: segment. Masks are cropped to boxes, so rounding decides about pixels on edges."""
     result = predicted(models, "yolo11n-seg", "segment")
     found, masks = boxes(result), result.masks.data.numpy().copy()
     # Bars above and below the image, which is as wide as the model's.
@@ -116,7 +116,7 @@ def segmentation(models: Path) -> Arrays:
 
 
 def _on_edge(count: int, *edges: float) -> Any:
-    """Say for each of `count` pixels whether it begins on an edge, up to rounding."""
+    """Return for each of `count` pixels whether it starts on an edge, up to rounding."""
     return np.abs(np.subtract.outer(np.arange(count), edges)).min(axis=1) < 1e-3
 
 
@@ -127,7 +127,7 @@ def pose(models: Path) -> Arrays:
 
 
 def classification(models: Path) -> Arrays:
-    """openvino-model-api: a classifier with its preprocessing embedded."""
+    """openvino-model-api: a classifier with embedded preprocessing."""
     from model_api.adapters import OpenvinoAdapter, create_core
     from model_api.models import ClassificationModel
 

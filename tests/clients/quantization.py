@@ -1,4 +1,4 @@
-"""NNCF, and optimum-intel with a ``quantization_config``: models that are quantized must have the same layers and numbers."""
+"""NNCF, and optimum-intel with a ``quantization_config``: quantized models must have the same layers and values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LENGTH = 12
 
 
 def quantization(models: Path) -> Arrays:
-    """NNCF: quantize convolutions, with the fast correction of biases and with the accurate one."""
+    """NNCF: quantize convolutions, with fast and with accurate bias correction."""
     import nncf
 
     found: Arrays = {}
@@ -44,7 +44,7 @@ def quantization(models: Path) -> Arrays:
 
 
 def quantization_of_transformers(models: Path) -> Arrays:
-    """NNCF: quantize with SmoothQuant, to integers and to floating point of 8 bits."""
+    """NNCF: quantize with SmoothQuant, to 8-bit integers and 8-bit floats."""
     import nncf
 
     found: Arrays = {}
@@ -61,7 +61,7 @@ def quantization_of_transformers(models: Path) -> Arrays:
 
 
 def accuracy_control(models: Path) -> Arrays:
-    """NNCF: return layers to floating point until scores are within a limit."""
+    """NNCF: revert layers to floating point until the accuracy drop is within a limit."""
     import nncf
     import openvino
 
@@ -86,7 +86,7 @@ def accuracy_control(models: Path) -> Arrays:
 
 
 def weight_compression(models: Path) -> Arrays:
-    """NNCF: compress weights in every mode that needs no data."""
+    """NNCF: compress weights in every data-free mode."""
     import nncf
 
     found: Arrays = {}
@@ -107,7 +107,7 @@ def weight_compression(models: Path) -> Arrays:
 def weight_compression_with_data(models: Path) -> Arrays:
     """NNCF: AWQ, scale estimation, GPTQ, and mixed precision by the variance of activations.
 
-    What the first three choose depends on the last bits of activations: types and shapes are compared, not numbers.
+    The choices of the first three depend on the last bits of activations, so types and shapes are compared, but not values.
     """
     import nncf
 
@@ -128,7 +128,7 @@ def weight_compression_with_data(models: Path) -> Arrays:
 
 
 def optimum_weights(models: Path) -> Arrays:
-    """optimum-intel: load with weights of 8 and of 4 bits, and generate."""
+    """optimum-intel: load with 8-bit and with 4-bit weights, and generate."""
     import torch
     from optimum.intel import OVModelForCausalLM, OVWeightQuantizationConfig
 
@@ -148,7 +148,7 @@ def optimum_weights(models: Path) -> Arrays:
 
 
 def optimum_static_quantization(models: Path) -> Arrays:
-    """optimum-intel: quantize weights and activations of a classifier of images."""
+    """optimum-intel: quantize weights and activations of an image classifier."""
     import nncf
     import torch
     from optimum.intel import OVConfig, OVModelForImageClassification, OVQuantizationConfig, OVQuantizer
@@ -184,13 +184,13 @@ def _tokens(seed: int) -> Arrays:
 
 
 def _described(name: str, model: Any, inputs: list[Any], integers: bool = True) -> Arrays:
-    """Return the layers of a model as they are saved, its constants, and what it computes.
+    """Return the layers of a saved model, its constants, and its results.
 
     Args:
-        name: the beginning of the names of arrays.
+        name: the prefix of the names of arrays.
         model: of either package.
         inputs: for each run.
-        integers: whether constants of integers and of less than 16 bits are compared, too.
+        integers: whether integer and sub-16-bit constants are compared, too.
     """
     import openvino
 

@@ -1,4 +1,4 @@
-"""Runs one client on one package: ``python -m clients.run PROGRAM PACKAGE MODELS OUT.npz``."""
+"""Run one client on one package: ``python -m clients.run PROGRAM PACKAGE MODELS OUT.npz``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def compute_in_f32() -> None:
-    """Let OpenVINO compute in f32 where clients ask for nothing else: on processors that have bf16, it would round to that."""
+    """Let OpenVINO compute in f32 by default; otherwise it uses bf16 on processors that have it."""
     import openvino
 
     init = openvino.Core.__init__
@@ -21,7 +21,7 @@ def compute_in_f32() -> None:
 
 
 def main(program: str, package: str, models: str, out: str) -> None:
-    """Run it, and save what it returns."""
+    """Run the client, and save its results."""
     if package == "ir_runtime":
         from clients.in_place import install
 

@@ -1,4 +1,4 @@
-"""sentence-transformers with its backend for OpenVINO: embeddings of sentences, and scores of pairs of them."""
+"""sentence-transformers with its OpenVINO backend: sentence embeddings, and scores of sentence pairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = [
 
 
 def make(folder: Path) -> None:
-    """Make an encoder with random weights, and a classifier of pairs, each with its tokenizer."""
+    """Make an encoder and a pair classifier with random weights, each with its tokenizer."""
     import transformers as tf
 
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}

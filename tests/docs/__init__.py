@@ -1,1 +1,1 @@
-"""The documentation as a site: ``make docs`` writes its pages as plain Markdown, and Zensical builds them."""
+"""The documentation site: ``make docs`` writes its pages as plain Markdown, and Zensical builds them."""

@@ -1,4 +1,4 @@
-"""Write the pages and the settings, run Zensical, and let the site search without a network."""
+"""Write the pages and settings, run Zensical, and make search work offline."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ MODEL = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
 
 
 class BuildError(Exception):
-    """The site could not be built as it must be."""
+    """The site could not be built correctly."""
 
 
 def build(folder: Path) -> Path:
-    """Write pages and settings into a folder, and build the site below it.
+    """Write pages and settings to a folder, and build the site below it.
 
     Raises:
-        BuildError: if a link or an anchor leads nowhere, or a page would load something from elsewhere.
+        BuildError: if a link or an anchor is broken, or a page would load something external.
     """
     shutil.rmtree(folder / "pages", ignore_errors=True)
     found = sections()
@@ -55,7 +55,7 @@ def run_zensical(folder: Path) -> None:
     """Build the site.
 
     Raises:
-        BuildError: if a link or an anchor leads nowhere.
+        BuildError: if a link or an anchor is broken.
     """
     done = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--clean", "--strict"],
@@ -68,12 +68,12 @@ def run_zensical(folder: Path) -> None:
 
 
 def write_demo(path: Path) -> None:
-    """Write the report that the landing page shows."""
+    """Write the report shown on the landing page."""
     ir.read_model(MODEL).report(path)
 
 
 def _plain(said: str) -> str:
-    """What Zensical said, without colours and without its own traceback."""
+    """Return Zensical's output without colours and its own traceback."""
     return re.sub(r"\x1b\[[\d;]*m", "", said).partition("Traceback (most")[0]
 
 
@@ -107,12 +107,12 @@ def _navigation(found: Sequence[Section]) -> str:
 
 
 def _entry(page: Page, leads: bool) -> str:
-    """Return a page of the navigation; one that leads its group has no title of its own."""
+    """Return a navigation entry; the first page of a group has no title of its own."""
     return json.dumps(page.path) if leads else f"{{ {json.dumps(page.title)} = {json.dumps(page.path)} }}"
 
 
 def shrink(site: Path) -> None:
-    """Remove what no browser needs: blank lines and indents that templates leave, and an index that is there twice."""
+    """Remove blank lines and indents left by templates, and a duplicate index."""
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         parts = re.split(r"(<(pre|textarea|script|style)\b.*?</\2>)", text, flags=re.DOTALL)
@@ -126,7 +126,7 @@ def shrink(site: Path) -> None:
 
 
 def make_local(site: Path) -> None:
-    """Put the vendored shim in the place of the fetched one, and refuse whatever else would be fetched."""
+    """Replace the fetched shim by the vendored one, and refuse any other external resource."""
     shutil.copy(SHIM, site / "assets" / "javascripts" / SHIM.name)
     places = list(site.rglob("*.html"))
     replaced = 0

@@ -1,4 +1,4 @@
-"""The pages of the site, as Markdown: what the package prints in a terminal, and a page of contents for each kind."""
+"""The pages of the site as Markdown: the package's terminal output, and an index page for each kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Page(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Pages that belong together; the first one shows what the others are about."""
+    """A group of pages; the first is its index."""
 
     title: str
     pages: list[Page]
@@ -57,7 +57,7 @@ def sections() -> list[Section]:
 
 
 def landing() -> str:
-    """Return the first page: its own text, with parts of the README, which tests run."""
+    """Return the landing page: its own text, with parts of the README, which tests run."""
     readme = README.read_text(encoding="utf-8")
     parts = {
         "console": next(re.finditer(r"^```console$.*?^```$", readme, re.DOTALL | re.MULTILINE))[0],
@@ -75,7 +75,7 @@ def _section(text: str, heading: str) -> str:
 
 
 def _contents(folder: str, title: str, intro: str, rows: Iterable[tuple[str, str]]) -> Page:
-    """A table of the pages in a folder: the name of each, and what it is about."""
+    """A table of the pages in a folder: names and topics."""
     lines = [f"| [{name}]({name}.md) | {_cell(about)} |" for name, about in rows]
     text = "\n".join((f"# {title}\n", f"{intro}\n", "| page | what it is about |", "|---|---|", *lines))
     return Page(f"{folder}/index.md", title, f"{text}\n")
@@ -164,7 +164,7 @@ def _reference() -> Iterator[Page]:
 
 
 def linked(page: Page, known: set[str]) -> str:
-    """Return the text of a page, where what a terminal prints becomes links: ``ir-runtime guide NAME`` and the like.
+    """Return the text of a page with references such as ``ir-runtime guide NAME`` turned into links.
 
     Args:
         page: the page.

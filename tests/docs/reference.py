@@ -1,4 +1,4 @@
-"""The reference of the Python names: signatures and docstrings, as Markdown."""
+"""The Python reference: signatures and docstrings as Markdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIELD = re.compile(r"^    (\*{0,2}[\w., *]+): (.*)$")
 
 
 class Entry(NamedTuple):
-    """A page for one class."""
+    """The page of a class."""
 
     name: str
     path: str
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 
 class Module(NamedTuple):
-    """A page for one module, and those of its classes."""
+    """The page of a module, and those of its classes."""
 
     name: str
     summary: str
@@ -39,7 +39,7 @@ class Module(NamedTuple):
 
 
 def modules() -> Iterator[Module]:
-    """Return a page for each module that has public names."""
+    """Return a page for each module with public names."""
     every = {name if name == PACKAGE else f"{PACKAGE}.{name}": None for name in MODULES}
     pages = _class_pages(list(every))
     for name in every:
@@ -65,7 +65,7 @@ def _class_path(module: str, name: str) -> str:
 
 
 def _class_pages(names: list[str]) -> dict[type, str]:
-    """Return the page of each class: below the first module that has it."""
+    """Return the page of each class, below the first module that exports it."""
     pages: dict[type, str] = {}
     for name in names:
         for key, thing in public(import_module(name)):
@@ -75,7 +75,7 @@ def _class_pages(names: list[str]) -> dict[type, str]:
 
 
 def public(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
-    """Return the public names of a module, in alphabetical order, without modules."""
+    """Return the public names of a module in alphabetical order, without modules."""
     for name in sorted(getattr(module, "__all__", ()), key=str.casefold):
         thing = getattr(module, name)
         if not name.startswith("_") and not isinstance(thing, types.ModuleType):
@@ -92,7 +92,7 @@ def _entry(module: str, name: str, thing: Any) -> str:
 
 
 def _class(module: str, name: str, cls: type, pages: dict[type, str]) -> str:
-    """Return the text of a class; what it inherits from a class with a page is there."""
+    """Return the text of a class, without the members inherited from classes with pages."""
     bases = [base for base in cls.__mro__[1:] if base in pages]
     parts = [f"```python\n{_signature(f'{module}.{name}', cls)}\n```", markdown(_doc(cls))]
     if bases:
@@ -106,7 +106,7 @@ def _class(module: str, name: str, cls: type, pages: dict[type, str]) -> str:
 
 
 def _inherited_examples(cls: type) -> Iterator[str]:
-    """The examples of the classes that it derives from and that have no entry: they show methods that it has."""
+    """Return the examples of undocumented base classes, which show inherited methods."""
     listed = import_module(PACKAGE).__all__
     for base in (each for each in cls.__mro__[1:] if each.__name__ not in listed):
         if base.__module__.startswith(PACKAGE) and ">>> " in (text := inspect.cleandoc(base.__doc__ or "")):
@@ -115,7 +115,7 @@ def _inherited_examples(cls: type) -> Iterator[str]:
 
 
 def _doc(thing: Any) -> str:
-    """The docstring that it has itself: instances have that of their class, which says nothing of them."""
+    """Return an object's own docstring; an instance's inherited one describes its class."""
     if inspect.isclass(thing) or callable(thing):
         return inspect.getdoc(thing) or ""
     return (
@@ -126,7 +126,7 @@ def _doc(thing: Any) -> str:
 
 
 def _members(classes: list[type]) -> Iterator[tuple[str, Any]]:
-    """Yield the public members that classes define, the first before the others."""
+    """Yield the public members defined by classes, in method resolution order."""
     found: dict[str, Any] = {}
     for base in reversed(classes):
         if base.__module__.startswith(PACKAGE):
@@ -165,7 +165,7 @@ def _signature(name: str, thing: Any) -> str:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parameters of a signature: commas inside brackets do not part them."""
+    """Split the parameters of a signature at commas outside brackets."""
     depth, start = 0, 0
     for place, char in enumerate(text):
         depth += (char in "([{") - (char in ")]}")
@@ -176,13 +176,13 @@ def _split(text: str) -> Iterator[str]:
 
 
 def markdown(doc: str) -> str:
-    """Return a docstring as Markdown: sections become lists, examples blocks of code, ```` ``x`` ```` becomes `x`."""
+    """Return a docstring as Markdown: sections become lists, examples code blocks, ```` ``x`` ```` becomes `x`."""
     blocks = re.split(r"\n\n+", doc.strip())
     return "\n\n".join(_block(block) for block in _joined(blocks) if block.strip())
 
 
 def _joined(blocks: list[str]) -> Iterator[str]:
-    """Examples that follow each other in one block."""
+    """Join consecutive examples into one block."""
     held = ""
     for block in blocks:
         if _is_example(block) and _is_example(held):

@@ -1,4 +1,4 @@
-"""The pages of the site: they are those of the package, and what they mention becomes links."""
+"""The pages of the site are those of the package, and references in them become links."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def test_a_class_has_a_page_with_what_it_defines() -> None:
-    """Members that it inherits are on the page of their class."""
+    """Inherited members are on the page of their class."""
     assert "\n## Model.reshape\n" in texts()["python/ir_runtime/Model.md"]
     constant, node = texts()["python/ir_runtime.op/Constant.md"], texts()["python/ir_runtime/Node.md"]
     assert "inherits from [Node](../ir_runtime/Node.md)" in constant
@@ -148,7 +148,7 @@ def test_pages_of_a_group_are_below_it(tmp_path: Path) -> None:
 
 
 def test_the_landing_page_starts_with_what_the_readme_shows() -> None:
-    """Its console and its commands are those of the README, which are run; its links lead to pages."""
+    """Its console and commands are the README's, which tests run; its links lead to pages."""
     page = texts()["index.md"]
     assert "first unexplained: " in page
     assert "ir-runtime validate model.xml" in page

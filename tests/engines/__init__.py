@@ -1,1 +1,1 @@
-"""What OpenVINO and ONNX Runtime do where a decision of an operation is taken."""
+"""The behavior of OpenVINO and ONNX Runtime at the decisions of operations."""

@@ -1,6 +1,7 @@
-"""Ask the runtimes what they do at the decisions of operations: ``make engines``, or ``python -m engines CORPUS.zip``.
+"""Record the behavior of runtimes at the decisions of operations: ``make engines``, or ``python -m engines CORPUS.zip``.
 
-It runs the cases of a corpus that cite decisions, and writes what the pages of operations show: ``ir_runtime/ops/_engines.json``.
+It runs the cases of a corpus that cite decisions, and writes the record that pages of operations show:
+``ir_runtime/ops/_engines.json``.
 """
 
 from __future__ import annotations

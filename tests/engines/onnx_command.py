@@ -1,7 +1,7 @@
 """ONNX Runtime as a command for `ir-runtime conformance run`: ``python -m engines.onnx_command FOLDER``.
 
-It runs models of one layer for which ONNX has an operation, without optimizations, and ends with 4 for others. The model is read as XML,
-so that those which this package refuses are run, too.
+It runs single-layer models with a corresponding ONNX operation, without optimizations, and exits with 4 for others. The model
+is parsed as XML, so that models refused by this package run as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def run(folder: Path) -> list[Array]:
 
     Raises:
         NoOperation: if ONNX has no operation for it, or ONNX Runtime no kernel.
-        Exception: as ONNX Runtime raises it.
+        Exception: any exception of ONNX Runtime.
     """
     names = json.loads((folder / "names.json").read_text(encoding="utf-8"))
     fed = [
@@ -51,7 +51,7 @@ def run(folder: Path) -> list[Array]:
 
 
 def _layer(folder: Path, fed: Sequence[Array]) -> tuple[Op, list[Array], int]:
-    """Return the one layer that computes, its inputs, and the number of its outputs."""
+    """Return the only layer that computes, its inputs, and the number of its outputs."""
     root = etree.parse(folder / "model.xml").getroot()
     layers = {layer.get("id"): layer for layer in root.find("layers")}
     computing = [layer for layer in layers.values() if layer.get("type") not in _ENDS]
@@ -86,7 +86,7 @@ def _constant(folder: Path, layer: Any) -> Array:
 
 
 def _outputs(node: Node, count: int, expected: Sequence[ElementType]) -> Iterator[Array]:
-    """Run a node; numbers of types that NumPy lacks are cast from f32, and to it, within the model."""
+    """Run a node; types that NumPy lacks are cast from and to f32 within the model."""
     import onnx  # only here: most cases have no node
 
     feeds: dict[str, Array] = {}
@@ -119,7 +119,7 @@ def _outputs(node: Node, count: int, expected: Sequence[ElementType]) -> Iterato
 
 
 def _as_declared(array: Array, element: ElementType) -> Array:
-    """Return an output in the type of the case: a narrow one, or that of indices, which ONNX has in i64."""
+    """Return an output in the type of the case: a narrow one, or an index type, for which ONNX uses i64."""
     if element is ElementType.string:
         return array
     is_narrow, is_index = element.dtype.isbuiltin != 1, array.dtype == np.int64 and element.label == "i32"
@@ -127,7 +127,7 @@ def _as_declared(array: Array, element: ElementType) -> Array:
 
 
 def _type(element: ElementType) -> int:
-    """Return the number that ONNX has for an element type."""
+    """Return the ONNX number of an element type."""
     from onnx import TensorProto
 
     if element.label not in TYPES:

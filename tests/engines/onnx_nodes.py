@@ -1,6 +1,6 @@
-"""The operations of ONNX that correspond to those of OpenVINO: same inputs, same attributes, same outputs.
+"""ONNX operations that correspond to OpenVINO's: equal inputs, attributes and outputs.
 
-Small differences of form are bridged: inputs that ONNX has as attributes, and attributes that it has as inputs.
+Differences of form are bridged: inputs that are attributes in ONNX, and vice versa.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ TYPES: Mapping[str, str] = {
 
 
 class NoOperation(Exception):  # noqa: N818 - an answer
-    """ONNX has no operation that corresponds to a layer."""
+    """Raised if no ONNX operation corresponds to a layer."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of ONNX.
+    """An ONNX node.
 
     Args:
         kind: its operation.
         inputs: its inputs.
-        attributes: its attributes, with truth values as integers, and element types as ours.
+        attributes: its attributes, with booleans as integers, and our element types.
     """
 
     kind: str
@@ -91,7 +91,7 @@ def _longs(array: Array) -> Array:
 
 
 def _padded_window(op: Any) -> dict[str, Any]:
-    """Return the attributes of strides and pads."""
+    """Return the attributes for strides and pads."""
     if op.auto_pad not in ("explicit", "valid", "notset"):
         return {"auto_pad": op.auto_pad.upper(), "strides": op.strides}
     pads = [*op.pads_begin, *op.pads_end] if op.auto_pad != "valid" else [0] * 2 * len(op.strides)
@@ -190,14 +190,14 @@ def _matmul(op: Any, a: Array, b: Array) -> Node | None:
 
 
 def _with_numbers(kind: str, *names: str) -> _Rule:
-    """Return a rule for an operation whose further inputs are attributes of ONNX."""
+    """Return a rule for an operation with inputs that are attributes in ONNX."""
     return lambda op, data, *numbers: Node(
         kind, [data], {name: float(x.reshape(())) for name, x in zip(names, numbers, strict=True)}
     )
 
 
 def _with_attributes(kind: str, **names: str) -> _Rule:
-    """Return a rule for an operation whose attributes have other names in ONNX."""
+    """Return a rule for an operation with renamed attributes."""
     return lambda op, *inputs: Node(
         kind, inputs, {theirs: _plain(getattr(op, ours)) for theirs, ours in names.items()}
     )
@@ -254,7 +254,7 @@ _REDUCED = "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSu
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    """Return pairs of our name and that of ONNX."""
+    """Return pairs of our name and ONNX's."""
     return [(name.partition(":")[0], name.rpartition(":")[2]) for name in text.split()]
 
 

@@ -1,4 +1,4 @@
-"""What runtimes do at the decisions of operations, from the cases that show these."""
+"""The behavior of runtimes at the decisions of operations, from the cases that exercise them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SAME = "as here"
 
 
 class _Strict:
-    """The cases of a corpus that show decisions, without the other answers that a page allows."""
+    """The cases of a corpus that exercise decisions, without alternative outputs that the specification allows."""
 
     def __init__(self, corpus: Cases, metas: Sequence[Meta]) -> None:
         self.name, self.digest = corpus.name, f"{corpus.digest} strict"
@@ -38,14 +38,14 @@ class _Strict:
         self.cases = [meta for meta in metas if any(map(_CITATION.fullmatch, meta.clauses))]
 
     def files(self, identity: str) -> Mapping[str, bytes]:
-        """Return the files of a case that has one right answer."""
+        """Return the files of a case with a single accepted output."""
         case = Case.parse(self._corpus.files(identity))
         exact = [replace(t, predicate="" if t.predicate != "shape" else "shape") for t in case.tolerances]
         return dict(replace(case, alternatives=(), tolerances=exact).files())
 
 
 def ask(corpus: Cases, metas: Sequence[Meta]) -> dict[str, list[Result]]:
-    """Return the results of each runtime for the cases that show decisions.
+    """Return the results of each runtime on the cases that exercise decisions.
 
     Args:
         corpus: the corpus.
@@ -60,7 +60,7 @@ def ask(corpus: Cases, metas: Sequence[Meta]) -> dict[str, list[Result]]:
 
 
 def runtimes() -> Mapping[str, str]:
-    """The runtimes, and their names with versions."""
+    """Return the runtimes, and their names with versions."""
     openvino = f"OpenVINO {version('openvino')}"
     return {
         "openvino": f"{openvino}, CPU plugin",
@@ -70,7 +70,7 @@ def runtimes() -> Mapping[str, str]:
 
 
 def cited(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the decisions that a case shows: operation and text."""
+    """Yield the decisions that a case exercises: operation and text."""
     for clause in result.clauses:
         match = _CITATION.fullmatch(clause)
         if match is not None:
@@ -107,9 +107,9 @@ def _words(result: Result) -> str:
 
 
 def text(corpus: Cases, metas: Sequence[Meta], day: datetime.date) -> str:
-    """Return the contents of the record: for each decision of each operation the outcome of each runtime.
+    """Return the contents of the record: the outcome of each runtime for each decision of each operation.
 
-    A decision that no case shows has no outcomes.
+    Decisions without a case have no outcomes.
     """
     by_runtime = ask(corpus, metas)
     shown: dict[tuple[str, str], dict[str, list[Result]]] = {}

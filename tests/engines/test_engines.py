@@ -1,4 +1,4 @@
-"""What runtimes do at decisions: cases are run and put into words, and pages show the record."""
+"""The behavior of runtimes at decisions: cases run and are described, and pages show the record."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_outcomes_are_put_into_words(results: Sequence[Result], words: str) -> N
 
 
 def test_only_the_answer_of_this_package_is_as_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A case may have other right answers: what a runtime chooses is asked here."""
+    """Alternative outputs do not count here: the question is which one a runtime chooses."""
     monkeypatch.setattr(record, "runtimes", lambda: OURS)
     decision = operation("ReLU-1").decided()[0] if operation("ReLU-1").decided() else "zero is kept"
     cited = [f"ReLU-1 D1: {decision}"]
@@ -109,7 +109,7 @@ def test_pages_show_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_decision_has_an_entry() -> None:
-    """After a decision is added or changed, ``make engines`` asks the runtimes again."""
+    """After a decision is added or reworded, run ``make engines``."""
     decided = {cls.versioned_name(): cls.decided() for cls in registry if registry.is_own(cls)}
     stored = {name: records.engines(name) for name in decided}
     assert {name: [*stored[name].outcomes] for name in decided} == {

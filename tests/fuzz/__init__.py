@@ -1,1 +1,1 @@
-"""Whatever bytes arrive, the outcome is a model or an error of the package."""
+"""Fuzzing: for any input bytes, the outcome must be a model or an error of the package."""

@@ -1,4 +1,4 @@
-"""Models fed booleans of any byte: each but 0 is true, in every run and on every backend."""
+"""Models fed booleans of any byte: every byte but 0 is true, in every run and on every backend."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BYTES = (0, 1, 2, 3, 127, 128, 254, 255)
 
 
 def overwritten(base: Case, steps: Sequence[int]) -> Case:
-    """A model whose booleans have other bytes; each step draws them anew."""
+    """A model whose boolean inputs have other bytes; each step redraws them."""
     assert base.inputs is not None
     rng = Random(steps[-1])
     return replace(base, inputs=tuple(_drawn(x, rng) for x in base.inputs), kind="booleans")
@@ -36,14 +36,14 @@ def _drawn(x: Array, rng: Random) -> Array:
 
 
 def compare(case: Case, backends: Sequence[str]) -> str:
-    """Run several times on all backends, and hold each result against that of the reference for the bytes 0 and 1.
+    """Run several times on all backends, and compare with the reference for the bytes 0 and 1.
 
     Returns:
-        ``"result"``, or the code of what the reference says.
+        ``"result"``, or the code of the reference's error.
 
     Raises:
         DisagreementError: if a run gives something else.
-        Exception: whatever gets out that is no error of the package.
+        Exception: any exception that is not an error of the package.
     """
     inputs = list(case.inputs or ())
     try:

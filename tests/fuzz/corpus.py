@@ -1,4 +1,4 @@
-"""Good models, from which the bad ones are made."""
+"""Valid models, from which invalid ones are derived."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What arrives: a name to find its origin by, the XML or page, and the ``.bin``."""
+    """An input: a name that identifies its origin, the XML or page, and the ``.bin``."""
 
     name: str
     xml: bytes
@@ -43,7 +43,7 @@ Corpus = list[Case]
 
 
 def read(path: Path) -> Case:
-    """What `write` wrote."""
+    """Read a case written by `write`."""
     weights, inputs = path.with_suffix(".bin"), path.with_suffix(".npz")
     return Case(
         path.stem,
@@ -54,7 +54,7 @@ def read(path: Path) -> Case:
 
 
 def write(case: Case, path: Path) -> None:
-    """The XML into a file, and beside it what else there is."""
+    """Write the XML to a file, and the other data next to it."""
     path.write_bytes(case.xml)
     if case.weights:
         path.with_suffix(".bin").write_bytes(case.weights)
@@ -64,7 +64,7 @@ def write(case: Case, path: Path) -> None:
 
 
 def _plain(array: Array) -> Array:
-    """As NumPy can save it: types that it lacks as integers."""
+    """Return an array that NumPy can save: types that it lacks as integers."""
     if array.dtype == object:
         return array.astype(str)
     return array.view(f"u{array.itemsize}") if array.dtype.kind == "V" else array
@@ -77,7 +77,7 @@ def _read_arrays(path: Path) -> tuple[Array, ...]:
 
 
 def build(whole: bool = True) -> Corpus:
-    """Digits, every operation version, pages, and (with OpenVINO) every test model of moderate size."""
+    """Yield digits, every operation version, pages, and (with OpenVINO) every test model of moderate size."""
     found = [Case("digits", DIGITS.read_bytes(), DIGITS.with_suffix(".bin").read_bytes())]
     found += [Case(page.stem, page.read_bytes()) for page in sorted(PAGES.glob("*.txt"))]
     found += legacy()
@@ -87,7 +87,7 @@ def build(whole: bool = True) -> Corpus:
 
 
 def legacy() -> Iterator[Case]:
-    """Layers of IR versions 2 to 7, and a loop of version 5."""
+    """Yield layers of IR versions 2 to 7, and a loop of version 5."""
     for number, case in enumerate(CASES):
         net = case.net()
         yield Case(f"Legacy {number} {case.type}", net.xml(), net.weights)
@@ -96,7 +96,7 @@ def legacy() -> Iterator[Case]:
 
 
 def layers(samples: Iterable[Sample]) -> Iterator[Case]:
-    """Each operation version as a model: fixed, of any shape, and with all but its first input constant."""
+    """Yield each operation version as a model: static, fully dynamic, and with all but its first input constant."""
     seen: set[str] = set()
     for sample in samples:
         if sample.op in seen or not is_sampled(sample.cls):
@@ -110,7 +110,7 @@ def layers(samples: Iterable[Sample]) -> Iterator[Case]:
 
 
 def networks() -> Iterator[Case]:
-    """The test models: bodies, variables, caches, quantized and compressed weights."""
+    """Yield the test models: bodies, variables, caches, quantized and compressed weights."""
     from models.collection import COLLECTION, saved
 
     for name in COLLECTION:

@@ -1,7 +1,7 @@
-"""Models fed lengths of 0 beside huge ones: arrays without elements, whose other lengths take no memory.
+"""Models fed empty tensors with huge dims, which take no memory.
 
-Whatever the lengths, no backend may take more memory than its limit allows, or work through lengths that a 0 makes
-irrelevant; and all give what the reference gives, or refuse.
+No backend may exceed its memory limit, or iterate over dims that a 0 makes irrelevant; and all must agree with the
+reference, or refuse.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LARGEST_INPUT = 1 << 16
 
 
 def cases() -> Iterator[Case]:
-    """Samples of all operations, with right inputs."""
+    """Yield samples of all operations, with valid inputs."""
     for name, sample in named_samples().items():
         xml, weights = model_of(sample, sample.constant)
         inputs = tuple(x for i, x in enumerate(sample.inputs) if i not in sample.constant)
@@ -50,7 +50,7 @@ def cases() -> Iterator[Case]:
 
 
 def emptied(base: Case, steps: Sequence[int]) -> Case:
-    """A model by the first step, its lengths open or those of the inputs; each further step changes these once."""
+    """Return a model with static or dynamic shapes, depending on the first step; each further step changes its dims once."""
     first, *rest = map(Random, steps)
     root = etree.fromstring(base.xml)
     undeclared(Work(root, bytearray(), root, first))
@@ -74,7 +74,7 @@ def emptied(base: Case, steps: Sequence[int]) -> Case:
 
 
 def _change_lengths(shapes: list[list[int]], rng: Random) -> None:
-    """One length becomes 0, and another huge, or 1: at one place, or wherever it stands."""
+    """Set one dim to 0 and another to a huge value or 1, in one place or in all."""
     for other in (0, rng.choice((*HUGE, *HUGE, 1))):
         places = [(i, axis) for i, shape in enumerate(shapes) for axis in range(len(shape))]
         if not places:
@@ -90,7 +90,7 @@ def _change_lengths(shapes: list[list[int]], rng: Random) -> None:
 
 
 def _change_numbers(inputs: list[Array], rng: Random) -> None:
-    """One of the integers that an input such as a shape consists of."""
+    """Change an integer in an input such as a shape."""
     small = [i for i, x in enumerate(inputs) if x.dtype.kind in "iu" and x.ndim <= 1 and x.size]
     if small:
         index = rng.choice(small)
@@ -101,7 +101,7 @@ def _change_numbers(inputs: list[Array], rng: Random) -> None:
 
 
 def _change_attribute(root: Element, rng: Random) -> None:
-    """One of the integers in an attribute of an operation."""
+    """Change an integer in an attribute of an operation."""
     places = [
         (data, name)
         for layer in root.iterfind("layers/layer")
@@ -118,7 +118,7 @@ def _change_attribute(root: Element, rng: Random) -> None:
 
 
 def _bound(shape: list[int], rng: Random) -> None:
-    """Let an array be empty that would be large; NumPy wants what lengths other than 0 come to in 64 bits."""
+    """Make a large array empty; NumPy requires the product of its nonzero dims to fit 64 bits."""
     while math.prod(n for n in shape if n) >= 1 << 60:
         shape[max(range(len(shape)), key=shape.__getitem__)] = 1 << rng.choice((10, 22))
     if math.prod(shape) > LARGEST_INPUT:
@@ -128,17 +128,16 @@ def _bound(shape: list[int], rng: Random) -> None:
 
 
 def _resized(x: Array, shape: Sequence[int]) -> Array:
-    """The same numbers again and again, or fewer."""
+    """Return the values repeated or truncated."""
     return x if list(x.shape) == list(shape) else np.resize(x, tuple(shape)).copy()
 
 
 def compare(case: Case, backends: Sequence[str]) -> str:
-    """Run on all backends within a limit; ``"result"``, or the code of what the reference says.
+    """Run on all backends within a limit; return ``"result"``, or the code of the reference's error.
 
     Raises:
-        DisagreementError: if a backend takes more memory than that, gives something else than the reference, or
-            refuses alone.
-        Exception: whatever gets out that is no error of the package.
+        DisagreementError: if a backend exceeds the limit, differs from the reference, or is the only one to refuse.
+        Exception: any exception that is not an error of the package.
     """
     try:
         model = ir.read_model(case.xml, case.weights, limits=LIMITS)
@@ -159,7 +158,7 @@ def compare(case: Case, backends: Sequence[str]) -> str:
 
 
 def _excess(memory: Allocations) -> str:
-    """What is wrong about the memory that was taken."""
+    """Return a complaint about the memory used; empty if it is within bounds."""
     if memory.largest > SINGLE:
         return f"an array of {memory.largest} bytes"
     return f"arrays would have taken more than {TOGETHER} bytes together" if memory.refused else ""

@@ -1,6 +1,6 @@
-"""Changes that put very many of one thing into a model: what takes more than its share shows there.
+"""Changes that add very many of one thing to a model, to expose superlinear work.
 
-Each takes a model and a number. The size of what it adds grows in proportion to the number.
+Each takes a model and a number; the size of the addition is proportional to the number.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _spill(change: Spill) -> Spill:
 
 
 def flooded(work: Work, name: str, count: int) -> bytes:
-    """The model with so many of what a flood is made of, as XML."""
+    """Return the model with ``number`` additions of one kind, as XML."""
     if name in SPILLS:
         return SPILLS[name](etree.tostring(work.root, encoding="utf-8"), count)
     FLOODS[name](work, count)
@@ -52,7 +52,7 @@ def flooded(work: Work, name: str, count: int) -> bytes:
 
 
 def several(work: Work, steps: Sequence[int]) -> bytes:
-    """The model with some floods, one for each step, as XML; those of bytes come last."""
+    """Return the model with one flood per step, as XML; byte-level floods come last."""
     names = [*FLOODS, *SPILLS]
     chosen = []
     for step in steps[:MOST_AT_ONCE]:
@@ -69,7 +69,7 @@ def several(work: Work, steps: Sequence[int]) -> bytes:
 
 @cache
 def _affordable(name: str) -> int:
-    """Of how many a flood may be, for the file to be of reasonable size."""
+    """Return how many additions keep the file at a reasonable size."""
     few, many = (len(flooded(_tiny(), name, count)) for count in (100, 200))
     return max(100 * LARGEST // max(many - few, 1), 1)
 
@@ -88,7 +88,7 @@ def _tiny() -> Work:
 
 
 def _place(work: Work, tag: str) -> Element:
-    """An element of the model of that name, or a new one where there is none."""
+    """Return an element of that name, or a new one."""
     found = work.root.findall(f".//{tag}")
     if found:
         return work.rng.choice(found)
@@ -102,7 +102,7 @@ def _new(parent: Element, tag: str, **attributes: object) -> Element:
 
 
 def _add_attributes(work: Work, tag: str, attributes: Iterable[str]) -> None:
-    """Replace an element by one with further attributes, parsed at once: `Element.set` looks at all those before."""
+    """Replace an element by one with further attributes, parsed at once, as `Element.set` is linear in their number."""
     element = _place(work, tag)
     made = etree.fromstring(f"<{element.tag} {' '.join(attributes)}/>")
     made.attrib.update(element.attrib)
@@ -125,7 +125,7 @@ def _edges(work: Work) -> Element:
 
 
 def _free(work: Work) -> int:
-    """An id behind all those that there are."""
+    """Return an id above all existing ones."""
     taken = [int(text) for e in _layers(work) if (text := e.get("id") or "").isdecimal() and len(text) < 10]
     return max(taken, default=0) + 1
 
@@ -133,7 +133,7 @@ def _free(work: Work) -> int:
 def _layer(
     work: Work, number: int, type: str, inputs: int = 0, outputs: int = 0, name: str = "", **data: object
 ) -> Element:
-    """A layer with ports that declare nothing, numbered from 0."""
+    """A layer with undeclared ports, numbered from 0."""
     layer = _new(_layers(work), "layer", id=number, name=name or f"flood{number}", type=type, version=_OPSET)
     if data:
         made = _new(layer, "data")
@@ -156,7 +156,7 @@ def _parameter(work: Work, number: int, shape: str = "2,2") -> None:
 
 
 def _fed(work: Work) -> int:
-    """The id of a new Parameter."""
+    """Return the id of a new Parameter."""
     number = _free(work)
     _parameter(work, number)
     return number
@@ -179,7 +179,7 @@ for _tag in ("net", "layer", "data", "port", "edge", "dim", "rt_info"):
 
 @_flood
 def unknown_attributes_of_layers(work: Work, count: int) -> None:
-    """Different ones, each of a layer of its own, and nearly those that there are."""
+    """Distinct unknown attributes in separate layers, similar to known ones."""
     source, first = _fed(work), _free(work) + 1
     for n in range(count):
         _layer(work, first + n, "Softmax", 1, 1, axis="0", **{f"axi{n}": "1"})
@@ -188,7 +188,7 @@ def unknown_attributes_of_layers(work: Work, count: int) -> None:
 
 @_flood
 def attributes_that_are_not_allowed(work: Work, count: int) -> None:
-    """Words that are nearly those that there are, each another one."""
+    """Distinct invalid values, similar to allowed ones."""
     first = _free(work)
     for n in range(count):
         _layer(work, first + n, "Parameter", 0, 1, element_type=f"f{n}2", shape="1")
@@ -196,7 +196,7 @@ def attributes_that_are_not_allowed(work: Work, count: int) -> None:
 
 @_flood
 def long_list(work: Work, count: int) -> None:
-    """In an attribute that is one, or not."""
+    """A long list in an attribute, whether or not it takes a list."""
     element = _place(work, "data")
     name = work.rng.choice(list(element.attrib) or ["shape"])
     element.set(name, ",".join(["1"] * count))
@@ -215,7 +215,7 @@ def long_name(work: Work, count: int) -> None:
 
 @_flood
 def long_texts_nearly_allowed(work: Work, count: int) -> None:
-    """Texts of some length, compared with each other where somebody looks for what was meant."""
+    """Long strings that "did you mean" compares with each other."""
     first = _free(work)
     for n in range(count // 20):
         name = "Convolution" * 8 + str(n)
@@ -232,7 +232,7 @@ def inputs_without_edges(work: Work, count: int) -> None:
 
 @_flood
 def inputs_of_one_layer(work: Work, count: int) -> None:
-    """All fed, by one Parameter."""
+    """Many inputs of a layer, fed by one Parameter."""
     source, number = _fed(work), _free(work)
     _layer(work, number, "Concat", count, 1, axis="0")
     for n in range(count):
@@ -241,7 +241,7 @@ def inputs_of_one_layer(work: Work, count: int) -> None:
 
 @_flood
 def inputs_that_do_not_fit(work: Work, count: int) -> None:
-    """One of many, for which inference looks for causes."""
+    """One invalid input of many, whose cause inference traces."""
     source, other, number = _fed(work), _free(work) + 1, _free(work) + 2
     _parameter(work, other, "2,3")
     _layer(work, number, "Concat", count + 1, 1, axis="0")
@@ -289,7 +289,7 @@ def dims_that_cannot_be_read(work: Work, count: int) -> None:
 
 @_flood
 def dims_that_differ(work: Work, count: int) -> None:
-    """A declaration of its own for every port, none of which is what comes out."""
+    """A different wrong declaration for every port."""
     source, first = _fed(work), _free(work) + 1
     for n in range(count):
         layer = _layer(work, first + n, "ReLU", 1)
@@ -337,7 +337,7 @@ def edges_to_nowhere(work: Work, count: int) -> None:
 
 @_flood
 def edges_to_ports_that_there_are_not(work: Work, count: int) -> None:
-    """At a layer that has many, which the message names."""
+    """Edges to missing ports of a layer with many ports, which the message lists."""
     source, number = _fed(work), _free(work)
     _layer(work, number, "Concat", count, 1, axis="0")
     for n in range(count):
@@ -369,7 +369,7 @@ def edges_without_ends(work: Work, count: int) -> None:
 
 @_flood
 def edges_in_pairs(work: Work, count: int) -> None:
-    """Each input of many has two."""
+    """Two edges to each of many inputs."""
     source, number = _fed(work), _free(work)
     _layer(work, number, "Concat", count, 1, axis="0")
     for n in range(count):
@@ -390,7 +390,7 @@ def readers_of_one_output(work: Work, count: int) -> None:
 
 @_flood
 def layers_in_a_row(work: Work, count: int) -> None:
-    """Which run, and end in a Result."""
+    """A runnable chain that ends in a Result."""
     last, first = _fed(work), _free(work) + 1
     for n in range(count):
         _layer(work, first + n, "ReLU", 1, 1)
@@ -402,7 +402,7 @@ def layers_in_a_row(work: Work, count: int) -> None:
 
 @_flood
 def layers_backwards(work: Work, count: int) -> None:
-    """In a row, the last of which comes first in the file."""
+    """A chain in reverse file order."""
     first = _free(work) + 1
     for n in range(count):
         _layer(work, first + n, "ReLU", 1, 1)
@@ -471,7 +471,7 @@ def layers_without_a_type(work: Work, count: int) -> None:
 
 @_flood
 def layers_unknown(work: Work, count: int) -> None:
-    """Each of a type of its own, nearly one that there is."""
+    """Layers of distinct unknown types, similar to known ones."""
     first = _free(work)
     for n in range(count):
         _layer(work, first + n, f"Convolution{n}", 1, 1)
@@ -486,7 +486,7 @@ def layers_of_odd_versions(work: Work, count: int) -> None:
 
 @_flood
 def layers_without_attributes(work: Work, count: int) -> None:
-    """Of which each has several to report."""
+    """Layers that each lack several attributes."""
     source, first = _fed(work), _free(work) + 1
     for n in range(count):
         _layer(work, first + n, "Convolution", 2, 1)
@@ -496,7 +496,7 @@ def layers_without_attributes(work: Work, count: int) -> None:
 
 @_flood
 def layers_that_refuse(work: Work, count: int) -> None:
-    """Inference looks for the causes of each."""
+    """Invalid layers, for each of which inference traces the cause."""
     source, first = _fed(work), _free(work) + 2
     _parameter(work, first - 1, "3,3")
     for n in range(count):
@@ -507,7 +507,7 @@ def layers_that_refuse(work: Work, count: int) -> None:
 
 @_flood
 def inputs_of_the_model(work: Work, count: int) -> None:
-    """Of open lengths, each with an output."""
+    """Dynamic inputs with an output each."""
     first = _free(work)
     for n in range(count):
         _parameter(work, first + 2 * n, "?,?")
@@ -517,7 +517,7 @@ def inputs_of_the_model(work: Work, count: int) -> None:
 
 @_flood
 def inputs_of_f16(work: Work, count: int) -> None:
-    """Of the older version of files, where each is converted."""
+    """Inputs of IR version 10, where each is converted."""
     work.root.set("version", "10")
     first = _free(work)
     for n in range(count):
@@ -531,7 +531,7 @@ def inputs_of_f16(work: Work, count: int) -> None:
 
 @_flood
 def variables(work: Work, count: int) -> None:
-    """Each read, and assigned twice."""
+    """Variables that are read once and assigned twice."""
     source, first = _fed(work), _free(work) + 1
     for n in range(0, count, 3):
         for more, type in enumerate(("ReadValue", "Assign", "Assign")):
@@ -579,7 +579,7 @@ def constants_of_the_same_bytes(work: Work, count: int) -> None:
 
 @_flood
 def texts_in_a_constant(work: Work, count: int) -> None:
-    """As many as there is room for."""
+    """As many strings as a constant can hold."""
     number = _free(work)
     lengths = b"".join((2 * n).to_bytes(4, "little") for n in range(count + 1))
     offset, size = work.constant(count.to_bytes(4, "little") + lengths + b"ab" * count)
@@ -616,7 +616,7 @@ def tensors_of_one_name(work: Work, count: int) -> None:
 
 @_flood
 def information_deep(work: Work, count: int) -> None:
-    """As deep as the parser goes, several times."""
+    """Runtime information nested to the parser's depth limit, several times."""
     for _ in range(count // 100 + 1):
         inner = _place(work, work.rng.choice(("net", "layer", "port")))
         inner = _new(inner, "rt_info")
@@ -682,7 +682,7 @@ def bodies_side_by_side(work: Work, count: int) -> None:
 
 @_flood
 def bodies_in_bodies(work: Work, count: int) -> None:
-    """As deep as the parser goes."""
+    """Bodies nested to the parser's depth limit."""
     layer = _if(work, _free(work), 2, 1)
     for n in range(min(count, 60)):
         body = _branch(layer, "then")
@@ -755,7 +755,7 @@ def elements_nested(work: Work, count: int) -> None:
 
 @_flood
 def namespaces(work: Work, count: int) -> None:
-    """Declared at one element, used by many."""
+    """Namespaces declared at one element and used by many."""
     spaces = {f"p{n}": f"urn:{n}" for n in range(min(count, 3000))}
     outer = etree.SubElement(work.root, "{urn:0}x", nsmap=spaces)
     for n in range(count):
@@ -775,7 +775,7 @@ def text_between_elements(work: Work, count: int) -> None:
 
 @_flood
 def text_like_tags(work: Work, count: int) -> None:
-    """What a search for tags takes for one."""
+    """Text that resembles tags."""
     layer = _place(work, "layer")
     layer.text = etree.CDATA('<a " ' * count)
     layer.set("unheard", "of")
@@ -784,7 +784,7 @@ def text_like_tags(work: Work, count: int) -> None:
 
 @_spill
 def text_on_one_line(xml: bytes, count: int) -> bytes:
-    """Many findings, and no line breaks."""
+    """Many findings on a single line."""
     bad = b'<edge from-layer="0" from-port="77" to-layer="0" to-port="78"/>' * count
     return xml.replace(b"\n", b" ").replace(b"</edges>", bad + b"</edges>", 1)
 
@@ -827,14 +827,14 @@ def text_of_blanks(xml: bytes, count: int) -> bytes:
 
 @_spill
 def text_of_examples(xml: bytes, count: int) -> bytes:
-    """No model any more but a page."""
+    """A specification page instead of a model."""
     layer = b'<layer id="1" name="a" type="ReLU"><input><port id="0"/></input><output><port id="1"/></output></layer>\n'
     return b"ReLU-1 Softmax-8 " * 9 + layer * min(count, 200)  # each is a model of its own
 
 
 @_spill
 def text_of_types_on_a_page(xml: bytes, count: int) -> bytes:
-    """Each is looked for on the whole page."""
+    """Many type names, each searched on the whole page."""
     layers = (
         b'<layer id="%d" type="T%d"><output><port id="0"/></output></layer>' % (n, n) for n in range(count)
     )

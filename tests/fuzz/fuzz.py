@@ -31,7 +31,7 @@ _INPUTS_A_TRIAL = 500
 
 @dataclass(slots=True)
 class Tally:
-    """What became of all inputs."""
+    """Counts the outcomes of all inputs."""
 
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     findings: dict[str, tuple[Recipe, Result]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Tally:
         return sum(self.outcomes.values())
 
     def summary(self) -> str:
-        """Inputs by what became of them, and each kind's slowest and largest."""
+        """Return the inputs by outcome, with the slowest and largest of each kind."""
         kinds = sorted({kind for kind, _ in self.outcomes})
         names = sorted({outcome for _, outcome in self.outcomes}, key=lambda name: (name != "model", name))
         rows = [[name, *(str(self.outcomes[kind, name]) for kind in kinds)] for name in names]
@@ -106,9 +106,9 @@ def main(
     out: Path,
     atheris: bool | None,
 ) -> None:
-    """Feed broken models to the package until something other than an error of its own gets out.
+    """Feed broken models to the package until one causes anything but an error of the package.
 
-    The exit code is 1 if something does. Each finding is saved as a model and a text about it.
+    The exit code is then 1. Each finding is saved as a model with a description.
     """
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
     executed = _planted(seed, count, end, out) if kind in ("all", PLANTED) else 0
@@ -143,7 +143,7 @@ def main(
 
 
 def _planted(seed: int, count: int, end: float, out: Path) -> int:
-    """Run commands in folders with planted modules, each a process; return in how many trials one was executed."""
+    """Run commands in folders with planted modules; return the number of trials in which one was executed."""
     found = list(planted.findings(seed, max(count // _INPUTS_A_TRIAL, 1), end, time.monotonic))
     for text in found:
         out.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def _recipes(corpus: Corpus, kinds: tuple[Kind, ...], seed: int, count: int, end
 
 
 def _progress(tally: Tally, whole: int | None) -> None:
-    """One line that is written over, on terminals only."""
+    """Print a line that is overwritten, on terminals only."""
     if not sys.stderr.isatty() or (whole and tally.inputs % 50):
         return
     line = f"{tally.inputs} of {whole} inputs, {len(tally.findings)} findings" if whole else ""
@@ -169,7 +169,7 @@ def _progress(tally: Tally, whole: int | None) -> None:
 
 
 def save(corpus: Corpus, recipe: Recipe, result: Result, out: Path) -> Path:
-    """Write what shows a finding: the model, and what is known of it."""
+    """Save a finding: the model, and its description."""
     out.mkdir(parents=True, exist_ok=True)
     case = mutant(corpus, recipe)
     brief, number = re.sub(r"\W+", "_", result.finding)[:60], zlib.crc32(result.finding.encode())
@@ -181,7 +181,7 @@ def save(corpus: Corpus, recipe: Recipe, result: Result, out: Path) -> Path:
 
 
 def _guided(minutes: float, seed: int, out: Path) -> int:
-    """The loop that coverage leads, in a process of its own: it must instrument what it imports."""
+    """Run the coverage-guided loop in a subprocess, which must instrument its imports."""
     command = [sys.executable, "-m", "fuzz.guided", str(minutes), str(seed), str(out)]
     return subprocess.run(command, check=False).returncode
 

@@ -1,4 +1,4 @@
-"""Changes that make models long and deep: what takes time or memory that nobody bounds shows there."""
+"""Changes that make models long and deep, to expose unbounded time or memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 40_000
 
 
 def chained(work: Work) -> None:
-    """A layer again and again, each fed by the one before, at one input or at all of them."""
+    """Repeat a layer, each copy fed by the previous one at one input or at all."""
     layers, edges = work.root.find("layers"), work.root.find("edges")
     candidates = (
         [] if layers is None or edges is None else [e for e in layers if e.find("output/port") is not None]
@@ -41,7 +41,7 @@ def chained(work: Work) -> None:
 
 
 def multiplied(work: Work) -> None:
-    """Many of one element."""
+    """Repeat an element."""
     element = work.any(".//layer") if work.rng.random() < 0.5 else work.element()
     if element is None or element.getparent() is None:
         return
@@ -54,7 +54,7 @@ def multiplied(work: Work) -> None:
 
 
 def wrapped(work: Work) -> None:
-    """The model as the body of a branch or loop of another, once or many times."""
+    """Nest the model as the body of a branch or loop, once or many times."""
     kind = work.rng.choice(("If", "Loop", "TensorIterator"))
     for _ in range(work.rng.choice((1, 1, 2, 4, 12, 40))):
         if len(list(work.root.iter("layer"))) > 400:
@@ -135,7 +135,7 @@ def _end(layers: Element, edges: Element, source: str, port: str, number: str) -
 
 
 def _affordable(element: Element, times: int) -> int:
-    """As often as a file of reasonable size can have it: what is sought is work beyond what its size explains."""
+    """Return how many copies keep the file at a reasonable size: the target is work beyond what its size explains."""
     return min(times, MOST // len(etree.tostring(element)))
 
 

@@ -1,4 +1,4 @@
-"""The same target, led by atheris to changes that reach new lines: ``python -m fuzz.guided MINUTES SEED OUT``."""
+"""Coverage-guided fuzzing of the same target with atheris: ``python -m fuzz.guided MINUTES SEED OUT``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ with atheris.instrument_imports(include=["ir_runtime"]):
 
 
 def recipe(data: bytes, corpus: Corpus) -> Recipe:
-    """The recipe that bytes stand for; the fuzzer changes, keeps and combines them."""
+    """Decode bytes to a recipe; the fuzzer mutates and combines the bytes."""
     read = atheris.FuzzedDataProvider(data)
     kind = OF_FILES[read.ConsumeIntInRange(0, len(OF_FILES) - 1)]
     base, donor = (read.ConsumeIntInRange(0, len(corpus) - 1) for _ in range(2))
@@ -24,7 +24,7 @@ def recipe(data: bytes, corpus: Corpus) -> Recipe:
 
 
 def main(minutes: float, seed: int, out: Path) -> None:
-    """Run until the time is over, or something is found and saved in ``out``."""
+    """Run until the time is over, or a finding is saved in ``out``."""
     corpus = build()
     guarded(corpus[0])
 

@@ -1,6 +1,6 @@
-"""Models whose lengths are open, fed lengths that are slightly wrong: backends give what the reference gives, or refuse.
+"""Dynamic models fed slightly wrong dims: backends must agree with the reference, or refuse.
 
-A model may be run with lengths that it was not made for, and a fast kernel must not find out by reading beyond them.
+A fast kernel must not read out of bounds when a model runs with dims that it was not made for.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DRAWING = (b'type="RandomUniform"', b'type="Multinomial"')
 
 
 class DisagreementError(Exception):
-    """A backend that does not do what the reference does; ``signature`` tells such mistakes apart."""
+    """A backend disagrees with the reference; equal ``signature`` means the same mistake."""
 
     def __init__(self, signature: str, detail: str) -> None:
         super().__init__(f"{signature}: {detail}")
@@ -57,7 +57,7 @@ class DisagreementError(Exception):
 
 
 def cases() -> Iterator[Case]:
-    """Samples of all operations that have fast kernels, what is computed together, and networks; with right inputs."""
+    """Yield samples of operations with fast kernels, fused patterns, and networks, with valid inputs."""
     for subject in all_subjects():
         if not any(drawing in subject.xml for drawing in DRAWING):
             yield Case(subject.name, subject.xml, subject.weights, subject.inputs)
@@ -81,7 +81,7 @@ def _networks() -> Iterator[Case]:
 
 
 def opened(base: Case, steps: Sequence[int]) -> Case:
-    """A model with open lengths, by the first step, and inputs with a change of lengths by each further one."""
+    """Return a dynamic model, chosen by the first step, and inputs whose dims each further step changes."""
     first, *rest = map(Random, steps)
     root = etree.fromstring(base.xml)
     undeclared(Work(root, bytearray(), root, first))
@@ -95,7 +95,7 @@ def opened(base: Case, steps: Sequence[int]) -> Case:
 
 
 def _open(layer: Element, share: float, rng: Random) -> None:
-    """Leave so many of an input's lengths open."""
+    """Make some dims of an input dynamic."""
     data = layer.find("data")
     lengths = [text.strip() for text in data.get("shape", "").split(",") if text.strip()]
     data.set("shape", ",".join("?" if rng.random() < share else length for length in lengths))
@@ -105,7 +105,7 @@ def _open(layer: Element, share: float, rng: Random) -> None:
 
 
 def _changed(inputs: tuple[Array, ...], rng: Random) -> tuple[Array, ...]:
-    """One length other than it was, two of one input swapped, or all that are equal changed alike."""
+    """Change one dim, swap two dims of an input, or change all equal dims alike."""
     axes = [(i, axis) for i, x in enumerate(inputs) for axis in range(x.ndim)]
     if not axes:
         return inputs
@@ -124,21 +124,21 @@ def _changed(inputs: tuple[Array, ...], rng: Random) -> tuple[Array, ...]:
 
 
 def _shaped(x: Array, shape: Sequence[int]) -> Array:
-    """The same numbers again and again, or fewer; nothing lies behind the last one."""
+    """Return the values repeated or truncated; no memory follows the last one."""
     if list(x.shape) == list(shape) or np.prod(shape, dtype=object) > LARGEST_INPUT:
         return x
     return np.resize(x, tuple(shape)).copy()
 
 
 def compare(case: Case, backends: Sequence[str]) -> str:
-    """Run on all backends, and hold what they give against what the reference gives.
+    """Run on all backends, and compare with the reference.
 
     Returns:
-        ``"result"``, or the code of what the reference says.
+        ``"result"``, or the code of the reference's error.
 
     Raises:
-        DisagreementError: if a backend gives something else, or refuses alone.
-        Exception: whatever gets out that is no error of the package.
+        DisagreementError: if a backend gives something else, or is the only one to refuse.
+        Exception: any exception that is not an error of the package.
     """
     try:
         model = ir.read_model(case.xml, case.weights, limits=LIMITS)
@@ -157,7 +157,7 @@ def compare(case: Case, backends: Sequence[str]) -> str:
 
 
 def outcome_of(model: ir.Model, backend: str, inputs: Sequence[Array], limits: ir.Limits = LIMITS) -> Any:
-    """Results, or an error of the package. The reference computes f16 in f32, as the other backends do."""
+    """Return results, or an error of the package. The reference computes f16 in f32, as the other backends do."""
     try:
         definitions = Reference(model, f16_in_f32=True) if backend == REFERENCE else None
         if definitions is not None and definitions.f16_in_f32:
@@ -169,12 +169,12 @@ def outcome_of(model: ir.Model, backend: str, inputs: Sequence[Array], limits: i
 
 
 def is_limited(outcome: Any) -> bool:
-    """Whether time or memory ended it, of which backends take more or less."""
+    """Return whether a limit of time or memory was hit, which backends reach at different points."""
     return isinstance(outcome, ir.IRError) and outcome.code == Code.LIMIT
 
 
 def is_refused(case: Case) -> bool:
-    """Whether inference refuses the very lengths, with which the reference may compute all the same, or has no time."""
+    """Return whether inference refuses these dims, although the reference computes or runs out of time."""
     try:
         model = ir.read_model(case.xml, case.weights, limits=LIMITS)
         model.reshape({index: list(x.shape) for index, x in enumerate(case.inputs)})
@@ -195,6 +195,6 @@ def _kind(found: Any, wanted: Any) -> str:
 
 
 def operations(model: ir.Model) -> str:
-    """The operations of a model, to tell findings apart."""
+    """Return the operations of a model, to group findings."""
     kinds = {node.get_type_name() for node in model.get_ops()} - {"Parameter", "Result", "Constant"}
     return " ".join(sorted(kinds))[:80]

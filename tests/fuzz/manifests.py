@@ -1,4 +1,4 @@
-"""Manifests of runs by rows that are damaged or planted: they are refused, or lead to the right rows, and nowhere else."""
+"""Damaged or forged manifests of runs by rows are refused, or lead to the correct rows and touch nothing else."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _KEYS = (
 
 
 class WrongResultError(Exception):
-    """A manifest that was accepted and should not have been."""
+    """A manifest was wrongly accepted."""
 
 
 def cases() -> Iterator[Case]:
-    """The manifest of a run that was killed, and that of one that ended with a chunk that failed."""
+    """The manifest of a killed run, and that of a run whose last chunk failed."""
     for target in ("out.npy", "out.zarr"):
         for is_finished in (False, True):
             with tempfile.TemporaryDirectory(prefix="ir_runtime-fuzz-") as name:
@@ -64,7 +64,7 @@ def cases() -> Iterator[Case]:
 
 
 def changed(base: Case, donor: Case, steps: Sequence[int]) -> Case:
-    """Change bytes, or values in lines whose checksums are made right."""
+    """Change bytes, or values in lines whose checksums are recomputed."""
     data, is_planted = base.xml, False
     for step in steps:
         rng = Random(step)
@@ -96,7 +96,7 @@ def _with_value(data: bytes, rng: Random) -> bytes:
 
 
 def _begin(path: Path, is_finished: bool) -> None:
-    """Begin a result, write some of its chunks, and leave it as a killed run does, or one that ended."""
+    """Start a result, write some of its chunks, and leave it like a killed or finished run."""
     outputs = _outputs(path)
     manifest = Manifest.create(path, HEADER, outputs)
     for chunk in DONE:
@@ -116,15 +116,15 @@ def _write(outputs: tuple[Target, ...], chunk: int) -> None:
 
 
 def resume(case: Case) -> str:
-    """Resume a run by the manifest of a case.
+    """Resume a run with the manifest of a case.
 
     Returns:
         ``"result"`` if it leads to a result.
 
     Raises:
         IRError: if the manifest is refused.
-        WrongResultError: if the result is wrong, though nobody made the checksums right, or other files have changed.
-        Exception: whatever gets out that is no error of the package.
+        WrongResultError: if the result is wrong although no checksum was forged, or other files have changed.
+        Exception: any exception that is not an error of the package.
     """
     state, _, target = case.manifest_of.rpartition(" ")
     with tempfile.TemporaryDirectory(prefix="ir_runtime-fuzz-") as name:
@@ -145,7 +145,7 @@ def resume(case: Case) -> str:
 
 
 def _in_place(case: Case, partial: str, path: Path) -> bytes:
-    """The manifest of a case, with the random name, and the identity, that the result has here; if it still has some."""
+    """Return the manifest with the random name and the identity of this result, where it still has them."""
     lines = case.xml.split(b"\n")
     for number, line in enumerate(lines):
         try:
@@ -164,7 +164,7 @@ def _in_place(case: Case, partial: str, path: Path) -> bytes:
 
 
 def _plant(folder: Path, target: str) -> dict[Path, bytes]:
-    """Put files beside a result that are not of the run."""
+    """Put unrelated files next to a result."""
     others = [
         folder / name for name in ("mine.part", f"{target}.part", f"{target}.{_TOKEN}.part.npy", "passwd")
     ]
@@ -174,7 +174,7 @@ def _plant(folder: Path, target: str) -> dict[Path, bytes]:
 
 
 def _complete(path: Path) -> None:
-    """Write the chunks that the manifest does not have, and end the run."""
+    """Write the missing chunks, and finish the run."""
     outputs = _outputs(path)
     manifest = Manifest.resume(path, HEADER, outputs, CHUNKS)
     try:

@@ -1,4 +1,4 @@
-"""Bad models made of good ones, the same each time for the same recipe."""
+"""Invalid models derived from valid ones, reproducible by recipe."""
 
 from __future__ import annotations
 
@@ -61,10 +61,9 @@ _CHANGES: dict[Callable[[Work], None], int] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a bad model is made: from which good one, and by which changes; each step is a seed.
+    """A recipe of an invalid model: the valid one, and a seed for each change.
 
-    ``open`` first leaves types and shapes to inference, so that changes reach further than the
-    comparison with what the file declares.
+    ``open`` first leaves types and shapes to inference, so that changes get past the comparison with declarations.
     """
 
     kind: Kind
@@ -74,12 +73,12 @@ class Recipe:
     open: bool = False
 
     def without(self, place: int) -> Recipe:
-        """The same with one change less."""
+        """Return the recipe without one of its changes."""
         return replace(self, steps=self.steps[:place] + self.steps[place + 1 :])
 
 
 def recipe(corpus: Sequence[Case], kind: Kind, seed: int, number: int) -> Recipe:
-    """The recipe of that number. Every other one starts from a whole network, where there are any."""
+    """Return a numbered recipe. Every other one starts from a whole network, if there are any."""
     rng = Random(f"{kind} {seed} {number}")
     whole = [i for i, case in enumerate(corpus) if _serves(case, kind)]
     networks = [i for i in whole if not corpus[i].name[0].isupper()]
@@ -90,7 +89,7 @@ def recipe(corpus: Sequence[Case], kind: Kind, seed: int, number: int) -> Recipe
 
 
 def _serves(case: Case, kind: Kind) -> bool:
-    """Whether a case is one that changes of a kind are made to."""
+    """Return whether changes of a kind apply to a case."""
     if case.manifest_of:
         return kind == "manifests"
     if case.inputs is None:
@@ -101,7 +100,7 @@ def _serves(case: Case, kind: Kind) -> bool:
 
 
 def mutant(corpus: Sequence[Case], recipe: Recipe) -> Case:
-    """What the recipe makes."""
+    """Return the model of a recipe."""
     base, donor = corpus[recipe.base], corpus[recipe.donor]
     if recipe.kind in _OF_INPUTS:
         return _OF_INPUTS[recipe.kind](base, recipe.steps)

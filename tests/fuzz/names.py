@@ -1,6 +1,6 @@
-"""Good models whose strings are hostile, through the commands and formats that say what is in a model.
+"""Valid models with hostile strings, passed to all commands and formats that print parts of a model.
 
-Each says what it says of a twin with ordinary strings, but for the names; `harness.hostile` reads and compares.
+Outputs must equal those of a twin with ordinary strings, except for the names; `harness.hostile` compares them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _LETTERS = (
 
 
 def hostile(base: Case, steps: Sequence[int]) -> Case:
-    """The model whose strings follow from the first step, with the commands that follow from all of them."""
+    """Return a model with hostile strings, drawn from the first step, and commands drawn from all steps."""
     return replace(base, seeds=tuple(steps))
 
 
 def probe(case: Case) -> str:
-    """Rename the model, and its twin, and call some commands on both.
+    """Rename the model and its twin, and run some commands on both.
 
     Returns:
         ``"names"``.
 
     Raises:
-        BrokenOutError: if a name gets out of where it belongs.
+        BrokenOutError: if a name escapes its place.
     """
     assert case.seeds is not None
     first = Random(case.seeds[0])
@@ -59,7 +59,7 @@ def probe(case: Case) -> str:
 
 
 def _word(rng: Random) -> str:
-    """A hostile word, some of them together, or letters that mean something somewhere; never two that are equal."""
+    """Return a hostile word, several joined, or special characters; all words are distinct."""
     kind = rng.random()
     if kind < 0.4:
         found = rng.choice(WORDS)

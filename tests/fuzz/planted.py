@@ -1,6 +1,6 @@
-"""Commands in folders with planted modules, some at a time and in several forms; none of them may be executed.
+"""Commands in folders with planted modules, a few at a time and in several forms; none may be executed.
 
-`test_child_process` plants all names at once, of which the first that is executed hides the others.
+`test_child_process` plants all names at once, where the first one executed hides the others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A command, how it is started, and what lies in the working directory."""
+    """A command, how it is started, and the contents of the working directory."""
 
     command: str
     start: Start
@@ -39,7 +39,7 @@ class Trial:
 
 
 def trial(seed: int, number: int) -> Trial:
-    """The trial of that number."""
+    """Return a numbered trial."""
     rng = Random(f"planted {seed} {number}")
     start: Start = rng.choice(("script", "script", "module"))
     names = plantable()
@@ -61,7 +61,7 @@ def executed(trial: Trial, folder: Path) -> list[str]:
 
 
 def findings(seed: int, count: int, end: float, now: Callable[[], float]) -> Iterator[str]:
-    """Run some trials until a time, and yield what was executed in each, and how it came to that."""
+    """Run trials until a time; yield the executed modules of each, with a description."""
     for number in range(count):
         if now() > end:
             return

@@ -1,4 +1,4 @@
-"""Changes of bytes that know nothing of what they mean."""
+"""Byte-level changes without knowledge of the format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 400_000
 
 
 def change(data: bytes, other: bytes, rng: Random) -> bytes:
-    """One change of a file; ``other`` is a second file to take parts from."""
+    """Change a file once; ``other`` is a second file to take parts from."""
     if not data:
         return rng.randbytes(rng.randint(0, 40))
     return rng.choice(CHANGES)(data, other, rng)[:LONGEST]

@@ -1,7 +1,7 @@
-"""Growth series: shapes of models, each of any size, whose work may grow faster than the file.
+"""Growth series: kinds of models of any size, whose processing may be superlinear.
 
-A shape takes a number of bytes, and returns a model of about that size. Most are valid models, so that all
-of reading, inference, the constraint solver, folding, counting and drawing is reached.
+A kind takes a number of bytes and returns a model of about that size. Most are valid, so that reading, inference, the
+constraint solver, folding, counting and drawing are all reached.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ SHAPES: dict[str, Maker] = {}
 
 
 def shape(maker: Maker) -> Maker:
-    """Register a shape under its name."""
+    """Register a kind under its name."""
     SHAPES[maker.__name__] = maker
     return maker
 
 
 @dataclass
 class Net:
-    """The text of a graph under construction; each method that adds a layer returns its id."""
+    """A graph under construction as text; each method that adds a layer returns its id."""
 
     layers: list[str] = field(default_factory=list)
     edges: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Net:
         inner: str = "",
         **data: object,
     ) -> int:
-        """Add a layer fed by others: by their ids, or by an id and the number of an output."""
+        """Add a layer; operands are ids, or pairs of an id and an output number."""
         number = len(self.layers)
         ins = "".join(f'<port id="{i}"/>' for i in range(len(sources)))
         outs = "".join(f'<port id="{len(sources) + i}"/>' for i in range(outputs))
@@ -100,12 +100,12 @@ class Net:
 
     @property
     def body(self) -> str:
-        """The layers and edges as elements."""
+        """Return the layers and edges as elements."""
         layers, edges = "\n".join(self.layers), "\n".join(self.edges)
         return f"<layers>\n{layers}\n</layers><edges>\n{edges}\n</edges>"
 
     def model(self, *sources: int | tuple[int, int]) -> Model:
-        """The whole, with results."""
+        """Return the whole model, with results."""
         self.result(*sources)
         xml = f'<?xml version="1.0"?>\n<net name="n" version="11">\n{self.body}\n</net>'
         return Model(xml.encode(), bytes(self.weights))
@@ -116,7 +116,7 @@ class Net:
 
 @shape
 def lengths_squared(count: int) -> Model:
-    """A vector against itself, flattened: each time its length is squared."""
+    """Outer products of a vector with itself, flattened: each squares the length."""
     net = Net()
     x = net.input("3")
     for _ in range(count):
@@ -176,7 +176,7 @@ def pads(count: int) -> Model:
 
 @shape
 def products_of_shapes(count: int) -> Model:
-    """A length that is computed: the product of what comes before with itself."""
+    """A computed length, repeatedly multiplied by itself."""
     net = Net()
     x = net.input("?,?")
     n = net.add("ShapeOf", [x], opset="opset3", output_type="i64")
@@ -208,7 +208,7 @@ def shapes_of_shapes(count: int) -> Model:
 
 @shape
 def broadcast_wider(count: int) -> Model:
-    """Each is of one rank more."""
+    """Each layer has a higher rank."""
     net = Net()
     x, zero = net.input("?"), net.constant([0])
     for _ in range(count):
@@ -288,7 +288,7 @@ def chain_backwards(count: int) -> Model:
 
 @shape
 def diamonds(count: int) -> Model:
-    """Twice as many paths each time."""
+    """The number of paths doubles with each layer."""
     net = Net()
     x = net.input("?,3")
     for _ in range(count):
@@ -321,7 +321,7 @@ def wide_concat(count: int) -> Model:
 
 @shape
 def wide_concats(count: int) -> Model:
-    """Of the square root of so many inputs each."""
+    """sqrt(size) Concats with as many inputs each."""
     net, each = Net(), max(int(count**0.5), 1)
     x = net.input("?,3")
     for _ in range(each):
@@ -349,7 +349,7 @@ def split_and_joined(count: int) -> Model:
 
 @shape
 def all_read_all(count: int) -> Model:
-    """Each layer reads all before it."""
+    """Each layer reads all previous ones."""
     net, each = Net(), max(int(count**0.5), 1)
     made = [net.input("?,3")]
     for _ in range(each):
@@ -407,7 +407,7 @@ def constants_folded(count: int) -> Model:
 
 @shape
 def folded_constants_doubled(count: int) -> Model:
-    """Computed while compiling, each twice as long as the one before."""
+    """Folded constants, each twice as long as the previous one."""
     net = Net()
     x = net.constant(np.arange(4), "i64")
     for _ in range(count):
@@ -452,7 +452,7 @@ def variables(count: int) -> Model:
 
 @shape
 def lengths_known_when_run(count: int) -> Model:
-    """A new symbol for each layer, and a cost for each."""
+    """A new symbol and a cost formula for each layer."""
     net = Net()
     x = net.input("?")
     return net.model(*[net.add("NonZero", [x], opset="opset3", output_type="i64") for _ in range(count)])
@@ -470,13 +470,13 @@ def _fixed(net: Net, element: str, shape: str, offset: int, size: int) -> int:
 
 
 def _condition(net: Net, x: int) -> int:
-    """Add a condition that depends on the data."""
+    """Add a data-dependent condition."""
     most = net.add("ReduceMax", [x, _fixed(net, "i64", "2", 16, 16)], keep_dims="false")
     return net.add("Convert", [most], destination_type="boolean")
 
 
 def _nested(kind: str, depth: int) -> tuple[str, int, int]:
-    """Return the body of a branch or loop, with others inside it, and the ids of its results: data and condition."""
+    """Return a body with nested branches or loops, and the ids of its results: data and condition."""
     inner = Net()
     first = inner.input("?,2")
     last = _nest(inner, kind, first, depth - 1) if depth else inner.add("ReLU", [first])
@@ -544,7 +544,7 @@ SHAPES["iterators_nested"] = _deep("TensorIterator")
 
 @shape
 def ifs_that_differ(count: int) -> Model:
-    """Branches give other lengths, and the next If reads them."""
+    """Branches return different lengths, which the next If reads."""
     net = Net()
     x = net.input("?,2")
     ties = '<input external_port_id="1" internal_layer_id="0"/><output external_port_id="2" internal_layer_id="2"/>'
@@ -579,7 +579,7 @@ def ifs_of_known_conditions(count: int) -> Model:
 
 @shape
 def loops_that_grow(count: int) -> Model:
-    """The state is joined with itself in each iteration."""
+    """The loop state is concatenated with itself in each iteration."""
     net, body = Net(), Net()
     inner = body.input("?,2")
     body.result(body.add("Concat", [inner, inner], axis=0))
@@ -600,7 +600,7 @@ def loops_that_grow(count: int) -> Model:
 
 @shape
 def names_with_slashes(count: int) -> Model:
-    """One layer whose name is as deep as a scope can be."""
+    """A single layer name with the deepest possible scope."""
     net = Net()
     x = net.add("ReLU", [net.input("?")], name="/".join(["a"] * count))
     return net.model(net.add("Exp", [x], name="/".join(["a"] * count) + "/b"))
@@ -615,7 +615,7 @@ def names_with_different_slashes(count: int) -> Model:
 
 @shape
 def deep_scopes(count: int) -> Model:
-    """Each layer is one scope deeper, all in the square root of the size."""
+    """sqrt(size) layers, each one scope deeper."""
     net, each = Net(), max(int(count**0.5), 1)
     x = net.input("?")
     for i in range(each):
@@ -625,7 +625,7 @@ def deep_scopes(count: int) -> Model:
 
 @shape
 def scopes_left_and_entered(count: int) -> Model:
-    """Scopes on cycles, which a report splits."""
+    """Scopes on cycles, which reports split."""
     net = Net()
     x = net.input("?")
     for i in range(count):
@@ -834,7 +834,7 @@ def long_labels(count: int) -> Model:
 
 @shape
 def embedded_lists(count: int) -> Model:
-    """Of sizes that do not fit, at every layer."""
+    """Lists of wrong sizes in every layer."""
     net = Net()
     x = net.input("?,8")
     for _ in range(count):
@@ -847,7 +847,7 @@ def embedded_lists(count: int) -> Model:
 
 
 def _legacy(kind: str, inputs: int, data: str) -> Maker:
-    """Return a maker of chains of legacy layers, each replaced by several operations when it is read."""
+    """Return a builder of chains of legacy layers, each of which is replaced by several operations."""
     dims = "<dim>1</dim><dim>3</dim>"
 
     def make(count: int) -> Model:
@@ -938,7 +938,7 @@ def ring(count: int) -> Model:
 
 @shape
 def rings_of_all(count: int) -> Model:
-    """Every layer reads many that read it."""
+    """A cyclic graph with many edges per layer."""
     net, each = Net(), max(int(count**0.5), 2)
     x = net.input("2")
     for _ in range(each):
@@ -957,7 +957,7 @@ def rings_of_all(count: int) -> Model:
 
 @shape
 def ids_that_collide(count: int) -> Model:
-    """Layers whose ids fall into one bucket of a table: multiples of a high power of two."""
+    """Layer ids in one hash bucket: multiples of a high power of two."""
     layers = (
         f'<layer id="{i << 40}" name="p{i}" type="Parameter" version="opset1">'
         '<data shape="1" element_type="f32"/><output><port id="0"/></output></layer>\n'
@@ -968,7 +968,7 @@ def ids_that_collide(count: int) -> Model:
 
 @shape
 def ports_that_collide(count: int) -> Model:
-    """Each layer has a port, and all pairs of both ids have the same hash."""
+    """Pairs of layer and port ids with equal hashes."""
     layers = (
         f'<layer id="{layer}" name="p{layer}" type="Parameter" version="opset1">'
         f'<data shape="1" element_type="f32"/><output><port id="{port}"/></output></layer>\n'
@@ -985,7 +985,7 @@ _COLLIDING: list[tuple[int, int]] = []
 
 
 def colliding(count: int) -> list[tuple[int, int]]:
-    """Return pairs of numbers with one hash: the mixing of CPython's tuples (xxHash), inverted."""
+    """Return pairs of numbers with equal hashes, by inverting CPython's tuple hash (xxHash)."""
     inverse = pow(_P2, -1, _WORD)
     wanted = _rotated((1234567 - (2 ^ _P5 ^ 3527539)) * pow(_P1, -1, _WORD), 33)
     layer = _COLLIDING[-1][0] if _COLLIDING else 0
@@ -1011,7 +1011,7 @@ def _spilled(xml: str) -> Model:
 
 @shape
 def declared_entities(count: int) -> Model:
-    """A billion laughs, and many of them."""
+    """A billion laughs, many times."""
     entities = "".join(
         f'<!ENTITY e{i} "{f"&e{i - 1};" * 10 if i else "x" * 10}">\n' for i in range(min(count, 2000))
     )
@@ -1029,7 +1029,7 @@ def deep_elements(count: int) -> Model:
 
 @shape
 def many_pages(count: int) -> Model:
-    """The examples of a page of the specification, each a model."""
+    """The examples of a specification page, each a model."""
     layer = (
         '<layer id="1" name="a" type="ReLU"><input><port id="0"><dim>1</dim></port></input>'
         '<output><port id="1"><dim>1</dim></port></output></layer>\n'
@@ -1074,7 +1074,7 @@ MANY = 1 << 20
 
 
 def model_of(name: str, size: int) -> Model:
-    """Return the model of a shape whose file has at most ``size`` bytes, weights included, and nearly as many."""
+    """Return a model of a kind, whose file and weights have at most, and nearly, ``size`` bytes."""
     make = SERIES[name]
     model, count, beyond = make(1), 1, MANY + 1
     while (bytes := len(model.xml) + len(model.weights)) < size - (size >> 5) and count < beyond - 1:

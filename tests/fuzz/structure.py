@@ -1,4 +1,4 @@
-"""Changes of models that know what the parts are, and so get past the parser."""
+"""Structural changes of models, which get past the parser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Element = Any
 
 @dataclass(slots=True)
 class Work:
-    """A model on the way to another: its XML, its ``.bin``, and another model to take parts from."""
+    """A model being changed: its XML, its ``.bin``, and another model to take parts from."""
 
     root: Element
     weights: bytearray
@@ -25,16 +25,16 @@ class Work:
     rng: Random
 
     def any(self, path: str) -> Element | None:
-        """Some element of that path, if there is one."""
+        """Return a random element of that path, if there is one."""
         found = self.root.findall(path)
         return self.rng.choice(found) if found else None
 
     def element(self) -> Element:
-        """Some element below the root."""
+        """Return a random element below the root."""
         return self.rng.choice(list(self.root.iter("*")))
 
     def constant(self, numbers: bytes) -> tuple[str, str]:
-        """Put bytes at the end of the ``.bin``; where they are, and how many."""
+        """Append bytes to the ``.bin``; return their offset and size."""
         self.weights += bytes(-len(self.weights) % 8)
         start = len(self.weights)
         self.weights += numbers
@@ -42,14 +42,14 @@ class Work:
 
 
 def attribute(work: Work) -> None:
-    """Another value for an attribute."""
+    """Change the value of an attribute."""
     element = work.any(".//data") if work.rng.random() < 0.7 else work.element()
     if element is not None and element.attrib:
         _set(element, work.rng.choice(list(element.attrib)), values.text(work.rng))
 
 
 def number_in_list(work: Work) -> None:
-    """Another number at one place of an attribute."""
+    """Change a number in an attribute."""
     element = work.any(".//data")
     names = (
         [k for k, v in element.attrib.items() if any(c.isdigit() for c in v)] if element is not None else []
@@ -74,7 +74,7 @@ def attribute_new(work: Work) -> None:
 
 
 def attribute_of_another(work: Work) -> None:
-    """The attributes of another element of its kind."""
+    """Copy the attributes of another element of the same kind."""
     element = work.element()
     other = work.rng.choice(list(work.root.iter(element.tag)))
     for name in list(element.attrib):
@@ -88,7 +88,7 @@ def dim(work: Work) -> None:
 
 
 def rank(work: Work) -> None:
-    """More dims, or fewer."""
+    """Add or remove dims."""
     port = work.any(".//port")
     if port is None:
         return
@@ -103,7 +103,7 @@ def rank(work: Work) -> None:
 
 
 def shape(work: Work) -> None:
-    """Another shape of an input, in all the places that say it."""
+    """Change the shape of an input wherever it is declared."""
     layer = work.any(".//layer[@type='Parameter']")
     data = layer.find("data") if layer is not None else None
     if data is None:
@@ -134,7 +134,7 @@ def element_type(work: Work) -> None:
 
 
 def undeclared(work: Work) -> None:
-    """Leave types and shapes to inference, so that nothing contradicts what follows."""
+    """Remove declared types and shapes, so that inference decides."""
     for layer in work.root.iter("layer"):
         if layer.get("type") in ("Parameter", "Const", "Constant"):
             continue
@@ -145,7 +145,7 @@ def undeclared(work: Work) -> None:
 
 
 def contents(work: Work) -> None:
-    """Other numbers in a constant."""
+    """Change the values of a constant."""
     data = work.any(".//layer[@type='Const']/data")
     try:
         start, size = int(data.get("offset")), int(data.get("size"))
@@ -172,7 +172,7 @@ def _packed(how: str, rng: Random) -> bytes:
 
 
 def bin_size(work: Work) -> None:
-    """A ``.bin`` that is cut off, or longer."""
+    """Truncate or extend the ``.bin``."""
     if work.weights and work.rng.random() < 0.7:
         del work.weights[work.rng.randrange(len(work.weights)) :]
     else:
@@ -180,7 +180,7 @@ def bin_size(work: Work) -> None:
 
 
 def place(work: Work) -> None:
-    """Another offset or size of a constant."""
+    """Change the offset or size of a constant."""
     data = work.any(".//layer[@type='Const']/data")
     if data is not None:
         ends = [str(len(work.weights) + off) for off in (-8, -1, 0, 1)]
@@ -188,7 +188,7 @@ def place(work: Work) -> None:
 
 
 def edge(work: Work) -> None:
-    """Another end of an edge, mostly one that exists."""
+    """Move an end of an edge, mostly to an existing port."""
     found = work.any(".//edge")
     if found is None or not found.attrib:
         return
@@ -202,7 +202,7 @@ def edge(work: Work) -> None:
 
 
 def identity(work: Work) -> None:
-    """Another id."""
+    """Change an id."""
     element = work.any(work.rng.choice((".//layer[@id]", ".//port[@id]")))
     if element is not None:
         others = [e.get("id", "0") for e in work.root.iter(element.tag)]
@@ -210,7 +210,7 @@ def identity(work: Work) -> None:
 
 
 def operation(work: Work) -> None:
-    """Another type, version or both."""
+    """Change the type, the version or both."""
     layer = work.any(".//layer[@type]")
     if layer is None:
         return
@@ -223,7 +223,7 @@ def operation(work: Work) -> None:
 
 
 def name(work: Work) -> None:
-    """Another name of a layer or tensor, often one that is taken."""
+    """Rename a layer or tensor, often to an existing name."""
     element = work.any(work.rng.choice((".//layer", ".//port", ".")))
     if element is not None:
         others = [e.get("name", "") for e in work.root.iter("layer")] or [""]
@@ -232,7 +232,7 @@ def name(work: Work) -> None:
 
 
 def port_map(work: Work) -> None:
-    """Another tie between a body and its layer."""
+    """Change an entry of a port map."""
     entries = [
         e for tag in ("port_map", "then_port_map", "else_port_map", "back_edges") for e in work.root.iter(tag)
     ]
@@ -269,7 +269,7 @@ def moved(work: Work) -> None:
 
 
 def swapped(work: Work) -> None:
-    """Two elements in each other's place."""
+    """Swap two elements."""
     one, other = work.element(), work.element()
     if one is work.root or other is work.root or one in other.iterancestors() or other in one.iterancestors():
         return
@@ -280,14 +280,14 @@ def swapped(work: Work) -> None:
 
 
 def grafted(work: Work) -> None:
-    """A part of another model."""
+    """Insert a part of another model."""
     parts = [e for e in work.donor.iter("*") if e is not work.donor]
     if parts:
         work.element().append(copy.deepcopy(work.rng.choice(parts)))
 
 
 def rewritten(work: Work) -> None:
-    """Another tag, or text where there is none."""
+    """Change a tag, or add text."""
     element = work.element()
     if work.rng.random() < 0.5:
         element.tag = work.rng.choice([e.tag for e in work.donor.iter("*")])
@@ -296,7 +296,7 @@ def rewritten(work: Work) -> None:
 
 
 def information(work: Work) -> None:
-    """Deep and wide things that nobody asked for."""
+    """Add deep and wide runtime information."""
     outer = work.element()
     for _ in range(work.rng.choice((1, 10, 100))):
         inner = outer.makeelement("rt_info")

@@ -1,4 +1,4 @@
-"""What one input goes through: validated, read, looked at, reshaped, compiled and run."""
+"""The processing of one input: validate, read, inspect, reshape, compile and run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _COMPARISONS: dict[str, Callable[[Case, Sequence[str]], str]] = {
 
 
 class BrokenError(Exception):
-    """An error of the package that breaks its own promises: in which way, and what it says."""
+    """An error of the package that violates its own contract; the message says how."""
 
     def __init__(self, how: str, found: ir.Diagnostic) -> None:
         text = str(found)
@@ -57,20 +57,20 @@ class BrokenError(Exception):
 
 
 def compiled_backends(asked: Sequence[str] = ()) -> tuple[str, ...]:
-    """The backends asked for, else all that can run here."""
+    """Return the requested backends, else all that can run here."""
     return tuple(asked) or available()
 
 
 def probe(case: Case, backends: Sequence[str] = BACKENDS) -> str:
-    """Put one input through everything; ``"model"``, or the code of what reading it raised.
+    """Process one input; return ``"model"``, or the code of the reading error.
 
     Args:
         case: the input.
-        backends: on which to run it.
+        backends: the backends to run it on.
 
     Raises:
-        BrokenError: if an error, or what it says, is not as promised.
-        Exception: whatever else gets out.
+        BrokenError: if an error or its message violates the contract.
+        Exception: any exception that is not an error of the package.
     """
     if case.manifest_of:
         return _code(lambda: manifests.resume(case))
@@ -106,7 +106,7 @@ def _look(model: ir.Model) -> None:
 
 
 def _reshape(model: ir.Model) -> None:
-    """Leave every length open, then make every input larger by one."""
+    """Make all dims dynamic, then increment all dims of the inputs."""
     shapes = [port.partial_shape for port in model.inputs]
     for change in (lambda dim: -1, lambda dim: dim.min + 1):
         given = {i: [change(dim) for dim in s] for i, s in enumerate(shapes) if s.rank is not None}
@@ -115,7 +115,7 @@ def _reshape(model: ir.Model) -> None:
 
 
 def _save(model: ir.Model) -> None:
-    """What is saved is read again."""
+    """Save the model and read it again."""
     with tempfile.TemporaryDirectory(prefix="ir_runtime-fuzz-") as folder:
         path = Path(folder) / "model.xml"
         ir.save_model(model, path)
@@ -135,7 +135,7 @@ def _infer(model: ir.Model, backend: str) -> None:
 
 
 def _smallest(ports: Sequence[Any]) -> Iterator[Any]:
-    """Inputs as small as the model allows, where that is small."""
+    """Return the smallest inputs that the model allows, if they are small."""
     for port in ports:
         shape = () if port.partial_shape.rank.is_dynamic else port.partial_shape.get_min_shape()
         if np.prod(shape, dtype=object) <= LARGEST_INPUT and len(shape) < 64:
@@ -144,7 +144,7 @@ def _smallest(ports: Sequence[Any]) -> Iterator[Any]:
 
 
 def _code(action: Callable[[], object]) -> str:
-    """``"model"`` if it works, else the code of the error, which must keep its promises."""
+    """Return ``"model"`` on success, else the code of the error, after checking its contract."""
     try:
         action()
     except ir.IRError as problem:

@@ -1,4 +1,4 @@
-"""A sample of booleans of any byte, the same in every run; ``make fuzz FUZZ="--kind booleans"`` goes on."""
+"""A reproducible sample of booleans of any byte; ``make fuzz FUZZ="--kind booleans"`` tries more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found once: each is a file in ``cases``, named after what must become of it, or built here."""
+"""Regression tests for findings: files in ``cases``, named after the expected outcome, or models built here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUILT: dict[Callable[[], Net], str] = {}
 
 
 def built(outcome: str) -> Callable[[Callable[[], Net]], Callable[[], Net]]:
-    """Register a model that is better built than stored, with what must become of it."""
+    """Register a model that is built rather than stored, with the expected outcome."""
 
     def register(build: Callable[[], Net]) -> Callable[[], Net]:
         BUILT[build] = outcome
@@ -90,7 +90,7 @@ def names_that_are_books() -> Net:
 
 @built("model")
 def loops_in_loops_in_loops() -> Net:
-    """What goes round gets another shape in the innermost body."""
+    """The loop state changes its shape in the innermost body."""
     inner = Net()
     part = inner.parameter("part", "1")
     inner.result(inner.op("Concat", part, part, axis=0))
@@ -109,7 +109,7 @@ def loops_in_loops_in_loops() -> Net:
 
 @built("model")
 def parts_that_also_go_round() -> Net:
-    """Without any part, what goes round is nothing."""
+    """Without any part, the loop state is empty."""
     inner = Net()
     inner.result(inner.op("Relu", inner.parameter("part", "1,2")))
     inside = inner.xml().decode().partition("<layers>")[2].rpartition("</net>")[0]
@@ -126,7 +126,7 @@ def parts_that_also_go_round() -> Net:
 
 @built("model")
 def body_that_nothing_is_fed_into() -> Net:
-    """A Parameter that the port map leaves out, and that nothing reads."""
+    """A Parameter that is neither in the port map nor read."""
     inner = Net()
     inner.parameter("unread", "?")
     inner.result(inner.op("Relu", inner.parameter("part", "1,2")))
@@ -143,7 +143,7 @@ def body_that_nothing_is_fed_into() -> Net:
 
 @built(Code.CONTRADICTION)
 def parts_beyond_memory() -> Net:
-    """Of a tensor of which nothing is known, there might be any number."""
+    """Slices of a fully unknown tensor, of which there may be any number."""
     net = Net()
     net.result(
         net.layer("Split", [net.parameter("x", "..."), net.constant(0)], [""] * 2, num_splits=1 << 62)[0]
@@ -170,7 +170,7 @@ def slice_of_an_axis_longer_than_any() -> Net:
 
 @built(Code.UNKNOWN_OPERATION)
 def constant_of_a_version_that_there_is_not() -> Net:
-    """Its numbers cannot be saved."""
+    """Its data cannot be saved."""
     net = Net()
     net.result(net.constant([1.0, 2.0], "f32"))
     net.layers[0] = net.layers[0].replace(

@@ -1,4 +1,4 @@
-"""A sample of lengths of 0 beside huge ones, the same in every run, and with ``make oracle`` some of each operation."""
+"""A reproducible sample of empty tensors with huge dims; ``make oracle`` tries some for each operation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def recipes() -> list[Recipe]:
 
 
 def of_every_operation() -> list[Recipe]:
-    """Two or three lengths of some samples of each operation."""
+    """Two or three variants of some samples of each operation."""
     samples: dict[str, list[int]] = {}
     for index, sample in enumerate(corpus(every=True)):
         samples.setdefault(sample.name.partition("(")[0], []).append(index)
@@ -48,7 +48,7 @@ def of_every_operation() -> list[Recipe]:
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.oracle)])
 def test_lengths_without_elements_take_neither_memory_nor_time(every: bool) -> None:
-    """In a process of its own, whose processor time for each input is bounded."""
+    """In a subprocess with bounded CPU time for each input."""
     outcomes, findings = set(), []
     with Pool(corpus(every), 2 if every else 1, compiled_backends()) as pool:
         for made, result in pool.run(of_every_operation() if every else recipes()):
@@ -76,7 +76,7 @@ def test_lengths_are_0_and_huge() -> None:
 
 @pytest.mark.parametrize("size", [SINGLE + 1, 2])
 def test_memory_beyond_the_limit_is_found(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one array, and of many that are small."""
+    """In one array, or in many small ones."""
 
     def outcome(model: ir.Model, backend: str, inputs: object, limits: ir.Limits) -> object:
         try:

@@ -1,4 +1,4 @@
-"""Work grows in proportion to the file, whatever it is flooded with; lines of code that run are counted, not time."""
+"""Work is proportional to the file, whatever it is flooded with; executed lines are counted instead of time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def files(name: str, count: int) -> tuple[bytes, bytes]:
 
 
 def lines_run(action: Callable[[], object]) -> int:
-    """How many lines of the package run; one that is run again and again counts each time."""
+    """Count the executed lines of the package, repetitions included."""
     count = 0
 
     def count_line(frame: FrameType, event: str, arg: Any) -> Any:
@@ -63,7 +63,7 @@ def look(xml: bytes, weights: bytes) -> None:
 
 @pytest.fixture(autouse=True)
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has a budget of its own has little of it, so that it shows where there is none."""
+    """Reduce the package's own work budgets, so that unbudgeted work shows."""
     monkeypatch.setattr(validating, "_LOOKED_FOR", 10)
     monkeypatch.setattr(validating, "_LOOKED_AT", 1 << 10)
     monkeypatch.setattr(causes, "_MAX_TRIALS", 10)

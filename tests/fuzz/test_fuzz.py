@@ -1,4 +1,4 @@
-"""A sample of broken models, the same in every run; ``make fuzz`` goes on from there."""
+"""A reproducible sample of broken models; ``make fuzz`` tries more."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_outcome_is_a_model_or_an_error(kind: Kind, seed: int) -> None:
 
 
 def test_names_stay_names() -> None:
-    """More than the words that are known, in the models of the corpus."""
+    """Tries more than the known hostile words, on the models of the corpus."""
     for number in range(INPUTS // 3):
         made = recipe(corpus(), "names", 0, number)
         result = guarded(mutant(corpus(), made), seconds=4 * SECONDS)

@@ -1,4 +1,4 @@
-"""A sample of lengths that are slightly wrong, the same in every run; ``make fuzz FUZZ="--kind lengths"`` goes on."""
+"""A reproducible sample of slightly wrong dims; ``make fuzz FUZZ="--kind lengths"`` tries more."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def corpus() -> Corpus:
 
 
 def test_the_outcome_is_that_of_the_reference() -> None:
-    """In a process of its own, which may read where it must not, and end."""
+    """In a subprocess, which may crash on invalid reads."""
     outcomes = set()
     with Pool(corpus(), 1, compiled_backends()) as pool:
         for made, result in pool.run(recipe(corpus(), "lengths", 0, number) for number in range(INPUTS)):

@@ -1,4 +1,4 @@
-"""A sample of damaged manifests, the same in every run; ``make fuzz FUZZ="--kind manifests"`` goes on."""
+"""A reproducible sample of damaged manifests; ``make fuzz FUZZ="--kind manifests"`` tries more."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_wrong_rows_and_other_files_are_found(monkeypatch: pytest.MonkeyPatch) -
     ids=lambda text: repr(text[:9]),
 )
 def test_what_no_run_has_written_is_refused(tmp_path: Path, text: bytes) -> None:
-    """Such values were said to be bugs of the package."""
+    """Such values used to be reported as bugs of the package."""
     target = tmp_path / "out.npy"
     for rest in (b"", b"\n"):
         Manifest.path_of(target).write_bytes(text + rest)

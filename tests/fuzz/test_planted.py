@@ -1,4 +1,4 @@
-"""A sample of folders with planted modules; ``make fuzz`` goes on from there."""
+"""A sample of folders with planted modules; ``make fuzz`` tries more."""
 
 from __future__ import annotations
 

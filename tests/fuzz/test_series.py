@@ -1,4 +1,4 @@
-"""Work on growth series: bounded, or in proportion to the file. Counted, not timed."""
+"""Work on growth series is bounded or proportional to the file. It is counted, not timed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read(shape: str, count: int) -> ir.Model:
 
 
 def growth(work: Callable[[int], object]) -> tuple[int, int]:
-    """Lines that run for a few, and for `TIMES` as many; what is there in any case does not count."""
+    """Return the lines executed for a small and a `TIMES` larger model, without the constant part."""
     work(2)
     none, few, many = (lines_run(lambda count=count: work(count)) for count in (1, FEW, TIMES * FEW))  # type: ignore[misc]
     return few - none, many - none
@@ -102,7 +102,7 @@ def test_drawing_takes_work_in_proportion(shape: str) -> None:
 
 
 def test_ids_cannot_make_tables_collide() -> None:
-    """Pairs of numbers can be chosen such that all have one hash; numbers of 18 digits cannot."""
+    """Pairs of integers can be chosen with equal hashes, but not with 18 digits."""
     assert len({hash(pair) for pair in colliding(50)}) == 1
     made = SHAPES["ports_that_collide"](50)
     model = ir.read_model(made.xml)
@@ -126,7 +126,7 @@ def test_open_lengths_are_limited() -> None:
 
 @pytest.mark.parametrize("shape", ["many_open_lengths", "many_inputs"])
 def test_queries_about_many_inputs_are_charged(shape: str) -> None:
-    """A query takes time for each open length, even if all layers were inferred before."""
+    """A query takes time for each dynamic dim, even if all layers have been inferred before."""
     model = read(shape, 40)
     budget = Budget(evaluations=500)
     found = find_constraints(model._graph, model._values, model._parameter_types, budget)
@@ -162,7 +162,7 @@ def test_names_of_many_lengths_take_work_in_proportion() -> None:
 
 
 def test_confirming_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Branches give twice the rows that they get, again and again."""
+    """Each branch doubles its rows."""
     model = read("ifs_that_differ", 20)
     monkeypatch.setitem(models._CONFIRMING, "memory", 1 << 20)
     compile, memory = models.Model._compile, list[int | None]()
@@ -178,7 +178,7 @@ def test_confirming_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_models_of_many_layers_are_not_run_to_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each layer takes some time to be compiled and run, however small it is."""
+    """Compiling and running each layer takes time, however small it is."""
     monkeypatch.setattr(models.Model, "_compile_run", lambda model: pytest.fail("it is compiled"))
     found = read("deep_chain", 100).constraints(seconds=0.02)
     assert found.accepted
@@ -206,7 +206,7 @@ def test_every_command_that_takes_a_model_has_limits(name: str) -> None:
 
 
 def test_usage_is_measured() -> None:
-    """In a program of its own, which begins small."""
+    """In a program of its own, which starts small."""
     run = ["-m", "fuzz.usage", "--command", "validate", "--shape", "deep_chain", "--size", "2000", "-v"]
     done = subprocess.run([sys.executable, *run], cwd=TESTS, capture_output=True, text=True, check=True)
     (line, *_) = done.stdout.splitlines()
@@ -227,7 +227,7 @@ def test_shapes_are_many_and_fill_their_size() -> None:
 
 
 def _zigzag(count: int) -> Net:
-    """Each sum reads two neighbours of a row of inputs, so that what tells them apart lies at the ends."""
+    """Each sum reads two adjacent inputs of a row, so only the ends distinguish the sums."""
     net = Net()
     inputs = [net.input("2", name=f"in{i}") for i in range(count)]
     net.result(*[net.add("Add", pair) for pair in pairwise(inputs)])

@@ -1,7 +1,7 @@
-"""Measure the CPU time and the memory of every command on growth series of models: ``python -m fuzz.usage --help``.
+"""Measure the CPU time and memory of every command on growth series: ``python -m fuzz.usage --help``.
 
-Each command on each file runs in a process of its own, forked from one that has imported the package. It must
-end within bounds: with a result, or with an error of the package, one that names a limit included.
+Each command runs on each file in a subprocess forked from one that has imported the package. It must end within bounds: with
+a result or an error of the package, which may be an exceeded limit.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Command:
     arguments: tuple[str, ...]
 
     def line(self, model: Path) -> list[str]:
-        """Return the arguments of the program for a model; another one lies beside it."""
+        """Return the command line for a model; another model is next to it."""
         files = {"MODEL": str(model), "OTHER": str(model.with_name(OTHER))}
         return [self.name, *(files.get(text, text) for text in self.arguments)]
 
 
 def commands() -> tuple[Command, ...]:
-    """Return the commands that take a model, as click declares them; ``open`` is a report, and a browser."""
+    """Return the commands that take a model, from their click declarations, except ``open``, which is a report and a browser."""
     context = click.Context(program)
     found = (program.get_command(context, name) for name in COMMANDS if name != "open")
     return tuple(one for command in found if command is not None and (one := _command(command)) is not None)
@@ -93,7 +93,7 @@ _MODELS = ("model", "models", "old", "new")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a command took."""
+    """The resources that a command used."""
 
     command: str
     shape: str
@@ -107,7 +107,7 @@ class Usage:
 
     @property
     def problem(self) -> str:
-        """What it did beyond the bounds; empty if nothing."""
+        """The exceeded bound; empty if none."""
         if self.code is None:
             return "killed"
         if self.code not in _EXPECTED or "Traceback" in self.said or "this is a bug" in self.said:
@@ -117,7 +117,7 @@ class Usage:
 
 
 def measure(command: Command, shape: str, xml: Path, folder: Path) -> Usage:
-    """Run a command on a file in a process of its own."""
+    """Run a command on a file in a subprocess."""
     said = folder / "said.txt"
     child = os.fork()
     if not child:
@@ -160,7 +160,7 @@ def _run(arguments: Sequence[str], folder: Path, said: Path) -> None:
 
 
 def series(names: Sequence[str], sizes: Sequence[int], chosen: Sequence[Command]) -> Iterator[Usage]:
-    """Measure commands on shapes of the sizes, the smallest first; what breaks the bounds is not made larger."""
+    """Measure commands on models of increasing size; kinds that exceed the bounds are not enlarged further."""
     for name in names:
         broken: set[str] = set()
         for size in sizes:
@@ -199,9 +199,9 @@ def main(
     seed: int,
     verbose: bool,
 ) -> None:
-    """Find commands that take more time or memory than any file may cost them.
+    """Find commands that exceed the bounds of time or memory.
 
-    The exit code is 1 if one does.
+    The exit code is then 1.
     """
     chosen = [c for c in commands() if (not names or c.name in names) and not (static and c.runs)]
     order = list(shapes or (SHAPES if own else SERIES))

@@ -1,4 +1,4 @@
-"""What mutations put in place of what was there: boundaries, and what readers stumble over."""
+"""Replacement values for mutations: boundaries, and values that trip readers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARKUP = [b"<", b">", b"/", b"--", b"-->", b"<!--", b"...", "…".encode(), b'"'
 
 
 def number(rng: Random) -> str:
-    """A whole number: mostly small or at a boundary."""
+    """Return an integer, mostly small or at a boundary."""
     kind = rng.random()
     if kind < 0.6:
         return rng.choice(SMALL)
@@ -40,7 +40,7 @@ def number(rng: Random) -> str:
 
 
 def text(rng: Random) -> str:
-    """What an attribute may be set to."""
+    """Return a value for an attribute."""
     kind = rng.random()
     if kind < 0.35:
         return number(rng)
@@ -56,20 +56,20 @@ def text(rng: Random) -> str:
 
 
 def attribute_names(rng: Random) -> str:
-    """The name of an attribute that some operation has, or none."""
+    """Return the name of a known or unknown attribute."""
     schema = list(rng.choice(_OPS).schema().values())
     return rng.choice(schema).xml if schema else rng.choice(("x", "a" * 300, "ключ"))
 
 
 def operation(rng: Random) -> tuple[str, str]:
-    """Type and version of some operation, not always of one that exists."""
+    """Return the type and version of an operation, which need not exist."""
     cls = rng.choice(_OPS)
     since = cls.since if rng.random() < 0.8 else rng.randint(0, 20)
     return cls.name, f"opset{since}"
 
 
 def element_type(rng: Random) -> str:
-    """Any element type, as ports and attributes write it."""
+    """Return an element type as spelled in ports and attributes."""
     label = rng.choice(_ELEMENTS)
     return label.upper() if rng.random() < 0.3 else label
 

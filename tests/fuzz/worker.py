@@ -1,4 +1,4 @@
-"""Probing in processes of their own, with bounds on time and memory, that may die and be started again."""
+"""Worker processes that probe inputs within bounds of time and memory, and are restarted when they die."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STATUS = Path("/proc/self/status")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one input. ``finding`` tells findings apart; it is empty if all is well."""
+    """The outcome of an input. ``finding`` identifies a failure; empty on success."""
 
     outcome: str
     seconds: float = 0.0
@@ -48,11 +48,11 @@ class Result:
 
 
 class _TooSlow(BaseException):
-    """Not an ``Exception``: nothing in the package may catch it."""
+    """Derived from `BaseException`, so that the package cannot catch it."""
 
 
 def guarded(case: Case, seconds: float = SECONDS, backends: Sequence[str] = BACKENDS) -> Result:
-    """Probe one input in this process; whatever gets out, and the time it takes, becomes a finding."""
+    """Probe an input in this process; exceptions and timeouts become findings."""
     start, before, most = time.process_time(), _memory("VmRSS"), _memory("VmHWM")
     outcome, finding, detail = "finding", "", ""
     signal.signal(signal.SIGPROF, _interrupt)
@@ -75,7 +75,7 @@ def _interrupt(*_: object) -> None:
 
 
 def _memory(field: str) -> int:
-    """A line of what the kernel knows of this process, in bytes; 0 where it does not tell."""
+    """Return a field of this process's memory status in bytes; 0 if unknown."""
     if not _STATUS.exists():
         return 0
     found = re.search(rf"^{field}:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
@@ -83,7 +83,7 @@ def _memory(field: str) -> int:
 
 
 def _signature(reason: BaseException) -> str:
-    """The kind of a finding: the same for the same mistake, whatever the numbers and names are."""
+    """Return the kind of a finding, independent of numbers and names."""
     if isinstance(reason, BrokenError):
         where, message = reason.found.where, reason.found.message
         general = re.sub(r"'[^']*'|\"[^\"]*\"|\d+|\[[^]]*\]", "_", message[-300:])[:80]
@@ -100,7 +100,7 @@ def _signature(reason: BaseException) -> str:
 
 
 def _serve(ends: Connection, corpus: Sequence[Case], log: str, backends: Sequence[str]) -> None:
-    """The life of a worker: recipes in, results out, until it is interrupted or something breaks."""
+    """The main loop of a worker: recipes in, results out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(log, "w") as file:
         faulthandler.enable(file)
@@ -124,7 +124,7 @@ def _bound() -> None:
 
 
 def _forget() -> None:
-    """Start again with the largest memory."""
+    """Reset the peak memory."""
     gc.collect()
     clear = Path("/proc/self/clear_refs")
     if clear.exists():
@@ -141,7 +141,7 @@ class _Worker:
     recipe: Recipe | None = None
 
     def ask(self, recipe: Recipe) -> None:
-        """Give it something to do; it is started where it is not running."""
+        """Send a task, starting the worker if necessary."""
         if self.process is None or not self.process.is_alive():
             context = mp.get_context("spawn")
             self.ends, other = context.Pipe()
@@ -154,7 +154,7 @@ class _Worker:
         self.ends.send(recipe)
 
     def answer(self) -> Result:
-        """What it found; that it died is a finding, too."""
+        """Return the result; a crash is a finding, too."""
         try:
             found: Result = self.ends.recv()
         except (EOFError, ConnectionError):
@@ -176,7 +176,7 @@ class _Worker:
 
 @dataclass(slots=True)
 class Pool:
-    """Workers that probe what recipes make."""
+    """Workers that probe the models of recipes."""
 
     corpus: Sequence[Case]
     size: int = 2
@@ -196,7 +196,7 @@ class Pool:
         self._folder.cleanup()
 
     def run(self, recipes: Iterable[Recipe]) -> Iterator[tuple[Recipe, Result]]:
-        """The results of recipes, in the order in which they are found."""
+        """Yield the results of recipes as they complete."""
         todo, idle = iter(recipes), list(self._workers)
         busy: dict[Any, _Worker] = {}
         while True:
@@ -213,7 +213,7 @@ class Pool:
                 idle.append(worker)
 
     def smallest(self, recipe: Recipe, finding: str) -> Recipe:
-        """The recipe without the steps that its finding does not need."""
+        """Return the recipe without the steps that its finding does not need."""
         return _smaller(recipe, lambda other: next(self.run([other]))[1].finding == finding)
 
 

@@ -1,1 +1,1 @@
-"""The museum: what released wheels of OpenVINO compute otherwise than the pages say, a bundle for each difference."""
+"""The museum: differences of released OpenVINO wheels from the specification, with a bundle for each."""

@@ -1,4 +1,4 @@
-"""Run the corpus, generated cases and the known differences against released wheels: ``make museum``."""
+"""Run the corpus, generated cases and the known differences on released wheels: ``make museum``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RELEASES = ("2024.6", "2025.1", "2025.2", "2025.4", "2026.0", "2026.2", "2026.3"
 
 
 def install(release: str, folder: Path) -> Path:
-    """Install the wheel of a release for this Python into a folder of its own; return the folder."""
+    """Install the wheel of a release for this Python into a folder; return the folder."""
     target = folder / WHEELS[release]
     if not (target / "installed").exists():
         command = [
@@ -43,7 +43,7 @@ def install(release: str, folder: Path) -> Path:
 
 
 def run(release: str, wheel: Path, corpus: Path, folder: Path) -> Run:
-    """Run a corpus against a release; what was done is kept."""
+    """Run a corpus on a release, reusing earlier results."""
     target = folder / f"{corpus.stem}-{release}.json"
     if not target.exists():
         path = os.pathsep.join(filter(None, [str(wheel), os.environ.get("PYTHONPATH", "")]))
@@ -70,7 +70,7 @@ def run(release: str, wheel: Path, corpus: Path, folder: Path) -> Run:
 
 
 def main() -> None:
-    """Ask all releases, and write the bundles of what differs in the newest."""
+    """Run all releases, and write bundles of the newest one's differences."""
     parser = argparse.ArgumentParser(prog="make museum", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--corpus", type=Path, help="a corpus that `make conformance` has built")

@@ -1,4 +1,4 @@
-"""Group the failures of several releases by what differs, and write a bundle for each group."""
+"""Group failures of several releases by their difference, and write a bundle for each group."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _EXPECTED = re.compile(r"expected (\S+), got (\S+)")
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One difference.
+    """A difference.
 
     Args:
         case: the smallest case that shows it.
-        result: what the newest release makes of it.
-        alike: how many cases show it.
-        releases: the releases that it affects, the oldest first.
+        result: the result of the newest release.
+        alike: the number of cases that show it.
+        releases: the affected releases, oldest first.
     """
 
     case: Case
@@ -42,7 +42,7 @@ def exhibits(runs: Mapping[str, Run], read: Callable[[str], Case]) -> list[Exhib
     """Return the differences of the newest release.
 
     Args:
-        runs: the run of each release, the oldest first, over the same cases.
+        runs: the run of each release over the same cases, oldest first.
         read: returns a case by its id.
     """
     newest = list(runs.values())[-1]
@@ -65,9 +65,9 @@ def exhibits(runs: Mapping[str, Run], read: Callable[[str], Case]) -> list[Exhib
 
 
 def _key(result: Result) -> tuple[str, ...]:
-    """Return what tells differences apart.
+    """Return the grouping key of a difference.
 
-    It is a cause that many operations share; or else what was given in place of what, for which operation, clause and types.
+    It is a cause shared by many operations; or else the expected and actual kinds of values, the operation, clause and types.
     """
     cause = _cause(result)
     if cause:
@@ -83,7 +83,7 @@ def _key(result: Result) -> tuple[str, ...]:
 
 
 def _cause(result: Result) -> str:
-    """Return the cause of a difference that many operations have, as the plugin has fewer element types; or nothing."""
+    """Return a cause shared by many operations, such as an element type that the plugin lacks; or nothing."""
     match = _EXPECTED.search(result.message)
     try:
         expected, got = map(float, match.groups()) if match else (math.nan, math.nan)
@@ -102,7 +102,7 @@ _I32 = 2.0**31
 
 
 def _kind(text: str) -> str:
-    """Return the kind of a number: NaN, infinity, zero, or another one."""
+    """Return the kind of a value: NaN, infinity, zero, or another one."""
     for kind in ("nan", "inf", "True", "False"):
         if kind in text:
             return kind

@@ -1,4 +1,4 @@
-"""The differences of the guide on divergences as conformance cases; the guide computes by hand what their pages say."""
+"""The differences of the guide on divergences as conformance cases; their expected outputs are computed by hand in the guide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DYNAMIC = {"lstm-lengths", "loop-that-grows"}
 
 
 def known_cases() -> Iterator[Case]:
-    """Yield a case for each row of the guide; its first operation is the first that its page is about."""
+    """Yield a case for each row of the guide, for the first operation that it names."""
     for name, make in CASES.items():
         model, inputs = make()
         arrays = [np.asarray(array) for array in inputs]

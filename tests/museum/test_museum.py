@@ -1,4 +1,4 @@
-"""The museum: known differences are cases, failures are grouped by what differs, and bundles say what was found."""
+"""The museum: known differences are cases, failures are grouped, and bundles describe the findings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_failures_are_grouped_by_what_differs(tmp_path: Path) -> None:
 
 
 def test_causes_that_operations_share_are_one_difference() -> None:
-    """Types that the plugin lacks show in all operations; other differences of these types do not."""
+    """Missing element types affect all operations; other differences of these types do not count as such."""
     wrong = "output 0: 1 of 2 elements differ, first at [0]: expected {}, got {}"
     differences = {
         "ReLU-1/0001": (wrong.format("0.1495399515838437", "0.1495399624109268"), "f64"),
