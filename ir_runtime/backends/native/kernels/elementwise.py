@@ -142,7 +142,7 @@ SHORT = 64
 
 
 class ProgramJob(NestJob):
-    """The job of `RUN_PROGRAM` and `RUN_BF16_PROGRAM`, followed by ``operations`` `Instruction`s.
+    """Parameters of `RUN_PROGRAM` and `RUN_BF16_PROGRAM`, followed by ``operations`` `Instruction`s.
 
     ``rounded_data`` and ``rounded_result`` say that data and result are bf16. Operands B and C have no strides
     here; instructions locate them. If ``is_expanded``, the rows of the data are not contiguous, or hold one
@@ -504,7 +504,10 @@ class _Layout(NamedTuple):
 
 
 def make_plan(ops: Sequence[ElementwiseOp], arrays: Sequence[Array], rounds: bool) -> Plan | None:
-    """Return the plan for data and operands; ``None`` if one does not broadcast or axes do not merge to three."""
+    """Return the plan for data and operands.
+
+    Returns ``None`` if an operand does not broadcast, or if axes do not merge into three.
+    """
     x, others = arrays[0], list(arrays[1:])
     is_bf16 = rounds or x.dtype == BF16
     shape = x.shape if is_bf16 or not ops[0].paired else _broadcast(x.shape, others[0].shape)
@@ -739,7 +742,7 @@ class ElementwiseChain(KernelTemplate):
         return plan
 
     def _expand_data(self, *arrays: Array) -> list[Array] | None:
-        """Broadcast the data to the shape of a small result in a recorded run, as NumPy would end the replay."""
+        """Broadcast the data to the shape of a small result in a recorded run; running NumPy would end the replay."""
         first, place = arrays[: self.arity], self.ops[0].place
         shapes = [array.shape for array in first]
         try:

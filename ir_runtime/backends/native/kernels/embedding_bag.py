@@ -40,7 +40,7 @@ _ONE_ADDRESS = int(_ONE.ctypes.data)
 
 
 class BagsJob(Descriptor):
-    """The job of `_bags`; ``refused`` counts bags with an index or offset out of range."""
+    """Parameters of `_bags`; ``refused`` counts bags with an index or offset out of range."""
 
     bags: i64
     count: i64
@@ -83,7 +83,7 @@ def _is_inside(indices: int, first: int, last: int, rows: int) -> bool:
 
 @Task
 def _bags(call: int, job: BagsJob, out: int, table: int, indices: int, offsets: int) -> None:
-    """Sum rows of A at the indices B, in bags starting at the offsets C; a unit is one bag."""
+    """Sum rows of A at the indices B, in bags starting at the offsets C; a work unit is one bag."""
     counter = shared_counters(call)
     bags, count = job.bags, job.count
     rows, width = job.rows, job.width

@@ -40,7 +40,7 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 class GatherElementsJob(Descriptor):
-    """The job of `gather_elements_task`: the result is ``[blocks, rows, columns]`` with elements of ``size`` bytes.
+    """Parameters of `gather_elements_task`: the result is ``[blocks, rows, columns]`` with elements of ``size`` bytes.
 
     The element for index ``i`` is ``i * scale`` bytes after that for index 0, which advances by ``step``
     bytes per column and ``block_size`` bytes per block; valid indices are below ``length``. Indices have
@@ -120,7 +120,7 @@ def _gather_row(job: GatherElementsJob, x: int, indices: int, out: int, first: i
 
 @Task
 def gather_elements_task(call: int, job: GatherElementsJob, out: int, x: int, indices: int) -> None:
-    """Copy the elements of A at the indices B; a unit is `UNIT_SIZE` elements of the result."""
+    """Copy the elements of A at the indices B; a work unit is `UNIT_SIZE` elements of the result."""
     columns, rows = job.columns, job.rows
     total = job.blocks * rows * columns
     for start, stop in each_chunk(call, total, UNIT_SIZE):
@@ -331,7 +331,7 @@ MIN_SIZE = 1 << 11
 
 
 class OneHotJob(Descriptor):
-    """The job of `_one_hot`: the result is ``[outer, depth, inner]``, a unit ``[block_outer, block_depth, inner]``.
+    """Parameters of `_one_hot`: the result is ``[outer, depth, inner]``, a work unit ``[block_outer, block_depth, inner]``.
 
     ``added`` is added to negative classes. Sizes of indices and values are in bytes; values are bit patterns.
     """
@@ -363,7 +363,7 @@ def _fill(emit: Emit, size: ir.Value, value: ir.Value, count: ir.Value, out: ir.
 
 @Task
 def _one_hot(call: int, job: OneHotJob, out: int, indices: int) -> None:
-    """Encode the classes A; a unit is a block of outer indices and classes."""
+    """Encode the classes A; a work unit is a block of outer indices and classes."""
     outer, depth, inner = (job.outer, job.depth, job.inner)
     tall, deep = job.block_outer, job.block_depth
     size, index_size = job.size, job.index_size

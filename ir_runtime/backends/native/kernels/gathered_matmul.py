@@ -40,7 +40,7 @@ MAX_JOBS = 64
 
 
 class GatheredJob(Descriptor):
-    """The job of `_multiply_gathered`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
+    """Parameters of `_multiply_gathered`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
 
     ``table`` is the address of the matrices. ``places`` holds, for each product, the positions of its left
     matrix and of its index. ``refused`` counts indices out of the range of ``matrices``.
@@ -76,7 +76,7 @@ def _multiply_columns(job: GatheredJob, x: int, matrix: int, first: int, count: 
 def _multiply_gathered(
     call: int, job: GatheredJob, out: int, x: int, indices: int, extra: int, other: int
 ) -> None:
-    """Multiply A by the matrices at the indices B; a unit is a block of columns of a product.
+    """Multiply A by the matrices at the indices B; a work unit is a block of columns of a product.
 
     C and D are extra tensors of the epilogue.
     """

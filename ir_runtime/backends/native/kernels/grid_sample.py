@@ -35,7 +35,7 @@ NEAR, FAR = (1.25, -2.25), (-0.75, 3.75, -6.0, 3.0)
 
 
 class GridJob(Descriptor):
-    """The job of the tasks in `PLANES`: sizes of images; images and points per unit, and the number of units.
+    """Parameters of the tasks in `PLANES`: sizes of images; images and points per work unit, and the number of units.
 
     A coordinate c maps to position ((c + 1) * scale - shift) / 2. Reflections repeat after ``period``;
     positions in the second half are mirrored to ``turn`` minus the position.
@@ -252,7 +252,7 @@ def _plane_samples(mode: str, padding: str) -> Instruction:
 
 
 def _plane_task(mode: str, padding: str) -> Task:
-    """Return a task that samples images; a unit is a range of points of an image, or several whole images."""
+    """Return a task that samples images; a work unit is a range of points of an image, or several whole images."""
     sample = _plane_samples(mode, padding)
 
     def sample_planes(call: int, job: GridJob, out: int, x: int, grid: int) -> None:

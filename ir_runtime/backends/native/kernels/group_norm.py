@@ -75,7 +75,7 @@ def _normalize_columns(  # noqa: PLR0913 (values in registers)
 
 
 class GroupNormJob(Descriptor):
-    """The job of `_normalize`: units, in total and per image; pixels of a map; channels of a map, a group and a unit."""
+    """Parameters of `_normalize`: units, in total and per image; pixels of a map; channels of a map, a group and a unit."""
 
     units: i64
     blocks: i64
@@ -118,7 +118,7 @@ def _measure(x: int, stride: int, size: int, count: int, width: int, means: int,
 
 @Task
 def _normalize(call: int, job: GroupNormJob, out: int, x: int, partner: int, second: int) -> None:
-    """Normalize A; a unit is one or more channel groups of an image. B and C are extra tensors of the epilogue."""
+    """Normalize A; a work unit is one or more channel groups of an image. B and C are extra tensors of the epilogue."""
     units, blocks, size, channels = job.units, job.blocks, job.size, job.channels
     width, most, mode, eps = job.group_channels, job.unit_channels, job.mode, job.epsilon
     scale, shift = job.scale, job.shift

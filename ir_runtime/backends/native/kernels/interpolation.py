@@ -219,7 +219,7 @@ def _gather_sum(
 
 
 class ResizeJob(Descriptor):
-    """The job of `_resize`: sizes, taps per element along both axes, and addresses of byte offsets and weights.
+    """Parameters of `_resize`: sizes, taps per element along both axes, and addresses of byte offsets and weights.
 
     ``sums_rows`` says whether a result row is a sum of data rows rather than a copy of one; ``width_taps`` is
     0 if the width is unchanged. If ``gathers`` is not 0, elements along the width are gathered, and it is the
@@ -244,7 +244,7 @@ class ResizeJob(Descriptor):
 
 @Task
 def _resize(call: int, job: ResizeJob, out: int, x: int) -> None:
-    """Resize along the height, then along the width; a unit is a row of the result."""
+    """Resize along the height, then along the width; a work unit is a row of the result."""
     lines, length = job.image_rows, job.row_elements
     channels, columns = job.channels, job.columns
     tall, wide = job.height_taps, job.width_taps

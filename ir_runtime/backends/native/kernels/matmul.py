@@ -1,6 +1,6 @@
 """MatMul and Einsum, with constant weights or two computed inputs, of any batch.
 
-A unit of a product of computed matrices is a block of its rows and columns. Each thread packs columns of the
+A work unit of a product of computed matrices is a block of its rows and columns. Each thread packs columns of the
 right matrix in its own memory, so threads never wait; for few rows, columns are read in place. Long sums are
 split into partial sums, as in BLAS, which reduces rounding errors.
 """
@@ -103,10 +103,10 @@ _ZEROS = np.zeros(PANEL, np.float32)
 
 
 class ProductJob(Descriptor):
-    """The job of `_multiply_matrices`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
+    """Parameters of `_multiply_matrices`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
 
     ``places`` holds the byte offsets of both matrices of each product; ``row_stride`` and ``other_stride`` are
-    the byte strides of the rows of left and right matrices. A unit has ``unit_rows`` rows and ``unit_columns``
+    the byte strides of the rows of left and right matrices. A work unit has ``unit_rows`` rows and ``unit_columns``
     columns, and multiplies ``some_rows`` rows at a time. ``packed`` is the size of the packed columns, 0 for few
     rows, and ``scratch`` that of all scratch memory of a thread, in bytes. ``zeros`` is the address of a row of
     zeros.
@@ -196,7 +196,7 @@ def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int,
 
 @Task
 def _multiply_matrices(call: int, job: ProductJob, out: int, x: int, y: int, extra: int, other: int) -> None:
-    """Multiply matrices A by matrices B; a unit is a block of rows and columns of a product.
+    """Multiply matrices A by matrices B; a work unit is a block of rows and columns of a product.
 
     C and D are extra tensors of the epilogue.
     """

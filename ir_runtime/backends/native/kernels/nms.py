@@ -94,7 +94,7 @@ class Candidates:
         return cls(corners, classes, keys >> (32 + width), keys & ((1 << width) - 1))
 
     def best(self, rows: int, most: int, label: int) -> Candidates:
-        """Return the first ``most`` candidates of each row (all if negative), without those of class ``label``."""
+        """Return the first ``most`` candidates of each row (all if negative), excluding class ``label``."""
         keep = self.rows % self.classes != label
         if most >= 0:
             keep &= np.arange(len(self.rows)) < self.starts(rows)[self.rows] + most
@@ -245,7 +245,7 @@ def _overlap_mask(emit: Emit, box: ir.Value, others: ir.Value, apart: ir.Value, 
 
 @device
 def is_suppressed(box: int, others: int, apart: int, count: int, limit: np.float32) -> bool:
-    """Return whether any of ``count`` boxes, stored as in `_overlap_mask`, overlaps ``box``."""
+    """Return whether any of ``count`` boxes, stored as in `_overlap_mask`, has an IoU with ``box`` of at least ``limit``."""
     start = 0
     while start < count and _overlap_mask(box, others + 4 * start, apart, limit) == 0:
         start += LANES
@@ -268,7 +268,7 @@ INDEX_BITS, RESULT = 31, 3
 
 
 class SmallNmsJob(Descriptor):
-    """The job of `_small_nms`: sizes of the scores, whether boxes are given as centres and sizes, and the settings."""
+    """Parameters of `_small_nms`: sizes of the scores, whether boxes are given as centres and sizes, and the settings."""
 
     batches: i64
     classes: i64
@@ -357,7 +357,7 @@ def _candidates(scores: int, count: int, threshold: np.float32, keys: int) -> in
 
 @Task
 def _small_nms(call: int, job: SmallNmsJob, out: int, boxes: int, scores: int, final: int) -> None:
-    """Perform NMS on boxes A and scores B in one unit; C receives the scores of the selected boxes.
+    """Perform NMS on boxes A and scores B as one work unit; C receives the scores of the selected boxes.
 
     The result is the number of selected boxes, then a row of batch entry, class and box index for each.
     """
@@ -414,7 +414,7 @@ MAX_SMALL = 1 << 13
 
 
 class NmsJob(Descriptor):
-    """The job of `_suppress`.
+    """Parameters of `_suppress`.
 
     ``rows`` is the number of rows of candidates; ``classes`` and ``boxes`` are those of a batch entry; ``capacity``
     is the size of the buffer of kept boxes, and ``limit`` the maximum number of boxes kept per row. ``starts`` is
@@ -435,7 +435,7 @@ class NmsJob(Descriptor):
 
 @Task
 def _suppress(call: int, job: NmsJob, _out: int, boxes: int) -> None:
-    """Suppress candidates sorted by score; a unit is a row of candidates. A holds the boxes of each batch entry."""
+    """Suppress candidates sorted by score; a work unit is a row of candidates. A holds the boxes of each batch entry."""
     counter = shared_counters(call)
     mode = keep_denormals()
     rows, classes, length, most = job.rows, job.classes, job.boxes, job.capacity

@@ -117,7 +117,7 @@ def _match_mean(
 
 
 def _squares(context: MatchContext, squared: Layer, x: Port) -> bool:
-    """Return whether a Power or a Multiply squares a port."""
+    """Return whether a Power or a Multiply computes the square of ``x``."""
     base, other = context.sources(squared)
     return base == x and (context.scalar(other) == 2 if squared.type == "Power" else other == x)
 
@@ -162,7 +162,7 @@ MIN_SHORT_ROWS = 64
 
 
 class NormalizationJob(Descriptor):
-    """The job of `_NORMALIZE`; ``scale`` and ``shift`` are addresses of rows, or 0."""
+    """Parameters of `_NORMALIZE`; ``scale`` and ``shift`` are addresses of rows, or 0."""
 
     rows: i64
     length: i64
@@ -175,7 +175,7 @@ class NormalizationJob(Descriptor):
 
 
 class SoftmaxJob(Descriptor):
-    """The job of `_SOFTMAX`."""
+    """Parameters of `_SOFTMAX`."""
 
     rows: i64
     length: i64

@@ -41,7 +41,7 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 class PadRowsJob(Descriptor):
-    """The job of `_pad_rows`.
+    """Parameters of `_pad_rows`.
 
     ``lengths`` are those of the outer axes of the result, innermost last; ``tables`` has a table for each with
     the byte offset of each index in the data, or `FILLED`. Of the ``columns`` elements of a row, ``inside`` elements
@@ -71,7 +71,7 @@ def _fill_row(emit: Emit, out: Register, count: Register, number: Register) -> N
 
 @Task
 def _pad_rows(call: int, job: PadRowsJob, out: int, x: int) -> None:
-    """Copy or fill the rows of the result; a unit is several indices of the innermost outer axis."""
+    """Copy or fill the rows of the result; a work unit is several indices of the innermost outer axis."""
     last = load_i64(job.lengths, OUTER - 1)
     chunks, units = (last + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT, 1
     for axis in range(OUTER - 1):
@@ -176,7 +176,7 @@ def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) ->
 
 @lru_cache(maxsize=256)
 def _memory_order(strides: _Shape) -> _Shape:
-    """Return the axes in memory order."""
+    """Return the axes by descending stride."""
     return tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
 
 

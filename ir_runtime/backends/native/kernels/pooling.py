@@ -102,7 +102,7 @@ _slide_bf16 = sliding_window(_f32 | {form + _FROM_BF16: variant for form, varian
 
 
 class PoolJob(SlidingWindows):
-    """The job of `POOL`; ``mode`` is `MAX` or `AVERAGE`, and sizes are in bytes.
+    """Parameters of `POOL`; ``mode`` is `MAX` or `AVERAGE`, and sizes are in bytes.
 
     ``factor`` multiplies the sum of a window; if it is 0, the sum is divided by the number of elements of the
     window that lie inside the data.
@@ -157,7 +157,7 @@ def _divide_row(job: PoolJob, target: int, rows: int) -> None:
 
 
 def _pool_task(name: str, slide: Instruction) -> Task:
-    """Return a pooling task; a unit is a row of the result of an image."""
+    """Return a pooling task; a work unit is a row of the result of an image."""
     compute = _window_function(slide)
 
     def pool(call: int, job: PoolJob, y: int, x: int) -> None:
@@ -368,7 +368,7 @@ PART_SIZE = 1 << 13
 
 
 class SpatialMeanJob(Descriptor):
-    """The job of `spatial_mean_task`: maps, parts per map, lines per part, and channel vectors summed at a time."""
+    """Parameters of `spatial_mean_task`: maps, parts per map, lines per part, and channel vectors summed at a time."""
 
     images: i64
     height: i64
@@ -384,7 +384,7 @@ class SpatialMeanJob(Descriptor):
 def spatial_mean_task(call: int, job: SpatialMeanJob, y: int, x: int, sums: int) -> None:
     """Sum the parts of each map, then add the partial sums.
 
-    A unit of the first step is a part, a unit of the second several channels of a map.
+    A work unit of the first step is a part, one of the second several channels of a map.
     """
     counter = shared_counters(call)
     images, height, width, channels = job.images, job.height, job.width, job.channels
@@ -475,7 +475,7 @@ def _channels_first_means(x: Array) -> Array:
 
 
 class AdaptivePoolJob(Descriptor):
-    """The job of `_adaptive_mean`; a unit is ``vectors`` channel vectors of a result pixel."""
+    """Parameters of `_adaptive_mean`; a work unit is ``vectors`` channel vectors of a result pixel."""
 
     height: i64
     width: i64
@@ -489,7 +489,7 @@ class AdaptivePoolJob(Descriptor):
 
 @Task
 def _adaptive_mean(call: int, job: AdaptivePoolJob, y: int, x: int) -> None:
-    """Compute means over nearly equal windows; a unit is several channels of a result pixel."""
+    """Compute means over nearly equal windows; a work unit is several channels of a result pixel."""
     height, width, channels, lines, columns = (
         job.height, job.width, job.channels, job.out_height, job.out_width,
     )  # fmt: skip

@@ -275,7 +275,7 @@ def _store(emit: Emit, number: Value, address: Value) -> None:
 
 
 class RowsJob(Descriptor):
-    """The job of `PACK` and `UNPACK`: rows, elements and bytes of a row as read and written, and rows per unit."""
+    """Parameters of `PACK` and `UNPACK`: rows, elements and bytes of a row as read and written, and rows per unit."""
 
     rows: i64
     width: i64
@@ -285,7 +285,7 @@ class RowsJob(Descriptor):
 
 
 def _rows_task(name: str, convert: Instruction) -> Task:
-    """Return a task that converts rows; a unit is a chunk of rows."""
+    """Return a task that converts rows; a work unit is a chunk of rows."""
 
     def rows_task(call: int, job: RowsJob, out: int, x: int) -> None:
         rows, chunk = job.rows, job.chunk

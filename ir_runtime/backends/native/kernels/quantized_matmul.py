@@ -148,7 +148,7 @@ _BLOCK_COLUMNS = 8 * PANEL_COLUMNS
 
 
 class DynamicJob(Descriptor):
-    """The job of `dynamic_matmul`.
+    """Parameters of `dynamic_matmul`.
 
     A weight group has ``length`` rows in ``parts`` activation groups of ``part_length`` rows, each stored as
     ``units`` times `UNIT` elements. Scales and zero points are ``[panels, groups, columns]``; ``zeros`` is 0 if
@@ -475,7 +475,7 @@ GROUPS_PER_UNIT = 32
 def dynamic_matmul(
     call: int, job: DynamicJob, out: int, x: int, first_extra: int, second_extra: int, numbers: int
 ) -> None:
-    """Quantize all rows, then multiply them; first units are blocks of activation groups, then panels."""
+    """Quantize all rows, then multiply them; work units are first blocks of activation groups, then panels."""
     counter = shared_counters(call)
     rows, panels = job.rows, job.panels
     parts, units = job.parts, job.units
@@ -559,7 +559,7 @@ OFFSET = 16
 
 
 class QuantizedJob(MatrixRecord):
-    """The job of `SINGLE_ROW` and `MANY_ROWS`.
+    """Parameters of `SINGLE_ROW` and `MANY_ROWS`.
 
     ``epilogue`` is 0 if there is none, ``zeros`` the address of a panel of zeros, and ``scratch`` the scratch
     memory of a thread in bytes.
@@ -575,7 +575,7 @@ class QuantizedJob(MatrixRecord):
 
 
 def _single_row(call: int, job: QuantizedJob, out: int, row: int, first: int, second: int) -> None:
-    """Multiply one row (GEMV); a unit is a panel."""
+    """Multiply one row (GEMV); a work unit is a panel."""
     kind, panels = job.storage, job.panels
     bias, columns = job.bias, job.columns
     x, size = 0, permuted_size(kind, job)
@@ -594,7 +594,7 @@ def _single_row(call: int, job: QuantizedJob, out: int, row: int, first: int, se
 
 
 def _many_rows(call: int, job: QuantizedJob, out: int, x: int, first: int, second: int, memory: int) -> None:
-    """Multiply several rows; a unit is a panel, dequantized block by block."""
+    """Multiply several rows; a work unit is a panel, dequantized block by block."""
     counter = shared_counters(call)
     panels, columns = job.panels, job.columns
     rows, bias = job.rows, job.bias

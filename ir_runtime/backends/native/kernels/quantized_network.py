@@ -147,7 +147,7 @@ def _fits(op: ForwardConvolution, weights: IntegerWeights) -> bool:
 
 
 class _ConversionJob(Descriptor):
-    """The job of `_quantize_map` and `_dequantize_map`; strides and offsets are in bytes, ``x`` of f32, ``y`` of levels.
+    """Parameters of `_quantize_map` and `_dequantize_map`; strides and offsets are in bytes, ``x`` of f32, ``y`` of levels.
 
     ``refused`` counts lines with NaN; ``borders`` is the address of the `BorderRecord` of the levels.
     """
@@ -283,7 +283,7 @@ def _level_line(job: _ConversionJob, levels: int, unit: int) -> int:
 
 @Task
 def _quantize_map(call: int, job: _ConversionJob, out: int, x: int) -> None:
-    """Quantize f32 to levels, and count lines with NaN in the job; a unit is a line."""
+    """Quantize f32 to levels, and count lines with NaN in the job; a work unit is a line."""
     lines = job.lines
     for unit in each_unit(call, lines):
         fill_borders(job.borders, out, unit, 1)
@@ -293,7 +293,7 @@ def _quantize_map(call: int, job: _ConversionJob, out: int, x: int) -> None:
 
 @Task
 def _dequantize_map(call: int, job: _ConversionJob, out: int, x: int) -> None:
-    """Dequantize levels to f32; a unit is a line."""
+    """Dequantize levels to f32; a work unit is a line."""
     lines = job.lines
     for unit in each_unit(call, lines):
         target, source = _f32_line(job, out, unit), _level_line(job, x, unit)
@@ -557,7 +557,7 @@ BLOCK_BYTES = 1 << 19
 
 
 class LevelsWinogradJob(MapJob):
-    """The job of `levels_winograd`; strides are those of pixels, not of tiles.
+    """Parameters of `levels_winograd`; strides are those of pixels, not of tiles.
 
     A thread takes ``chunk`` tiles at a time. ``pairs`` is the number of pairs of input channel vectors, ``panels``
     that of panels of `COLUMNS` output channels.
@@ -579,7 +579,7 @@ def count_tiles(out: LevelMap) -> int:
 
 
 def is_winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, shares: int) -> bool:
-    """Return whether Winograd convolution supports a node and is faster than a direct one."""
+    """Return whether Winograd's algorithm supports a convolution and is faster than a direct product."""
     op, numbers = node.op, node.weights.numbers
     if not isinstance(op, Convolution) or numbers.shape[2:] != (3, 3):
         return False
@@ -668,7 +668,7 @@ def _store(
 
 @Task
 def levels_winograd(call: int, job: LevelsWinogradJob, out: int, x: int, other: int) -> None:
-    """Convolve A with transformed weights, add levels of B as a residual, and store levels; a unit is a tile."""
+    """Convolve A with transformed weights, add levels of B as a residual, and store levels; a work unit is a tile."""
     counter = shared_counters(call)
     pairs, panels = job.pairs, job.panels
     starts, shares = job.starts, job.shares
@@ -1012,7 +1012,7 @@ def _map(node: IntegerNode, by_vectors: bool) -> LevelMap:
 
 
 def _borders(node: IntegerNode) -> list[tuple[IntegerNode, tuple[int, int, int, int]]]:
-    """Return the node whose map a node reads by windows, and the width of the border that they reach on each side."""
+    """Return the producer that a node reads in windows, with the borders (top, bottom, left, right) that these reach."""
     if isinstance(node, Source):
         return []
     kernel = node.op.kernel if isinstance(node, Pooled) else node.weights.numbers.shape[-2:]

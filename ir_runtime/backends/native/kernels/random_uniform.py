@@ -32,7 +32,7 @@ FRACTION_BITS = 23
 
 
 class UniformJob(Descriptor):
-    """The job of `_uniform`: groups of blocks; key, stream and first block; the range and its lower end."""
+    """Parameters of `_uniform`: groups of blocks; key, stream and first block; the range and its lower end."""
 
     groups: i64
     key: i64
@@ -106,7 +106,7 @@ def _shuffle(emit: Emit, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value
 
 @Task
 def _uniform(call: int, job: UniformJob, out: int) -> None:
-    """Generate random numbers; a unit is `GROUPS_PER_UNIT` groups of blocks."""
+    """Generate random numbers; a work unit is `GROUPS_PER_UNIT` groups of blocks."""
     groups = job.groups
     for start, end in each_chunk(call, groups, GROUPS_PER_UNIT):
         for group in range(start, end):

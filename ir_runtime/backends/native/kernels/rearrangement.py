@@ -49,7 +49,7 @@ ROWS_PER_UNIT = 64
 
 
 class ShuffleJob(Descriptor):
-    """The job of `_shuffle`: pixels (``rows``), and channels of a group."""
+    """Parameters of `_shuffle`: pixels (``rows``), and channels of a group."""
 
     rows: i64
     half_channels: i64
@@ -74,7 +74,7 @@ def _shuffle_row(x: int, y: int, half: int) -> None:
 
 @Task
 def _shuffle(call: int, job: ShuffleJob, y: int, x: int) -> None:
-    """Interleave the two channel groups of each pixel; a unit is `ROWS_PER_UNIT` pixels."""
+    """Interleave the two channel groups of each pixel; a work unit is `ROWS_PER_UNIT` pixels."""
     count, half = job.rows, job.half_channels
     for start, end in each_chunk(call, count, ROWS_PER_UNIT):
         for index in range(start, end):

@@ -1,6 +1,6 @@
 """RNN, GRU and LSTM cells and sequences: one matrix product for all inputs, then all steps in one call.
 
-A unit is a range of hidden-state columns, with all their gates, for a chunk of the batch. In every step, each
+A work unit is a range of hidden-state columns, with all their gates, for a chunk of the batch. In every step, each
 thread starts with the same units, so that their weights stay in its cache, and then takes remaining units; a
 barrier ends the step. The hidden states that a step reads are rows of the result. LSTM gates are in the order
 f, i, o, c.
@@ -114,7 +114,7 @@ _INFINITY = np.float32(np.inf)
 
 
 class StepsJob(Descriptor):
-    """The job of `run_steps` and `run_cell`."""
+    """Parameters of `run_steps` and `run_cell`."""
 
     kind: i64
     steps: i64

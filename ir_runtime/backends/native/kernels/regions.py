@@ -60,7 +60,7 @@ def _blend(  # noqa: PLR0913 (values in registers)
 
 
 class RoiAlignJob(Descriptor):
-    """The job of `_align`: sizes, and the addresses of the image index of each region and of the samples of both axes."""
+    """Parameters of `_align`: sizes, and addresses of the image index of each region and of the samples along both axes."""
 
     rows: i64
     image_bytes: i64
@@ -79,7 +79,7 @@ class RoiAlignJob(Descriptor):
 
 @Task
 def _align(call: int, job: RoiAlignJob, out: int, x: int) -> None:
-    """Compute the bins of regions of A; a unit is a row of bins."""
+    """Compute the bins of regions of A; a work unit is a row of bins."""
     count, image, channels = job.rows, job.image_bytes, job.channels
     lines, columns = job.bin_rows, job.bin_columns
     entries, row_starts, rows, row_weights = job.images, job.row_starts, job.row_offsets, job.row_weights
@@ -235,7 +235,7 @@ AT_ONCE = 4
 
 
 class BinsJob(Descriptor):
-    """The job of `_largest_of_bins` and `_means_of_bins`.
+    """Parameters of `_largest_of_bins` and `_means_of_bins`.
 
     Sizes: regions; rows and columns of bins; result channels; rows, columns and channels of the maps.
     Addresses: image index of each region; start and end of each row and column of bins.
@@ -277,7 +277,7 @@ def _largest(
 
 @Task
 def _largest_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
-    """Store the maximum of each bin, ``[regions, rows, columns, channels]``; a unit is a row of bins.
+    """Store the maximum of each bin, ``[regions, rows, columns, channels]``; a work unit is a row of bins.
 
     A holds channels-last maps.
     """
@@ -322,7 +322,7 @@ def _scalar(x: float) -> Register:
 
 @Task
 def _means_of_bins(call: int, job: BinsJob, out: int, x: int) -> None:
-    """Store the mean of each bin, ``[regions, depth, rows, columns]``; a unit is a result channel of a region.
+    """Store the mean of each bin, ``[regions, depth, rows, columns]``; a work unit is a result channel of a region.
 
     A is ``[images, depth, rows, columns, height, width]``, with a plane for each bin.
     """

@@ -145,7 +145,7 @@ _Lengths: TypeAlias = tuple[int, ...]
 
 
 class RotaryJob(NestJob):
-    """The job of `ROTARY`; a row is one column of the nest, and ``half`` is half its length."""
+    """Parameters of `ROTARY`; a row is one column of the nest, and ``half`` is half its length."""
 
     half: i64
 

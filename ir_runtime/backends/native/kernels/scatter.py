@@ -49,7 +49,7 @@ COLUMNS_PER_UNIT = 64
 
 
 class ScatterJob(Descriptor):
-    """The job of `_scatter`: data ``[blocks, length, columns]``, and ``count`` indices along ``length``.
+    """Parameters of `_scatter`: data ``[blocks, length, columns]``, and ``count`` indices along ``length``.
 
     Strides are those of the indices, in elements. Updates are added unless the job ``replaces`` elements.
     ``refused`` counts indices out of range.
@@ -102,7 +102,7 @@ def _scatter_columns(job: ScatterJob, out: int, indices: int, updates: int, firs
 
 @Task
 def _scatter(call: int, job: ScatterJob, out: int, indices: int, updates: int) -> None:
-    """Write or add the updates B to the result at the indices A; a unit is a block of columns."""
+    """Write or add the updates B to the result at the indices A; a work unit is a block of columns."""
     counter = shared_counters(call)
     columns, count = job.columns, job.count
     parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
@@ -231,7 +231,7 @@ WORD = 4
 
 
 class PlacesJob(Descriptor):
-    """The job of `_store_places`: number and length of the tuples, and size of an index in bytes.
+    """Parameters of `_store_places`: number and length of the tuples, and size of an index in bytes.
 
     ``lengths`` are those of the indexed axes; ``refused`` counts indices out of range.
     """
@@ -259,7 +259,7 @@ def _tuple_place(job: PlacesJob, tuples: int, first: int, width: int, size: int)
 
 @Task
 def _store_places(call: int, job: PlacesJob, out: int, tuples: int) -> None:
-    """Store the flat positions that the tuples A index; a unit is `UNIT_SIZE` tuples."""
+    """Store the flat positions that the tuples A index; a work unit is `UNIT_SIZE` tuples."""
     count, width = job.tuples, job.width
     size = job.index_size
     for start, end in each_chunk(call, count, UNIT_SIZE):

@@ -76,7 +76,7 @@ class Strides(Descriptor):
 
 
 class AttentionJob(Descriptor):
-    """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share one key head.
+    """Parameters of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share one key head.
 
     ``masked`` says whether the fourth input is a mask; ``zeros`` is the address of a row of zeros. Scores are
     multiplied by ``factor``, or, if ``factors`` is not 0, by the factor of their head in the row at that address.
@@ -136,7 +136,7 @@ def blocked_task(
     name: str, words: Device[..., int], multiply: Device[..., None], pack_keys: Device[..., None],
     pack_values: Device[..., None], convert: Device[..., int],
 ) -> Task:  # fmt: skip
-    """Return the attention task for many queries; a unit is a block of queries of one head.
+    """Return the attention task for many queries; a work unit is a block of queries of one head.
 
     Args:
         name: the name of the task.
@@ -214,7 +214,7 @@ def blocked_task(
 def decode_task(
     name: str, prepare: Device[..., None], dot: Device[..., None], add_weighted: Instruction
 ) -> Task:
-    """Return the attention task for few queries; a unit is all queries of the heads that share keys.
+    """Return the attention task for few queries; a work unit is all queries of the heads that share keys.
 
     Args:
         name: the name of the task.
@@ -369,7 +369,7 @@ _I8 = ir.I8
 
 
 class MaskJob(Descriptor):
-    """The job of `_mask`: the number of rows and of elements per row."""
+    """Parameters of `_mask`: the number of rows and of elements per row."""
 
     rows: i64
     width: i64
@@ -385,7 +385,7 @@ def _add_or_hide(emit: Emit, seen: Register, out: Register) -> None:
 
 @Task
 def _mask(call: int, job: MaskJob, out: int, x: int) -> None:
-    """Convert the boolean mask A to one that is added to scores; a unit is a row."""
+    """Convert the boolean mask A to one that is added to scores; a work unit is a row."""
     counter = shared_counters(call)
     width = job.width
     for row in each_counted(counter, job.rows):

@@ -42,7 +42,7 @@ __all__: list[str] = []
 
 
 class TopKJob(ColumnsJob):
-    """The job of tasks that select ``count`` elements along A ``[outer, length, inner]``; ``refused`` counts NaN.
+    """Parameters of the tasks that select ``count`` elements along A ``[outer, length, inner]``; ``refused`` counts NaN.
 
     The result holds all indices, of ``index_size`` bytes, then the elements, starting at byte ``values``.
     """
@@ -302,7 +302,7 @@ def _drop_worst(words: int, length: int, kept: int, counters: int) -> int:
 
 @Task
 def _sort_rows(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Select the best elements of rows by sorting; a unit is a row."""
+    """Select the best elements of rows by sorting; a work unit is a row."""
     rows, length, kept = job.outer, job.length, job.count
     largest, size = job.largest != 0, job.index_size
     scratch = scratch_memory(16 * length + 8 * BUCKETS)
@@ -387,7 +387,7 @@ def _choose(line: int, length: int, count: int, largest: int, values: int, indic
 
 
 def _topk(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Select the best elements of rows; a unit is a row."""
+    """Select the best elements of rows; a work unit is a row."""
     rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     for row in each_unit(call, rows):
@@ -400,7 +400,7 @@ def _topk(call: int, job: TopKJob, out: int, x: int) -> None:
 
 
 def _topk_short(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Select the best elements of short rows; a unit is `LANES` rows, which are transposed."""
+    """Select the best elements of short rows; a work unit is `LANES` rows, which are transposed."""
     rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     held = scratch_memory(WIDTH * (2 * count + length))
@@ -427,7 +427,7 @@ def _topk_short(call: int, job: TopKJob, out: int, x: int) -> None:
 
 
 def _topk_columns(call: int, job: TopKJob, out: int, x: int) -> None:
-    """Select the best elements along columns; a unit is a block of columns."""
+    """Select the best elements along columns; a work unit is a block of columns."""
     outer, length, inner, block = load_sizes(job)
     count, largest, size = job.count, job.largest, job.index_size
     held, across = scratch_memory(2 * WIDTH * count), (inner + block - 1) // block

@@ -103,7 +103,7 @@ class _Phases(NamedTuple):
 
     @classmethod
     def ranges(cls, kernel: int, stride: int) -> list[_Phases]:
-        """Return the ranges of all phases of an axis."""
+        """Divide the phases of an axis into ranges that read equally many kernel elements."""
         taps, more = divmod(kernel, stride)
         ranges = [cls(0, more, taps + 1), cls(more, stride - more, taps)]
         return [phases for phases in ranges if phases.size]
@@ -237,7 +237,7 @@ AT_ONCE = 8
 
 
 class SpreadJob(Descriptor):
-    """The job of `_spread`.
+    """Parameters of `_spread`.
 
     Sizes: result rows in all, per unit and per image; result columns and channels; data rows and columns.
     Steps in bytes between the successive kernel rows, kernel columns, data rows and data columns that one result
@@ -388,7 +388,7 @@ def _spread_run(job: SpreadJob, run: SpreadRun, x: int, w: int, rows: int, out: 
 
 @Task
 def _spread(call: int, job: SpreadJob, y: int, x: int, first: int, second: int) -> None:
-    """Compute result rows; a unit is several rows."""
+    """Compute result rows; a work unit is several rows."""
     rows, several = job.rows, job.rows_per_unit
     tall, wide, channels = job.out_height, job.out_width, job.channels
     line = F32_SIZE * channels * job.width
@@ -444,7 +444,7 @@ def depthwise_transposed(
 def _kernel(
     w: Array, epilogue: Epilogue, skipped: int, axes: Callable[[tuple[int, ...]], tuple[SpreadAxis, ...]]
 ) -> Kernel:
-    """Return the kernel for filters; it ignores the first ``skipped`` inputs after them."""
+    """Return a kernel for depthwise filters; the first ``skipped`` inputs after them are ignored."""
     channels, kernel = len(w), (1, *w.shape[3:])[-2:]
     weights = w.reshape(channels, *kernel)
     if epilogue.scale is not None:
