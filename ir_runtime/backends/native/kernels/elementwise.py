@@ -438,7 +438,7 @@ def _batch_norm(
 
 
 def _slopes(op: PReLU, data: Value, slope: Value) -> ElementwiseOp | None:
-    """Convert a PReLU with constant slopes; a vector of slopes applies per channel if its length matches."""
+    """Convert a PReLU with constant slopes; slopes are per channel if there are as many as channels."""
     values = known_slopes(data, slope)
     if values is None or not _broadcasts(PartialShape(values.shape), data.shape):
         return None

@@ -94,7 +94,7 @@ def _divide_as_f64(emit: Emit, code: int, x: Register, y: Register) -> Register:
 
 
 def _correct(emit: Emit, code: int, x: Register, y: Register, quotient: Register) -> Register:
-    """Return the result of ``code`` from a quotient rounded toward zero."""
+    """Convert a quotient rounded toward zero to the quotient or remainder that ``code`` selects."""
     builder = emit.builder
     if code == TRUNCATE_DIVIDE:
         return quotient

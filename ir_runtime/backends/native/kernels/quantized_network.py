@@ -524,7 +524,7 @@ def transform_sums(  # noqa: PLR0913 (values in registers)
 
 
 def _results(emit: Emit, x: Value) -> list[list[Value]]:
-    """Return the result rows of a tile for one vector of output channels, 24 * 24 times as large."""
+    """Return the result rows of a tile for one vector of output channels, scaled by 24 * 24."""
     elements = [emit.load(emit.at(x, 4 * COLUMNS * n), INTS) for n in range(TILE_ELEMENTS)]
     columns = [_output_transform(emit, elements[b::6]) for b in range(6)]
     return [_output_transform(emit, [column[a] for column in columns]) for a in range(4)]

@@ -42,9 +42,10 @@ __all__: list[str] = []
 
 
 class TopKJob(ColumnsJob):
-    """Parameters of the tasks that select ``count`` elements along A ``[outer, length, inner]``; ``refused`` counts NaN.
+    """Parameters of the tasks that select ``count`` elements along the middle axis of A ``[outer, length, inner]``.
 
-    The result holds all indices, of ``index_size`` bytes, then the elements, starting at byte ``values``.
+    The result holds all indices, of ``index_size`` bytes, then the elements, starting at byte ``values``. ``refused``
+    is nonzero afterwards if a row or column has NaN.
     """
 
     count: i64

@@ -59,7 +59,10 @@ def _volume(sizes: Sequence[int], missing: int = 1) -> _Axes:
 
 
 def _is_whole(op: ConvolutionBackpropData, kernel: Sequence[int], sized: bool) -> bool:
-    """Return whether the result consists of whole blocks, one per data element; ``sized`` results may be cropped."""
+    """Return whether the result consists of whole blocks, one per data element.
+
+    A ``sized`` result, for which an output shape is given, may be cropped.
+    """
     cuts = (*op.pads_begin, *op.pads_end) if op.auto_pad == "explicit" else ()
     return tuple(kernel) == tuple(op.strides) and not (sized or any(cuts) or any(op.output_padding))
 
@@ -334,7 +337,7 @@ def _emit_sums(  # noqa: PLR0913 (values in registers)
     emit: Emit, number: int, x: Register, step: Register, down: Register, across: Register, w: Register, kernel_down: Register,
     kernel_across: Register, rows: Register, columns: Register, bias: Register, out: Register, out_step: Register,
 ) -> None:  # fmt: skip
-    """Emit the sums of ``number`` elements of a run."""
+    """Emit the sums of products for ``number`` result elements of a run."""
     builder = emit.builder
     places = [builder.mul(step, emit.i64(j)) for j in range(number)]
     with emit.loop(rows, [x, w, *[emit.load(bias)] * number]) as (_, (line, taps, *sums), below):
@@ -490,6 +493,6 @@ def _kernel(
 
 
 def _work(runs: Array) -> int:
-    """Return the number of kernel elements that all elements of runs read."""
+    """Return the total number of kernel elements that the result elements of runs read."""
     records = runs.view(SpreadRun.dtype)
     return int((records["count"] * records["taps"]).sum())
