@@ -23,20 +23,20 @@ __all__ = ["Exit", "main"]
 
 _EPILOG = """\b
 Exit codes:
-  0    done
-  1    findings: validate found errors, shapes that no input fits, diff a
-       change, trace-nan a layer, or compare, bisect or reduce what rounding
-       does not explain
-  2    usage: an option, a name, an input or an output path is wrong
-  3    the model cannot be read, or is not valid
-  4    the model has an operation that is not supported
-  5    it failed while running: a layer on its data, memory, time, the disk
+  0    success
+  1    findings: validate found errors, shapes unsatisfiable constraints,
+       diff changes, trace-nan a layer, or compare, bisect or reduce an error
+       beyond rounding
+  2    usage: an invalid option, name, input or output path
+  3    the model cannot be read, or is invalid
+  4    the model has an unsupported operation
+  5    the run failed: a layer on its data, memory, time, the disk
   130  interrupted
-  141  the reader of the results has closed them
+  141  the pipe that receives the results was closed
 
-Results go to stdout, all else to stderr. On a terminal, tables are as wide as it is; into a pipe or a file they go
-whole. NO_COLOR=1 turns colours off, IR_RUNTIME_TRACEBACK=1 shows where an error comes from, IR_RUNTIME_BACKEND names
-the backend to use where --backend does not.
+Results go to stdout, everything else to stderr. Tables fit the width of a terminal, but are not truncated in pipes and
+files. NO_COLOR=1 turns colors off, IR_RUNTIME_TRACEBACK=1 shows the traceback of errors, IR_RUNTIME_BACKEND is the
+default of --backend.
 """
 
 

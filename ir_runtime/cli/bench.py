@@ -37,18 +37,18 @@ ir-runtime bench net.xml -niter 100 -nthreads 2 --against openvino
 ir-runtime bench -m net.xml -hint tput -nireq 4 -b 8 --json
 ir-runtime bench net.xml -pc -report_type average_counters -report_folder out
 
-Options have the names and meanings of benchmark_app; those of several letters may also have two dashes. With
-both -niter and -t, whichever takes longer decides.
+Options have the names and meanings of benchmark_app; long options may have one dash or two. With both -niter and
+-t, whichever takes longer counts.
 
-Import, read, compile, first inference and peak memory are measured in a process of its own for each
-side. Then the sides run in one process, in alternating blocks with a pause between, so that both see the
-same machine; a ratio below 1 means less than OpenVINO's. On a busy machine, CPU time on one thread says
-more. OpenVINO computes in f32, and does not quantize activations or its cache of keys; with --mode
-performance it runs as it comes. Variables are reset before each run, untimed.
+Import, read, compile, first inference and peak memory are measured in a separate process for each runtime. Then
+both run in one process, in alternating blocks with pauses, so that they see the same machine; a ratio below 1
+means less than OpenVINO. On a busy machine, --cpu-time with one thread is more reliable. OpenVINO computes in f32
+and does not quantize activations or its KV cache; with --mode performance it runs with its defaults. Variables
+are reset before each run, untimed.
 
-Inputs that no file gives are random, as `run --random` makes them. Results agree where they differ by
-at most 1e-4 of an output's largest number (outputs of f16, bf16: 1e-2; products in these: 1e-1), and all but
-reals are equal. Where only the order of rows differs, as of objects that are equally likely, that is said.
+Inputs without a file are random, as for `run --random`. Results agree if they differ by at most 1e-4 of an output's
+largest value (f16 and bf16 outputs: 1e-2; products in these types: 1e-1), and integers are equal. If only the order
+of rows differs, as for detections with equal scores, the report says so.
 """
 
 

@@ -22,9 +22,9 @@ _EPILOG = """\b
 ir-runtime bisect net.xml --against openvino -i x=x.npy
 ir-runtime bisect net.xml --run 'python device.py' -i x=x.npy
 
-The layers are cut in two again and again, and of each half only what leaves it is compared: so nothing
-inside is observed, and memory stays small. The first line is the verdict of the outputs; ends with 0 if it
-is 'explained', so that there is no layer to find, else with 1.
+Bisects the layers, comparing only the outputs of each half, so no intermediate tensors need to be observed, and
+memory stays small. The first line is the verdict on the outputs. The exit code is 0 if it is 'explained', so that
+there is no layer to find, else 1.
 """
 
 

@@ -32,13 +32,13 @@ ir-runtime budget net.xml -i x=x.npy --to w8a8 --keep 3
 ir-runtime budget net.xml -i samples/ --to int4 --group-size 64,128
 ir-runtime budget net_int8.xml -i a.npz -i b.npz --metric rate.py:top1
 
-int8 and int4 quantize weights (-1 is a group for each channel), w8a8 weights and activations as NNCF does.
-stored compares a quantized model with itself in floating point: the default for such models, bf16 else.
+int8 and int4 quantize weights (group size -1 is one scale per channel), w8a8 weights and activations like NNCF.
+stored compares a quantized model with itself in floating point, and is the default for such models; else bf16 is.
 
-Each layer is computed alone in the lower precision; errors are relative to f32, at the output where they
-are largest. The last line is an ignored_scope for NNCF. An input that is given several times, or as a folder
-of arrays, has several samples. A metric takes a list of outputs by name, one dict per sample, and returns a
-number, larger is better.
+Each layer is computed alone in the lower precision; its error is relative to f32, for the output where it is
+largest. The last line is an ignored_scope for NNCF. An input given several times, or as a folder of arrays, has
+several samples. A metric takes a list of dicts, the outputs of each sample by name, and returns a number, higher
+is better.
 """
 
 

@@ -22,8 +22,8 @@ ir-runtime cache
 ir-runtime cache --clean
 ir-runtime cache --move /fast/disk
 
-Kept is what the debugging commands have computed, to resume from. It is computed again when it is needed.
-IR_RUNTIME_CACHE says where it is, if not in the user's cache folder.
+The cache has finished steps of the debugging commands, to resume from. They are recomputed when needed.
+IR_RUNTIME_CACHE sets another folder than the user's cache folder.
 """
 
 _DEBUGGING = "debug"

@@ -19,11 +19,11 @@ ir-runtime compare net.xml --against openvino:default -i image=cat.npy
 ir-runtime compare net.xml --results theirs.npz --precision f16 -i image=cat.npy
 ir-runtime compare new.xml --against old.xml --random
 
-The measure is R: by how much the error against f64 exceeds what rounding does to this model on these inputs.
-Outputs are explained up to R 4 and doubtful up to 10; a layer, computed from the other side's own
-inputs, is explained up to R 8. openvino runs f32 and quantizes neither activations nor caches, which
-openvino:default, OpenVINO as it comes, may do. The first line is the verdict: explained, doubtful, overflow (numbers
-exceed the type), unexplained. Ends with 0 if it is 'explained', else with 1.
+R is the error against f64, divided by the error that rounding causes in this model on these inputs. Outputs are
+explained up to R 4 and doubtful up to 10; a layer, computed from the other runtime's own inputs, is explained up
+to R 8. openvino runs f32 and quantizes neither activations nor caches; openvino:default, with OpenVINO's default
+settings, may do so. The first line is the verdict: explained, doubtful, overflow (values exceed their type), or
+unexplained. The exit code is 0 if it is 'explained', else 1.
 """
 
 

@@ -32,7 +32,7 @@ bash:  ir-runtime completion bash > ~/.local/share/bash-completion/completions/i
 zsh:   ir-runtime completion zsh > ~/.zfunc/_ir-runtime   (with fpath+=~/.zfunc before compinit)
 fish:  ir-runtime completion fish > ~/.config/fish/completions/ir-runtime.fish
 
-For the shell that is open: source <(ir-runtime completion bash)
+For the current shell only: source <(ir-runtime completion bash)
 """
 
 

@@ -31,9 +31,9 @@ ir-runtime conformance run corpus.zip --against openvino --xfail known.txt -o ru
 ir-runtime conformance run --generate 1000 --seed 7 --against openvino --failures bugs
 ir-runtime conformance compare old.json new.json -o changes.html
 
-'run' takes a corpus, a .zip or a folder, and runs each case in a process that may crash or hang: that costs one case.
-'compare' takes two files that 'run -o' has written. Both end with 0 if all is well, with 1 if a case fails that is not
-expected to, or passes though it is; compare if a case fails that passed. 'ir-runtime guide conformance' has the rest.
+'run' takes a corpus, a .zip or a folder. Cases run in separate processes, so that a crash or hang costs one case only.
+'compare' takes two files written by 'run -o'. The exit code of run is 1 if a case fails unexpectedly, or passes although
+it is expected to fail; that of compare is 1 if a case fails that passed before. See 'ir-runtime guide conformance'.
 """
 _REST = "--json or -o has all"
 _WRITTEN = (".json", ".xml", ".html")

@@ -32,15 +32,14 @@ ir-runtime cost net.xml --shape 'input_ids=[1,128]' --top 20
 ir-runtime cost decoder.xml --at batch=1 --at seq=1 --at 'n*=512'
 ir-runtime cost net.xml --json
 
-Nothing runs: each operation declares its arithmetic. A multiply-accumulate is one MAC and two FLOPs; a
-function of one number, such as exp, is one FLOP; what only moves data has none. Layers that are computed
-when compiling are left out. With open lengths, counts are formulas of them, such as 2·seq·768·768;
---shape and --at give numbers. Lengths known only at run time are n1, n2, ..., the iterations of a loop trips1; a
-table says where they are. What depends on the data alone, as the boxes that a suppression leaves, is
-counted by what it reads.
+The model does not run. A multiply-accumulate is one MAC and two FLOPs; an elementwise function such as exp is one
+FLOP; operations that only move data have none. Layers computed at compilation are excluded. With dynamic lengths,
+counts are formulas such as 2·seq·768·768; --shape and --at evaluate them. Lengths known only at run time are n1,
+n2, ..., iterations of a loop are trips1; a table shows where they occur. Operations whose work depends on the data,
+such as non-maximum suppression, are counted by the size of their inputs.
 
-The weights may be missing: shapes that depend on them are those that the file declares, and "declared"
-marks the layers that have such a shape.
+The weights may be missing: shapes that depend on them are then taken from the file, and "declared" marks the
+layers with such shapes.
 """
 
 # Characters of a formula in a table.

@@ -22,8 +22,8 @@ __all__ = ["diff"]
 _EPILOG = """\b
 ir-runtime diff old.xml new.xml
 
-Layers are matched by structure and names; how they are numbered and called does not matter. Ends with
-1 if something changed, else with 0.
+Layers are matched by structure and names; new names or ids alone do not count as changes. The exit code is 1 if
+something changed, else 0.
 """
 
 

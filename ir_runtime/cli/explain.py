@@ -16,9 +16,9 @@ __all__ = ["explain"]
 
 _EPILOG = """\b
 ir-runtime explain IR301
-ir-runtime explain json       the commands whose results have a schema
-ir-runtime explain json run   the JSON Schema of what run --json prints
-ir-runtime explain json error the JSON Schema of what --json prints where a command fails
+ir-runtime explain json       list the JSON Schemas of results
+ir-runtime explain json run   print the JSON Schema of run --json
+ir-runtime explain json error print the JSON Schema of errors with --json
 """
 
 

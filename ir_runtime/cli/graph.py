@@ -23,10 +23,10 @@ ir-runtime graph net.xml --format dot | dot -Tpdf > net.pdf
 ir-runtime graph net.xml --format svg -o net.svg
 ir-runtime graph net.xml --format model-explorer -o net.json
 
-dot is for Graphviz; svg is drawn here, without the bodies of layers; json has nodes and edges, with the
-types that are inferred ("ir-runtime guide seeing-the-graph" lists its fields); model-explorer is the
-format of Model Explorer, with the scopes of names as namespaces. Models with errors are shown as far as
-they go. `ir-runtime report` makes a page of large models.
+dot is for Graphviz; svg needs no other program, but omits the bodies of layers; json has nodes and edges with
+inferred types ("ir-runtime guide seeing-the-graph" lists its fields); model-explorer is the format of Model
+Explorer, with scopes as namespaces. Models with errors are drawn nevertheless. For large models, use
+`ir-runtime report`.
 """
 
 

@@ -20,8 +20,8 @@ _EPILOG = """\b
 ir-runtime kernels
 IR_RUNTIME_TARGET=x86-64-v3 ir-runtime kernels
 
-There is a library for each of several instruction sets. The one that uses most of what the processor has is loaded,
-unless IR_RUNTIME_TARGET names another one; results may differ between them by rounding.
+There is one library per instruction set. The best one that the processor supports is loaded, unless
+IR_RUNTIME_TARGET names another; their results may differ by rounding.
 """
 
 

@@ -24,8 +24,8 @@ __all__ = ["open"]
 _EPILOG = """\\b
 ir-runtime open net.xml
 
-The page is written into a new folder for temporary files, whose path is printed. report writes it where you
-want it, and also measures. Ends with 1 if the model has errors, else with 0.
+The page is written to a temporary folder, whose path is printed. `ir-runtime report` writes it to a given path,
+and can add measurements. The exit code is 1 if the model has errors, else 0.
 """
 
 

@@ -28,14 +28,14 @@ ir-runtime profile net.xml
 ir-runtime profile net.xml -i image=cat.npy --runs 20 --chrome trace.json
 ir-runtime profile net.xml --shape 'data=[1,3,224,224]' --threads 1 --against openvino
 
-Runs that are watched alternate with runs that are not; times are medians. A row is a step of the
-compiled model: a layer, with those that its kernel computes, too, named after the one with the most
-FLOPs. The spread is half the range over the median. GFLOP/s and GB/s count what the
-operations declare, and weights. The roofline is what the measured peaks of this machine allow: of a
-product of matrices in f32 or a faster layer, and of a copy; more than 100 % means that data stayed in the caches.
+Profiled runs alternate with unprofiled ones; times are medians. A row is a step of the compiled model: a layer,
+including layers fused into its kernel, named after the one with the most FLOPs. The spread is half the range
+over the median. GFLOP/s and GB/s are counted FLOPs and bytes, including weights, per time. The roofline is the
+limit given by the measured peaks of this machine: of an f32 matrix product, or a layer that is faster, and of a
+memory copy. More than 100 % means that data stayed in the caches.
 
-Inputs that no file gives are random. Open https://ui.perfetto.dev or chrome://tracing to see a trace:
-it shows the layers of each run, the time between them, and how many threads were busy.
+Inputs without a file are random. Open traces in https://ui.perfetto.dev or chrome://tracing: they show the layers
+of each run, the time between them, and the number of busy threads.
 """
 
 

@@ -22,10 +22,10 @@ _EPILOG = """\b
 ir-runtime reduce net.xml --against openvino -i x=x.npy -o bug/
 ir-runtime reduce net.xml --run 'python device.py' --repeat 5 -i x=x.npy -o bug/
 
-The folder has the part as model.xml and model.bin, its inputs, its outputs in f64, show.py, which shows the
-difference in a fresh process, and issue.md. Weights and inputs are random numbers of the same mean and
-deviation, unless --keep-values is given or the difference would vanish. The first line is the verdict; ends
-with 0, and no folder, if it is 'explained', else with 1.
+The folder has the part as model.xml and model.bin, its inputs, its f64 outputs, show.py, which shows the difference
+in a fresh process, and issue.md. Weights and inputs are replaced by random data of the same mean and deviation,
+unless --keep-values is given or the difference would vanish. The first line is the verdict. If it is 'explained',
+no folder is written and the exit code is 0, else 1.
 """
 
 

@@ -31,11 +31,11 @@ ir-runtime report net.xml --compare openvino:f32 --pictures --random
 ir-runtime report net.xml --values 1M
 ir-runtime report new.xml --diff old.xml
 
-Ends with 1 if something is wrong: errors in the model, a difference that rounding does not explain, Inf or NaN, or
-changes; else with 0, also with warnings. What is wrong is also printed.
+The exit code is 1 for errors in the model, a difference beyond rounding, Inf or NaN, or changes; else 0, also with
+warnings. These problems are also printed.
 
-The page needs no network and no server: open it in a browser, or attach it to an issue. Where something is
-to be measured, and no input is given, random data is used.
+The page needs no network and no server: open it in a browser, or attach it to an issue. Measurements use random
+data for inputs that are not given.
 """
 
 

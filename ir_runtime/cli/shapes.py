@@ -36,15 +36,14 @@ ir-runtime shapes net.xml
 ir-runtime shapes net.xml --shape 'data=[?,3,?,?]' --layers '*conv*'
 ir-runtime shapes net.xml --no-confirm --json
 
-Open lengths of inputs have names, such as batch, height or seq; lengths behind them are formulas of
-these where inference at several lengths agrees with one, else bounds such as 1..8, or ?.
+Dynamic lengths of inputs have names, such as batch, height or seq. Other lengths are formulas in these if
+inference at several lengths agrees with one, else bounds such as 1..8, or ?.
 
-Constraints are found by asking inference which lengths it accepts. "proved" means that it refuses all
-others; "sampled", only that it refuses those that were tried; "confirmed", that running the model with
-random inputs agrees.
+Constraints are found by testing which lengths inference accepts. "proved" means that it refuses all others;
+"sampled", that it refuses those that were tried; "confirmed", that running the model on random inputs agrees.
 
-The weights may be missing: shapes that depend on them are those that the file declares, which the column
-"from" says, and no constraints are looked for.
+The weights may be missing: shapes that depend on them are then taken from the file, as the column "from" shows,
+and no constraints are searched.
 """
 
 

@@ -22,7 +22,7 @@ _EPILOG = """\b
 ir-runtime trace-nan net.xml -i image=cat.npy
 ir-runtime trace-nan net.xml -i image=cat.npy --as f16
 
-Ends with 1 if a layer makes Inf or NaN of finite inputs, else with 0.
+The exit code is 1 if a layer produces Inf or NaN from finite inputs, else 0.
 """
 
 

@@ -22,9 +22,10 @@ _EPILOG = """\b
 ir-runtime upgrade old.xml new.xml
 ir-runtime upgrade new.xml old.xml --for 2021.4
 
-Versions 2 to 7 have layers that are no longer defined: each is replaced by operations that compute the
-same ("ir-runtime guide legacy" lists them). OpenVINO reads the result. Inputs and outputs keep their names. For an older release, operations that it does
-not have are replaced by older ones, where these compute exactly the same ("ir-runtime guide releases").
+Versions 2 to 7 have layers that are no longer defined: each is replaced by operations that compute the same
+("ir-runtime guide legacy" lists them), so that current releases of OpenVINO read the result. Inputs and outputs
+keep their names. For an older release, operations that it lacks are replaced by older ones that compute exactly
+the same, if possible ("ir-runtime guide releases").
 """
 
 
