@@ -300,6 +300,32 @@ def test_an_image_whose_area_counts() -> None:
     assert text.startswith("height and width depend on each other")
 
 
+def squared_plus(shape: str) -> Net:
+    """The square of one length plus another must be a multiple of 14."""
+    net = Net()
+    a, b = net.parameter("a", shape), net.parameter("b", shape)
+    column, row = (net.op("Unsqueeze", a, net.constant([axis])) for axis in (1, 0))
+    square = net.op("MatMul", column, row, transpose_a=False, transpose_b=False)
+    flat = net.op("Reshape", square, net.constant([-1]), special_zero=False)
+    joined = net.op("Concat", flat, b, axis=0)
+    net.result(net.op("Reshape", joined, net.constant([-1, 14]), special_zero=False))
+    return net
+
+
+def test_lengths_are_tried_together_before_anything_is_said_of_one() -> None:
+    """One by one, only multiples of 14 are accepted; and 7 with 7."""
+    constraints = found(squared_plus("?"))
+    assert list(constraints) == []
+    assert len(constraints.undecided) == 2
+    assert all("a[0] = 7 and b[0] = 7 is accepted" in text for text in constraints.undecided)
+
+
+def test_only_lengths_that_are_declared_are_tried_together() -> None:
+    constraints = found(squared_plus("14..18"))
+    assert [str(constraint) for constraint in constraints] == ["length = 14", "b_length = 14"]
+    assert constraints.undecided == ()
+
+
 def test_patches_with_an_offset() -> None:
     """A slice without the first element, split into patches of 4."""
     net = Net()
