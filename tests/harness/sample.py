@@ -44,6 +44,8 @@ class Sample:
     """Element types of inputs whose dtype does not tell, as they are carried as codes."""
     shows: tuple[str, ...] = ()
     """How the decisions of the operation begin that its outputs show."""
+    always: bool = False
+    """Whether the short test run tries it: no other sample shows what it does, such as numbers exactly at a bound."""
 
     @property
     def cls(self) -> type[Op]:
@@ -168,7 +170,7 @@ def named_samples() -> Mapping[str, Sample]:
 
 
 FIRST, EVERY = 3, 8
-"""Always tried, of each operation: so many, one in so many of the rest, and the first of each choice of an attribute."""
+"""Always tried, of each operation: so many, one in so many of the rest, the first of each choice of an attribute, and those that say so."""
 
 
 def choices(sample: Sample) -> set[tuple[str, str, object]]:
@@ -189,7 +191,8 @@ def _marked() -> Iterator[ParameterSet]:
     for name, sample in named_samples().items():
         number = seen[sample.op]
         seen[sample.op] += 1
-        waits = number >= FIRST and number % EVERY and choices(sample) <= tried
+        chosen = number < FIRST or number % EVERY == 0 or sample.always
+        waits = not chosen and choices(sample) <= tried
         if not waits:
             tried |= choices(sample)
         yield pytest.param(sample, marks=pytest.mark.oracle if waits else (), id=name)

@@ -58,19 +58,28 @@ POOLED = [
     *(pool(dtype=dtype) for dtype in ("f16", "bf16", "f64")),
     pool(rois=PARTS, method="bilinear", dtype="f64"),
     pool(pooled_h=2, output_size=(2, 2), output_roi=(2, 2)),
+    # Bins that are empty along one axis only.
+    pool(rois=np.array([[0, 7, 0, 20, 3], [1, 0, 6, 3, 20]], "f4"), _always=True),
 ]
 
 
 def sensitive(
-    rois: Array = REGIONS, dtype: str = "f32", bins: tuple[int, int] = (1, 1), **changed: Any
+    rois: Array = REGIONS,
+    dtype: str = "f32",
+    bins: tuple[int, int] = (1, 1),
+    height: int = 8,
+    **changed: Any,
 ) -> Sample:
     plain: dict[str, Any] = {"output_dim": 2, "group_size": 3, "spatial_scale": 1.0, "mode": "average"}
     plain |= {"spatial_bins_x": bins[0], "spatial_bins_y": bins[1]} | changed
     parts = bins[0] * bins[1] if plain["mode"] == "bilinear" else plain["group_size"] ** 2
-    return typed("PSROIPooling-1", numbers(2, plain["output_dim"] * parts, 8, 9), rois, dtype=dtype, **plain)
+    data = numbers(2, plain["output_dim"] * parts, height, 9)
+    return typed("PSROIPooling-1", data, rois, dtype=dtype, **plain)
 
 
 BETWEEN: dict[str, Any] = {"mode": "bilinear", "bins": (2, 3), "rois": PARTS}
+# With 9 rows and columns, points at -1 and 9, of which none counts.
+AROUND = np.array([[0, -0.125, 0.25, 1.125, 0.5], [1, 0.25, -0.125, 0.5, 1.125]], "f4")
 SENSITIVE = [
     sensitive(REGIONS[:3]),
     sensitive(REGIONS[:3], spatial_scale=0.5),
@@ -83,6 +92,7 @@ SENSITIVE = [
     sensitive(**BETWEEN | {"bins": (3, 1)}, spatial_scale=0.5),
     *(sensitive(REGIONS[:2], dtype=dtype) for dtype in ("f16", "bf16", "f64")),
     sensitive(REGIONS[:2], output_dim=1, bins=(0, 0)),
+    sensitive(AROUND, mode="bilinear", height=9, _always=True),
 ]
 
 
@@ -112,6 +122,10 @@ DEFORMED = [
     deformed(moves=2, group_size=4, part_size=2, output_dim=2),
     *(deformed(REGIONS[:3], moves=1, dtype=dtype) for dtype in ("f16", "bf16", "f64")),
     deformed(output_dim=1, group_size=1),
+    # Points half an element behind the last row and column, which count.
+    deformed(
+        np.array([[0, 5, 4, 12, 11]], "f4"), group_size=2, spatial_bins_x=1, spatial_bins_y=1, _always=True
+    ),
 ]
 
 
