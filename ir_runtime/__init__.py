@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from .openvino.custom_op import Extension, Op, OpExtension
     from .openvino.layout import Layout
     from .openvino.model import Model
-    from .openvino.node import Input, Node, Output
+    from .openvino.node import DiscreteTypeInfo, Input, Node, Output
     from .openvino.profiling import ProfilingInfo
     from .openvino.queue import AsyncInferQueue
     from .openvino.reading import read_fragment, read_fragments, read_model
@@ -96,7 +96,6 @@ if TYPE_CHECKING:
         Strides,
     )
     from .openvino.tensor import Tensor, tensor_from_file
-    from .openvino.type_info import DiscreteTypeInfo
     from .openvino.validating import validate
 
 # The module of each public name. Modules are imported on first use, so importing the package costs almost nothing.
@@ -110,8 +109,7 @@ _MODULES = {
     "openvino.model": ("Model",),
     "openvino.const_ports": ("ConstOutput",),
     "openvino.custom_op": ("Extension", "Op", "OpExtension"),
-    "openvino.type_info": ("DiscreteTypeInfo",),
-    "openvino.node": ("Input", "Node", "Output"),
+    "openvino.node": ("DiscreteTypeInfo", "Input", "Node", "Output"),
     "openvino.queue": ("AsyncInferQueue",),
     "openvino.profiling": ("ProfilingInfo",),
     "openvino.reading": ("read_fragment", "read_fragments", "read_model"),
@@ -305,11 +303,11 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would accept any attri
 
         with no_collection():  # modules are never garbage
             module = import_module(f".{_WHERE[name]}", __name__)
-        found = (
+        attribute = (
             module if name == _WHERE[name].rpartition(".")[2] else getattr(module, _RENAMED.get(name, name))
         )
-        globals()[name] = found
-        return found
+        globals()[name] = attribute
+        return attribute
 
 
 def __dir__() -> list[str]:

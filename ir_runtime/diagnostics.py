@@ -149,10 +149,10 @@ class Diagnostic:
 
     >>> print(Diagnostic("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1")))
     a.xml:7: layer 'mm' (MatMul-1): error[IR301]: rank 3 expected
-    >>> found = Diagnostic("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1"))
-    >>> found.layer, found.line, found.record()["severity"]
+    >>> finding = Diagnostic("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1"))
+    >>> finding.layer, finding.line, finding.record()["severity"]
     ('mm', 7, 'error')
-    >>> print(found.showing(Excerpt(7, "<layer/>")).text())
+    >>> print(finding.showing(Excerpt(7, "<layer/>")).text())
     a.xml:7: layer 'mm' (MatMul-1): error[IR301]: rank 3 expected
         7 | <layer/>
     """
@@ -235,14 +235,14 @@ def fold(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     error[IR301]: rank 3 expected
     """
     every, groups = list(findings), defaultdict[tuple[str, ...], list[Diagnostic]](list)
-    for found in every:
-        file = found.where.file if found.where else ""
-        groups[found.severity, found.code, file, found.kind or found.message].append(found)
+    for finding in every:
+        file = finding.where.file if finding.where else ""
+        groups[finding.severity, finding.code, file, finding.kind or finding.message].append(finding)
     shown: dict[int, Diagnostic | None] = {}
     for group in filter(_repeats, groups.values()):
         shown |= dict.fromkeys(map(id, group)) | {id(group[0]): _fold(group)}
-    kept = (shown.get(id(found), found) for found in every)
-    return [found for found in kept if found is not None]
+    folded = (shown.get(id(finding), finding) for finding in every)
+    return [finding for finding in folded if finding is not None]
 
 
 def _repeats(group: Sequence[Diagnostic]) -> bool:
@@ -252,7 +252,7 @@ def _repeats(group: Sequence[Diagnostic]) -> bool:
 
 def _fold(group: Sequence[Diagnostic]) -> Diagnostic:
     first = group[0]
-    lines = list(dict.fromkeys(str(found.line) for found in group if found.line))[:_LINES]
+    lines = list(dict.fromkeys(str(finding.line) for finding in group if finding.line))[:_LINES]
     places = f", the first in line{'s' * (len(lines) > 1)} {', '.join(lines)}" if lines else ""
     message = f"{first.kind or first.message} ({len(group):,} times{places})"
     where = Location(first.where.file) if first.where else None
@@ -289,8 +289,8 @@ class Diagnostics:
     """A collection of findings: passes report all problems of a model at once.
 
     >>> import ir_runtime as ov
-    >>> found = ov.validate(b'<net name="n" version="99"><layers/><edges/></net>')
-    >>> [str(finding.code) for finding in found.errors]
+    >>> report = ov.validate(b'<net name="n" version="99"><layers/><edges/></net>')
+    >>> [str(finding.code) for finding in report.errors]
     ['IR003']
 
     Passes add findings; callers read them:
@@ -301,7 +301,7 @@ class Diagnostics:
     >>> report.note("IR001", "read as version 11")
     >>> report.add_consequence(Location("a.xml", 9, "out"))
     >>> report.arrange()
-    >>> [found.line for found in report], report.ok, report.count(), sorted(report.wrong)
+    >>> [finding.line for finding in report], report.ok, report.count(), sorted(report.wrong)
     ([None, 5, 7], False, 3, ['mm', 'out'])
     >>> len(report.warnings), len(report.notes), report.more
     (1, 1, ())
@@ -309,7 +309,7 @@ class Diagnostics:
     >>> both.extend(report)
     >>> both.add(report.errors[0])
     >>> both.count_more("IR301", 10)
-    >>> both.withdraw(lambda found: found.code == "IR105")
+    >>> both.withdraw(lambda finding: finding.code == "IR105")
     >>> both.escalate()
     >>> both.summary
     '12 errors, 0 warnings'
@@ -389,8 +389,8 @@ class Diagnostics:
             others: the findings, or another report, whose counts are added too.
             more: the counts, if ``others`` is not a report.
         """
-        for found in others:
-            self.add(found)
+        for finding in others:
+            self.add(finding)
         if isinstance(others, Diagnostics):
             more = others.more
             self._wrong |= others._wrong
@@ -410,33 +410,33 @@ class Diagnostics:
 
     def _count(self, code: str, severity: Severity, where: Location | None) -> bool:
         """Count a finding, and return whether to keep it."""
-        kept = len(self._kept) < self.most or self._counts[code, severity] < _OF_EACH
+        is_kept = len(self._kept) < self.most or self._counts[code, severity] < _OF_EACH
         self._counts[code, severity] += 1
         if severity is Severity.ERROR:
             self._wrong.add(where.layer if where else None)
-        return kept
+        return is_kept
 
     def withdraw(self, wrong: Callable[[Diagnostic], bool]) -> None:
         """Remove the findings for which ``wrong`` returns True."""
-        for found in filter(wrong, self._kept):
-            self._counts[found.code, found.severity] -= 1
-        self._kept = [found for found in self._kept if not wrong(found)]
+        for finding in filter(wrong, self._kept):
+            self._counts[finding.code, finding.severity] -= 1
+        self._kept = [finding for finding in self._kept if not wrong(finding)]
 
     def arrange(self, excerpt: Callable[[Diagnostic], Excerpt | None] | None = None) -> None:
         """Sort the findings by line, and add the excerpts that ``excerpt`` returns."""
-        self._kept.sort(key=lambda found: found.line or 0)
+        self._kept.sort(key=lambda finding: finding.line or 0)
         if excerpt is not None:
-            self._kept = [found.showing(excerpt(found)) for found in self._kept]
+            self._kept = [finding.showing(excerpt(finding)) for finding in self._kept]
 
     def escalate(self) -> None:
         """Turn every warning into an error."""
         warnings = [code for code, severity in self._counts if severity is Severity.WARNING]
         for code in warnings:
             self._counts[code, Severity.ERROR] += self._counts.pop((code, Severity.WARNING))
-        self._wrong |= {found.layer for found in self.warnings}
+        self._wrong |= {finding.layer for finding in self.warnings}
         self._kept = [
-            replace(found, severity=Severity.ERROR) if found.severity is Severity.WARNING else found
-            for found in self._kept
+            replace(finding, severity=Severity.ERROR) if finding.severity is Severity.WARNING else finding
+            for finding in self._kept
         ]
 
     @property
@@ -455,7 +455,7 @@ class Diagnostics:
         return self._of(Severity.NOTE)
 
     def _of(self, severity: Severity) -> list[Diagnostic]:
-        return [found for found in self._kept if found.severity is severity]
+        return [finding for finding in self._kept if finding.severity is severity]
 
     @property
     def ok(self) -> bool:
@@ -478,9 +478,9 @@ class Diagnostics:
     @property
     def more(self) -> tuple[More, ...]:
         """The numbers of findings that were counted but not kept, by code and severity."""
-        kept = Counter((found.code, found.severity) for found in self._kept)
-        left = ((*kind, count - kept[kind]) for kind, count in self._counts.items())
-        return tuple(More(*each) for each in left if each[-1])
+        kept = Counter((finding.code, finding.severity) for finding in self._kept)
+        left = ((*kind, total - kept[kind]) for kind, total in self._counts.items())
+        return tuple(More(*count) for count in left if count[-1])
 
     @property
     def wrong(self) -> Set[str | None]:
@@ -497,8 +497,8 @@ class Diagnostics:
         from ._util.markup import table
 
         rows = [
-            (found.severity, found.code, str(found.where or ""), found.message, found.hint)
-            for found in fold(self._kept)
+            (finding.severity, finding.code, str(finding.where or ""), finding.message, finding.hint)
+            for finding in fold(self._kept)
         ]
         return table(self.summary, ("severity", "code", "where", "what", "hint"), rows)
 
@@ -513,7 +513,7 @@ class Diagnostics:
         return ", ".join(f"{count:,} {severity}{'' if count == 1 else 's'}" for count, severity in counts)
 
     def __str__(self) -> str:
-        return "\n".join([*(found.text() for found in fold(self)), *map(str, self.more), self.summary])
+        return "\n".join([*(finding.text() for finding in fold(self)), *map(str, self.more), self.summary])
 
     def __repr__(self) -> str:
         return f"<Diagnostics: {self.count(Severity.ERROR)} errors, {self.count(Severity.WARNING)} warnings>"

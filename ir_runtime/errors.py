@@ -167,8 +167,8 @@ class ValidationError(IRError):
             more: counts of findings that were not kept; used if ``findings`` has some of the same code and
                 severity.
         """
-        first, kinds = findings[0], {(found.code, found.severity) for found in findings}
-        same = [each for each in more if (each.code, each.severity) in kinds]
+        first, kinds = findings[0], {(finding.code, finding.severity) for finding in findings}
+        same = [count for count in more if (count.code, count.severity) in kinds]
         return cls(first.message, code=first.code, where=first.where, diagnostics=findings, more=same)
 
     def __str__(self) -> str:

@@ -39,8 +39,8 @@ class _Mirror(ModuleType):
     def __init__(self, name: str, public: ModuleType) -> None:
         super().__init__(name)
         names = getattr(public, "__all__", None) or dir(public)
-        members = [_members(getattr(public, each)) for each in names]
-        self._homes: dict[str, Any] = {name: home for each in members for name, home in each.items()}
+        members = [_members(getattr(public, member)) for member in names]
+        self._homes: dict[str, Any] = {name: home for homes in members for name, home in homes.items()}
         self._homes |= dict.fromkeys(names, public)
         self.__all__ = list(self._homes)
 

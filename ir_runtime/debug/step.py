@@ -17,7 +17,7 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..openvino.compiled import CompiledModel
 from ..openvino.feeding import bind
-from ..openvino.patching import checked
+from ..openvino.patching import convert_outputs
 from ..openvino.results import OVDict, unshare
 
 __all__ = ["Stepping", "Stop", "step"]
@@ -124,7 +124,7 @@ class Stepping(Iterator[Stop]):
                 shown = self._context.run(planned.shown_outputs, outputs)
                 stop = Stop(planned.layers[-1], tuple(planned.shown_inputs(inputs)), list(shown))
                 yield stop
-                outputs = planned.patched(outputs, checked(stop.layer, stop.outputs, shown))
+                outputs = planned.patched(outputs, convert_outputs(stop.layer, stop.outputs, shown))
             planned.store(env, outputs)
         self._end([env[slot] for slot in plan.outputs])
 

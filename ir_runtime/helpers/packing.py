@@ -33,9 +33,9 @@ def pack_data(array: Any, type: ElementType) -> Array:
         InputError: if the type takes a byte or more, or the numbers are not integers of 8 bits.
     """
     _check(type)
-    given, whole = np.asarray(array), _whole(type)
-    numbers = given.astype(whole)
-    if not np.array_equal(numbers, given):
+    values, whole = np.asarray(array), _unpacked_dtype(type)
+    numbers = values.astype(whole)
+    if not np.array_equal(numbers, values):
         raise InputError(
             f"the array has numbers that are not integers of {type.label}", code=Code.BAD_REQUEST
         )
@@ -60,21 +60,21 @@ def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
         InputError: if the type takes a byte or more, or the bytes are too few.
     """
     _check(type)
-    given, count = np.asarray(array), math.prod(shape)
+    data, count = np.asarray(array), math.prod(shape)
     needed = element.packed_size(type.bits, count)
-    if given.dtype == type.dtype and (not type.is_encoded or given.size == count != needed):
-        return given.astype(_whole(type)).reshape(tuple(shape))
-    raw = np.ascontiguousarray(given).reshape(-1).view(np.uint8)
+    if data.dtype == type.dtype and (not type.is_encoded or data.size == count != needed):
+        return data.astype(_unpacked_dtype(type)).reshape(tuple(shape))
+    raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     if raw.size < needed:
         raise InputError(
             f"{type.label}{list(shape)} takes {needed} packed bytes, got {raw.size}", code=Code.BAD_REQUEST
         )
     codes = element.unpack(raw[:needed], type.bits, count)
     signed = np.where(codes < 8, codes, codes.astype(np.int8) - 16) if type is ElementType.i4 else codes
-    return signed.astype(_whole(type)).reshape(tuple(shape))
+    return signed.astype(_unpacked_dtype(type)).reshape(tuple(shape))
 
 
-def _whole(element: ElementType) -> type[np.int8] | type[np.uint8]:
+def _unpacked_dtype(element: ElementType) -> type[np.int8] | type[np.uint8]:
     """Return the NumPy type of unpacked elements."""
     return np.int8 if element is ElementType.i4 else np.uint8
 

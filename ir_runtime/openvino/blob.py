@@ -65,21 +65,21 @@ def read_blob(blob: object, limits: Limits = DEFAULT) -> tuple[Model, bool]:
     """
     data = memoryview(_bytes(blob))
     if bytes(data[:8]) != _MAGIC:
-        raise _damaged(
+        raise _damage_error(
             _what(bytes(data[:8])), "export_model of ir_runtime writes one; read_model reads an .xml"
         )
     if len(data) < _HEAD.size:
-        raise _damaged("the blob is cut off")
+        raise _damage_error("the blob is cut off")
     _, version, computes_f16, xml, weights, digest = _HEAD.unpack_from(data)
     if version != _VERSION:
-        raise _damaged(
+        raise _damage_error(
             f"the blob has version {version} of its format, expected {_VERSION}", "export it again"
         )
     if len(data) != _HEAD.size + xml + weights:
-        raise _damaged(f"the blob must have {_HEAD.size + xml + weights} bytes, got {len(data)}")
+        raise _damage_error(f"the blob must have {_HEAD.size + xml + weights} bytes, got {len(data)}")
     body = data[_HEAD.size :]
     if _digest(body, computes_f16) != digest:
-        raise _damaged("the blob is damaged: its contents do not have its checksum", "export it again")
+        raise _damage_error("the blob is damaged: its contents do not have its checksum", "export it again")
     weights_of_model = np.frombuffer(body[xml:], np.uint8).copy()
     return read_model(bytes(body[:xml]), weights_of_model, limits=limits), bool(computes_f16)
 
@@ -106,5 +106,5 @@ def _what(start: bytes) -> str:
     return "this is not a compiled model"
 
 
-def _damaged(message: str, hint: str = "") -> ParseError:
+def _damage_error(message: str, hint: str = "") -> ParseError:
     return ParseError(message, code=Code.UNREADABLE, hint=hint)

@@ -60,10 +60,10 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
     Raises:
         InputError: if the element type or the shape does not match.
     """
-    given, tensor_element = _contents(value)
+    data, tensor_element = _contents(value)
     type = port._type
     element, shape = type.element, type.shape
-    array: Array = np.asarray(given if isinstance(given, _NUMPY) else _from_python(port, given))
+    array: Array = np.asarray(data if isinstance(data, _NUMPY) else _from_python(port, data))
     same = array.dtype is element.dtype and tensor_element in (None, element)
     if same and array.dtype.kind in "fi" and shape.contains(array.shape):
         return array  # fast path

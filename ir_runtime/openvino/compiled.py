@@ -37,15 +37,14 @@ from ..limits import Limits
 from .background import Background
 from .callbacks import call_back
 from .casting import as_array
-from .config import check_config, describe, wants_f16
+from .config import check_config, describe, effective_properties, precision_of, wants_f16
 from .const_ports import ConstOutput, show_ports
 from .devices import CPU, Streams
 from .feeding import Binder
 from .model import Model
 from .names import find_index, find_port, one_key
 from .node import GraphNodes, Output
-from .precision import as_followed, precision_of
-from .results import OVDict, described, unshare
+from .results import OVDict, summarize_port, unshare
 from .state import VariableState
 from .tensor import Tensor
 from .tensor_data import element_of
@@ -131,7 +130,7 @@ class CompiledModel(ExplainsAbsent):
             self._plan = self._compile(fold=self.backend != "reference")
         packs = any(step.kernel_name == APPEND for step in self._plan.steps)
         precision = self._precision if packs else replace(self._precision, kv_cache="f32")
-        self.config |= as_followed(self.config, precision)
+        self.config |= effective_properties(self.config, precision)
         self._unfused_plan: ExecutionPlan | None = None
         self._drawn: dict[int, int] = {}
         """The position in the random stream of each random operation, by the id of the operation."""
@@ -731,13 +730,21 @@ class InferRequest(ExplainsAbsent):
 
     def __str__(self) -> str:
         compiled, results = self._compiled, self._results
-        given = [None if tensor is None else tensor.shape for tensor in self._input_values]
-        got = [None] * len(compiled._outputs) if results is None else [a.shape for a in results.to_tuple()]
+        input_shapes = [None if tensor is None else tensor.shape for tensor in self._input_values]
+        output_shapes = (
+            [None] * len(compiled._outputs) if results is None else [a.shape for a in results.to_tuple()]
+        )
         return "\n".join(
             [
                 f"InferRequest of {compiled._model.friendly_name!r}, {'not run' if results is None else 'run'}",
-                *(f"  takes {described(*each)}" for each in zip(compiled._inputs, given, strict=True)),
-                *(f"  gives {described(*each)}" for each in zip(compiled._outputs, got, strict=True)),
+                *(
+                    f"  takes {summarize_port(*pair)}"
+                    for pair in zip(compiled._inputs, input_shapes, strict=True)
+                ),
+                *(
+                    f"  gives {summarize_port(*pair)}"
+                    for pair in zip(compiled._outputs, output_shapes, strict=True)
+                ),
             ]
         )
 

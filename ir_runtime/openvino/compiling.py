@@ -11,7 +11,7 @@ from .model import Model
 __all__ = ["NARROW", "PASS_NAMES", "fusions_of", "program_after"]
 
 NARROW = "narrow"
-PASS_NAMES = (NARROW, *(each.name for each in PASSES))
+PASS_NAMES = (NARROW, *(compiler_pass.name for compiler_pass in PASSES))
 """The passes, in order. The first one runs only for f16."""
 
 

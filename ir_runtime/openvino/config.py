@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -13,15 +13,19 @@ from ..codes import Code
 from ..diagnostics import Location
 from ..errors import InputError, ParseError
 from ..ir.element import ElementType
+from .callers import warn
 
 if TYPE_CHECKING:
+    from ..backends import Backend, Precision
     from ..io.reader.document import Element
 
 __all__ = [
     "as_mapping",
     "check_config",
     "describe",
+    "effective_properties",
     "import_properties",
+    "precision_of",
     "read_config_file",
     "unknown_property",
     "wants_f16",
@@ -75,7 +79,7 @@ def _parse_value(name: str, value: object) -> object:
     from .devices import ACCEPTED
 
     if name not in ACCEPTED:
-        raise _unavailable(name)
+        raise _unavailable_error(name)
     kind = Property.known[name].kind
     try:
         return kind(value) if kind else value
@@ -91,7 +95,7 @@ def unknown_property(name: str) -> InputError:
     return InputError(f"unknown property {name!r}", code=Code.BAD_REQUEST, hint=hint)
 
 
-def _unavailable(name: str) -> InputError:
+def _unavailable_error(name: str) -> InputError:
     """Return the error for a property that cannot be set."""
     from ..properties import Property
 
@@ -103,7 +107,7 @@ def _unavailable(name: str) -> InputError:
     return InputError(message, code=Code.BAD_REQUEST, hint="omit it: models run on the CPU")
 
 
-def _without_value(name: str) -> InputError:
+def _no_value_error(name: str) -> InputError:
     """Return the error for a property that has no value."""
     from ..properties import Property
 
@@ -131,7 +135,7 @@ def describe(name: str, config: Mapping[str, object], backend: str | None = None
         return f"ir_runtime ({load(backend)[0]} backend)"
     value = config[name] if name in config else default(name)
     if value is None:
-        raise _without_value(name)
+        raise _no_value_error(name)
     if name == "OPTIMIZATION_CAPABILITIES" and isinstance(value, list):
         chosen = backend or config.get("BACKEND")
         return [*_faster(None if chosen is None else str(chosen)), *value]
@@ -177,3 +181,80 @@ def _xml_attribute(element: Element, name: str, file: str) -> str:
             where=Location(file, element.sourceline),
         )
     return text
+
+
+# The precision of a compilation.
+
+_GROUP_SIZE = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
+_CACHE = "KV_CACHE_PRECISION"
+_CACHES = (_CACHE, "KEY_CACHE_PRECISION", "VALUE_CACHE_PRECISION")
+_DENORMALS = "CPU_DENORMALS_OPTIMIZATION"
+_PRODUCTS = {ElementType.f32: "f32", ElementType.f16: "f32", ElementType.bf16: "bf16"}
+
+
+def precision_of(config: Mapping[str, object], chain: Sequence[Backend], stateful: bool = True) -> Precision:
+    """Return the precision requested by properties, with defaults and a warning for settings that the backend lacks.
+
+    ``EXECUTION_MODE_HINT`` sets defaults; ``INFERENCE_PRECISION_HINT``, ``DYNAMIC_QUANTIZATION_GROUP_SIZE``,
+    ``KV_CACHE_PRECISION`` and ``CPU_DENORMALS_OPTIMIZATION`` override them.
+
+    Args:
+        config: the properties, as validated by `check_config`.
+        chain: the backend, followed by its fallbacks.
+        stateful: whether the model has variables. Without them, the cache precision causes no warning.
+    """
+    from ..backends import Precision
+
+    first = chain[0] if chain else None
+    requested = _requested_precision(config, first)
+    supported = first.followed(requested) if first is not None else Precision()
+    name = "reference" if first is None else first.name
+    if supported.products != requested.products:
+        warn(
+            f"INFERENCE_PRECISION_HINT={requested.products} is ignored: the backend {name} multiplies in f32"
+        )
+    if supported.dynamic_group != requested.dynamic_group:
+        sizes = ", ".join(map(str, first.dynamic_groups if first else (0,)))
+        warn(f"{_GROUP_SIZE}={requested.dynamic_group} is ignored: the backend {name} takes {sizes}")
+    if stateful and supported.kv_cache != requested.kv_cache:
+        types = ", ".join(first.kv_caches if first else ("f32",))
+        warn(f"{_CACHE}={requested.kv_cache} is ignored: the backend {name} takes {types}")
+    if supported.flush_denormals != requested.flush_denormals:
+        warn(f"{_DENORMALS} is ignored: the backend {name} computes with denormal numbers as they are")
+    return supported
+
+
+def _requested_precision(config: Mapping[str, object], first: Backend | None) -> Precision:
+    """Return the precision requested by properties, whether or not the backend supports it."""
+    from ..backends import Precision
+
+    is_fast = getattr(config.get("EXECUTION_MODE_HINT"), "name", "") == "PERFORMANCE"
+    usual = first.fastest() if first is not None and is_fast else Precision()
+    hint, group, cache = (config.get(name) for name in ("INFERENCE_PRECISION_HINT", _GROUP_SIZE, _CACHE))
+    denormals = config.get(_DENORMALS)
+    products = _PRODUCTS.get(hint) if isinstance(hint, ElementType) else None
+    return Precision(
+        products or usual.products,
+        group if isinstance(group, int) else usual.dynamic_group,
+        cache.name if isinstance(cache, ElementType) else usual.kv_cache,
+        usual.weights if products is None else "f32",
+        usual.flush_denormals if denormals is None else bool(denormals),
+        "f16" if hint is ElementType.f16 else "f32",
+    )
+
+
+def effective_properties(config: Mapping[str, object], precision: Precision) -> dict[str, object]:
+    """Return the properties whose values depend on the actual precision.
+
+    Args:
+        config: the requested properties.
+        precision: the actual precision.
+    """
+    properties: dict[str, object] = {_DENORMALS: precision.flush_denormals}
+    if config.get("INFERENCE_PRECISION_HINT") is not ElementType.f16:
+        properties["INFERENCE_PRECISION_HINT"] = ElementType[precision.products]
+    return (
+        properties
+        | {_GROUP_SIZE: precision.dynamic_group}
+        | dict.fromkeys(_CACHES, ElementType[precision.kv_cache])
+    )

@@ -120,8 +120,8 @@ def compile_model(
         LimitError: if every run would exceed the memory limit.
     """
     device = Device.of(device_name, config)
-    read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
-    return CompiledModel(read, backend, outputs, config, device=device.name, limits=limits, strict=strict)
+    net = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
+    return CompiledModel(net, backend, outputs, config, device=device.name, limits=limits, strict=strict)
 
 
 class Core(ExplainsAbsent):

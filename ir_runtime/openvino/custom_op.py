@@ -15,10 +15,9 @@ from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
 from ..ops import registry
 from .build.layer import new_layer, unique_name
-from .custom_operation import CustomOperation, attribute_texts, declared_class, kept_attributes
-from .node import Node, Output
+from .custom_operation import CustomOperation, attribute_texts, collect_attributes, make_class
+from .node import DiscreteTypeInfo, Node, Output
 from .tensor import Tensor
-from .type_info import DiscreteTypeInfo
 
 __all__ = ["Extension", "Op", "OpExtension", "extend", "register"]
 
@@ -84,7 +83,7 @@ class Op(Node):
 
     def get_attributes(self) -> dict[str, Any]:
         """Return the attributes that ``visit_attributes`` passes to its visitor."""
-        return kept_attributes(self)
+        return collect_attributes(self)
 
     def visit_attributes(self, visitor: object) -> bool:
         """Pass the attributes as a dictionary to ``visitor.on_attributes``. By default, there are none."""
@@ -140,7 +139,7 @@ class Op(Node):
             )
         key = info.name, info.version_id
         if key not in Op._operations:
-            Op._operations[key] = declared_class(*key)
+            Op._operations[key] = make_class(*key)
         return Op._operations[key].of(self)
 
     def _operation(self, name: str) -> Operation | None:
@@ -216,7 +215,7 @@ def register(cls: type[Op]) -> None:
         InputError: if nodes of the class cannot be created without arguments, as reading does.
     """
     info = _info(cls)
-    Op._operations[info.name, info.version_id] = declared_class(info.name, info.version_id, cls)
+    Op._operations[info.name, info.version_id] = make_class(info.name, info.version_id, cls)
 
 
 def extend(extension: object) -> None:

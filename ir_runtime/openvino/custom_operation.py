@@ -14,7 +14,7 @@ from ..ir.tensor import Array, TensorType, Value
 from ..ops import T_ANY, Input, Op, Output, registry
 from .tensor import Tensor
 
-__all__ = ["CustomNode", "CustomOperation", "declared_class", "kept_attributes"]
+__all__ = ["CustomNode", "CustomOperation", "make_class", "collect_attributes"]
 
 
 class CustomNode(Protocol):
@@ -71,7 +71,7 @@ class CustomOperation(Op):
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes that the node passes to a visitor."""
-        return kept_attributes(self.node)
+        return collect_attributes(self.node)
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
         """Return the types of the outputs, inferred by the node."""
@@ -107,7 +107,7 @@ class CustomOperation(Op):
         return evaluate
 
 
-def declared_class(
+def make_class(
     name: str, version: str, create: Callable[[], CustomNode] | None = None
 ) -> type[CustomOperation]:
     """Return the class for an operation type, and register it for reading files if ``create`` is given."""
@@ -158,7 +158,7 @@ def _parse_like(text: str, like: object) -> Any:
     return type(like)(text) if isinstance(like, int | float) else text
 
 
-def kept_attributes(node: CustomNode) -> dict[str, Any]:
+def collect_attributes(node: CustomNode) -> dict[str, Any]:
     """Return the attributes that a node passes to a visitor."""
     visitor = _Collector()
     node.visit_attributes(visitor)
@@ -167,7 +167,7 @@ def kept_attributes(node: CustomNode) -> dict[str, Any]:
 
 def attribute_texts(node: CustomNode) -> dict[str, str]:
     """Return the attributes of a node as files spell them."""
-    attributes = kept_attributes(node)
+    attributes = collect_attributes(node)
     return {n: attribute_text(tuple(v) if isinstance(v, list) else _short(v)) for n, v in attributes.items()}
 
 

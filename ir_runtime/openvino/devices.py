@@ -250,7 +250,7 @@ ACCEPTED = frozenset(
         "BACKEND",
         *(name for names in READABLE.values() for name in names.split()),
     }
-    - {name for name, each in Property.known.items() if each.kind is None and name != "LOADED_FROM_CACHE"}
+    - {name for name, known in Property.known.items() if known.kind is None and name != "LOADED_FROM_CACHE"}
 )
 """Properties that may be set."""
 

@@ -68,7 +68,7 @@ def from_dlpack(source: Any) -> Array:
     try:
         array: Array = np.from_dlpack(source)
     except (BufferError, RuntimeError, TypeError):
-        return _of_other_type(source)
+        return _from_other_dlpack_type(source)
     return array
 
 
@@ -93,7 +93,7 @@ def _tensor_of(capsule: object) -> _Tensor:
     return _Tensor.from_address(address + (_VERSIONED_HEADER if is_versioned else 0))
 
 
-def _of_other_type(source: Any) -> Array:
+def _from_other_dlpack_type(source: Any) -> Array:
     capsule = source.__dlpack__()
     tensor = _tensor_of(capsule)
     dtype = _TYPES.get((tensor.code, tensor.bits))

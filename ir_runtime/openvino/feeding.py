@@ -104,12 +104,14 @@ def bind(
     arrays = []
     for index, value in enumerate(values):
         if value is None and index not in placed:
-            raise _missing([port for i, port in enumerate(ports) if values[i] is None and i not in placed])
+            raise _missing_error(
+                [port for i, port in enumerate(ports) if values[i] is None and i not in placed]
+            )
         arrays.append(as_array(ports[index], value, strict))
     return arrays
 
 
-def _missing(ports: Sequence[Output]) -> InputError:
+def _missing_error(ports: Sequence[Output]) -> InputError:
     missing = "; ".join(map(describe, ports))
     count = "an input is" if len(ports) == 1 else f"{len(ports)} inputs are"
     return InputError(f"{count} missing: {missing}")

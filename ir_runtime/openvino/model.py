@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from .._util.absent import ExplainsAbsent
 from .._util.wrong_arguments import ArgumentTypeError, OutOfRangeError, checked
@@ -25,6 +26,7 @@ from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import InputError, UnsupportedError, ValidationError
 from ..io.reader.document import Document
 from ..io.reader.layers import FORMER_IR
+from ..io.reader.source import Weights
 from ..io.reader.version_10 import convert_again
 from ..ir import shape
 from ..ir.element import ElementType
@@ -32,20 +34,21 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, within
 from .any_value import Entries
-from .build.arguments import arguments, as_results, empty_document, name_ends
 from .build.derive import (
     Members,
+    Order,
     Refreshed,
+    declare_types,
+    depth_first,
     derive_graph,
-    joined_weights,
+    find_undeclared,
+    join_weights,
     members_of,
     refresh,
-    undeclared,
+    topological,
     values_of,
-    with_types,
 )
 from .build.ends import Parameter, Result
-from .build.order import Order, depth_first, topological
 from .build.variables import Variable, VariableInfo
 from .const_ports import ConstOutput, show_ports
 from .names import find_port, find_ports, one_key, unknown_name
@@ -162,11 +165,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         if len(args) == 1 and isinstance(args[0], Model) and not kwargs:
             vars(self).update(vars(args[0].clone()))
             return
-        members, variables, name = arguments(args, kwargs)
-        document = empty_document(name)
+        members, variables, name = _parse_arguments(args, kwargs)
+        document = _empty_document(name)
         self._start(document, GraphNodes(document.graph, Inferred(), nodes={}), Diagnostics())
         self._members, self._declared_variables = members, variables
-        name_ends(members)
+        _name_ends(members)
         self.validate_nodes_and_infer_types()
 
     def _start(self, document: Document, nodes: GraphNodes, report: Diagnostics) -> None:
@@ -195,7 +198,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     @classmethod
     def _of_graph(cls, graph: Graph, name: str) -> Model:
         """Create the model for the body of a layer."""
-        return cls._read(replace(empty_document(name), graph=graph), Diagnostics())
+        return cls._read(replace(_empty_document(name), graph=graph), Diagnostics())
 
     def _retype_outputs(self) -> None:
         """Convert outputs of old files to the element types of today, where these were declared differently."""
@@ -286,7 +289,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         Nodes are layer ids with ``name``, ``type``, ``operation``, ``attributes``, ``outputs`` and ``line`` as text and
         numbers. The key of an edge is the index of the input it leads to, its ``output`` that of the output it comes from.
         """
-        return self._nodes().described().network
+        return self._nodes().annotate().network
 
     def _changed_since(self, edit: int) -> bool:
         """Return whether the model or one of its nodes was changed after edit number ``edit``."""
@@ -296,7 +299,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         nodes = chain(self._table.made.values(), refreshed)
         return self._edited > edit or any(node._changed_since(edit) for node in nodes)
 
-    def _settled(self) -> Members:
+    def _editable_members(self) -> Members:
         """Return the Parameters, Results and sinks of the model as editable nodes."""
         if self._members is None:
             self._table.edit()
@@ -307,13 +310,13 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     def _edit(self) -> Members:
         """Record an edit of the Parameters, Results and sinks, and return them for it."""
-        members = self._settled()
+        members = self._editable_members()
         self._edited = EDITS.next()
         return members
 
     def _derive(self) -> None:
         """Derive the graph from the nodes, and infer its types."""
-        members, is_refreshed = self._settled(), self._is_refreshed()
+        members, is_refreshed = self._editable_members(), self._is_refreshed()
         self._seen = EDITS.count
         graph, nodes = derive_graph(members)
         report = Diagnostics(self._document.limits.findings)
@@ -322,10 +325,10 @@ class Model(HasRTInfo, ExplainsAbsent):
         else:
             with within(self._document.limits):
                 values = check_graph(graph, report, is_built=True, former=self._former(nodes)).values
-        if missing := undeclared(nodes.values(), members):
+        if missing := find_undeclared(nodes.values(), members):
             message = f"{missing.friendly_name!r} is not among the parameters of the model"
             report.error(Code.BAD_REQUEST, message, missing.layer.where)
-        weights = joined_weights(self._document.weights, nodes.values())
+        weights = join_weights(self._document.weights, nodes.values())
         self._document = replace(self._document, graph=graph, weights=weights)
         self._release_others(nodes.values())
         self._table = GraphNodes(graph, values, nodes=nodes, read=self._table.read)
@@ -353,7 +356,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             return False
         if not self._is_refreshed():
             with within(self._document.limits):
-                self._refreshed = refresh(self._settled(), EDITS.count, self._table)
+                self._refreshed = refresh(self._editable_members(), EDITS.count, self._table)
         return self._refreshed is not None
 
     def _update_nodes(self) -> None:
@@ -362,8 +365,8 @@ class Model(HasRTInfo, ExplainsAbsent):
         for id, node in table.made.items() if table.is_edited else ():
             ports = [Port(id, index) for index in range(len(node.layer.outputs))]
             values = [value for port in ports if (value := table.values.get(port))]
-            read = [table.values.get(port) for port in table.graph.reads(table.graph[id])]
-            operands = [value for value in read if value is not None]
+            sources = [table.values.get(port) for port in table.graph.reads(table.graph[id])]
+            operands = [value for value in sources if value is not None]
             is_complete = table.is_sound and len(operands) == len(node._sources)
             if node._is_attached and all(a is b for a, b in zip(values, node._values, strict=False)):
                 continue
@@ -378,7 +381,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _declared_graph(self) -> Graph:
         """Return the graph with ports that declare the inferred types."""
         nodes = self._nodes()
-        return with_types(nodes.graph, nodes.values)
+        return declare_types(nodes.graph, nodes.values)
 
     def get_ops(self) -> list[Node]:
         """Return the reachable nodes in OpenVINO's order, depth-first from the last output."""
@@ -397,7 +400,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         """
         table = self._table
         if table.is_edited:
-            members = self._settled()
+            members = self._editable_members()
             nodes = order([*members.results, *members.sinks, *members.parameters], Node._reads)
             if self._changed_since(self._seen):
                 self._release_others(nodes)
@@ -472,13 +475,13 @@ class Model(HasRTInfo, ExplainsAbsent):
     @property
     def parameters(self) -> list[Parameter]:
         """The Parameter layers."""
-        nodes = self._settled().parameters if self._table.is_edited else self._of_type("Parameter")
+        nodes = self._editable_members().parameters if self._table.is_edited else self._of_type("Parameter")
         return [node for node in nodes if isinstance(node, Parameter)]
 
     @property
     def results(self) -> list[Result]:
         """The Result layers."""
-        nodes = self._settled().results if self._table.is_edited else self._of_type("Result")
+        nodes = self._editable_members().results if self._table.is_edited else self._of_type("Result")
         return [node for node in nodes if isinstance(node, Result)]
 
     def _of_type(self, type: str) -> list[Node]:
@@ -598,7 +601,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         results = {result.input_value(0): result for result in self.results}
         added = {output: Result.with_names(output) for output in selected if output not in results}
         self.add_results(added.values())
-        name_ends(Members(results=list(added.values())))
+        _name_ends(Members(results=list(added.values())))
         return [(results | added)[output].output(0) for output in selected]
 
     def _find_outputs(self, item: object) -> list[Output]:
@@ -620,7 +623,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     def add_results(self, results: Iterable[Node | Output]) -> None:
         """Add outputs: Results, or nodes and outputs to which Results are added."""
-        self._edit().results += as_results(results)
+        self._edit().results += _as_results(results)
 
     def remove_result(self, result: Node) -> None:
         """Remove an output. As in OpenVINO, other Results are ignored."""
@@ -658,7 +661,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     def sinks(self) -> list[Node]:
         """The layers that assign variables."""
         if self._table.is_edited:
-            return list(self._settled().sinks)
+            return list(self._editable_members().sinks)
         return [self._table.node(layer.id) for layer in _sinks(self._table.graph)]
 
     def get_sinks(self) -> list[Node]:
@@ -739,8 +742,8 @@ class Model(HasRTInfo, ExplainsAbsent):
         by_port = shapes if isinstance(shapes, Mapping) else {None: _as_shape(shapes)}
         nodes = self._nodes()
         parameters = dict(self._parameters or {})
-        parameters |= {self._port(port).layer: type for port, type in self._reshaped(by_port)}
-        graph = self._with_variables(variables_shapes or {})
+        parameters |= {self._port(port).layer: type for port, type in self._parse_shapes(by_port)}
+        graph = self._reshape_variables(variables_shapes or {})
         report = Diagnostics(self.limits.findings)
         with within(self.limits):
             values = check_shapes(graph, report, self._all_parameters(parameters))
@@ -763,13 +766,13 @@ class Model(HasRTInfo, ExplainsAbsent):
                 node._declare(values[Port(id, 0)].type)
         self._update_nodes()
 
-    def _reshaped(self, shapes: PortShapes) -> Iterator[tuple[Output, TensorType]]:
+    def _parse_shapes(self, shapes: PortShapes) -> Iterator[tuple[Output, TensorType]]:
         inputs = self.inputs
         for key, lengths in shapes.items():
             port = find_port(inputs, key, "input")
             yield port, TensorType(port.element_type, _as_shape(lengths))
 
-    def _with_variables(self, shapes: Mapping[str, ShapeLike]) -> Graph:
+    def _reshape_variables(self, shapes: Mapping[str, ShapeLike]) -> Graph:
         variables = variables_of(self._graph, self._values)
         for name in shapes:
             if not isinstance(name, str):
@@ -1001,7 +1004,7 @@ class ModelReport(Diagnostics):
         from ..report import page
 
         shown = page(source_of(self._model, constraints=False), quick=True)
-        return shown._repr_html_() + _folded("as a table", super()._repr_html_())
+        return shown._repr_html_() + _collapse("as a table", super()._repr_html_())
 
     def __call__(
         self,
@@ -1055,10 +1058,10 @@ def model_html(model: Model) -> str:
     from ..report import page, summary
 
     source = source_of(model, constraints=False)
-    return page(source, quick=True)._repr_html_() + _folded("as tables", summary(source))
+    return page(source, quick=True)._repr_html_() + _collapse("as tables", summary(source))
 
 
-def _folded(title: str, inside: str) -> str:
+def _collapse(title: str, inside: str) -> str:
     from .._util.markup import element
 
     return element("details", element("summary", text=title), inside)
@@ -1142,3 +1145,108 @@ def _list_others(errors: Sequence[Diagnostic], count: int) -> str:
     """Return a clause that lists the other unknown operations, or an empty string."""
     operations = sorted({e.where.operation for e in errors if e.where})
     return f"; {count} more layers have unknown operations: {', '.join(operations)}" if operations else ""
+
+
+# The arguments of ``Model``, in every order that OpenVINO accepts.
+
+_NAME_NUMBERS = itertools.count()
+_LISTS = ("results", "sinks", "parameters", "variables")
+
+
+def _empty_document(name: str) -> Document:
+    """Return the document of a model that was not read from a file."""
+    return Document(Graph((), ()), name or f"Model{next(_NAME_NUMBERS)}", "", 11, {}, Weights())
+
+
+def _parse_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Members, list[Variable], str]:
+    """Return the members of the model, its variables and its name.
+
+    Raises:
+        TypeError: if the arguments do not form a model.
+    """
+    named = dict(kwargs)
+    lists = list(args)
+    if lists and isinstance(lists[-1], str):
+        named["name"] = lists.pop()
+    if "result" in named:
+        named["results"] = named.pop("result")
+    named |= _name_positional(lists, named)
+    unknown = named.keys() - {*_LISTS, "name"}
+    missing = [name for name in ("results", "parameters") if name not in named]
+    if unknown or missing:
+        raise TypeError(
+            _usage(" and ".join([*(f"unknown {n!r}" for n in unknown), *(f"no {n}" for n in missing)]))
+        )
+    members = Members(
+        [_require_type(node, Parameter, "parameters") for node in named.get("parameters", ())],
+        _as_results(named["results"]),
+        [_sink_node(sink) for sink in named.get("sinks", ())],
+    )
+    variables = [_require_type(variable, Variable, "variables") for variable in named.get("variables", ())]
+    return members, variables, named.get("name", "")
+
+
+def _name_positional(lists: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the positional arguments: sinks and variables are optional."""
+    free = [name for name in _LISTS if name not in named]
+    if len(lists) == len(free) or not lists:
+        return dict(zip(free, lists, strict=False))
+    if len(lists) > len(free):
+        raise TypeError(_usage(f"{len(lists)} lists"))
+    order = ["results", "parameters"]
+    if len(lists) == 3:
+        order = ["results", "parameters", "variables"] if _has_variables(*lists[1:]) else list(_LISTS[:3])
+    return dict(zip((name for name in order if name in free), lists, strict=False))
+
+
+def _has_variables(second: Sequence[object], third: Sequence[object]) -> bool:
+    if third:
+        return isinstance(third[0], Variable)
+    return bool(second) and all(isinstance(parameter, Parameter) for parameter in second)
+
+
+def _as_results(ends_or_node: Node | Output | Iterable[Node | Output]) -> list[Node]:
+    """Return Results: given ones, also by their outputs, and new ones for other outputs."""
+    if isinstance(ends_or_node, Node) and not isinstance(ends_or_node, Result):
+        ends_or_node = ends_or_node.outputs()
+    ends = [ends_or_node] if isinstance(ends_or_node, Node | Output) else ends_or_node
+    return list(map(_as_result, ends))
+
+
+def _as_result(end: Node | Output) -> Node:
+    node = end.node if isinstance(end, Output) else end
+    return node if isinstance(node, Result) else Result.with_names(_first_output(end))
+
+
+def _first_output(end: object) -> Output:
+    if isinstance(end, Output):
+        return end
+    return _require_type(end, Node, "results").output(0)
+
+
+def _sink_node(sink: object) -> Node:
+    return sink.node if isinstance(sink, Output) else _require_type(sink, Node, "sinks")
+
+
+_T = TypeVar("_T")
+
+
+def _require_type(value: object, kind: type[_T], what: str) -> _T:
+    if not isinstance(value, kind):
+        raise TypeError(_usage(f"{type(value).__name__} among the {what}"))
+    return value
+
+
+def _usage(actual: str) -> str:
+    return f"expected Model(results, parameters, name='') or Model(results, sinks, parameters, variables, name=''), got {actual}"
+
+
+def _name_ends(members: Members) -> None:
+    """Name unnamed tensors of Parameters and Results after their layers, as OpenVINO does."""
+    for parameter in members.parameters:
+        if not parameter._names_of(0):
+            parameter.output(0).set_names([parameter.friendly_name])
+    for result in members.results:
+        if not result._names_of(0):
+            source = result.input_value(0)
+            result.output(0).set_names(source._names or [result.friendly_name])

@@ -69,8 +69,8 @@ def find_index(ports: Sequence[TensorPort], key: SupportsIndex | str | TensorPor
         matches = [i for i, p in enumerate(ports) if key in p.names]
         matches = matches or [i for i, p in enumerate(ports) if p.belongs_to(key)]
     if not matches:
-        asked = key.label if isinstance(key, TensorPort) else key
-        raise unknown_name(what, asked, [p.label for p in ports])
+        name = key.label if isinstance(key, TensorPort) else key
+        raise unknown_name(what, name, [p.label for p in ports])
     return matches[0]
 
 

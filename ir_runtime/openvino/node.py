@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from weakref import ref
 
 from .._util.absent import ExplainsAbsent
@@ -22,9 +22,8 @@ from ..ir.evaluation import evaluate_layer, stands_alone
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import Array, TensorType, Value
-from ..ops import find_operation
+from ..ops import Op, find_operation
 from .any_value import Entries
-from .attributes import attributes_of
 from .build.layer import (
     array_of,
     change_attribute,
@@ -46,11 +45,11 @@ from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape, ShapeLike
 from .tensor import Tensor
 from .tensor_data import as_stored
-from .type_info import DiscreteTypeInfo
 
 __all__ = [
     "EDITS",
     "UNKNOWN",
+    "DiscreteTypeInfo",
     "GraphNodes",
     "Input",
     "Node",
@@ -67,6 +66,37 @@ UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
 _VARIABLES = frozenset({"Assign", "ReadValue"})
 # From this number of consumers on, dead references are purged whenever the number has doubled.
 _MANY = 16
+
+
+@dataclass(eq=True)
+class DiscreteTypeInfo:
+    """The type of an operation: its name as OpenVINO spells it, and the opset that introduced its version.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> info = opset1.relu(opset1.parameter([2], np.float32)).get_type_info()
+    >>> info.name, info.version_id
+    ('Relu', 'opset1')
+    >>> info.hash() == opset1.relu(opset1.parameter([3], np.float32)).get_type_info().hash(), info.parent
+    (True, None)
+    """
+
+    name: str
+    version_id: str
+
+    @property
+    def parent(self) -> DiscreteTypeInfo | None:
+        """The supertype, which is None, as operations have no common supertypes here."""
+        return None
+
+    def hash(self) -> int:
+        """Return the hash of the type."""
+        return hash((self.name, self.version_id))
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # unhashable, as in OpenVINO
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.name} {self.version_id}>"
 
 
 class Edits:
@@ -542,7 +572,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         if len(layer.inputs) != len(sources):
             layer = layer.with_ports(plain_ports(0, len(sources)), layer.outputs)
         self.layer, self._given_name = layer, layer.name
-        self._own_sources, self._own_values = [_before_result(source) for source in sources], ()
+        self._own_sources, self._own_values = [_skip_result(source) for source in sources], ()
         self._register()
 
     @property
@@ -618,7 +648,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
         Attributes that depend on shapes, such as the pads for ``same_upper``, have their inferred values.
         """
-        return attributes_of(self.layer, self._shapes)
+        return _attributes_of(self.layer, self._shapes)
 
     def _shapes(self) -> tuple[list[shapes.PartialShape], shapes.PartialShape]:
         unknown = shapes.PartialShape.dynamic()
@@ -930,7 +960,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         self._edit()
         operand = None
         if source is not None:
-            operand = _before_result(source if isinstance(source, Output) else as_output(source))
+            operand = _skip_result(source if isinstance(source, Output) else as_output(source))
             operand._node._edit()
             operand._node._add_consumer(self)
         self._sources[index] = operand
@@ -1122,6 +1152,42 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return f"<{self._shown_class or self.get_type_name()}: {self.layer.name!r} ({', '.join(shapes + element)})>"
 
 
+_Shapes: TypeAlias = "tuple[Sequence[shapes.PartialShape], shapes.PartialShape]"
+"""The shapes of the inputs of a layer, and of its first output."""
+
+
+def _attributes_of(layer: Layer, shapes: Callable[[], _Shapes]) -> dict[str, Any]:
+    """Return the attributes of a layer, with defaults, as numbers, strings and lists by their names in files.
+
+    Args:
+        layer: the layer.
+        shapes: returns the shapes of the inputs and of the first output, for attributes that depend on them.
+    """
+    if layer.op is None:
+        return dict(layer.attributes)
+    fields = layer.op.attributes()
+    if not isinstance(layer.op, Op):
+        return {name: _plain(value) for name, value in fields.items()}
+    if type(layer.op).shown is not Op.shown and len(layer.inputs) >= _count_required(layer.op):
+        fields |= layer.op.shown(*shapes())
+    schema = layer.op.schema()
+    stored = ("offset", "size") if layer.type == "Constant" else ()
+    return {schema[name].xml: _plain(value) for name, value in fields.items() if name not in stored}
+
+
+def _count_required(op: Op) -> int:
+    """Return the number of inputs that are not optional."""
+    return sum(not port.optional for port in op.inputs)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, shapes.PartialShape):
+        return [-1] if value.rank is None else [d.min if d.is_static else -1 for d in value]
+    if isinstance(value, tuple):
+        return list(value)
+    return value.label if isinstance(value, ElementType) else value
+
+
 def as_outputs(value: object) -> list[Output]:
     """Return the outputs that an argument stands for: itself, all outputs of a node, or a new Constant."""
     if isinstance(value, Output):
@@ -1145,7 +1211,7 @@ def as_output(value: object) -> Output:
     return outputs[0]
 
 
-def _before_result(output: Output) -> Output:
+def _skip_result(output: Output) -> Output:
     """Return the operand for the output of a Result, which layers cannot read; other outputs unchanged."""
     node = output._node
     return node.input_value(0) if node.layer.type == "Result" else output
@@ -1243,7 +1309,7 @@ class GraphNodes:
         ids = (id for id, node in self.made.items() if node is output._node)
         return next((Port(id, output._index) for id in ids), None)
 
-    def described(self) -> Graph:
+    def annotate(self) -> Graph:
         """Return the graph with its networkx nodes and edges annotated with the current types."""
         if self._described is not self.values:
             from .drawing import describe

@@ -14,7 +14,7 @@ from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 from .names import unknown_name
 
-__all__ = ["Replacements", "checked", "patch_of"]
+__all__ = ["Replacements", "convert_outputs", "patch_of"]
 
 Replacements: TypeAlias = Mapping[str, Callable[..., object]]
 """Functions by layer name, which map the outputs to replacements, or to None to keep them."""
@@ -39,12 +39,12 @@ def patch_of(graph: Graph, replacements: Replacements) -> Patch:
         if replaced is None:
             return outputs
         arrays = replaced if isinstance(replaced, tuple | list) and len(outputs) > 1 else [replaced]
-        return checked(layer, arrays, outputs)
+        return convert_outputs(layer, arrays, outputs)
 
     return patch
 
 
-def checked(layer: Layer, arrays: Sequence[object], outputs: Sequence[Array]) -> tuple[Array, ...]:
+def convert_outputs(layer: Layer, arrays: Sequence[object], outputs: Sequence[Array]) -> tuple[Array, ...]:
     """Convert the replaced outputs of a layer to its dtypes, and check their number and shapes.
 
     Raises:

@@ -167,8 +167,10 @@ class ExecutionGraph:
     def _add_step(self, step: Step) -> None:
         reads = [slot for slot in step.reads if slot in self.writers]
         kind = step.pattern or type_name(step.layer.type)
-        seen = {**self._kernel_info(step), **self._measurements(step)}
-        self._add(_EXECUTION_NODE, kind, step.layer.name, step.layers, step.types, reads, step.writes, seen)
+        entries = {**self._kernel_info(step), **self._measurements(step)}
+        self._add(
+            _EXECUTION_NODE, kind, step.layer.name, step.layers, step.types, reads, step.writes, entries
+        )
 
     def _kernel_info(self, step: Step) -> Mapping[str, str]:
         """Return the name of a step's kernel, and its precision, which is the suffix of the name."""
@@ -184,7 +186,7 @@ class ExecutionGraph:
         types: Sequence[TensorType],
         reads: Sequence[int],
         writes: Sequence[int],
-        seen: Mapping[str, str] | None = None,
+        entries: Mapping[str, str] | None = None,
     ) -> None:
         """Add a node, and connect it to the writers of the slots that it reads."""
         id, element = len(self.layers), types[0].element.label if types else "dynamic"
@@ -199,7 +201,7 @@ class ExecutionGraph:
             "outputPrecisions": ",".join(item.element.label for item in types),
             "primitiveType": f"{self.backend}_{element}",
             "runtimePrecision": element,
-            **(seen or {}),
+            **(entries or {}),
         }
         inputs = tuple(PortSpec(number, self.made[self.writers[slot]]) for number, slot in enumerate(reads))
         outputs = tuple(PortSpec(len(reads) + number, item) for number, item in enumerate(types))

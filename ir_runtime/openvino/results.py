@@ -15,7 +15,7 @@ from .node import Output
 from .shapes import PartialShape
 from .tensor_data import as_text, encode_strings
 
-__all__ = ["OVDict", "described", "unshare"]
+__all__ = ["OVDict", "summarize_port", "unshare"]
 
 
 class OVDict(Mapping[Output, Array]):
@@ -94,10 +94,10 @@ class OVDict(Mapping[Output, Array]):
 
     def __str__(self) -> str:
         pairs = zip(self._ports, self._arrays, strict=True)
-        return "\n".join(f"{described(port, array.shape)}\n{array}" for port, array in pairs)
+        return "\n".join(f"{summarize_port(port, array.shape)}\n{array}" for port, array in pairs)
 
 
-def described(port: Output, shape: Sequence[int] | None = None) -> str:
+def summarize_port(port: Output, shape: Sequence[int] | None = None) -> str:
     """Return the name, type and shape of a port as text, with its declared shape by default."""
     lengths = str(port._type.shape) if shape is None else f"[{','.join(map(str, shape))}]"
     return f"{port.label} {port.element_type.label}{lengths}"

@@ -54,9 +54,9 @@ class Type(Choice):
     DISCRETE = 1
 
 
-def _priorities(given: Any) -> str:
+def _priorities(value: Any) -> str:
     """Read device names: one string, or a list joined by commas."""
-    return ",".join(map(str, given)) if isinstance(given, tuple | list) else text(given)
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else text(value)
 
 
 architecture: Property = Property("DEVICE_ARCHITECTURE")

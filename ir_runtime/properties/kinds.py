@@ -45,47 +45,47 @@ class Choice(Enum):
 _Choice = TypeVar("_Choice", bound=Choice)
 
 
-def flag(given: Any) -> bool:
+def flag(value: Any) -> bool:
     """Read a boolean, or a string such as YES."""
-    if isinstance(given, bool):
-        return given
-    if isinstance(given, str) and given.upper() in (*_TRUE, *_FALSE):
-        return given.upper() in _TRUE
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.upper() in (*_TRUE, *_FALSE):
+        return value.upper() in _TRUE
     raise ValueError("must be True or False")
 
 
-def number(given: Any) -> int:
+def number(value: Any) -> int:
     """Read a non-negative integer, or a string of one. None and the empty string are 0."""
-    if given in (None, ""):
+    if value in (None, ""):
         return 0
-    if isinstance(given, bool) or not str(given).isdecimal():
+    if isinstance(value, bool) or not str(value).isdecimal():
         raise ValueError("must be a non-negative integer")
-    return int(str(given))
+    return int(str(value))
 
 
-def real(given: Any) -> float:
+def real(value: Any) -> float:
     """Read a float, or a string of one."""
     try:
-        return float(given)
+        return float(value)
     except (TypeError, ValueError):
         raise ValueError("must be a number") from None
 
 
-def text(given: Any) -> str:
+def text(value: Any) -> str:
     """Read a string or a path. None is the empty string."""
-    return "" if given is None else str(given)
+    return "" if value is None else str(value)
 
 
-def anything(given: Any) -> Any:
+def anything(value: Any) -> Any:
     """Return the value unchanged."""
-    return given
+    return value
 
 
-def mapping(given: Any) -> dict[str, Any]:
+def mapping(value: Any) -> dict[str, Any]:
     """Read a mapping of names to values."""
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         raise ValueError("must be a mapping of names to values")
-    return {str(key): value for key, value in given.items()}
+    return {str(key): item for key, item in value.items()}
 
 
 def choice(kind: type[_Choice], prefix: str = "") -> Kind:
@@ -97,8 +97,8 @@ def choice(kind: type[_Choice], prefix: str = "") -> Kind:
     """
     members = {f"{prefix}{name}": member for name, member in kind.__members__.items()} | kind.__members__
 
-    def read(given: Any) -> _Choice:
-        name = str(given).rpartition(".")[2]  # a member of OpenVINO's enumeration shows as Kind.NAME
+    def read(value: Any) -> _Choice:
+        name = str(value).rpartition(".")[2]  # a member of OpenVINO's enumeration shows as Kind.NAME
         if name not in members:
             raise ValueError(f"must be one of {', '.join(kind.__members__)}")
         return members[name]
@@ -110,10 +110,10 @@ def choices(kind: type[_Choice]) -> Kind:
     """Return a function that reads a collection of members of an enumeration, or one of them, as a set."""
     one = choice(kind)
 
-    def read(given: Any) -> set[_Choice]:
-        if isinstance(given, Collection) and not isinstance(given, str):
-            return set(map(one, given))
-        return {one(given)} if given else set()
+    def read(value: Any) -> set[_Choice]:
+        if isinstance(value, Collection) and not isinstance(value, str):
+            return set(map(one, value))
+        return {one(value)} if value else set()
 
     return read
 
@@ -125,10 +125,10 @@ def element_type(*allowed: str) -> Kind:
         allowed: the names of the valid types.
     """
 
-    def read(given: Any) -> Any:
+    def read(value: Any) -> Any:
         from ..ir.element import ElementType
 
-        text = str(given)
+        text = str(value)
         types = [ElementType[name] for name in allowed]
         names = {spelling: type for type in types for spelling in _spellings(type)}
         if text.lower() not in names:

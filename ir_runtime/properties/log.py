@@ -27,9 +27,9 @@ _NAMES = {"LOG_NONE": "NO", "LOG_ERROR": "ERR"}
 _level = choice(Level, "LOG_")
 
 
-def _named(given: object) -> Level:
-    found: Level = _level(_NAMES.get(str(given), given))
-    return found
+def _parse_level(value: object) -> Level:
+    parsed: Level = _level(_NAMES.get(str(value), value))
+    return parsed
 
 
-level: Property = Property("LOG_LEVEL", _named)
+level: Property = Property("LOG_LEVEL", _parse_level)

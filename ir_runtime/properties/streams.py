@@ -48,13 +48,13 @@ class Num:
 Num.AUTO, Num.NUMA = Num(-1), Num(-2)
 
 
-def _streams(given: Any) -> int:
+def _streams(value: Any) -> int:
     """Read a number of streams; AUTO is -1, NUMA is -2."""
-    if isinstance(given, Num):
-        return given.to_integer()
+    if isinstance(value, Num):
+        return value.to_integer()
     named = {"AUTO": -1, "-1": -1, "NUMA": -2, "-2": -2}
-    name = str(given).upper().rpartition(".")[2]
-    return named[name] if name in named else number(given)
+    name = str(value).upper().rpartition(".")[2]
+    return named[name] if name in named else number(value)
 
 
 num: Property = Property("NUM_STREAMS", _streams)

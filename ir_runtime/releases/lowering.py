@@ -108,18 +108,18 @@ class _Pass:
         unused = Unused(count(max(graph.layers, default=-1) + 1), self.names)
         layers: list[Layer] = []
         for layer in graph.layers.values():
-            kept = self._with_bodies(layer, known)
+            lowered = self._lower_bodies(layer, known)
             unmet = self._unmet(layer)
             if any("@" in name or name.startswith("opset:") for name in unmet):
                 assert isinstance(layer.op, Op)
-                layers.append(replace(kept, version=f"opset{layer.op.since}"))
+                layers.append(replace(lowered, version=f"opset{layer.op.since}"))
             elif (unmet or self._reads_unmet(graph, layer)) and (
                 new := self._replacement(graph, layer, known, unused)
             ):
                 self.rebuilt[layer.id] = new
                 layers += map(_renumber_ports, new.layers)
             else:
-                layers.append(kept)
+                layers.append(lowered)
         if not self.rebuilt and all(map(_is_same, layers, graph.layers.values())):
             return graph
         return _drop_unused_constants(graph, Graph(layers, self._edges(graph), graph.severed))
@@ -132,7 +132,7 @@ class _Pass:
         sources = (graph[source.layer] for source in graph.reads(layer))
         return any(source.type == "Constant" and self._unmet(source) for source in sources)
 
-    def _with_bodies(self, layer: Layer, known: Inferred) -> Layer:
+    def _lower_bodies(self, layer: Layer, known: Inferred) -> Layer:
         """Return the layer with its bodies lowered."""
         if layer.op is None or not (bodies := layer.bodies()):
             return layer
@@ -142,7 +142,7 @@ class _Pass:
             lowered = inner.run(body.graph, known_of_body(known, layer, body))
             if lowered is not body.graph:
                 changed[body.name] = replace(body, graph=lowered)
-        return replace(layer, op=_with(layer.op, changed)) if changed else layer
+        return replace(layer, op=_replace_bodies(layer.op, changed)) if changed else layer
 
     def _replacement(self, graph: Graph, layer: Layer, known: Inferred, unused: Unused) -> Rebuilt | None:
         """Return the replacement of a layer; ``None`` if there is no exact one."""
@@ -213,7 +213,7 @@ def _is_same(one: Layer, other: Layer) -> bool:
     return one is other
 
 
-def _with(op: Operation, bodies: Mapping[str, Body]) -> Operation:
+def _replace_bodies(op: Operation, bodies: Mapping[str, Body]) -> Operation:
     return op.replace(**bodies)
 
 
@@ -231,8 +231,8 @@ def _drop_unused_constants(before: Graph, graph: Graph) -> Graph:
         port = Port(layer.id, 0)
         return layer.type == "Constant" and bool(before.readers(port)) and not graph.readers(port)
 
-    kept = [layer for layer in graph.layers.values() if not is_unused(layer)]
-    return Graph(kept, graph.edges, graph.severed)
+    layers = [layer for layer in graph.layers.values() if not is_unused(layer)]
+    return Graph(layers, graph.edges, graph.severed)
 
 
 Lowered: TypeAlias = "Tensor | tuple[Tensor, ...]"
@@ -464,11 +464,11 @@ def is_inf(place: Place, op: Any) -> Lowered:
 @lowers("SoftSign-9")
 def soft_sign(place: Place, op: Any) -> Lowered:
     """Divide by 1 + abs(x), in f32 for f16 and bf16, so that results are rounded once."""
-    (given,) = place.inputs
-    x = place.wide(given)
+    (data,) = place.inputs
+    x = place.wide(data)
     size = place.op("Abs-1", x)
     result = place.op("Divide-1", x, place.op("Add-1", size, place.constant(1, x.element)))
-    return place.convert(result, given.element)
+    return place.convert(result, data.element)
 
 
 @lowers("Identity-16")
@@ -511,8 +511,8 @@ def _scalar(place: Place, value: int, element: ElementType) -> Tensor:
 def gather(place: Place, op: Any) -> Lowered:
     """Make negative indices non-negative: Gather-7 does not take them."""
     data, indices, axis = place.inputs
-    known = place.numbers(1)
-    if known is None or bool(known.size and known.min() < 0):
+    values = place.numbers(1)
+    if values is None or bool(values.size and values.min() < 0):
         indices = _wrap_negative(place, place.constant_ints(2, "axis")[0])
     return place.op("Gather-7", data, indices, axis, batch_dims=op.batch_dims)
 
@@ -552,8 +552,8 @@ def slice_(place: Place, op: Any) -> Lowered:
     begin, end, stride = (
         _expand_bounds(place, index, axes, fill) for index, fill in ((1, 0), (2, 0), (3, 1))
     )
-    kept = tuple(int(axis not in axes) for axis in range(max(axes, default=-1) + 1))
-    return place.op("StridedSlice-1", place.inputs[0], begin, end, stride, begin_mask=kept, end_mask=kept)
+    mask = tuple(int(axis not in axes) for axis in range(max(axes, default=-1) + 1))
+    return place.op("StridedSlice-1", place.inputs[0], begin, end, stride, begin_mask=mask, end_mask=mask)
 
 
 def _expand_bounds(place: Place, index: int, axes: list[int], fill: int) -> Tensor:
@@ -614,9 +614,9 @@ def group_normalization(place: Place, op: Any) -> Lowered:
         place.refuse("the number of its channels is dynamic")
     data, scale, bias = (place.wide(x) for x in place.inputs)
     lengths = [length.min for length in rest] if all(length.is_static for length in rest) else [-1]
-    each = [channels.min // op.num_groups, *lengths] if lengths != [-1] else lengths
-    grouped = place.reshape(data, [0, op.num_groups, *each])
-    axes = place.constant(np.arange(2, 2 + len(each)), name="axes")
+    group = [channels.min // op.num_groups, *lengths] if lengths != [-1] else lengths
+    grouped = place.reshape(data, [0, op.num_groups, *group])
+    axes = place.constant(np.arange(2, 2 + len(group)), name="axes")
     normal = place.op("MVN-6", grouped, axes, normalize_variance=True, eps=op.epsilon, eps_mode="inside_sqrt")
     shape = place.op("ShapeOf-3", data, output_type=ElementType.i64)
     normal = place.op("Reshape-1", normal, shape, special_zero=False)

@@ -75,8 +75,8 @@ class Need(NamedTuple):
     @property
     def mark(self) -> Mark | None:
         """The attribute concerned, if any."""
-        found = re.fullmatch(r"[^/:]*/([^=]*).*", self.feature)
-        return Mark(attribute=found[1]) if found else None
+        match = re.fullmatch(r"[^/:]*/([^=]*).*", self.feature)
+        return Mark(attribute=match[1]) if match else None
 
     def is_met(self, release: Release) -> bool:
         """Return whether a release reads the feature."""
@@ -215,8 +215,8 @@ def _walk(
 
 def known_of_body(known: Inferred, layer: Layer, body: Body) -> Inferred:
     """Return the inferred types of a body; if it never runs, those that follow from its Parameters."""
-    found = known.bodies.get((layer.id, body.name))
-    return infer(body.graph, Diagnostics()) if found is None else found
+    inferred = known.bodies.get((layer.id, body.name))
+    return infer(body.graph, Diagnostics()) if inferred is None else inferred
 
 
 def _operation_features(layer: Layer, elements: Sequence[ElementType]) -> Iterator[str]:
@@ -230,7 +230,7 @@ def _operation_features(layer: Layer, elements: Sequence[ElementType]) -> Iterat
         yield f"{name}@{opset}"
     for field, attribute in op.schema().items():
         if not attribute.external:
-            yield from (f"{name}/{said}" for said in _attribute_features(attribute, vars(op)[field]))
+            yield from (f"{name}/{text}" for text in _attribute_features(attribute, vars(op)[field]))
     for index, element in enumerate(elements):
         port = port_at(op.inputs, index)
         if port is not None and element is not ElementType.dynamic:

@@ -63,14 +63,14 @@ class Release(NamedTuple):
             InputError: if it is not one of `releases`.
         """
         parts = str(name).split(".")
-        known = [str(release) for release in releases()]
-        if len(parts) in (2, 3) and ".".join(parts[:2]) in known and parts[-1].isdecimal():
+        names = [str(release) for release in releases()]
+        if len(parts) in (2, 3) and ".".join(parts[:2]) in names and parts[-1].isdecimal():
             return cls(int(parts[0]), int(parts[1]))
-        near = did_you_mean(str(name), known, after=" ")
+        near = did_you_mean(str(name), names, after=" ")
         raise InputError(
             f"unknown release {str(name)[:40]!r} of OpenVINO",
             code=Code.BAD_REQUEST,
-            hint=f"{near}known are {known[0]} to {known[-1]}, such as {known[-1]}",
+            hint=f"{near}known are {names[0]} to {names[-1]}, such as {names[-1]}",
         )
 
     def reads(self, feature: str) -> bool:

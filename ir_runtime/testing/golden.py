@@ -139,7 +139,7 @@ def check(path: str | Path, model: Model | str | Path, inputs: object, side: str
     if golden.equals(today):
         return f"equal to {golden.runtime}, bit for bit"
     report = compare(model, inputs, side)
-    before = compare(model, inputs, _typed(golden.outputs, today.outputs))
+    before = compare(model, inputs, _restore_types(golden.outputs, today.outputs))
     if report.explained and before.explained:
         return f"differs from {golden.runtime}; {report.summary}"
     raise GoldenError(_explain(golden, today, before, report))
@@ -165,7 +165,7 @@ def _read(model: Model | str | Path) -> Model:
     return model if isinstance(model, Model) else read_model(str(model))
 
 
-def _typed(arrays: Sequence[Array], like: Sequence[Array]) -> Mapping[int, Array]:
+def _restore_types(arrays: Sequence[Array], like: Sequence[Array]) -> Mapping[int, Array]:
     """View arrays of raw bytes, which files hold for types that NumPy lacks, as the type of today's output."""
     if len(arrays) != len(like):
         raise GoldenError(

@@ -29,8 +29,8 @@ def custom_preprocess_function(
 
     @wraps(custom_function)
     def output_of(tensor: Output) -> Output:
-        found: Any = custom_function(tensor)
-        result: Output = found.output(0) if isinstance(found, Node) else found
+        returned: Any = custom_function(tensor)
+        result: Output = returned.output(0) if isinstance(returned, Node) else returned
         return result
 
     return output_of

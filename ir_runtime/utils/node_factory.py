@@ -57,24 +57,24 @@ class NodeFactory(ExplainsAbsent):
         """
         if arguments is None and attributes is not None:
             raise UserInputError(f"{op_type_name!r} is given attributes, but no arguments: [] are none")
-        known = {name.replace("_", "").lower(): name for name in dir(self._opset) if name[0] != "_"}
+        names = {name.replace("_", "").lower(): name for name in dir(self._opset) if name[0] != "_"}
         key = op_type_name.replace("_", "").lower()
-        if key not in known:
-            near = nearest(key, known)
+        if key not in names:
+            near = nearest(key, names)
             opset = self._opset.__name__.rpartition(".")[2]
-            hint = suggestion(near and known[near]) or f"the names are those in {opset}"
+            hint = suggestion(near and names[near]) or f"the names are those in {opset}"
             message = f"unknown operation {op_type_name!r} in {opset}"
             raise InputError(message, code=Code.NO_SUCH_NAME, hint=hint)
-        function = getattr(self._opset, known[key])
+        function = getattr(self._opset, names[key])
         if arguments is None:
             return Node.create_incomplete(op_type_name, int(self._opset.__name__.rpartition("opset")[2]))
-        inputs: list[Node | Output] = [as_node(each) for each in arguments]
+        inputs: list[Node | Output] = [as_node(argument) for argument in arguments]
         try:
             signature(function).bind(*inputs, **(attributes or {}))
         except TypeError as reason:
             raise InputError(f"cannot create {op_type_name!r}: {reason}", code=Code.BAD_REQUEST) from None
-        made: Node = function(*inputs, **(attributes or {}))
-        return made
+        node: Node = function(*inputs, **(attributes or {}))
+        return node
 
     def add_extension(self, extension: object) -> None:
         """Register custom operations, as `Core.add_extension` does.
@@ -85,13 +85,13 @@ class NodeFactory(ExplainsAbsent):
         Raises:
             InputError: for compiled extensions of OpenVINO, which cannot be used.
         """
-        for each in extension if isinstance(extension, list | tuple) else [extension]:
-            extend(each)
+        for item in extension if isinstance(extension, list | tuple) else [extension]:
+            extend(item)
 
     @staticmethod
     def _arguments_as_outputs(arguments: Sequence[Node | Output]) -> list[Output]:
-        """Return the single output of each node, and outputs unchanged. Private in OpenVINO too, but programs call it."""
-        return [source for each in arguments for source in as_outputs(each)]
+        """Return all outputs of each node, and outputs unchanged. Private in OpenVINO too, but programs call it."""
+        return [source for argument in arguments for source in as_outputs(argument)]
 
 
 def _opset(version: str) -> ModuleType:

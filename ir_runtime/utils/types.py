@@ -51,7 +51,7 @@ ScalarData: TypeAlias = int | float
 TensorShape: TypeAlias = list[int]
 NodeInput: TypeAlias = Node | int | float | Array
 
-_TEXTS = [(ElementType.string, each) for each in (str, np.str_, bytes, np.bytes_)]
+_TEXTS = [(ElementType.string, type) for type in (str, np.str_, bytes, np.bytes_)]
 _NUMBERS = ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 
 openvino_to_numpy_types_map: list[tuple[ElementType, type]] = [

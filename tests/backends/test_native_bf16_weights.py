@@ -27,8 +27,7 @@ from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
-from ir_runtime.openvino.config import check_config
-from ir_runtime.openvino.precision import precision_of
+from ir_runtime.openvino.config import check_config, precision_of
 
 NARROW = Precision(weights="bf16")
 NAME = "gemm_bf16_weights"

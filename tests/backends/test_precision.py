@@ -19,8 +19,7 @@ from ir_runtime.backends.core.precision import EXACT, current, within
 from ir_runtime.backends.native.codegen.bf16 import IS_FASTER
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.quantized_cache import pack_rows
-from ir_runtime.openvino.config import check_config
-from ir_runtime.openvino.precision import as_followed, precision_of
+from ir_runtime.openvino.config import check_config, effective_properties, precision_of
 from ir_runtime.ops import registry
 
 PACKING = CacheKernels(pack_rows, lambda context, layer: None)
@@ -94,7 +93,7 @@ def test_denormals_that_a_backend_keeps_are_said() -> None:
 
 @pytest.mark.parametrize(("properties", "expected"), ASKED)
 def test_what_runs_can_be_read(properties: dict[str, Any], expected: Precision) -> None:
-    found = as_followed(check_config(properties), expected)
+    found = effective_properties(check_config(properties), expected)
     is_f16 = properties.get("INFERENCE_PRECISION_HINT") == "f16"
     hint = found.get("INFERENCE_PRECISION_HINT", ElementType.f16)
     assert hint is ElementType[("f16" if is_f16 else expected.products)]

@@ -36,7 +36,7 @@ def chain(length: int = 12) -> ir.Model:
 
 def check(model: ir.Model) -> None:
     """Compare the types of nodes, and the derived graph, with inference of the whole graph."""
-    graph, nodes = derive_graph(model._settled())
+    graph, nodes = derive_graph(model._editable_members())
     anew = infer(graph, Diagnostics(), compare=False)
     for id, node in nodes.items():
         for index, output in enumerate(node.outputs()):

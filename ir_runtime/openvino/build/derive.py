@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,15 +18,18 @@ from ..node import GraphNodes, Node, infers_alone
 
 __all__ = [
     "Members",
+    "Order",
     "Refreshed",
+    "depth_first",
     "derive_graph",
-    "joined_weights",
+    "join_weights",
     "members_of",
     "reachable",
     "refresh",
-    "undeclared",
+    "topological",
+    "find_undeclared",
     "values_of",
-    "with_types",
+    "declare_types",
 ]
 
 
@@ -52,7 +55,7 @@ def members_of(nodes: GraphNodes) -> Members:
     layers = nodes.graph.layers.values()
     sinks = [layer for layer in layers if layer.op is not None and layer.op.has_side_effects]
     parameters, results = nodes.graph.of_type("Parameter"), nodes.graph.of_type("Result")
-    return Members(*([nodes.node(layer.id) for layer in each] for each in (parameters, results, sinks)))
+    return Members(*([nodes.node(layer.id) for layer in ends] for ends in (parameters, results, sinks)))
 
 
 def reachable(members: Members) -> list[Node]:
@@ -121,7 +124,7 @@ def _layer(node: Node, number: int, name: str) -> Layer:
     )
 
 
-def with_types(graph: Graph, values: Inferred) -> Graph:
+def declare_types(graph: Graph, values: Inferred) -> Graph:
     """Return the graph with output ports that declare the inferred types."""
     layers = [
         replace(
@@ -152,7 +155,7 @@ def _unique(names: Iterable[str]) -> Iterator[str]:
         yield candidate
 
 
-def undeclared(nodes: Iterable[Node], members: Members) -> Node | None:
+def find_undeclared(nodes: Iterable[Node], members: Members) -> Node | None:
     """Return a Parameter among ``nodes`` that is missing in ``members``, or None."""
     declared = set(members.parameters)
     return next((n for n in nodes if n.layer.type == "Parameter" and n not in declared), None)
@@ -170,7 +173,7 @@ class _JoinedWeights(Weights):
             file.check()
 
 
-def joined_weights(weights: Weights, nodes: Iterable[Node]) -> Weights:
+def join_weights(weights: Weights, nodes: Iterable[Node]) -> Weights:
     """Return the weights of a model joined with those of all models that its nodes come from."""
     files = {id(w): w for node in nodes if (w := node._weights) is not None}
     if len(files) == 1 and weights.data is None:
@@ -378,11 +381,11 @@ def _is_same_basis(one: Sequence[object], other: Sequence[object]) -> bool:
     return True
 
 
-def _infer_simple(node: Node, read: Sequence[Value]) -> Sequence[Value] | None:
+def _infer_simple(node: Node, operands: Sequence[Value]) -> Sequence[Value] | None:
     layer = node.layer
     deadline.check(layer.where)
     try:
-        outputs = infer_layer(layer, read)
+        outputs = infer_layer(layer, operands)
     except LimitError:
         raise
     except IRError:  # inference of the graph reports why
@@ -398,3 +401,50 @@ def values_of(nodes: Mapping[int, Node]) -> Inferred:
         for index, value in enumerate(values):
             inferred[Port(layer, index)] = value
     return inferred
+
+
+# The orders in which OpenVINO lists nodes.
+
+_T = TypeVar("_T", bound=Hashable)
+
+
+class Order(Protocol):
+    """A function that orders nodes and their dependencies."""
+
+    def __call__(self, ends: Iterable[_T], sources: Callable[[_T], Sequence[_T]], /) -> list[_T]:
+        """Return ``ends`` and all their dependencies in order."""
+
+
+def depth_first(ends: Iterable[_T], sources: Callable[[_T], Sequence[_T]]) -> list[_T]:
+    """Return the ends and their dependencies, starting with the last end, consumers first.
+
+    >>> depth_first("ab", {"a": "xy", "b": "x", "x": "", "y": ""}.__getitem__)
+    ['b', 'x', 'a', 'y']
+    """
+    stack, order = list(ends), dict[_T, None]()
+    while stack:
+        node = stack.pop()
+        if node not in order:
+            order[node] = None
+            stack += sources(node)
+    return list(order)
+
+
+def topological(ends: Iterable[_T], sources: Callable[[_T], Sequence[_T]]) -> list[_T]:
+    """Return the ends and their dependencies, starting with the last end, producers first.
+
+    An edge that closes a cycle is ignored.
+
+    >>> topological("ab", {"a": "xy", "b": "x", "x": "", "y": ""}.__getitem__)
+    ['x', 'b', 'y', 'a']
+    """
+    stack, opened, order = list(ends), set[_T](), dict[_T, None]()
+    while stack:
+        node = stack[-1]
+        if node not in opened:
+            opened.add(node)
+            if waiting := [source for source in reversed(sources(node)) if source not in opened]:
+                stack += waiting
+                continue
+        order[stack.pop()] = None
+    return list(order)

@@ -38,7 +38,9 @@ __all__ = [
 def fill(element: ElementType, shape: Sequence[int], values: object) -> Array:
     """Return an array of ``shape`` from as many values, or filled with a single value."""
     is_text = element is ElementType.string
-    flat = (np.array(values, object) if is_text else _in_range(element, np.asarray(values))).reshape(-1)
+    flat = (np.array(values, object) if is_text else _convert_in_range(element, np.asarray(values))).reshape(
+        -1
+    )
     if flat.size == 1:
         return np.broadcast_to(flat, shape).copy() if shape else flat.reshape(())
     count = int(np.prod(shape, dtype=np.int64))
@@ -49,7 +51,7 @@ def fill(element: ElementType, shape: Sequence[int], values: object) -> Array:
     return flat.reshape(shape)
 
 
-def _in_range(element: ElementType, values: Array) -> Array:
+def _convert_in_range(element: ElementType, values: Array) -> Array:
     """Convert values to an element type, and raise if one is out of range. Values overflow f32 to infinity."""
     with np.errstate(over="ignore"):
         converted = values.astype(element.dtype)

@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike
 from ...codes import Code
 from ...errors import InputError
 from ...ir.element import ElementType
+from ...ir.signature import Element, port_at
 from ...ir.tensor import Array
+from ...ops import Op
 from ..node import Node, Output, as_outputs
 from ..shapes import PartialShape, ShapeLike
 from ..tensor import Tensor
 from .control import If, Loop, TensorIterator
-from .ends import Assign, Constant, Parameter, ReadValue, Result, element_of
+from .ends import Assign, Constant, Parameter, ReadValue, Result, element_of, holds
 from .layer import operation_class
-from .numbers import with_types
 from .variables import Variable, VariableInfo
 
 __all__ = [
@@ -77,7 +78,7 @@ def make(
     """
     operands: Sequence[object] = inputs
     if not all(isinstance(value, _TENSOR) for value in inputs):
-        operands = with_types(operation_class(type, opset), _fill_inputs(type, list(inputs)))
+        operands = _promote_numbers(operation_class(type, opset), _fill_inputs(type, list(inputs)))
         operands = [_name_constant(value, name) for value in operands]
     return Node.create(type, opset, operands, _per_axis(attributes), name)
 
@@ -114,6 +115,80 @@ def _per_axis(attributes: Mapping[str, object]) -> Mapping[str, object]:
         return attributes
     absent = [name for name in _PER_AXIS if name in attributes and attributes[name] is None]
     return {**attributes, **{name: [_PER_AXIS[name]] * len(strides) for name in absent}}
+
+
+# Type promotion of Python numbers among operands.
+
+
+def _promote_numbers(cls: type[Op], inputs: Sequence[object]) -> list[object]:
+    """Convert Python numbers among the operands to arrays of the types that the operation requires.
+
+    As in ``add(x, 1)``, that is the type of another operand. Numbers outside its range are not converted.
+    """
+    if not any(map(_is_numbers, inputs)):
+        return list(inputs)
+    types = [_type_of(value) for value in inputs]
+    if None in types:
+        return list(inputs)
+    required: dict[str, ElementType] = {}
+    for index, type in enumerate(types):
+        port = port_at(cls.inputs, index)
+        if port is not None and type is not None and type is not ElementType.dynamic and port.element.shared:
+            required.setdefault(port.element.name, type)
+    return [_convert_number(value, cls, index, required) for index, value in enumerate(inputs)]
+
+
+def _convert_number(value: object, cls: type[Op], index: int, required: dict[str, ElementType]) -> object:
+    port = port_at(cls.inputs, index)
+    if not _is_numbers(value) or port is None:
+        return value
+    array = np.asarray(value)
+    element = required.get(port.element.name) if port.element.shared else _narrower(array, port.element)
+    return value if element is None else _convert_exactly(array, element, value)
+
+
+def _narrower(array: Array, allowed: Element) -> ElementType | None:
+    """Return f32 for Python floats if the input accepts f32 but not f64, else None."""
+    is_refused = array.dtype == np.float64 and ElementType.f64 not in allowed.allowed
+    return ElementType.f32 if is_refused and ElementType.f32 in allowed.allowed else None
+
+
+def _convert_exactly(array: Array, element: ElementType, value: object) -> object:
+    """Convert an array to another type, rounding floats; return ``value`` if an element is out of range."""
+    if (
+        array.dtype.kind not in "if"
+        or element.is_encoded
+        or (array.dtype.kind == "f" and not element.is_real())
+    ):
+        return value
+    if not element.is_real() and not (element.is_integral_number() and element.bits >= 8):
+        return value
+    converted = array.astype(element.dtype)
+    return converted if element.is_real() or holds(element, array, converted).all() else value
+
+
+def _type_of(value: object) -> ElementType | None:
+    """Return the element type of an operand: ``dynamic`` for Python numbers, None for a node with several outputs."""
+    if isinstance(value, Node):
+        outputs = value.outputs()
+        return outputs[0].element_type if len(outputs) == 1 else None
+    if isinstance(value, Output):
+        return value.element_type
+    if isinstance(value, np.ndarray | np.generic):
+        try:
+            return ElementType.from_dtype(value.dtype)
+        except ValueError:
+            return ElementType.dynamic
+    return ElementType.dynamic
+
+
+def _is_numbers(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_numbers, value))
+    return isinstance(value, int | float) and not isinstance(value, bool | np.generic)
+
+
+# Handwritten factories.
 
 
 def parameter(shape: ShapeLike, dtype: TypeLike = np.float32, name: str | None = None) -> Parameter:
@@ -166,25 +241,29 @@ def constant(*args: Any, **kwargs: Any) -> Constant:
             ``shared_memory`` and ``name``.
     """
     value = args[0] if args else kwargs.get("tensor")
-    return _of_tensor(*args, **kwargs) if isinstance(value, Tensor) else _of_numbers(*args, **kwargs)
+    return (
+        _constant_of_tensor(*args, **kwargs)
+        if isinstance(value, Tensor)
+        else _constant_of_numbers(*args, **kwargs)
+    )
 
 
-def _of_tensor(tensor: Tensor, shared_memory: bool = True, name: str | None = None) -> Constant:
+def _constant_of_tensor(tensor: Tensor, shared_memory: bool = True, name: str | None = None) -> Constant:
     return _set_name(Constant(tensor, shared_memory=shared_memory), name)
 
 
-def _of_numbers(
+def _constant_of_numbers(
     value: ArrayLike, dtype: TypeLike | None = None, name: str | None = None, *, shared_memory: bool = False
 ) -> Constant:
     if dtype is None:
         return _set_name(Constant(value, shared_memory=shared_memory), name)
     element = element_of(dtype)
-    array = _overflowing(np.asarray(value), element)
+    array = _convert_overflowing(np.asarray(value), element)
     node = Constant(element, array.shape, array) if array.size else Constant(array.astype(element.dtype))
     return _set_name(node, name)
 
 
-def _overflowing(array: Array, element: ElementType) -> Array:
+def _convert_overflowing(array: Array, element: ElementType) -> Array:
     """Convert numbers to a type that NumPy has, letting large values overflow as in OpenVINO; else return them unchanged."""
     if array.dtype.kind not in "biuf" or element.is_encoded or element.dtype.isbuiltin != 1:
         return array

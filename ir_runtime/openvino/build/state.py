@@ -38,7 +38,10 @@ def make_stateful(model: Model, pairs: Pairs) -> None:
 def _nodes(model: Model, pairs: Pairs) -> list[tuple[Node, Node, str]]:
     """Return each pair of an input and an output with the id of its variable, the two names concatenated."""
     if not isinstance(pairs, Mapping):
-        nodes = [(_of(model.parameters, p, "input"), _of(model.results, r, "output")) for p, r in pairs]
+        nodes = [
+            (_require_member(model.parameters, p, "input"), _require_member(model.results, r, "output"))
+            for p, r in pairs
+        ]
         return [(p, r, p.friendly_name + r.friendly_name) for p, r in nodes]
     return [
         (
@@ -50,7 +53,7 @@ def _nodes(model: Model, pairs: Pairs) -> list[tuple[Node, Node, str]]:
     ]
 
 
-def _of(nodes: Sequence[Node], node: Node, what: str) -> Node:
+def _require_member(nodes: Sequence[Node], node: Node, what: str) -> Node:
     if node not in nodes:
         raise InputError(f"{node!r} is not an {what} of the model", code=Code.NO_SUCH_NAME)
     return node
@@ -66,9 +69,9 @@ def _parse_name(nodes: Sequence[Node], name: str, what: str) -> Node:
 def _replace(model: Model, parameter: Node, result: Node, id: str) -> None:
     input_port = parameter.output(0)
     variable = Variable(VariableInfo.of(id, input_port.element_type, input_port.partial_shape))
-    read = ReadValue(variable)
+    read_value = ReadValue(variable)
     for reader in input_port.target_inputs:
-        reader.replace_source_output(read.output(0))
+        reader.replace_source_output(read_value.output(0))
     assign = Assign(result.input_value(0), variable)
     model.remove_parameter(parameter)
     model.remove_result(result)
@@ -111,13 +114,13 @@ def make_stateless(model: Model) -> None:
 
 
 def _variable_of(gather: Node) -> str:
-    read = gather.input_value(0).node
-    if not isinstance(read, ReadValue):
+    source = gather.input_value(0).node
+    if not isinstance(source, ReadValue):
         raise InputError(
-            f"{_BEAMS!r} must select entries of a variable, but {gather.friendly_name!r} reads a {read.type}",
+            f"{_BEAMS!r} must select entries of a variable, but {gather.friendly_name!r} reads a {source.type}",
             code=Code.BAD_REQUEST,
         )
-    return read.get_variable_id()
+    return source.get_variable_id()
 
 
 def _place(id: str) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from ..layout import Layout
 from ..node import Node, Output
 from ..tensor import Tensor
 from .options import ColorFormat, PaddingMode, ResizeAlgorithm, plane_count
-from .permutations import permuted, refusal
+from .permutations import permute_layout, refusal
 from .steps import (
     Step,
     convert_color,
@@ -127,15 +127,15 @@ class _Steps(ABC):
             dims: the indices, as a keyword.
 
         Raises:
-            InputError: if a text is not a layout; when the model is built, if the layouts do not fit.
+            InputError: if a string is not a layout; when the model is built, if the layouts do not fit.
             TypeError: if neither is given, or an index is negative.
         """
-        given = dst_layout if dims is None else dims
-        if given is None:
+        target = dst_layout if dims is None else dims
+        if target is None:
             raise TypeError("expected a Layout, or a sequence of indices of dimensions")
-        if isinstance(given, Layout | str):
-            return self._add(self._to_layout(layout_of(given)))
-        order = integers(given, least=0)
+        if isinstance(target, Layout | str):
+            return self._add(self._to_layout(layout_of(target)))
+        order = integers(target, least=0)
         return self._add(self._by_order(order)) if order else self
 
     @abstractmethod
@@ -299,7 +299,7 @@ class PreProcessSteps(_Steps):
         """Return the layout after all steps of a tensor with the initial ``layout``."""
         result = layout if self._last_layout is None else self._last_layout
         for order in self._orders_since:
-            result = permuted(result, order)
+            result = permute_layout(result, order)
         return result
 
     def _before(self, shape: PartialShape, layout: Layout) -> tuple[PartialShape, Layout]:
@@ -314,7 +314,7 @@ class PreProcessSteps(_Steps):
             for index, source in enumerate(order):
                 former[source] = dims[index]
             dims = former
-            layout = permuted(layout, [order.index(i) if i in order else i for i in range(len(order))])
+            layout = permute_layout(layout, [order.index(i) if i in order else i for i in range(len(order))])
         return PartialShape(dims), layout
 
 

@@ -10,7 +10,7 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ..layout import Layout
 
-__all__ = ["axis_of", "permutation", "permuted", "squeezed", "unsqueezed"]
+__all__ = ["axis_of", "permutation", "permute_layout", "squeeze_layout", "unsqueeze_layout"]
 
 _UNNAMED = "?"
 
@@ -37,7 +37,7 @@ def axis_of(layout: Layout, name: str, shape: PartialShape) -> int:
     return index
 
 
-def permuted(layout: Layout, order: Sequence[int]) -> Layout:
+def permute_layout(layout: Layout, order: Sequence[int]) -> Layout:
     """Return the layout of a tensor after a Transpose.
 
     Raises:
@@ -92,7 +92,7 @@ def _order(
     ]
 
 
-def squeezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout]:
+def squeeze_layout(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout]:
     """Return shape and layout without the dimensions that are not in ``target``.
 
     Raises:
@@ -108,12 +108,12 @@ def squeezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[Parti
         raise refusal(f"layout {source} does not fit a tensor of shape {shape}")
     if missing := [name for name in target_names if name not in names]:
         raise refusal(f"layout {source} cannot be converted to {target}: it has no dimension {missing[0]!r}")
-    kept = [i for i, name in enumerate(names) if name in target_names]
-    remaining = shape if shape.rank is None else PartialShape([shape[i] for i in kept])
-    return remaining, Layout.of(tuple(names[i] for i in kept))
+    indices = [i for i, name in enumerate(names) if name in target_names]
+    remaining = shape if shape.rank is None else PartialShape([shape[i] for i in indices])
+    return remaining, Layout.of(tuple(names[i] for i in indices))
 
 
-def unsqueezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout, int]:
+def unsqueeze_layout(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout, int]:
     """Prepend the dimensions that ``target`` names in addition, of length 1; return shape, layout and their number."""
     if source.is_dynamic or target.is_dynamic or source.least_rank >= target.least_rank:
         return shape, source, 0

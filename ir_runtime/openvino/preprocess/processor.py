@@ -19,7 +19,7 @@ from ..model import Model
 from ..node import Input, Node, Output
 from .infos import InputInfo, OutputInfo
 from .options import ColorFormat, default_layout, plane_count, plane_shape
-from .permutations import axis_of, permutation, refusal, squeezed
+from .permutations import axis_of, permutation, refusal, squeeze_layout
 from .steps import Context, Planes, Step, convert_layout, convert_type, relayout
 
 __all__ = [
@@ -174,7 +174,7 @@ def _expected_tensor(info: InputInfo, model_shape: PartialShape) -> tuple[Partia
         shape, former = steps._before(tensor._shape or model_shape, model_layout)
         layout = former if layout.empty else layout
     else:
-        shape, narrowed = squeezed(model_layout, model_shape, layout)
+        shape, narrowed = squeeze_layout(model_layout, model_shape, layout)
         order = permutation(narrowed, shape, layout)
         if order and shape.rank is not None:
             shape = PartialShape([shape[i] for i in order])
@@ -320,7 +320,7 @@ class PrePostProcessor:
             raise TypeError(f"expected a model, got {model!r}; ir_runtime.read_model returns one")
         self._model = model
         if model._added:
-            model._settled()  # its effect: creates Results for added outputs
+            model._editable_members()  # for its effect: creates Results for added outputs
         self._inputs = [InputInfo(parameter) for parameter in model.get_parameters()]
         self._outputs = [OutputInfo(result) for result in model.get_results()]
 
@@ -383,8 +383,8 @@ class PrePostProcessor:
                     f"{info._parameter.friendly_name!r} is not an input of the model any more",
                     "a PrePostProcessor builds once: create another",
                 )
-        lowered = [InputLowering.of(info, names) for info in self._inputs]
-        tensors = [lowering.lower() for lowering in lowered]
+        lowerings = [InputLowering.of(info, names) for info in self._inputs]
+        tensors = [lowering.lower() for lowering in lowerings]
         for info, tensor in zip(self._inputs, tensors, strict=True):
             for target in info._parameter.output(0).target_inputs:
                 if target.get_node().get_type_name() == "Result":
@@ -392,7 +392,9 @@ class PrePostProcessor:
                 else:
                     _connect(target, tensor, undo)
         undo.callback(_set_parameters, self._model, former)
-        _set_parameters(self._model, [parameter for each in lowered for parameter in each.parameters])
+        _set_parameters(
+            self._model, [parameter for lowering in lowerings for parameter in lowering.parameters]
+        )
         pairs = zip(self._inputs, tensors, strict=True)
         return any(info._parameter.output(0)._type != tensor._type for info, tensor in pairs)
 

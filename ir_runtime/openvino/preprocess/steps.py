@@ -15,7 +15,7 @@ from ...ir.tensor import Array
 from ..layout import Layout
 from ..node import Node, Output
 from .options import ColorFormat, PaddingMode, ResizeAlgorithm
-from .permutations import axis_of, permutation, permuted, refusal, unsqueezed
+from .permutations import axis_of, permutation, permute_layout, refusal, unsqueeze_layout
 
 __all__ = [
     "Context",
@@ -265,7 +265,7 @@ def convert_layout(layout: Layout) -> Step:
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "convert_layout")
         target = context.target_layout if layout.empty else layout
-        shape, wider, added = unsqueezed(context.layout, tensor._type.shape, target)
+        shape, wider, added = unsqueeze_layout(context.layout, tensor._type.shape, target)
         order = permutation(wider, shape, target)
         if added:
             tensor = create("Unsqueeze", tensor, i64(range(added)))
@@ -306,7 +306,7 @@ def permute(order: Sequence[int]) -> Step:
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "convert_layout")
-        context.layout = permuted(context.layout, order)
+        context.layout = permute_layout(context.layout, order)
         return (transpose(tensor, order),)
 
     return Step(f"convert layout {shown(order)}", apply)
@@ -349,7 +349,7 @@ def _conversion(source: ColorFormat, target: ColorFormat) -> _Conversion:
     if source in (_RGB, _BGR) and target is _GRAY:
         return _to_gray
     if source in (ColorFormat.RGBX, ColorFormat.BGRX) and target in (_RGB, _BGR):
-        return _without_last_channel
+        return _drop_last_channel
     raise refusal(f"colour format {source.label!r} is not convertible to {target.label!r}")
 
 
@@ -396,7 +396,7 @@ def _weigh_channels(tensor: Output, color: ColorFormat) -> Output:
     )
 
 
-def _without_last_channel(planes: Planes, context: Context, target: ColorFormat) -> Output:
+def _drop_last_channel(planes: Planes, context: Context, target: ColorFormat) -> Output:
     tensor = only(planes, "convert_color")
     _check_channels(context.layout)
     axis = context.layout.get_index_by_name("C")

@@ -11,7 +11,7 @@ from ..._util.wrong_arguments import checked
 from ...codes import Code
 from ...errors import InputError
 from ..build.bodies import HasBodies
-from ..build.order import topological
+from ..build.derive import topological
 from ..callbacks import call_back
 from ..model import Model
 from ..node import Node

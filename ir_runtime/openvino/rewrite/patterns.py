@@ -31,7 +31,7 @@ __all__ = [
     "has_static_dims",
     "has_static_rank",
     "has_static_shape",
-    "known_type",
+    "parse_type",
     "match_shape",
     "rank_equals",
     "rank_more_than",
@@ -264,7 +264,7 @@ class _OfTypes(Pattern):
         listed = [operands] if isinstance(operands, Node | Output) else list(operands or ())
         self._predicate = _build(self, listed, predicate or pred)
         self.types: list[type[Op]] = [
-            known_type(name) for name in ([names] if isinstance(names, str) else names)
+            parse_type(name) for name in ([names] if isinstance(names, str) else names)
         ]
 
     def fits(self, node: Node) -> bool:
@@ -290,7 +290,7 @@ def _build(pattern: object, inputs: Sequence[object], predicate: Condition | Non
     return predicate if isinstance(predicate, Predicate) else Predicate(predicate)
 
 
-def known_type(name: str) -> type[Op]:
+def parse_type(name: str) -> type[Op]:
     """Return the operation class for a name such as ``opset13.Relu`` or ``opset13::Relu``.
 
     Raises:

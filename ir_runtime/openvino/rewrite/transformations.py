@@ -374,11 +374,11 @@ class _Conversion:
         step = Parameter(data.element_type, shape)
         inputs = [_squeeze(step.output(0), _TIME), *self.states, *map(self._inside, self.weights)]
         states = Node.create(self.cell, self.opset, inputs, self.attributes).outputs()
-        given, first = states[0], self.first
+        output, first = states[0], self.first
         if self.is_masked:
-            given, states, first = self._mask_ended(states)
+            output, states, first = self._mask_ended(states)
         results = [Result.with_names(state) for state in states]
-        every = Result.with_names(Node.create("Unsqueeze", 1, [given, np.array([_TIME], np.int64)]))
+        every = Result.with_names(Node.create("Unsqueeze", 1, [output, np.array([_TIME], np.int64)]))
         parameters = [step, *self.states, *(parameter for parameter, _ in self.invariant)]
         loop = TensorIterator()
         loop.set_body(Model([every, *results], parameters, "body"))
@@ -408,14 +408,14 @@ class _Conversion:
         runs = Node.create(
             "Unsqueeze", 1, [Node.create("LessEqual", 1, [count, lengths]), np.array([1], np.int64)]
         )
-        kept = [
+        held = [
             Node.create("Select", 1, [runs, *pair]).output(0)
             for pair in zip(states, self.states, strict=True)
         ]
         zero = Constant(states[0].element_type, [], [0])
         self.states.append(count)
-        given = Node.create("Select", 1, [runs, states[0], zero]).output(0)
-        return given, [*kept, Node.create("Add", 1, [count, one]).output(0)], [*self.first, one.output(0)]
+        output = Node.create("Select", 1, [runs, states[0], zero]).output(0)
+        return output, [*held, Node.create("Add", 1, [count, one]).output(0)], [*self.first, one.output(0)]
 
 
 def _squeeze(value: Output, axis: int) -> Output:
