@@ -8,7 +8,11 @@ __all__ = ["DECLARED", "Code"]
 
 
 class Code(StrEnum):
-    """A stable code of a finding or error. IR0xx: the file, 1 the graph, 2 operations, 3 shapes, 4 execution, 5 limits, 6 releases."""
+    """A stable code of a finding or error, such as ``IR301``.
+
+    The first digit stands for the subject: 0 the file, 1 the graph, 2 operations, 3 shapes, 4 execution, 5 limits,
+    6 releases.
+    """
 
     summary: str
 
@@ -84,4 +88,4 @@ class Code(StrEnum):
 
 
 DECLARED = frozenset({Code.DECLARED_TYPE, Code.DECLARED_SHAPE, Code.INPUT_PORT})
-"""Codes of declarations of ports that contradict inference. Results do not depend on them."""
+"""Codes of findings about declared types of ports that contradict inference, on which results do not depend."""

@@ -70,7 +70,7 @@ class Limits:
         examples: number of examples on such a page.
         layers: number of layers of one graph.
         edges: number of edges of one graph.
-        nesting: depth of bodies in bodies.
+        nesting: depth of nested bodies.
         attribute_bytes: size of the value of one attribute.
         open_lengths: number of dynamic dims of all inputs of one graph.
         rank: number of dimensions of a tensor.

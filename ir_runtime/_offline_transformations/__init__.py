@@ -57,8 +57,8 @@ def apply_make_stateful_transformation(model: Model, pairs: Any) -> None:
 
     Args:
         model: the model, which is changed.
-        pairs: input name to output name, whose value is the next value of the input; or pairs of Parameter
-            and Result.
+        pairs: a mapping of input names to output names, or pairs of a Parameter and a Result. The output provides
+            the value of the variable in the next run.
     """
     from ..passes import MakeStateful
 

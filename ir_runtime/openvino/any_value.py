@@ -13,7 +13,7 @@ from ..errors import InputError
 __all__ = ["Entries", "OVAny", "plain", "wrap_values"]
 
 Entries: TypeAlias = "dict[str, Any]"
-"""Runtime information: plain values, and further entries by name."""
+"""Runtime information by name: plain values, or nested entries."""
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})

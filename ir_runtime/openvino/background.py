@@ -28,7 +28,7 @@ class _Workers:
         register(self)
 
     def run(self, job: _Job) -> None:
-        """Run a job in an idle thread, or else in a new one."""
+        """Run a job in an idle thread, or in a new one if none is idle."""
         try:
             worker = self.idle.pop()
         except IndexError:
@@ -39,12 +39,12 @@ class _Workers:
             worker.jobs.put(job)
 
     def after_fork(self) -> None:
-        """Forget the threads, which do not exist in a child process."""
+        """Drop the threads, which do not exist in a child process."""
         self.idle = []
 
 
 class _Worker:
-    """A thread that runs one job after another, each in its own context, as a new thread would."""
+    """A thread that runs one job after another, each in a new context, as if in a new thread."""
 
     def __init__(self, idle: list[_Worker]) -> None:
         self.jobs: SimpleQueue[_Job] = SimpleQueue()
@@ -65,12 +65,13 @@ class _Worker:
             except Empty:
                 try:
                     self._idle.remove(self)
-                except ValueError:  # taken just now: a job follows
+                except ValueError:  # another thread has just taken this worker: a job follows
                     continue
                 return
             contextvars.Context().run(job, self)
-            del job  # together with the data it refers to
-            if threading.current_thread() is threading.main_thread():  # the job has forked: this is the child
+            del job  # and free the data that it refers to
+            # The job has forked, and this is the child process.
+            if threading.current_thread() is threading.main_thread():
                 return
 
 
@@ -78,11 +79,11 @@ _WORKERS = _Workers()
 
 
 class Background:
-    """Work in a background thread, and its exception.
+    """A function run in a background thread, and the exception that it raised.
 
     Args:
         work: the function to run.
-        after: called at the end, before waiters are notified; also if the work could not start.
+        after: called at the end, before waiters are notified, and also if the work could not start.
     """
 
     def __init__(self, work: Callable[[], None], after: Callable[[], None]) -> None:
@@ -90,7 +91,7 @@ class Background:
         self._work, self._after = work, after
         self._ended = threading.Event()
         self._ticket: list[None] = [None]
-        """The thread that pops the item decides whether the work starts or is cancelled."""
+        """A token that is popped once: by the worker to start the work, or by `cancel`."""
         self._thread: int | None = None
 
     @property
@@ -99,7 +100,7 @@ class Background:
         return not self._ended.is_set()
 
     def start(self) -> None:
-        """Start the thread; an interrupt either prevents the start or has no effect on the work."""
+        """Start the work. An interrupt either prevents the start or has no effect on the work."""
         try:
             _WORKERS.run(self._go)
         except BaseException:
@@ -125,7 +126,7 @@ class Background:
         self._thread = threading.get_ident()
         try:
             self._work()
-        except BaseException as reason:  # of any kind: it is raised where the result is awaited
+        except BaseException as reason:  # of any kind, as the caller raises it when waiting
             self.failure = reason
         self._end(worker)
 
@@ -138,13 +139,13 @@ class Background:
             self._ended.set()
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait for the end, at most ``seconds``; return whether the work has ended."""
+        """Wait at most ``seconds`` for the end, and return whether the work has ended."""
         if self.is_running and self._thread == threading.get_ident():
             raise InputError("a callback cannot wait for its own request", code=Code.BAD_REQUEST)
         return not self.is_running or self._ended.wait(seconds)
 
     def after_fork(self) -> None:
-        """In a child process, keep running only if the work's thread is the one that forked."""
+        """Mark the work as failed in a child process, unless its own thread forked."""
         if not self.is_running or self._thread == threading.get_ident():
             return
         self.failure = ExecutionError(

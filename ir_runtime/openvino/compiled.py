@@ -503,9 +503,9 @@ class InferRequest(ExplainsAbsent):
         self._input_values: list[Tensor | None] = [None] * len(compiled._inputs)
         self._output_values: dict[int, Tensor] = {}
         self._lent: set[int] = set()
-        """Outputs whose tensors alias the arrays of the last run instead of being written in place."""
+        """Outputs whose tensors adopt the arrays of each run instead of being written in place."""
         self._batches: dict[int, Sequence[Tensor]] = {}
-        """Per-entry tensors of batched inputs; joined before each run."""
+        """The tensors of the batch entries of inputs, which are concatenated before each run."""
         self._results: OVDict | None = None
         self._variables: dict[str, Held] = {}
         self._background: Background | None = None
@@ -513,7 +513,7 @@ class InferRequest(ExplainsAbsent):
         self._profiles = str(compiled.config.get("PERF_COUNT")).upper() in ("TRUE", "YES")
         self._profile: Profile | None = None
         self.latency: float = 0.0
-        """How long the last run took, in milliseconds."""
+        """The duration of the last run in milliseconds."""
         self.userdata: Any = None
         register(self)
 

@@ -35,7 +35,7 @@ __all__ = [
 
 CPU = "CPU"
 OVER_OTHERS = ("AUTO", "MULTI", "HETERO", "BATCH")
-"""Devices that choose among others, or combine them."""
+"""Devices that choose among or combine other devices."""
 _ABSENT = ("GPU", "NPU")
 _HINT = 'use "CPU", or "AUTO", which selects it'
 
@@ -45,7 +45,7 @@ class Device:
     """A device of OpenVINO. All available ones run models on the CPU."""
 
     name: str
-    """CPU, or one that runs on it, such as AUTO."""
+    """The device: CPU, or a device that runs on it, such as AUTO."""
     others: tuple[str, ...] = ()
     """The devices named after the colon."""
 
@@ -153,9 +153,9 @@ class Streams:
     """The number of threads, and the number of concurrent runs that share them."""
 
     threads: int
-    """All threads together."""
+    """The total number of threads."""
     count: int = 1
-    """The number of simultaneous runs to expect."""
+    """The number of concurrent runs to expect."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Streams:

@@ -15,7 +15,7 @@ from ..report.names import scope_of
 # Graphs as plain data.
 
 VERSION = 1
-"""The version of the JSON, increased when a field changes its meaning or is removed."""
+"""The version of the JSON schema, increased when a field is removed or changes its meaning."""
 
 
 def record(graph: Graph, values: Mapping[Port, Value], name: str, constants: bool = True) -> dict[str, Any]:

@@ -144,21 +144,21 @@ class Model(HasRTInfo, ExplainsAbsent):
     """
 
     friendly_name: str
-    """The name under which it is saved."""
+    """The name under which the model is saved."""
     _document: Document
     _table: GraphNodes
     _report: Diagnostics
     _rt_info: Mapping[str, object]
     _parameters: dict[int, TensorType] | None
-    """Types that override those of Parameters; None until the model is reshaped."""
+    """The types of Parameters after a reshape, None before the first one."""
     _members: Members | None
-    """The ends of the graph, once nodes are changed."""
+    """The Parameters, Results and sinks as editable nodes, None before the first edit."""
     _refreshed: Refreshed | None
-    """The nodes that were inferred one by one after the last change."""
+    """The nodes inferred incrementally after the last edit."""
     _added: list[Port]
-    """Outputs without a Result, for running only."""
+    """Additional tensors to return from runs, which have no Results."""
     _contradicted: Diagnostics | None
-    """The findings if declarations of ports are ignored; None unless inference contradicts some."""
+    """The findings without regard to declared types of ports, None unless inference contradicts a declared type."""
     _declared_variables: list[Variable]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -396,7 +396,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
         Args:
             order: the function that orders them.
-            types: if given, other operations without bodies may be omitted, and are if the model is unedited.
+            types: the operations of interest. Nodes of other operations without bodies may be omitted.
         """
         table = self._table
         if table.is_edited:
@@ -568,7 +568,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self.output(index).element_type
 
     def get_parameter_index(self, parameter: Node) -> int:
-        """Return the position of a Parameter among the inputs, or -1 if it is none of them.
+        """Return the position of a Parameter among the inputs, or -1 if the model does not have it.
 
         Raises:
             ArgumentTypeError: if it is not a Parameter.
@@ -669,7 +669,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self.sinks
 
     def get_sink_index(self, sink: Node | Output) -> int:
-        """Return the position of a sink, or -1 if it is none of the model."""
+        """Return the position of a sink, or -1 if the model does not have it."""
         node, sinks = _node(sink), self.sinks
         return sinks.index(node) if node in sinks else -1
 
@@ -895,13 +895,13 @@ class Model(HasRTInfo, ExplainsAbsent):
         self._added += [port for port in self._ports(_as_list(outputs)) if port not in present]
 
     def _const_inputs(self) -> list[ConstOutput]:
-        """Return the inputs with their current types."""
+        """Return the inputs as ports of a compiled model, with their current types."""
         nodes = self._nodes()
         ports = (Port(layer.id, 0) for layer in nodes.graph.of_type("Parameter"))
         return [_const(nodes, port, nodes.original(port.layer)) for port in ports]
 
     def _const_outputs(self) -> list[ConstOutput]:
-        """Return the outputs with their current types."""
+        """Return the outputs as ports of a compiled model, with their current types."""
         nodes = self._nodes()
         results = nodes.graph.of_type("Result")
         ports = [(port, nodes.original(layer.id)) for layer in results for port in nodes.graph.reads(layer)]

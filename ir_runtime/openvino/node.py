@@ -465,22 +465,22 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     layer: Layer
     _home: GraphNodes | None = None
-    """The graph that it was read with; None if it was built."""
+    """The nodes of the graph that contains the layer, None for a node built in Python."""
     _is_attached = False
-    """Whether it is as its layer in that graph."""
+    """Whether the node is unchanged from its layer in that graph."""
     _own_sources: list[Output | None] | None = None
-    """The operands; None if they are those of its layer in that graph, and nobody has asked for them."""
+    """The operands, None if they have not been looked up in that graph yet."""
     _own_values: tuple[Value, ...] | None = None
-    """The values of the outputs; None if they are those of its layer in that graph."""
+    """The values of the outputs, None if they are those of the graph."""
     _basis: Sequence[object] | None = None
-    """The inputs of inference for its own values, see `_basis_of`; None if unknown."""
+    """The `_basis_of` the own values, None if unknown."""
     _consumers: dict[int, ref[Node]] | None = None
-    """The nodes that were connected to it after that graph was read, by identity; None if there were none."""
+    """The consumers connected after that graph was read, by `id`; None if there were none."""
     _edited = 0
-    """The number of its last change."""
+    """The number of the node's last edit."""
     _given_name: str
     _weights: Weights | None = None
-    """Those of the model that it was read with: its contents may be a view of them."""
+    """The weights file of the model, of which the contents of a Constant may be a view."""
     _classes: ClassVar[dict[str, type[Node]]] = {}
     _shown_class: ClassVar[str] = ""
     """The name of the class in OpenVINO, if it differs from that of the operation."""

@@ -34,7 +34,7 @@ class Status(Enum):
 
     NOT_RUN = 0
     OPTIMIZED_OUT = 1
-    """It ran as part of the one before it."""
+    """The layer ran as part of the kernel of a previous layer."""
     EXECUTED = 2
 
 

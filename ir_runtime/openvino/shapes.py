@@ -53,7 +53,7 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
         """Create a dimension from a length (-1 for any), bounds, or a string: ``3``, ``(1, 8)``, ``(2, -1)``, ``"1..8"``.
 
         Raises:
-            InputError: if the arguments are no valid length; a RuntimeError, as in OpenVINO.
+            InputError: if the arguments are not a valid length; a RuntimeError, as in OpenVINO.
             LengthError: if the length exceeds int64.
         """
         low = min if isinstance(min, str) else operator.index(min)
@@ -69,7 +69,7 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
 
     @classmethod
     def copy_of(cls, other: dimension.Dimension) -> Dimension:
-        """Convert a dimension of another class to this class."""
+        """Convert a dimension from the immutable class of the graph to this class."""
         copy = cls.__new__(cls)
         Interval.__init__(copy, other.min, other.max, other.symbol)
         return copy
@@ -253,7 +253,7 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
         """Create a shape from dimensions, or from a string such as ``"?,3,1..8"``.
 
         Raises:
-            InputError: if the argument is no valid shape; a RuntimeError, as in OpenVINO.
+            InputError: if the argument is not a valid shape; a RuntimeError, as in OpenVINO.
         """
         try:
             super().__init__(dims)
@@ -266,7 +266,7 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
 
     @classmethod
     def copy_of(cls, other: shape.PartialShape) -> PartialShape:
-        """Convert a shape of another class to this class."""
+        """Convert a shape from the immutable class of the graph to this class."""
         copy = cls.__new__(cls)
         copy._dims, copy._lengths = other._dims, other._lengths
         return copy
@@ -367,7 +367,7 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
 
 
 ShapeLike: TypeAlias = "Iterable[DimensionLike] | str"
-"""A `PartialShape`, its text, or its lengths."""
+"""A `PartialShape`, a string such as ``"?,3"``, or a sequence of lengths."""
 
 
 def _shape_of(other: ShapeLike) -> shape.PartialShape:

@@ -81,9 +81,9 @@ class Tensor(ExplainsAbsent):
     _held: Array | Packed
     _element: ElementType
     _memory: Array
-    """The array, or the packed bytes, that it may fill when its shape changes."""
+    """The array or packed bytes allocated for the tensor, which limit the size of a new shape."""
     _is_shared: bool
-    """Whether the memory is another's."""
+    """Whether the memory belongs to an array of the caller."""
 
     @overload
     def __init__(

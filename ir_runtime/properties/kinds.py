@@ -23,7 +23,7 @@ __all__ = [
 
 
 Kind: TypeAlias = Callable[[Any], Any]
-"""A function that normalizes a property's value; a ValueError describes valid values."""
+"""A function that normalizes a property's value, or raises ValueError with a description of valid values."""
 
 _TRUE = ("YES", "TRUE", "1")
 _FALSE = ("NO", "FALSE", "0", "")

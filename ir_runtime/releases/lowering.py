@@ -33,7 +33,7 @@ from .release import Release
 __all__ = ["Lowered", "Place", "as_former", "lower", "lowers", "rules"]
 
 _PASSES = 10
-"""Maximum number of passes: replacements are lowered in turn, and no chain of versions is longer."""
+"""The maximum number of passes. Replacements are lowered in turn, and no chain of versions is longer."""
 
 
 def lower(
@@ -293,7 +293,7 @@ class Place(Replacement):
         return self.constant(np.float64(value), self.values[index].element)
 
     def wide(self, x: Tensor) -> Tensor:
-        """Convert types of fewer than 32 bits to f32, in which operations compute them."""
+        """Convert a tensor of fewer than 32 bits per element to f32, in which operations compute it."""
         return self.convert(x, ElementType.f32) if x.element.bits < 32 else x
 
 
@@ -381,7 +381,7 @@ def soft_max(place: Place, op: Any) -> Lowered:
 
 @lowers("Pad-12")
 def pad(place: Place, op: Any) -> Lowered:
-    """Refuse negative padding, which crops: Pad-1 has none."""
+    """Refuse negative padding, which crops: Pad-1 does not support it."""
     for index in (1, 2):
         if min(place.constant_ints(index, "numbers of padding"), default=0) < 0:
             place.refuse("Pad-1 has no negative padding")

@@ -53,9 +53,9 @@ class Need(NamedTuple):
 
     feature: str
     first: Release | None
-    """The first release that reads it; ``None`` if none does."""
+    """The first release that reads the feature, None if none does."""
     where: Location | None = None
-    """The layer that has it; ``None`` for the version of the IR."""
+    """The layer that has the feature, None for the version of the IR."""
 
     @property
     def code(self) -> Code:
@@ -69,7 +69,7 @@ class Need(NamedTuple):
 
     @property
     def layer(self) -> str | None:
-        """The name of the layer."""
+        """The name of the layer that has the feature, if any."""
         return self.where.layer if self.where else None
 
     @property
@@ -165,7 +165,7 @@ class LayerFeatures(NamedTuple):
     layer: Layer
     names: tuple[str, ...]
     own: tuple[str, ...]
-    """Features that it introduces, rather than inherits from its inputs or, in a body, from the owner of the body."""
+    """Features introduced by this layer, not inherited from its inputs or, in a body, from the owner of the body."""
 
 
 def features_of(graph: Graph, known: Inferred) -> Iterator[LayerFeatures]:

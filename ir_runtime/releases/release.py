@@ -40,7 +40,7 @@ WHEELS = {
     "2026.3": "2026.3.0",
     "2026.4": "2026.4.1",
 }
-"""The releases, the oldest first, and the wheel of each that ``make releases`` asks."""
+"""The releases, the oldest first, and the version of each wheel that ``make releases`` probes."""
 
 
 class Release(NamedTuple):

@@ -106,7 +106,7 @@ def record(path: str | Path, model: Model | str | Path, inputs: object, side: st
             package.
 
     Raises:
-        InputError: if an input or the side is not as described.
+        InputError: if an input or the engine is invalid.
     """
     golden = Golden.compute(_read(model), inputs, side)
     golden.save(Path(path))
@@ -130,7 +130,7 @@ def check(path: str | Path, model: Model | str | Path, inputs: object, side: str
     Raises:
         GoldenError: if rounding does not explain the outputs. The message names the layer where the error
             begins.
-        InputError: if the file, an input or the side is not as described.
+        InputError: if the file, an input or the engine is invalid.
     """
     model = _read(model)
     golden, today = Golden.load(Path(path)), Golden.compute(model, inputs, side)

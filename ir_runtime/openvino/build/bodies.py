@@ -51,7 +51,7 @@ class Bodies:
         self.node: Node = node
         self.names: Sequence[str] = names
         self.special: Sequence[int] = (-1, -1)
-        """The Parameter that gets the iteration number and the Result that is the condition of a Loop, or -1."""
+        """The indices of the iteration-number Parameter and of the condition Result of a Loop, -1 for none."""
         self._opset = opset
         self._loaded: dict[str, _Branch] | None = None
 

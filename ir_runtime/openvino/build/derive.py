@@ -34,7 +34,7 @@ __all__ = [
 
 
 Changes: TypeAlias = dict[int, tuple[Node, Sequence[Value], Sequence[object]]]
-"""New values of nodes and what these follow from, by the identity of the node."""
+"""Nodes with their new values and the basis of inference, by `id` of the node."""
 
 
 @dataclass(slots=True)
@@ -185,9 +185,9 @@ class Refreshed(NamedTuple):
     """The nodes of a valid model whose inferred values are up to date."""
 
     edit: int
-    """The number of the last change before."""
+    """The number of the last edit that the values reflect."""
     nodes: Sequence[Node]
-    """All of the model, or those that are not attached."""
+    """All nodes of the model, or only the detached ones."""
 
 
 def refresh(members: Members, edit: int, table: GraphNodes) -> Refreshed | None:

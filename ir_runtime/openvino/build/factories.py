@@ -41,7 +41,7 @@ __all__ = [
 NodeInput: TypeAlias = "Node | Output | ArrayLike"
 """An operand: an output, a node for all its outputs, or an array-like that becomes a Constant."""
 TypeLike: TypeAlias = "ElementType | str | type | np.dtype[Any]"
-"""An element type, its name, or the NumPy or Python type that stands for it."""
+"""An element type, its name, or a NumPy or Python type with an element type."""
 
 _TENSOR = Node | Output
 # OpenVINO's defaults of convolution and pooling attributes, per spatial axis.

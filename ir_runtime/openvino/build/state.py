@@ -17,7 +17,7 @@ from .variables import Variable, VariableInfo
 __all__ = ["Pairs", "make_stateful", "make_stateless"]
 
 Pairs: TypeAlias = "Mapping[str, str] | Iterable[tuple[Node, Node]]"
-"""Inputs with the outputs whose values they get in the next run: names of tensors, or Parameters and Results."""
+"""Pairs of an input and the output that provides its value in the next run, as tensor names or as nodes."""
 
 
 def make_stateful(model: Model, pairs: Pairs) -> None:
