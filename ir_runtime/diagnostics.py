@@ -361,7 +361,7 @@ class Diagnostics:
         mark: Mark | None = None,
         kind: str = "",
     ) -> None:
-        """Add a warning, with arguments as for `error`.
+        """Add a warning; ``code``, ``message``, ``where``, ``hint`` and ``mark`` are as for `error`.
 
         ``kind`` is the message for several such warnings when folded, if their messages differ.
         """
@@ -369,7 +369,7 @@ class Diagnostics:
             self._kept.append(Diagnostic(code, message, where, Severity.WARNING, hint, mark, kind=kind))
 
     def note(self, code: str, message: str, where: Location | None = None, hint: str = "") -> None:
-        """Add a note, with arguments as for `error`."""
+        """Add a note; ``code``, ``message``, ``where`` and ``hint`` are as for `error`."""
         if self._count(code, Severity.NOTE, where):
             self._kept.append(Diagnostic(code, message, where, Severity.NOTE, hint))
 
@@ -442,19 +442,19 @@ class Diagnostics:
     @property
     def errors(self) -> list[Diagnostic]:
         """The errors."""
-        return self._of(Severity.ERROR)
+        return self._with_severity(Severity.ERROR)
 
     @property
     def warnings(self) -> list[Diagnostic]:
         """The warnings."""
-        return self._of(Severity.WARNING)
+        return self._with_severity(Severity.WARNING)
 
     @property
     def notes(self) -> list[Diagnostic]:
         """The notes."""
-        return self._of(Severity.NOTE)
+        return self._with_severity(Severity.NOTE)
 
-    def _of(self, severity: Severity) -> list[Diagnostic]:
+    def _with_severity(self, severity: Severity) -> list[Diagnostic]:
         return [finding for finding in self._kept if finding.severity is severity]
 
     @property

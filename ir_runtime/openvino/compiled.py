@@ -274,13 +274,13 @@ class CompiledModel(ExplainsAbsent):
     def _run(
         self,
         inputs: object,
-        kept: Sequence[Tensor | None] = (),
+        tensors: Sequence[Tensor | None] = (),
         observers: Sequence[Observer] = (),
         every_layer: bool = False,
         variables: dict[str, Held] | None = None,
         patch: Patch | None = None,
     ) -> OVDict:
-        feeds = self._binder.bind(inputs, kept)
+        feeds = self._binder.bind(inputs, tensors)
         return self._run_arrays(feeds, observers, every_layer, variables, patch)
 
     def _patch(self, replacements: Replacements | None) -> Patch | None:
@@ -412,7 +412,7 @@ class CompiledModel(ExplainsAbsent):
         outputs = [(port._port, port.node.friendly_name) for port in self._outputs]
         document = graph.document([port._port for port in self._inputs], outputs, model.friendly_name)
         values = Inferred()
-        values.update({port: Value(type) for port, type in graph.made.items()})
+        values.update({port: Value(type) for port, type in graph.port_types.items()})
         runtime_model = Model.__new__(Model)
         runtime_model._start(document, GraphNodes(document.graph, values), Diagnostics())
         return runtime_model

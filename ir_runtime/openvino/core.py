@@ -276,7 +276,7 @@ class Core(ExplainsAbsent):
         """
         device, name = (CPU, device_name) if property is None else (device_name, property)
         checked(name, str)
-        requested = Device.queried(device)
+        requested = Device.parse_query(device)
         if requested.others:
             hint = f"ask {requested.name} or each of its devices"
             raise InputError(f"device {device!r} has no properties", code=Code.BAD_REQUEST, hint=hint)
@@ -310,7 +310,7 @@ class Core(ExplainsAbsent):
         if not isinstance(settings, Mapping):
             message = f"properties must be a mapping of names to values, got {type(settings).__name__}"
             raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
-        name = Device.named(device).name if device else ""
+        name = Device.parse(device).name if device else ""
         self._config[name] = self._config.get(name, {}) | check_config(settings)
 
     def _set_for(self, *devices: str) -> dict[str, object]:
@@ -322,7 +322,7 @@ class Core(ExplainsAbsent):
 
     def get_versions(self, device_name: str) -> dict[str, Version]:
         """Return the runtime version of a device and of its sub-devices, such as CPU in ``HETERO:CPU``."""
-        return {name: Version(f"ir_runtime {name}") for name in Device.queried(device_name).all}
+        return {name: Version(f"ir_runtime {name}") for name in Device.parse_query(device_name).all}
 
     def unload_plugin(self, device_name: str) -> None:
         """Drop the properties set for a device. Compiled models are not affected.
@@ -330,7 +330,7 @@ class Core(ExplainsAbsent):
         Raises:
             InputError: if the device is not available.
         """
-        self._config.pop(Device.queried(device_name).name, None)
+        self._config.pop(Device.parse_query(device_name).name, None)
 
     def add_extension(self, extension: object) -> None:
         """Register custom operations, that is, subclasses of `Op`. Those declared with `ir_runtime.ops.op` are registered already.
@@ -345,7 +345,7 @@ class Core(ExplainsAbsent):
             extend(item)
 
     def create_context(self, device_name: str, properties: Mapping[str, object]) -> NoReturn:
-        """Raise an error, as no device here has its own memory.
+        """Raise an error, as no device here has a context. The arguments ``device_name`` and ``properties`` are ignored.
 
         Raises:
             UnsupportedError: always.

@@ -60,7 +60,7 @@ class Device:
         Raises:
             InputError: if the device is unknown or not available.
         """
-        device = cls.named("AUTO" if name is None else name)
+        device = cls.parse("AUTO" if name is None else name)
         others = device.others or _priorities(config or {})
         if device.name in ("MULTI", "HETERO", "BATCH") and not others:
             raise InputError(
@@ -75,7 +75,7 @@ class Device:
         return device
 
     @classmethod
-    def queried(cls, name: str) -> Device:
+    def parse_query(cls, name: str) -> Device:
         """Parse the device name of a query for properties or versions, such as ``CPU.0``.
 
         OpenVINO accepts a number in queries, but not for compilation.
@@ -87,7 +87,7 @@ class Device:
         return cls(kind) if kind in (CPU, *OVER_OTHERS) else cls.of(name)
 
     @classmethod
-    def named(cls, name: object) -> Device:
+    def parse(cls, name: object) -> Device:
         """Parse the name of a device, which may be unavailable.
 
         Raises:

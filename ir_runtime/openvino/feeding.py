@@ -37,27 +37,27 @@ class Binder:
             for name in port.names:
                 self._indices.setdefault(name, index)
 
-    def bind(self, inputs: object, kept: Sequence[Tensor | None] = ()) -> list[Array]:
+    def bind(self, inputs: object, tensors: Sequence[Tensor | None] = ()) -> list[Array]:
         """Return one array for each input, in order.
 
         Args:
             inputs: the arguments.
-            kept: the tensors of the request, one or ``None`` per input.
+            tensors: the tensors of the request, one or ``None`` per input.
 
         Raises:
             InputError: if an input is missing, unknown, given twice, or has another type or shape.
         """
         values: Sequence[object] = ()
         if inputs is None:
-            values = kept
+            values = tensors
         elif type(inputs) is np.ndarray:
             values = (inputs,)
         elif type(inputs) is dict:
-            values = self._in_order(inputs)
+            values = self._order_values(inputs)
         elif type(inputs) is list or type(inputs) is tuple:
             values = inputs
         arrays = self.exact(values) if len(values) == len(self._ports) else None
-        return bind(self._ports, inputs, kept, self._strict) if arrays is None else arrays
+        return bind(self._ports, inputs, tensors, self._strict) if arrays is None else arrays
 
     def exact(self, values: Sequence[object]) -> list[Array] | None:
         """Return the arrays of values in input order, or None if a value is missing or needs a conversion."""
@@ -72,7 +72,7 @@ class Binder:
             arrays.append(value)
         return arrays
 
-    def _in_order(self, inputs: Mapping[object, object]) -> Sequence[object]:
+    def _order_values(self, inputs: Mapping[object, object]) -> Sequence[object]:
         """Return values given by index or tensor name in input order, None for missing ones; () for other keys."""
         values: list[object] = [None] * len(self._ports)
         for key, value in inputs.items():
@@ -86,20 +86,20 @@ class Binder:
 
 
 def bind(
-    ports: Sequence[Output], inputs: object, kept: Sequence[Tensor | None] = (), strict: bool = False
+    ports: Sequence[Output], inputs: object, tensors: Sequence[Tensor | None] = (), strict: bool = False
 ) -> list[Array]:
     """Return one array for each input, in order.
 
     Args:
         ports: the inputs of the model.
         inputs: a mapping by index, name or port; a sequence by position; the only array; or ``None``.
-        kept: the tensors of the request, one or ``None`` per input.
+        tensors: the tensors of the request, one or ``None`` per input.
         strict: refuse arrays of another element type instead of casting them.
 
     Raises:
         InputError: if an input is missing, unknown, given twice, or has another type or shape.
     """
-    values: list[object] = list(kept) if kept else [None] * len(ports)
+    values: list[object] = list(tensors) if tensors else [None] * len(ports)
     placed = () if inputs is None else _place(ports, inputs, values)
     arrays = []
     for index, value in enumerate(values):

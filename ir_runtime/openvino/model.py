@@ -296,7 +296,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         if edit == EDITS.count:
             return False
         refreshed = () if self._refreshed is None else self._refreshed.nodes
-        nodes = chain(self._table.made.values(), refreshed)
+        nodes = chain(self._table.created.values(), refreshed)
         return self._edited > edit or any(node._changed_since(edit) for node in nodes)
 
     def _editable_members(self) -> Members:
@@ -342,7 +342,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         if len(self._report) or self._contradicted is not None:
             return None
         table = self._table
-        ids = {id(node): layer for layer, node in table.made.items()}
+        ids = {id(node): layer for layer, node in table.created.items()}
         layers = {number: ids[id(node)] for number, node in nodes.items() if id(node) in ids}
         return Former(table.graph, table.values, layers)
 
@@ -362,7 +362,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _update_nodes(self) -> None:
         """Store the inferred values of the graph in the nodes."""
         table = self._nodes()
-        for id, node in table.made.items() if table.is_edited else ():
+        for id, node in table.created.items() if table.is_edited else ():
             ports = [Port(id, index) for index in range(len(node.layer.outputs))]
             values = [value for port in ports if (value := table.values.get(port))]
             sources = [table.values.get(port) for port in table.graph.reads(table.graph[id])]
@@ -758,7 +758,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     def _reshape_nodes(self, graph: Graph, values: Inferred) -> None:
         """Apply the new shapes to the Parameters and ReadValues that exist as nodes."""
-        for id, node in self._table.made.items():
+        for id, node in self._table.created.items():
             if node.layer.type in ("Parameter", "ReadValue"):
                 node._edit()
                 node.layer = replace(node.layer, op=graph[id].op, attributes=graph[id].attributes)

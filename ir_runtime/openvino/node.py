@@ -979,7 +979,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def _own_names(self) -> tuple[str, ...]:
-        """The names of a Result apart from those of its operand; empty for other layers."""
+        """The names that a Result has of its own, in addition to those of its operand; empty for other layers."""
         is_named = self.layer.type == "Result" and self.layer.inputs
         return self.layer.inputs[0].names if is_named else ()
 
@@ -1250,7 +1250,7 @@ class GraphNodes:
         self.weights: Weights | None = None
         self.is_sound: bool = False
         """Whether the graph has no findings, so that its values are valid."""
-        self.made: dict[int, Node] = dict(nodes or {})
+        self.created: dict[int, Node] = dict(nodes or {})
         self._described: Inferred | None = None
         self.is_edited: bool = nodes is not None
         """Whether nodes may differ from the graph: they were changed, or the graph was derived from them."""
@@ -1281,19 +1281,19 @@ class GraphNodes:
 
     def node(self, layer: int) -> Node:
         """Return the node of a layer."""
-        if layer not in self.made:
-            self.made[layer] = Node._of(self, self.graph[layer])
-        return self.made[layer]
+        if layer not in self.created:
+            self.created[layer] = Node._of(self, self.graph[layer])
+        return self.created[layer]
 
     def original(self, layer: int) -> Node:
-        """Return the node of a layer in the original graph, or in this one."""
+        """Return the node of a layer in the graph of ``origin`` if it has the layer, else in this one."""
         if self.origin is not None and layer in self.origin.graph.layers:
             return self.origin.original(layer)
         return self.node(layer)
 
     def reader(self, layer: int) -> Node | None:
         """Return the node of a consuming layer, or None if it has left the model."""
-        return self.made.get(layer) if layer in self.detached else self.node(layer)
+        return self.created.get(layer) if layer in self.detached else self.node(layer)
 
     def output(self, port: Port) -> Output:
         """Return an output of a layer."""
@@ -1305,8 +1305,8 @@ class GraphNodes:
             return port
         if not self.is_edited:
             id = output._node.layer.id
-            return Port(id, output._index) if self.made.get(id) is output._node else None
-        ids = (id for id, node in self.made.items() if node is output._node)
+            return Port(id, output._index) if self.created.get(id) is output._node else None
+        ids = (id for id, node in self.created.items() if node is output._node)
         return next((Port(id, output._index) for id in ids), None)
 
     def annotate(self) -> Graph:
@@ -1324,7 +1324,7 @@ class GraphNodes:
 
     def follow(self) -> None:
         """Point the nodes to the layers of the graph after it was replaced."""
-        for id, node in self.made.items():
+        for id, node in self.created.items():
             node.layer = self.graph[id]
 
     def edit(self) -> None:
@@ -1340,12 +1340,12 @@ class GraphNodes:
         Args:
             present: the `id` of each node that is part of the model.
         """
-        for layer, node in list(self.made.items()):
+        for layer, node in list(self.created.items()):
             if id(node) not in present:
                 node._detach()
                 node._register()
-                del self.made[layer]
+                del self.created[layer]
         if not self._is_derived:
-            self.detached.update(self.graph.layers.keys() - self.made.keys())
+            self.detached.update(self.graph.layers.keys() - self.created.keys())
         elif self._read is not None:
             self._read.release(present)

@@ -139,7 +139,7 @@ class ExecutionGraph:
     performance: Performance | None = None
     layers: list[Layer] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
-    made: dict[Port, TensorType] = field(default_factory=dict)
+    port_types: dict[Port, TensorType] = field(default_factory=dict)
     """The type of each output port of the graph."""
     writers: dict[int, Port] = field(default_factory=dict)
     """The output port that writes each slot of the plan."""
@@ -203,7 +203,9 @@ class ExecutionGraph:
             "runtimePrecision": element,
             **(entries or {}),
         }
-        inputs = tuple(PortSpec(number, self.made[self.writers[slot]]) for number, slot in enumerate(reads))
+        inputs = tuple(
+            PortSpec(number, self.port_types[self.writers[slot]]) for number, slot in enumerate(reads)
+        )
         outputs = tuple(PortSpec(len(reads) + number, item) for number, item in enumerate(types))
         outputs = () if type == "Result" else outputs
         where = Location("", None, name, kind)
@@ -211,7 +213,7 @@ class ExecutionGraph:
         self.edges += [Edge(self.writers[slot], Port(id, number)) for number, slot in enumerate(reads)]
         for number, slot in enumerate(writes):
             self.writers[slot] = Port(id, number)
-            self.made[Port(id, number)] = types[number]
+            self.port_types[Port(id, number)] = types[number]
 
     def _measurements(self, step: Step) -> Mapping[str, str]:
         """Return the average time of a step and the layouts of its outputs as rt_info entries."""

@@ -28,12 +28,12 @@ class RandomFeeds:
     choices: tuple[str, ...]
 
 
-def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> RandomFeeds:
-    """Generate valid random data for the inputs that are not in ``given``.
+def random_feeds(model: Model, arrays: Mapping[Output, Array], seed: int = 0) -> RandomFeeds:
+    """Generate valid random data for the inputs that are not in ``arrays``.
 
     Args:
         model: the model.
-        given: the arrays of the other inputs, with which the generated lengths are consistent.
+        arrays: the arrays of the other inputs, with which the generated lengths are consistent.
         seed: the seed of the generator.
 
     Raises:
@@ -41,17 +41,17 @@ def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> 
     """
     ids = {port: model._port(port).layer for port in model.inputs}
     for port in model.inputs:
-        if port not in given and port.partial_shape.rank.is_dynamic:
+        if port not in arrays and port.partial_shape.rank.is_dynamic:
             raise InputError(
                 f"input {port.label!r} has no shape, which random data needs",
                 hint=f"--shape {port.label}=1,3,8,8 gives it one",
             )
-    with_lengths = _reshape(model, given)
+    with_lengths = _reshape(model, arrays)
     feeds = random_inputs(
         with_lengths._graph,
         with_lengths._values,
         with_lengths._parameter_types,
-        {ids[port] for port in given},
+        {ids[port] for port in arrays},
         seed,
     )
     return RandomFeeds(
@@ -59,13 +59,13 @@ def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> 
     )
 
 
-def _reshape(model: Model, given: Mapping[Output, Array]) -> Model:
+def _reshape(model: Model, arrays: Mapping[Output, Array]) -> Model:
     """Return a copy of the model reshaped to the data, or the model itself if their shapes are invalid."""
-    if all(port.partial_shape.is_static for port in given):
+    if all(port.partial_shape.is_static for port in arrays):
         return model
     reshaped = model.clone()
     shapes = {
-        index: PartialShape(given[port].shape) for index, port in enumerate(model.inputs) if port in given
+        index: PartialShape(arrays[port].shape) for index, port in enumerate(model.inputs) if port in arrays
     }
     try:
         reshaped.reshape(shapes)

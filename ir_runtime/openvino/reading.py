@@ -137,13 +137,13 @@ def read_model(
                 if on_command_line()
                 else f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
             )
-        read = Model._read(documents[0], report)
+        net = Model._read(documents[0], report)
         if not report.ok:
-            read = _without_unneeded(read, source)
-    return accept(read, strict)
+            net = _drop_unneeded(net, source)
+    return accept(net, strict)
 
 
-def _without_unneeded(model: Model, source: Source) -> Model:
+def _drop_unneeded(model: Model, source: Source) -> Model:
     """Return the model without layers that no output needs if that removes all errors, else the model itself."""
     from .validating import downgrade, read_needed
 

@@ -27,7 +27,7 @@ from ..ir.operation import Operation
 from ..ir.tensor import Array, Value
 from ..limits import current
 from ..ops import Op, registry
-from .needs import LayerFeatures, Need, features_of, known_of_body, needs_of
+from .needs import LayerFeatures, Need, body_types, features_of, needs_of
 from .release import Release
 
 __all__ = ["Lowered", "Place", "as_former", "lower", "lowers", "rules"]
@@ -37,13 +37,13 @@ _PASSES = 10
 
 
 def lower(
-    graph: Graph, known: Inferred, release: Release, infer: Callable[[Graph], Inferred]
+    graph: Graph, inferred: Inferred, release: Release, infer: Callable[[Graph], Inferred]
 ) -> tuple[Graph, Inferred]:
     """Return an equivalent graph that a release reads, and its inferred types.
 
     Args:
         graph: the layers.
-        known: their inferred types.
+        inferred: their inferred types.
         release: the target release.
         infer: infers the types of a changed graph.
 
@@ -52,18 +52,18 @@ def lower(
     """
     names = {layer.name for layer in graph.everywhere()}
     reasons: dict[str, str] = {}
-    original = [need for need in needs_of(graph, known) if not need.is_met(release)]
+    original = [need for need in needs_of(graph, inferred) if not need.is_met(release)]
     for _ in range(_PASSES):
-        features = {id(entry.layer): entry for entry in features_of(graph, known)}
-        if (lowered := _Pass(release, names, reasons, features).run(graph, known)) is graph:
+        features = {id(entry.layer): entry for entry in features_of(graph, inferred)}
+        if (lowered := _Pass(release, names, reasons, features).run(graph, inferred)) is graph:
             break
-        graph, known = lowered, infer(lowered)
-    unmet = [need for need in needs_of(graph, known) if not need.is_met(release)]
+        graph, inferred = lowered, infer(lowered)
+    unmet = [need for need in needs_of(graph, inferred) if not need.is_met(release)]
     if unmet:
         raise ValidationError.of(
             [_obstacle(release, n, reasons) for n in _blame_original_layers(unmet, original)]
         )
-    return graph, known
+    return graph, inferred
 
 
 def _blame_original_layers(unmet: Sequence[Need], original: Sequence[Need]) -> Sequence[Need]:
@@ -103,18 +103,18 @@ class _Pass:
     rebuilt: dict[int, Rebuilt] = field(default_factory=dict)
     """Replacements of the layers of this graph, by layer id."""
 
-    def run(self, graph: Graph, known: Inferred) -> Graph:
+    def run(self, graph: Graph, inferred: Inferred) -> Graph:
         """Return the graph with layers replaced, or `graph` itself if none was."""
         unused = Unused(count(max(graph.layers, default=-1) + 1), self.names)
         layers: list[Layer] = []
         for layer in graph.layers.values():
-            lowered = self._lower_bodies(layer, known)
+            lowered = self._lower_bodies(layer, inferred)
             unmet = self._unmet(layer)
             if any("@" in name or name.startswith("opset:") for name in unmet):
                 assert isinstance(layer.op, Op)
                 layers.append(replace(lowered, version=f"opset{layer.op.since}"))
             elif (unmet or self._reads_unmet(graph, layer)) and (
-                new := self._replacement(graph, layer, known, unused)
+                new := self._replacement(graph, layer, inferred, unused)
             ):
                 self.rebuilt[layer.id] = new
                 layers += map(_renumber_ports, new.layers)
@@ -132,24 +132,24 @@ class _Pass:
         sources = (graph[source.layer] for source in graph.reads(layer))
         return any(source.type == "Constant" and self._unmet(source) for source in sources)
 
-    def _lower_bodies(self, layer: Layer, known: Inferred) -> Layer:
+    def _lower_bodies(self, layer: Layer, inferred: Inferred) -> Layer:
         """Return the layer with its bodies lowered."""
         if layer.op is None or not (bodies := layer.bodies()):
             return layer
         changed: dict[str, Body] = {}
         for body in bodies:
             inner = replace(self, rebuilt={})
-            lowered = inner.run(body.graph, known_of_body(known, layer, body))
+            lowered = inner.run(body.graph, body_types(inferred, layer, body))
             if lowered is not body.graph:
                 changed[body.name] = replace(body, graph=lowered)
         return replace(layer, op=_replace_bodies(layer.op, changed)) if changed else layer
 
-    def _replacement(self, graph: Graph, layer: Layer, known: Inferred, unused: Unused) -> Rebuilt | None:
+    def _replacement(self, graph: Graph, layer: Layer, inferred: Inferred, unused: Unused) -> Rebuilt | None:
         """Return the replacement of a layer; ``None`` if there is no exact one."""
         sources = graph.sources(layer)
         if not isinstance(layer.op, Op) or not layer.outputs or not sources or None in sources:
             return None
-        values = [known[source] for source in sources if source is not None]
+        values = [inferred[source] for source in sources if source is not None]
         place = Place(
             layer,
             tuple(map(_tensor, sources, values, layer.inputs)),
@@ -165,7 +165,7 @@ class _Pass:
             self.reasons[layer.name] = reason.message
             outputs, place.drafts = None, []
         if outputs is None:
-            outputs = self._fold(graph, layer, known, place)
+            outputs = self._fold(graph, layer, inferred, place)
         if outputs is None:
             return None
         rebuilt = place.finish([outputs] if isinstance(outputs, Tensor) else outputs)
@@ -174,13 +174,15 @@ class _Pass:
         ]
         return rebuilt._replace(layers=layers)
 
-    def _fold(self, graph: Graph, layer: Layer, known: Inferred, place: Place) -> tuple[Tensor, ...] | None:
+    def _fold(
+        self, graph: Graph, layer: Layer, inferred: Inferred, place: Place
+    ) -> tuple[Tensor, ...] | None:
         """Return the results of a layer as constants if it reads only constants, else None."""
         left = current().memory
-        if not foldable(graph, layer, known, left):
+        if not foldable(graph, layer, inferred, left):
             return None
-        elements = [known[port].element for port in layer.output_ports]
-        arrays = evaluate_constant(graph, layer, known, left)
+        elements = [inferred[port].element for port in layer.output_ports]
+        arrays = evaluate_constant(graph, layer, inferred, left)
         return tuple(map(place.constant, arrays, elements))
 
     def _edges(self, graph: Graph) -> list[Edge]:
@@ -557,7 +559,7 @@ def slice_(place: Place, op: Any) -> Lowered:
 
 
 def _expand_bounds(place: Place, index: int, axes: list[int], fill: int) -> Tensor:
-    """Expand bounds of the sliced axes to all axes up to the last."""
+    """Expand the bounds of the sliced axes to all axes up to the last sliced one, with ``fill`` for the others."""
     if axes == list(range(len(axes))):
         return place.inputs[index]
     element = place.values[index].element

@@ -41,7 +41,7 @@ __all__ = [
     "Need",
     "check_release",
     "features_of",
-    "known_of_body",
+    "body_types",
     "needs_of",
     "needs_of_file",
     "oldest_release",
@@ -109,7 +109,7 @@ def _kind(feature: str) -> tuple[Code, str]:
 _SHAPES = {"0": "dims of 0", "?": "dynamic dims", "...": "a dynamic rank"}
 
 
-def needs_of_file(document: Document, graph: Graph, known: Inferred) -> Iterator[Need]:
+def needs_of_file(document: Document, graph: Graph, inferred: Inferred) -> Iterator[Need]:
     """Yield the needs of the version of the IR, if the model is read from a file, and of all layers.
 
     If no known release reads that version, the needs of layers are omitted.
@@ -121,13 +121,13 @@ def needs_of_file(document: Document, graph: Graph, known: Inferred) -> Iterator
             yield Need(feature, first, Location(document.file))
         if first is None:
             return
-    yield from needs_of(graph, known)
+    yield from needs_of(graph, inferred)
 
 
-def needs_of(graph: Graph, known: Inferred) -> Iterator[Need]:
+def needs_of(graph: Graph, inferred: Inferred) -> Iterator[Need]:
     """Yield the needs of all layers, in the order of the file."""
     oldest = releases()[0]
-    for layer, _, own in features_of(graph, known):
+    for layer, _, own in features_of(graph, inferred):
         for name in own:
             if (first := first_to_read(name)) != oldest:
                 yield Need(name, first, layer.where)
@@ -168,17 +168,17 @@ class LayerFeatures(NamedTuple):
     """Features introduced by this layer, not inherited from its inputs or, in a body, from the owner of the body."""
 
 
-def features_of(graph: Graph, known: Inferred) -> Iterator[LayerFeatures]:
+def features_of(graph: Graph, inferred: Inferred) -> Iterator[LayerFeatures]:
     """Yield the layers of a graph and of its bodies with their features, in the order of the file.
 
     Unknown operations, and those from other packages, only have the features of their outputs.
     """
-    yield from _walk(graph, known, frozenset(), {})
+    yield from _walk(graph, inferred, frozenset(), {})
 
 
 def _walk(
     graph: Graph,
-    known: Inferred,
+    inferred: Inferred,
     outside: frozenset[str],
     cache: dict[tuple[object, ...], tuple[str, ...]],
 ) -> Iterator[LayerFeatures]:
@@ -186,12 +186,12 @@ def _walk(
 
     Args:
         graph: the layers.
-        known: their inferred types.
+        inferred: their inferred types.
         outside: features of the tensors that enter a body.
         cache: features by operation and element types, as many layers of a model are alike.
     """
     types = {
-        Port(layer.id, number): _type(spec, known.get(Port(layer.id, number)))
+        Port(layer.id, number): _type(spec, inferred.get(Port(layer.id, number)))
         for layer in graph.layers.values()
         for number, spec in enumerate(layer.outputs)
     }
@@ -210,13 +210,13 @@ def _walk(
         own = (*operation, *(name for name in tensors if name not in arriving))
         yield LayerFeatures(layer, (*operation, *tensors), own)
         for body in layer.bodies():
-            yield from _walk(body.graph, known_of_body(known, layer, body), arriving, cache)
+            yield from _walk(body.graph, body_types(inferred, layer, body), arriving, cache)
 
 
-def known_of_body(known: Inferred, layer: Layer, body: Body) -> Inferred:
+def body_types(inferred: Inferred, layer: Layer, body: Body) -> Inferred:
     """Return the inferred types of a body; if it never runs, those that follow from its Parameters."""
-    inferred = known.bodies.get((layer.id, body.name))
-    return infer(body.graph, Diagnostics()) if inferred is None else inferred
+    types = inferred.bodies.get((layer.id, body.name))
+    return infer(body.graph, Diagnostics()) if types is None else types
 
 
 def _operation_features(layer: Layer, elements: Sequence[ElementType]) -> Iterator[str]:

@@ -338,7 +338,7 @@ def test_reading_and_compiling_create_no_nodes(tmp_path: Path) -> None:
     ir.save_model(ir.Model([ops.relu(ops.exp(p, name="e"))], [p]), tmp_path / "m.xml")
     model = ir.read_model(tmp_path / "m.xml")
     ir.compile_model(model)(np.float32([1, 2]))
-    made = {node.layer.type for node in model._table.made.values()}
+    made = {node.layer.type for node in model._table.created.values()}
     assert "Exp" not in made
     assert not model._table.is_edited
     model.get_ops()[1].set_friendly_name("new")
@@ -498,9 +498,9 @@ def test_a_pass_creates_the_nodes_at_which_it_may_match(tmp_path: Path) -> None:
         matcher = passes.Matcher(passes.WrapType(pattern), pattern)
         passes.MatcherPass(matcher, lambda at: types.append(at.get_match_root().type))._run(model)
     assert types == ["ReLU", "Exp"]
-    assert {node.type for node in model._table.made.values()} == {"ReLU", "Exp"}
+    assert {node.type for node in model._table.created.values()} == {"ReLU", "Exp"}
     passes.MatcherPass(passes.Matcher(passes.AnyInput(), "any"), lambda at: False)._run(model)
-    assert len(model._table.made) == 5
+    assert len(model._table.created) == 5
 
 
 def test_equal_layers_share_their_operation() -> None:

@@ -230,15 +230,15 @@ class HasBodies:
         self._bodies.set(self._body_names[index], model)
 
     def get_input_descriptions(self, index: int = 0) -> list[InputDescription]:
-        """Return the connections of the node's inputs to Parameters of a body."""
+        """Return the connections from inputs of the node to Parameters of a body."""
         return list(self._bodies.branches[self._body_names[index]].inputs)
 
     def get_output_descriptions(self, index: int = 0) -> list[OutputDescription]:
-        """Return the connections of a body's Results to outputs of the node."""
+        """Return the connections from Results of a body to outputs of the node."""
         return list(self._bodies.branches[self._body_names[index]].outputs)
 
     def set_input_descriptions(self, *arguments: Any) -> None:
-        """Infer the node's outputs unless something is missing, which validation reports."""
+        """Connect inputs of the node to Parameters of a body: ``(descriptions)`` or ``(index, descriptions)``."""
         self._bodies.replace_inputs(*(arguments if len(arguments) > 1 else (0, *arguments)))
 
     def set_output_descriptions(self, *arguments: Any) -> None:

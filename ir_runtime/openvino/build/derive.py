@@ -216,7 +216,7 @@ def _refresh_detached(members: Members, edit: int, table: GraphNodes) -> Refresh
     if not table.is_as_read:
         return None
     places = table.places
-    detached = {places[layer]: table.made[layer] for layer in table.detached & table.made.keys()}
+    detached = {places[layer]: table.created[layer] for layer in table.detached & table.created.keys()}
     own = {id(node): place for place, node in detached.items()}
     done: set[int] = set()
     nodes = [

@@ -134,15 +134,15 @@ class _Steps(ABC):
         if target is None:
             raise TypeError("expected a Layout, or a sequence of indices of dimensions")
         if isinstance(target, Layout | str):
-            return self._add(self._to_layout(layout_of(target)))
+            return self._add(self._layout_step(layout_of(target)))
         order = integers(target, least=0)
-        return self._add(self._by_order(order)) if order else self
+        return self._add(self._permute_step(order)) if order else self
 
     @abstractmethod
-    def _to_layout(self, layout: Layout) -> Step:
+    def _layout_step(self, layout: Layout) -> Step:
         """Return the step that transposes to a layout."""
 
-    def _by_order(self, order: tuple[int, ...]) -> Step:
+    def _permute_step(self, order: tuple[int, ...]) -> Step:
         """Return the step that transposes by a permutation of dimensions."""
         return permute(order)
 
@@ -286,14 +286,14 @@ class PreProcessSteps(_Steps):
             pad(integers(pads_begin), integers(pads_end), floats(value), expect(mode, PaddingMode))
         )
 
-    def _to_layout(self, layout: Layout) -> Step:
+    def _layout_step(self, layout: Layout) -> Step:
         self._last_layout, self._orders_since = layout, []
         return convert_layout(layout)
 
-    def _by_order(self, order: tuple[int, ...]) -> Step:
+    def _permute_step(self, order: tuple[int, ...]) -> Step:
         self._orders.append(order)
         self._orders_since.append(order)
-        return super()._by_order(order)
+        return super()._permute_step(order)
 
     def _layout_after(self, layout: Layout) -> Layout:
         """Return the layout after all steps of a tensor with the initial ``layout``."""
@@ -302,7 +302,7 @@ class PreProcessSteps(_Steps):
             result = permute_layout(result, order)
         return result
 
-    def _before(self, shape: PartialShape, layout: Layout) -> tuple[PartialShape, Layout]:
+    def _undo_steps(self, shape: PartialShape, layout: Layout) -> tuple[PartialShape, Layout]:
         """Undo the transposes: return shape and layout of the user's tensor for those of the model."""
         if shape.rank is None:
             return shape, layout
@@ -336,7 +336,7 @@ class PostProcessSteps(_Steps):
     <Shape: [1,2,2,3]>
     """
 
-    def _to_layout(self, layout: Layout) -> Step:
+    def _layout_step(self, layout: Layout) -> Step:
         return relayout(layout)
 
 

@@ -70,7 +70,7 @@ class InputLowering:
             InputError: if the settings contradict each other or the model.
         """
         model_shape = info._parameter.output(0)._type.shape
-        shape, layout, model_layout = _expected_tensor(info, model_shape)
+        shape, layout, model_layout = _user_tensor(info, model_shape)
         color = info._tensor._color
         shapes = [plane_shape(color, i, shape, layout) for i in range(plane_count(color))]
         parameters = [_parameter(info, plane, layout, names, i) for i, plane in enumerate(shapes)]
@@ -161,7 +161,7 @@ def _implicit_steps(tensor: Output, context: Context) -> Sequence[Step]:
     return steps
 
 
-def _expected_tensor(info: InputInfo, model_shape: PartialShape) -> tuple[PartialShape, Layout, Layout]:
+def _user_tensor(info: InputInfo, model_shape: PartialShape) -> tuple[PartialShape, Layout, Layout]:
     """Return the shape and layout of the user's tensor, and the layout of the model's."""
     tensor, steps = info._tensor, info._steps
     layout = default_layout(tensor._color) if tensor._layout is None else tensor._layout
@@ -171,7 +171,7 @@ def _expected_tensor(info: InputInfo, model_shape: PartialShape) -> tuple[Partia
     if model_layout.empty and tensor._layout is not None:
         model_layout = steps._layout_after(layout)
     if layout.empty or model_layout.empty or layout == model_layout:
-        shape, former = steps._before(tensor._shape or model_shape, model_layout)
+        shape, former = steps._undo_steps(tensor._shape or model_shape, model_layout)
         layout = former if layout.empty else layout
     else:
         shape, narrowed = squeeze_layout(model_layout, model_shape, layout)

@@ -169,12 +169,12 @@ def _match_inputs(pattern: Node, sources: Sequence[Output], value: Output, state
     state.order.append(value)
     if not sources:
         return True
-    read = value._node.input_values()
-    if len(sources) != len(read):
+    operands = value._node.input_values()
+    if len(sources) != len(operands):
         return False
     mark = state.mark()
-    if all(map(_match, sources, read, repeat(state))):
+    if all(map(_match, sources, operands, repeat(state))):
         return True
     state.undo(mark)
-    is_commutative = len(read) == 2 and value._node.layer.type in _COMMUTATIVE
-    return is_commutative and all(map(_match, sources, read[::-1], repeat(state)))
+    is_commutative = len(operands) == 2 and value._node.layer.type in _COMMUTATIVE
+    return is_commutative and all(map(_match, sources, operands[::-1], repeat(state)))

@@ -221,8 +221,8 @@ def _root_types(passes: Iterable[MatcherPass]) -> Collection[type] | None:
     """Return the operation classes at which some pattern can match, None if not restricted."""
     matchers = [matcher_pass._matcher for matcher_pass in passes]
     types = [None if matcher is None else matcher.root_types for matcher in matchers]
-    known = [several for several in types if several is not None]
-    return set(chain(*known)) if len(known) == len(types) else None
+    restricted = [classes for classes in types if classes is not None]
+    return set(chain(*restricted)) if len(restricted) == len(types) else None
 
 
 def bodies_of(node: object) -> Iterator[Model]:

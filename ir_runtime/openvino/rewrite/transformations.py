@@ -117,9 +117,9 @@ class LowLatency2(ModelPass):
         parameter = loop.get_function().parameters[state.body_parameter_index]
         id = f"{loop.friendly_name}/{parameter.friendly_name}/variable_{number}"
         variable = Variable(VariableInfo.of(id, initial.element_type, initial.partial_shape))
-        read = ReadValue(_zeros_like(initial) if self._from_zero else initial, variable)
+        read_value = ReadValue(_zeros_like(initial) if self._from_zero else initial, variable)
         last = _last_value(loop, state)
-        loop.input(state.input_index).replace_source_output(read.output(0))
+        loop.input(state.input_index).replace_source_output(read_value.output(0))
         model.add_sinks([Assign(last, variable)])
         model.add_variables([variable])
 
