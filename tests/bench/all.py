@@ -1,6 +1,6 @@
-"""Everything that is measured against OpenVINO: networks, a language model, dynamic shapes, chains, calls, streams, starts.
+"""All measurements against OpenVINO: networks, a language model, dynamic shapes, chains, calls, streams, startup.
 
-Names choose rows by their first column; without any, all are measured.
+Names select rows by their first column; by default, all are measured.
 """
 
 from __future__ import annotations

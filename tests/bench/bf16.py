@@ -26,7 +26,7 @@ HEAD = f"{'model':16} {'verdict':11} {'R':>6} {'local R':>8} {'observed':>9} {'c
 
 
 def row(name: str, found: Figures) -> str:
-    """The figures of a network as a line."""
+    """Format the figures of a network."""
     report = found.report
     output, worst = max(each.excess for each in report.outputs), report.worst.excess if report.worst else 0.0
     seen = f"{report.boundaries - len(report.unobserved)}/{report.boundaries}"

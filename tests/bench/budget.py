@@ -45,19 +45,19 @@ AMONG = 6
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    """Spearman's, of numbers without ties."""
+    """Return Spearman's rank correlation of values without ties."""
     ranks = [np.argsort(np.argsort(numbers)) for numbers in (first, second)]
     return float(np.corrcoef(*ranks)[0, 1])
 
 
 def gain(error: Callable[[Collection[str]], float], kept: Collection[str], best: Collection[str]) -> float:
-    """Return the part of what keeping the best layers gains that others gain."""
+    """Return the gain of keeping other layers, as a fraction of the gain of keeping the best ones."""
     total = error(())
     return (total - error(kept)) / (total - error(best))
 
 
 def compare(name: str, model: ir.Model, to: str) -> str:
-    """Return a line of the table."""
+    """Return a row of the table."""
     images = calibrating()
     brute, found = Lowering(model, to, images), debug.budget(model, images, to, KEPT)
     costs = {cost.layer: cost.error for cost in found.layers}
@@ -82,7 +82,7 @@ def compare(name: str, model: ir.Model, to: str) -> str:
 
 
 def compare_with_nncf(name: str, model: ir.Model, folder: Path) -> str:
-    """Return a line of the table of what NNCF makes."""
+    """Return a row of the table of NNCF's models."""
     import logging
 
     import nncf

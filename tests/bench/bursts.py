@@ -1,7 +1,7 @@
-"""Kernels that do nothing but multiply, or read: what the processor can do at most.
+"""Kernels that only multiply or read, to measure the peaks of the processor.
 
-Sums stay in registers, in as many chains as it takes to hide the latency, by the widest instructions that the native
-backend uses for a type.
+Sums stay in registers, in enough chains to hide the latency, with the widest instructions that the native backend uses for a
+type.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ i64 = types.int64
 def _chains(
     emit: Emit, count: Value, out: Value, kind: ir.Type, step: Callable[[Value, Value], Value]
 ) -> None:
-    """Emit ``count`` times a step of each chain: it takes the sum, which is a factor as well, and another factor."""
+    """Emit ``count`` steps of each chain: multiply and add to its sum, which is also a factor."""
     factor = emit.load(out, kind)
     with emit.loop(count, [factor] * CHAINS) as (_, sums, following):
         following += [step(total, factor) for total in sums]
@@ -103,7 +103,7 @@ OPERATIONS = {
 
 
 def products(precision: str, threads: int) -> float:
-    """Return operations per second of all threads together, each product and each sum being one."""
+    """Return the operations per second of all threads; a product and a sum count as two."""
     kernel, each = OPERATIONS[precision]
     call = compiled(kernel)
     outs = np.zeros((threads, CHAINS * LANES), np.float32)
@@ -115,7 +115,7 @@ def products(precision: str, threads: int) -> float:
 
 
 def reading(size: int, threads: int) -> float:
-    """Return the bytes per second at which all threads together read so many, again and again."""
+    """Return the bytes per second at which all threads repeatedly read a buffer."""
     line = CHAINS * 4 * LANES
     lines = max(size // threads // line, 1)
     data = np.zeros((threads, lines * line), np.uint8)
@@ -131,12 +131,12 @@ def reading(size: int, threads: int) -> float:
 
 @cache
 def compiled(kernel: Routine) -> Callable[..., None]:
-    """Return the kernel, compiled for this process alone; other Python threads run while it does."""
+    """Return the kernel, compiled for this process; it releases the GIL."""
     return call_of(kernel)
 
 
 def _best(run: Callable[[int, int], None], threads: int) -> float:
-    """Return the runs per second of the best of many bursts, in which all threads run at once."""
+    """Return the highest rate of many bursts, in which all threads run at once."""
     start = time.perf_counter()
     run(0, 1)
     count = 1

@@ -1,4 +1,4 @@
-"""What a call of a small model costs, by the way of calling: in µs of CPU time of the calling thread, the fastest of many turns."""
+"""The cost of a call of a small model, by the way of calling: µs of CPU time of the calling thread, best of many turns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MODELS: dict[str, Callable[[Any, Any], tuple[Any, list[Any]]] | None] = {
 
 
 def measure(options: Options) -> Iterator[Row]:
-    """A row for each model and backend, and one for OpenVINO."""
+    """Yield a row for each model and backend, and one for OpenVINO."""
     for name in selected(list(MODELS), options):
         for backend in (*options.backends, "openvino"):
             row = {"model": name, "backend": backend}
@@ -94,7 +94,7 @@ def _write(name: str, folder: Path) -> Path:
 
 
 def _fastest(call: Callable[[], object]) -> float:
-    """The µs of a call in the fastest turn: what else the machine does lengthens the others."""
+    """Return the µs of a call in the fastest turn, the one least disturbed by other processes."""
     fastest = float("inf")
     for _ in range(TURNS):
         start = time.thread_time()

@@ -1,4 +1,4 @@
-"""What a layer costs that computes next to nothing: chains of 10,000 of them, in µs a layer and a step."""
+"""The overhead of a layer: chains of 10,000 trivial layers, in µs per layer and per step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _elementwise(op: Any, x: Any, number: int, constant: Any) -> Any:
 
 
 def _mixed(op: Any, x: Any, number: int, constant: Any) -> Any:
-    """No two neighbours of a kind that one kernel can take together."""
+    """A chain in which no two neighbours can be fused."""
     import numpy as np
 
     kinds: list[Callable[[], Any]] = [
@@ -37,7 +37,7 @@ def _mixed(op: Any, x: Any, number: int, constant: Any) -> Any:
 
 
 def _dependent(op: Any, x: Any, number: int, constant: Any) -> Any:
-    """Reductions, each of which needs all that was before."""
+    """A chain of reductions, each of which depends on all previous layers."""
     import numpy as np
 
     return op.subtract(x, constant) if number % 2 else op.cum_sum(x, np.array(1))
@@ -47,7 +47,7 @@ KINDS = {"element-wise": _elementwise, "views and copies": _mixed, "with reducti
 
 
 def measure(options: Options) -> Iterator[Row]:
-    """A row for each kind of chain and backend."""
+    """Yield a row for each kind of chain and backend."""
     for kind in selected(list(KINDS), options):
         for backend in options.backends:
             row = {"chain": kind, "backend": backend}
@@ -87,7 +87,7 @@ def _figures(kind: str, backend: str, options: Options) -> Row:
 
 
 def _write(kind: str, folder: Path, length: int) -> tuple[Path, int]:
-    """The chain as a file, and how many layers with inputs it has."""
+    """Write a chain; return the path and the number of layers with inputs."""
     import numpy as np
     import openvino as ov
     from openvino import opset13 as op

@@ -38,12 +38,12 @@ CASES: dict[str, Callable[[], Made]] = {}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case.
+    """The outcome of a case.
 
     Args:
         name: its name.
         holds: whether the plugin differs.
-        what: how.
+        what: a description of the difference.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def case(make: Callable[[], Made]) -> Callable[[], Made]:
-    """Add a case."""
+    """Register a case."""
     CASES[make.__name__.replace("_", "-")] = make
     return make
 

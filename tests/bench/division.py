@@ -30,7 +30,7 @@ LARGE = 0.02
 
 
 def measure(options: Options) -> Iterator[Row]:
-    """A row for each network, mode and number of threads."""
+    """Yield a row for each network, mode and number of threads."""
     for name in selected(NETWORKS, options):
         for mode in options.modes:
             with TemporaryDirectory() as folder:
@@ -44,7 +44,7 @@ def _figures(name: str, mode: str, threads: int, folder: Path, options: Options)
 
 
 def figures(steps: Sequence[Ran], threads: int) -> Row:
-    """Return the parts of the work, and the steps of which a large part is serial or waiting."""
+    """Return the shares of the work, and the steps with a large serial or waiting share."""
     shared = [phase for step in steps for phase in step.phases if phase.shared]
     work = sum(step.seconds for step in steps)
     longest = sum(phase.longest for phase in shared)
@@ -61,7 +61,7 @@ def figures(steps: Sequence[Ran], threads: int) -> Row:
 
 
 def summary(rows: list[Row]) -> Iterable[str]:
-    """The steps of which a large part is serial or waiting with the most threads, for each network."""
+    """Return the steps with a large serial or waiting share at the highest thread count, for each network."""
     yield f"\nSteps of which more than {LARGE:.0%} of the work of the network is serial or waiting, with {THREADS[-1]} threads:"
     for row in rows:
         if row["threads"] == THREADS[-1]:

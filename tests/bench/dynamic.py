@@ -1,7 +1,7 @@
-"""What open lengths cost: a model with a dynamic batch or sequence beside its static twin, and new lengths.
+"""The cost of dynamic shapes: a model with a dynamic batch or length against its static twin, and new lengths.
 
-The ratio is dynamic divided by static, at the same shape, ours by turns. Then each of several lengths comes
-for the first time, and again: the last column has what the first time costs beyond the second, as a part of it.
+The ratio is dynamic time divided by static time at the same shape, measured alternately. Then several new lengths are run
+twice; the last column is the extra time of the first run relative to the second.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LENGTHS = 12
 
 @dataclass(frozen=True)
 class Twins:
-    """A static model, the axis of its inputs to open, and the lengths that come."""
+    """A static model, the axis of its inputs to make dynamic, and the lengths to run."""
 
     model: str
     axis: int
@@ -50,7 +50,7 @@ CASES = {
 
 
 def measure(options: Options) -> Iterator[Row]:
-    """A row for each case and backend."""
+    """Yield a row for each case and backend."""
     for name in selected(list(CASES), options):
         for backend in options.backends:
             row = {"model": name, "backend": backend}
@@ -91,7 +91,7 @@ def _inputs(model: str) -> dict[str, Any]:
 
 
 def _shaped(options: Options, path: Path, backend: str, inputs: dict[str, Any], axis: int | None) -> Any:
-    """The model with the shapes of these inputs, one axis of them open."""
+    """Return the model with the shapes of these inputs, one axis of them dynamic."""
     shapes = []
     for name, array in inputs.items():
         lengths = ["?" if place == axis else str(length) for place, length in enumerate(array.shape)]
@@ -100,7 +100,7 @@ def _shaped(options: Options, path: Path, backend: str, inputs: dict[str, Any], 
 
 
 def _new_lengths(side: Any, arrays: list[Any], case: Twins) -> tuple[float, float]:
-    """Seconds for a length that is new and for the same again, the medians over all of them."""
+    """Return the median seconds of a new length, and of the same length again."""
     import numpy as np
 
     request = side.compiled.create_infer_request()  # one with tensors of its own, which may grow

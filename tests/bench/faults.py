@@ -35,23 +35,23 @@ HONEST = ("openvino:f32", "numpy", "native")
 
 
 class Faulty:
-    """OpenVINO, running another model than it is asked to."""
+    """OpenVINO, running a different model."""
 
     def __init__(self, model: ir.Model) -> None:
         self.model, self.seen = model, debug.Observation("", [])
 
     def observe(self, model: Any, reference: Any, feeds: Any, ports: Any) -> debug.Observation:
-        """Run the model that is wrong."""
+        """Run the faulty model."""
         self.seen = OpenVINO("f32").observe(self.model, reference, feeds, ports)
         return self.seen
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a fault.
+    """The outcome of a fault.
 
     Args:
-        fault: what was changed.
+        fault: the change.
         found: the layers of the first unit that rounding does not explain.
         excess: the largest local excess, and that of the outputs.
     """
@@ -68,7 +68,7 @@ class Finding:
 
     @property
     def at_output(self) -> bool:
-        """Whether the outputs alone show it."""
+        """Whether the outputs alone reveal it."""
         return self.excess[1] > 4
 
     def __str__(self) -> str:
@@ -79,18 +79,18 @@ class Finding:
 
 
 def inputs_of(name: str) -> dict[str, np.ndarray]:
-    """The arrays that a model is run on."""
+    """Return the inputs of a model."""
     return zoo.example_inputs(name, 5)
 
 
 def honest(name: str, model: ir.Model, sides: Sequence[str] = HONEST) -> Iterator[Comparison]:
-    """Judge executions that have no fault."""
+    """Judge executions without a fault."""
     for side in sides:
         yield debug.compare(model, inputs_of(name), side)
 
 
 def findings(name: str, path: Path, per_kind: int = 1, seed: int = 0) -> Iterator[Finding]:
-    """Judge executions that have one fault each, which changes something."""
+    """Judge executions with one effective fault each."""
     model, inputs = ir.read_model(path), inputs_of(name)
     right = Faulty(model)
     debug.compare(model, inputs, right)
@@ -116,7 +116,7 @@ def _differ(right: debug.Observation, wrong: debug.Observation) -> bool:
 
 
 def table(found: Sequence[Finding]) -> Iterator[str]:
-    """A line for each kind, and for all."""
+    """Return a line for each kind, and one for all."""
     yield f"{'fault':20} {'made':>5} {'located':>12} {'at the output':>14}"
     for kind in (*KINDS, "all"):
         these = [each for each in found if kind in ("all", each.fault.kind)]
@@ -129,7 +129,7 @@ def table(found: Sequence[Finding]) -> Iterator[str]:
 
 
 def main(arguments: Iterable[str] | None = None) -> None:
-    """Print what is found."""
+    """Print the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="MODEL", help="models (default: all)")
     parser.add_argument(

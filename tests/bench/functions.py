@@ -35,7 +35,7 @@ SHOWN = 4.0
 
 
 def samples(names: Sequence[str], count: int) -> Iterator[Sample]:
-    """Some samples of f32 of each operation, those of many elements first."""
+    """Return some f32 samples of each operation, large ones first."""
     of: dict[str, list[Sample]] = defaultdict(list)
     for sample in named_samples().values():
         labels = [value.element.label for value in sample.values()]
@@ -47,7 +47,7 @@ def samples(names: Sequence[str], count: int) -> Iterator[Sample]:
 
 
 def errors(sample: Sample) -> dict[str, float]:
-    """The error of each runtime, in units; none if the operation decides, or OpenVINO does not run it."""
+    """Return the error of each runtime in ulps; none if the operation decides, or OpenVINO does not run it."""
     xml, weights = model_of(sample, sample.constant, False)
     model = ir.read_model(xml, weights)
     reference = Reference(model)
@@ -74,7 +74,7 @@ def _units(found: np.ndarray, exact: np.ndarray) -> float:
 
 
 def main(arguments: Iterable[str] | None = None) -> None:
-    """Print the operations in which a runtime is far off."""
+    """Print the operations in which a runtime has large errors."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="OPERATION", help="their names (default: all)")
     parser.add_argument("--samples", type=int, default=4, help="samples of each (default: %(default)s)")

@@ -49,7 +49,7 @@ Case = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
 def detector() -> Any:
-    """Boxes and scores of a map, of which non-maximum suppression selects some."""
+    """Boxes and scores from a feature map, followed by non-maximum suppression."""
     x = op.parameter([1, 3, 32, 32], np.float32, name="image")
     y = conv(conv(x, 16, stride=2), 32, stride=2)
     corners = op.sigmoid(conv(y, 4, activation=None))
@@ -61,7 +61,7 @@ def detector() -> Any:
 
 
 def masked() -> Any:
-    """Attention under two masks of the least number of f32, which overflow when they are added."""
+    """Attention with two masks of the lowest f32 value, whose sum overflows."""
     x = op.parameter([1, 12, 32], np.float32, name="x")
     least = np.where(np.tril(np.ones((12, 12))), 0, np.finfo(np.float32).min).astype(np.float32)
     padding = np.where(np.arange(12) < 9, 0, np.finfo(np.float32).min).astype(np.float32)
@@ -141,7 +141,7 @@ DIVERGES = {
 
 
 def executions(names: Sequence[str], sides: Sequence[str], folder: Path) -> Iterator[tuple[str, str, Any]]:
-    """Compare each side on each network; `None` where the side does not run it."""
+    """Compare each side on each network; `None` if the side does not run it."""
     for name in names:
         build, draw = (MODELS | OTHERS)[name]
         theirs, path = build(), folder / f"{name}.xml"
@@ -157,7 +157,7 @@ def executions(names: Sequence[str], sides: Sequence[str], folder: Path) -> Iter
 
 
 def _onnx(folder: Path) -> Any:
-    """A convolutional network as ONNX Runtime computes it."""
+    """A convolutional network as computed by ONNX Runtime."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -197,7 +197,7 @@ EXPORTED = (
 
 
 def exported(names: Sequence[str], folder: Path) -> Iterator[tuple[str, str, Any]]:
-    """Compare ONNX Runtime with f64 on networks that PyTorch exports; random weights, which hide no error."""
+    """Compare ONNX Runtime with f64 on networks exported from PyTorch, with random weights that hide no error."""
     import torch
 
     torch.manual_seed(0)
@@ -238,7 +238,7 @@ def _judged(model: Any, inputs: Any, side: str) -> Any:
 
 
 def operations(count: int, seed: int) -> list[tuple[str, Sample]]:
-    """Samples of f32, of each operation one, then others, as far as OpenVINO is not known to be wrong."""
+    """Yield f32 samples, one of each operation first, except where OpenVINO is known to be wrong."""
     of: dict[str, list[tuple[str, Sample]]] = defaultdict(list)
     for name, sample in named_samples().items():
         labels = [value.element.label for value in sample.values()]
@@ -252,12 +252,12 @@ def operations(count: int, seed: int) -> list[tuple[str, Sample]]:
 
 
 def _is_usual(array: np.ndarray) -> bool:
-    """Whether an input has elements, of which none is infinite or NaN: the plugin is wrong in several functions of those."""
+    """Return whether an input is non-empty and finite, as the plugin is wrong in several functions of other values."""
     return bool(array.size and (array.dtype.kind != "f" or np.isfinite(array).all()))
 
 
 def has_two_answers(xml: bytes, weights: bytes, feeds: Sequence[np.ndarray]) -> bool:
-    """Whether OpenVINO's plugin differs in f32 from its own definition of an operation: then the one is no honest execution."""
+    """Return whether OpenVINO's plugin differs in f32 from its own reference, so that one of them is faulty."""
     theirs = read(xml, weights)
     try:
         defined = evaluated(theirs, feeds)
@@ -272,7 +272,7 @@ def has_two_answers(xml: bytes, weights: bytes, feeds: Sequence[np.ndarray]) -> 
 
 
 def accused(report: Any) -> bool:
-    """Whether a report says that an execution is wrong, or may be."""
+    """Return whether a report says that an execution is, or may be, wrong."""
     return isinstance(report, debug.Comparison) and not report.settled
 
 

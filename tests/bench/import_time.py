@@ -1,8 +1,8 @@
-"""How long `import ir_runtime` takes, alone and beyond NumPy; and the first model after it.
+"""The time of `import ir_runtime`, in total and beyond NumPy; and of the first model after it.
 
     python tests/bench/import_time.py [RUNS]
 
-Each figure is the best of several fresh interpreters, less what an interpreter takes that does nothing.
+Each figure is the best of several fresh interpreters, minus the time of an empty program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROGRAMS = {
 
 
 def milliseconds(program: str, runs: int) -> float:
-    """The best of several runs of a program in a fresh interpreter."""
+    """Return the best time of a program in several fresh interpreters."""
     best = float("inf")
     for _ in range(runs):
         start = time.perf_counter()

@@ -32,7 +32,7 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a mistake.
+    """The outcome of a mistake.
 
     Args:
         model: the name of the model.
@@ -46,7 +46,7 @@ class Finding:
 
     @property
     def located(self) -> bool:
-        """Whether the layer was found, in a unit or, where only the outputs are wrong, by the mistake."""
+        """Whether the layer was found, in a unit or, if only the outputs are wrong, by the mistake."""
         first, likeness = self.report.first or self.report.first_decision, self.report.likeness
         if first is None:
             return likeness is not None and self.mistake.layer.name == likeness.layer
@@ -54,7 +54,7 @@ class Finding:
 
     @property
     def named(self) -> bool:
-        """Whether its kind was found, too."""
+        """Whether its kind was found as well."""
         likeness = self.report.likeness
         return (
             likeness is not None
@@ -71,13 +71,13 @@ class Finding:
 
 
 def findings(name: str, model: ir.Model, inputs: object, seed: int = 0, every: int = 1) -> Iterator[Finding]:
-    """Judge runs that have one mistake each."""
+    """Judge runs with one mistake each."""
     for mistake in mistakes(model, inputs, seed):
         yield Finding(name, mistake, debug.compare(model, inputs, Ported(mistake, every)))
 
 
 def table(found: Sequence[Finding]) -> Iterator[str]:
-    """A line for each kind, and for all."""
+    """Return a line for each kind, and one for all."""
     yield f"{'mistake':14} {'made':>5} {'located':>12} {'named':>12}"
     for kind in (*KINDS, "all"):
         these = [each for each in found if kind in ("all", each.mistake.kind)]
@@ -88,7 +88,7 @@ def table(found: Sequence[Finding]) -> Iterator[str]:
 
 
 def main(arguments: Iterable[str] | None = None) -> None:
-    """Print what is found."""
+    """Print the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="MODEL", help="models (default: all)")
     parser.add_argument(

@@ -1,8 +1,7 @@
-"""A language model with its cache in variables: a prompt of 128 tokens, then one token at a time.
+"""A language model with its KV cache in variables: a prompt of 128 tokens, then one token at a time.
 
-For f32 weights and u4 ones. OpenVINO computes in f32 throughout; the second ratio is to OpenVINO as it comes,
-which quantises activations and the cache. Memory is the peak of a process that reads, compiles, takes the
-prompt and 32 tokens.
+Weights are f32 and u4. OpenVINO runs in f32; the second ratio is to its defaults, which quantize activations and the cache.
+Memory is the peak of a process that reads and compiles the model and runs the prompt and 32 tokens.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ WEIGHTS = ("f32", "u4")
 
 
 def measure(options: Options) -> Iterator[Row]:
-    """Rows for the prompt and for what follows, for each kind of weights and backend."""
+    """Yield rows for the prompt and the tokens after it, for each kind of weights and backend."""
     for weights in selected(WEIGHTS, options):
         path = options.dir / f"llm_{weights}.xml"
         if not path.exists():
@@ -69,7 +68,7 @@ def _tests() -> None:
 
 
 class Decoding:
-    """Runs a request token by token, over and over from the end of the prompt."""
+    """Decodes tokens with a request, repeatedly from the end of the prompt."""
 
     def __init__(self, side: Any, clock: Callable[[], float]) -> None:
         from ir_runtime.bench.timing import Timing
@@ -83,17 +82,17 @@ class Decoding:
         self._steps = [step(1, PROMPT + done, seed=done + 1) for done in range(TOKENS)]
 
     def warm_up(self) -> None:
-        """The prompt and a token, not counted."""
+        """Run the prompt and a token, unmeasured."""
         self.start()
         self._request.infer(self._steps[0], share_outputs=True)
 
     def start(self) -> float:
-        """Take the prompt into an empty cache; seconds."""
+        """Run the prompt with an empty cache; return the seconds."""
         self._request.reset_state()
         return self._timed(self._prompt)
 
     def block(self, count: int) -> None:
-        """The prompt, and all the tokens after it."""
+        """Run the prompt and all tokens after it."""
         self.prompts.latencies.append(self.start())
         for inputs in self._steps:
             taken = self._timed(inputs)
@@ -101,7 +100,7 @@ class Decoding:
             self.timing.busy += taken
 
     def logits(self) -> list[Any]:
-        """After the prompt and after the tokens that follow it."""
+        """Return the logits after the prompt and after the tokens that follow it."""
         self._request.reset_state()
         given = [self._prompt, *self._steps]
         found = [self._request.infer(inputs)["logits"][:, -1].copy() for inputs in given]
@@ -142,7 +141,7 @@ def _times(path: Path, backend: str, options: Options) -> list[Row]:
 
 
 def _peak(runtime: Any, path: Path, backend: str, options: Options) -> float:
-    """MiB of a process that does nothing but decode."""
+    """Return the peak memory in MiB of a process that only decodes."""
     from ir_runtime.bench.sides import Side
     from ir_runtime.bench.start import peak_memory
 

@@ -1,6 +1,6 @@
 """Time the reference kernel of every operation on inputs of ten million elements.
 
-The samples are enlarged, one input and one axis after the other, wherever the operation still takes them.
+Samples are enlarged, one input and one axis at a time, as long as the operation accepts them.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from ir_runtime.ops import Op
 
 
 class TooLong(BaseException):
-    """A kernel took longer than it may. No `Exception`, so that no kernel catches it."""
+    """A kernel exceeded its time. Derived from `BaseException`, so that no kernel catches it."""
 
 
 @dataclass(frozen=True)
 class Direction:
-    """Some inputs of a sample, all of one shape, and the axis along which they grow."""
+    """Some inputs of a sample with equal shapes, and the axis along which to enlarge them."""
 
     inputs: tuple[int, ...]
     axis: int
 
     def enlarge(self, sample: Sample, factor: int) -> list[Array]:
-        """The inputs of the sample, repeated in this direction."""
+        """Return the inputs of the sample, repeated in this direction."""
         arrays = list(sample.inputs)
         for index in self.inputs:
             repeats = [factor if axis == self.axis else 1 for axis in range(arrays[index].ndim)]
@@ -55,7 +55,7 @@ class Direction:
 
 
 def directions(sample: Sample) -> Iterator[Direction]:
-    """Where a sample can grow: the operation takes it, and the ranks of its outputs stay."""
+    """Yield the directions in which the operation accepts a larger sample with the same output ranks."""
     before = _types(sample, list(sample.inputs))
     seen = set()
     for index, array in enumerate(sample.inputs):
@@ -85,9 +85,9 @@ def _ranks(types: tuple[TensorType, ...]) -> list[int | None]:
 
 
 def measure(op: Op, arrays: list[Array], limit: int) -> float | None:
-    """Seconds that one run takes; infinity beyond the limit, or where it takes more memory than there is.
+    """Return the seconds of a run; infinity beyond the limit of time or memory.
 
-    ``None`` where what is enlarged so much does not go together any more.
+    Returns ``None`` if the enlarged inputs do not fit together.
     """
     signal.alarm(limit)
     start = time.perf_counter()
@@ -103,7 +103,7 @@ def measure(op: Op, arrays: list[Array], limit: int) -> float | None:
 
 
 def chosen(samples: list[Sample], count: int) -> list[Sample]:
-    """The first samples that have something to enlarge, those of f32 with axes before the others."""
+    """Return the first samples that can be enlarged, f32 ones with axes first."""
     usable = [s for s in samples if s.inputs and s.inputs[0].size > 1]
     return sorted(usable, key=lambda s: s.inputs[0].dtype != np.float32 or s.inputs[0].ndim < 2)[:count]
 

@@ -38,7 +38,7 @@ PATIENCE = 120
 
 
 def measure(options: Options) -> Iterator[Row]:
-    """A row for each network, batch, backend and mode."""
+    """Yield a row for each network, batch, backend and mode."""
     roofline = Roofline(options.threads)
     for batch, name in product(options.batches, selected(NETWORKS, options)):
         if batch > 1 and name in ONE_AT_A_TIME:
@@ -89,7 +89,7 @@ def _figures(path: Path, inputs: Path, row: Row, options: Options, roofline: Roo
 
 
 def _onnx(path: Path, inputs: Path) -> float | None:
-    """Milliseconds that one run of onnx.reference takes; ``None`` where it cannot run it, or not in time."""
+    """Return the milliseconds of a run of onnx.reference; ``None`` if it cannot run the model, or times out."""
     script = Path(__file__).with_name("onnx_reference.py")
     command = [sys.executable, script, path.with_suffix(".onnx"), inputs]
     try:
@@ -100,7 +100,7 @@ def _onnx(path: Path, inputs: Path) -> float | None:
 
 
 def summary(rows: list[Row]) -> Iterable[str]:
-    """Geometric means for each mode, batch and backend, and the worst of each."""
+    """Return geometric means for each mode, batch and backend, and the worst ratio of each."""
     for kind in dict.fromkeys((row["mode"], row["batch"], row["backend"]) for row in rows):
         mode, batch, backend = kind
         mine = [row for row in rows if (row["mode"], row["batch"], row["backend"]) == kind]

@@ -1,4 +1,4 @@
-"""Print how many milliseconds onnx.reference takes for a model: ``onnx_reference.py MODEL.onnx INPUTS.npz``."""
+"""Print the milliseconds that onnx.reference takes for a model: ``onnx_reference.py MODEL.onnx INPUTS.npz``."""
 
 from __future__ import annotations
 

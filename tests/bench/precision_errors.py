@@ -37,7 +37,7 @@ HEAD = (
 
 
 def differences(found: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> np.ndarray:
-    """Return all differences, relative to the largest number of each output."""
+    """Return all differences, relative to the largest element of each output."""
     parts = [
         (np.asarray(one, np.float64) - other).ravel() / (np.abs(other).max() or 1)
         for one, other in zip(found, exact, strict=True)

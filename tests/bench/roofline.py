@@ -1,8 +1,8 @@
-"""The least time that this machine can run a model in: the larger of its arithmetic and of reading its weights once.
+"""A lower bound on the time of a model on this machine: the larger of its arithmetic and of reading its weights once.
 
-Only multiply-accumulates count, at the peak of the narrowest type that a run may multiply in; weights are read from the cache
-that holds them all. Convolutions count as direct ones, so those by Winograd's method, which multiply up to four times less
-often, may take less than the least time.
+Only multiply-accumulates count, at the peak of the narrowest type that a run may use; weights are read from the smallest cache
+that holds them all. Convolutions count as direct ones; Winograd's method, with up to four times fewer products, may beat the
+bound.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _LOOKUPS = ("Gather", "EmbeddingBag", "EmbeddingSegments")
 
 @dataclass(frozen=True)
 class Work:
-    """What a run of a model takes at least.
+    """The minimum work of a model.
 
     Args:
         macs: multiply-accumulates.
-        floats: bytes of the weights of reals, at 4 bytes each, without tables that only some rows of are read.
-        integers: bytes of those of integers.
+        floats: bytes of floating-point weights, 4 per element, without lookup tables.
+        integers: bytes of integer weights.
         quantized: whether its layers multiply integers by integers.
     """
 
@@ -46,9 +46,9 @@ class Work:
 
 @dataclass
 class Roofline:
-    """The peaks of this machine, for a number of threads: the largest of all that were measured so far.
+    """The peaks of this machine for a number of threads: the maximum of all measurements.
 
-    What else the machine does makes it seem slower, never faster, so each peak is measured again for each row.
+    Other processes only lower a measurement, so each peak is measured again for each row.
     """
 
     threads: int
@@ -56,7 +56,7 @@ class Roofline:
     bandwidths: dict[int, float] = field(default_factory=dict)
 
     def least_ms(self, work: Work, mode: str) -> float:
-        """Return the milliseconds that a run takes at least."""
+        """Return the minimum milliseconds of a run."""
         precision, size = work.precision(mode), work.weights(mode)
         step = (
             1 << max(size - 1, 1 << 19).bit_length()
@@ -76,11 +76,11 @@ def _measured(precision: str, size: int, threads: int) -> tuple[float, float]:
 
 @cache
 def work(path: Path, inputs: Path) -> Work | None:
-    """Count the work of a model; ``None`` where it depends on the data.
+    """Count the work of a model; ``None`` if it depends on the data.
 
     Args:
         path: the model.
-        inputs: an .npz whose arrays give the lengths that the model leaves open.
+        inputs: an .npz whose arrays give the dynamic dims.
     """
     import numpy as np
 

@@ -34,7 +34,7 @@ KINDS = (("local", 1), ("local", 2), ("threads", 2))
 
 
 def costs(client: Any, folder: Path, turns: int) -> Costs:
-    """Print and return what a chunk, a task and a byte cost on one worker, beside the model."""
+    """Print and return the costs of a chunk, a task and a byte on one worker, without the model."""
     small = Ways(copying((1,), folder / "small.xml"), np.ones((400, 1), np.float32), folder)
     wide = Ways(copying((1 << 18,), folder / "wide.xml"), np.ones((64, 1 << 18), np.float32), folder)
     several = job.TASK_SECONDS
@@ -105,12 +105,12 @@ def _measure(
 
 
 def _print_ways(turns: list[dict[str, Spent]]) -> dict[str, float]:
-    """Print what each way took, and how they compare; return the seconds a row."""
+    """Print the time of each way, and the comparisons; return the seconds per row."""
     middle = {name: median(turn[name].seconds for turn in turns) for name in turns[0]}
     cpu = {name: median(turn[name].cpu for turn in turns) for name in turns[0]}
 
     def ratio(slow: str, fast: str, *of: str) -> str:
-        """Return how many times as fast one way is; relative to the same of two others, if they are given."""
+        """Return the speedup of one way over another, optionally relative to that of a second pair."""
         ratios = sorted(
             turn[slow].seconds / turn[fast].seconds / (turn[of[0]].seconds / turn[of[1]].seconds if of else 1)
             for turn in turns
@@ -171,13 +171,13 @@ def large(options: argparse.Namespace) -> None:
 
 
 def generated(shape: tuple[int, ...], block_info: Any = None) -> np.ndarray:
-    """Return the random numbers of a chunk."""
+    """Return the random values of a chunk."""
     seed = block_info[None if isinstance(block_info, dict) else 0]["chunk-location"][0]
     return np.random.default_rng(seed).random(shape, np.float32)
 
 
 def peak_memory() -> int:
-    """Return the most resident memory that this process had, in bytes."""
+    """Return the peak resident memory of this process, in bytes."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) << 10
 

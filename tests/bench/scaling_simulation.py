@@ -1,7 +1,7 @@
-"""How many workers Dask's scheduler keeps busy, by simulation.
+"""Simulation of Dask's scheduler: how many workers it can keep busy.
 
-One scheduler, with the client, hands out one task at a time; each worker computes one at a time, and has a few that are
-ready. Both costs are measured; networks and disks are assumed to keep up.
+One scheduler, with the client, assigns one task at a time; each worker computes one at a time, and has a few ready. Both costs
+are measured; networks and disks are assumed to keep up.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ WORKERS = (1, 2, 10, 100, 1_000)
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of a task, beside the model.
+    """Seconds of a task, without the model.
 
     Args:
-        task: in all, with one worker.
+        task: in total, with one worker.
         scheduling: CPU time of the scheduler and the client.
     """
 
@@ -29,13 +29,13 @@ class Costs:
 
 
 def simulated(workers: int, task: float, scheduling: float, tasks: int) -> float:
-    """Return the seconds that tasks take.
+    """Return the simulated seconds of a number of tasks.
 
     Args:
-        workers: each computes one task at a time, and has `TASKS_PER_THREAD` in all.
+        workers: each computes one task at a time, and has `TASKS_PER_THREAD` in total.
         task: seconds of a task at its worker.
-        scheduling: seconds of the scheduler, and of the client, for a task; one at a time.
-        tasks: how many there are.
+        scheduling: seconds of the scheduler and the client per task, one at a time.
+        tasks: the number of tasks.
     """
     ends = [(0.0, worker) for worker in range(workers) for _ in range(TASKS_PER_THREAD)]
     free = [0.0] * workers
@@ -50,12 +50,12 @@ def simulated(workers: int, task: float, scheduling: float, tasks: int) -> float
 
 
 def print_simulation(row: float, costs: Costs, measured: Mapping[int, float]) -> None:
-    """Print the rows a second of many workers, beside those of real ones.
+    """Print the rows per second of many workers, next to those of real ones.
 
     Args:
-        row: seconds of the model for a row.
-        costs: of a task, which has as many rows as take `TASK_SECONDS`.
-        measured: rows a second of real workers, by their number.
+        row: seconds of the model per row.
+        costs: of a task, whose rows take `TASK_SECONDS`.
+        measured: rows per second of real workers, by their number.
     """
     rows = max(1, int(TASK_SECONDS / row))
     task = rows * row + max(costs.task - costs.scheduling, 0.0)

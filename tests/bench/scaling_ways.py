@@ -1,7 +1,7 @@
-"""The ways to run a model on the rows of a file, and what a row takes in each: seconds, and CPU time.
+"""Ways to run a model on the rows of a file: seconds and CPU time per row.
 
-CPU time hardly depends on what else the machine does. Where it is the same in two ways and the seconds are not, the
-machine was busy, or its cores share memory.
+CPU time hardly depends on load. If two ways have equal CPU times but different seconds, the machine was busy, or its cores
+share memory bandwidth.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = ["Spent", "Ways", "copying", "two_convolutions"]
 
 
 class Spent(NamedTuple):
-    """What a row took.
+    """The time of a row.
 
     Args:
-        seconds: on the clock.
+        seconds: wall time.
         here: CPU time of this process, in seconds.
         workers: CPU time of other processes.
     """
@@ -50,13 +50,13 @@ class Spent(NamedTuple):
 
 
 class Ways:
-    """A model on the rows of a file, run in several ways.
+    """A model and the rows of a file, run in several ways.
 
     Args:
         model: path of the ``.xml``.
         data: the rows.
         folder: for files.
-        rows: rows of a chunk.
+        rows: rows per chunk.
     """
 
     def __init__(self, model: str, data: np.ndarray, folder: Path, rows: int = 1) -> None:
@@ -71,7 +71,7 @@ class Ways:
         return self._timed(lambda: [runner(self.data[i : i + self.rows]) for i in self._starts])
 
     def processes(self, count: int = 2) -> Spent:
-        """Call the runner in plain processes, without Dask: what the cores give at most."""
+        """Call the runner in plain processes without Dask: the maximum that the cores allow."""
         context = get_context("spawn")
         barrier, cpu = context.Barrier(count + 1), context.Value("d", 0.0)
         path, rows = str(self._x), self.rows
@@ -88,7 +88,7 @@ class Ways:
         return found._replace(workers=cpu.value / len(self.data))
 
     def queue(self) -> Spent:
-        """Run two requests at once by `AsyncInferQueue`, each on one thread."""
+        """Run two concurrent requests with `AsyncInferQueue`, each on one thread."""
         net = ov.read_model(self.model)
         config = {"INFERENCE_NUM_THREADS": 2, "NUM_STREAMS": 2}
         queue = ov.AsyncInferQueue(ov.compile_model(net, backend=Runner.of(net).backend, config=config), 2)
@@ -130,7 +130,7 @@ class Ways:
 
 
 def job_of(model: str, data: Path, target: Path, rows: int) -> job.Job:
-    """Return a job on a data set, whose results do not exist yet."""
+    """Return a job on a data set without results."""
     net = ov.read_model(model)
     name = net.input().label
     source = open_dataset(str(data), name)
@@ -144,14 +144,14 @@ def job_of(model: str, data: Path, target: Path, rows: int) -> job.Job:
 
 
 def copying(shape: tuple[int, ...], path: Path) -> str:
-    """Save a model that does next to nothing."""
+    """Save a trivial model."""
     x = op.parameter([-1, *shape], np.float32, name="x")
     ov.save_model(ov.Model([op.result(op.relu(x))], [x], "copying"), path, compress_to_fp16=False)
     return str(path)
 
 
 def two_convolutions(size: int = 224) -> ov.Model:
-    """Return a network that takes a millisecond for a picture of ``size`` by ``size``."""
+    """Return a network that takes a millisecond for an image of ``size`` by ``size``."""
     rng = np.random.default_rng(0)
     x = found = op.parameter([-1, 3, size, size], np.float32, name="image")
     for inputs, outputs in ((3, 16), (16, 32)):
@@ -162,7 +162,7 @@ def two_convolutions(size: int = 224) -> ov.Model:
 
 
 def _cpu_of_workers(client: Any) -> float:
-    """Return the CPU time of workers that are other processes."""
+    """Return the CPU time of worker processes."""
     return sum(cpu for process, cpu in client.run(_cpu).values() if process != os.getpid())
 
 
@@ -173,7 +173,7 @@ def _cpu() -> tuple[int, float]:
 def _part(
     model: str, path: str, rows: int, number: int, count: int, barrier: Barrier, cpu: Synchronized[float]
 ) -> None:
-    """Run every ``count``-th chunk, from a number on; add the CPU time to ``cpu``."""
+    """Run every ``count``-th chunk from a given one on; add the CPU time to ``cpu``."""
     data = np.load(path)
     runner = Runner.of(model)
     runner(data[:rows])

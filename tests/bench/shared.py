@@ -1,4 +1,4 @@
-"""What the programs of this folder share: their options, fresh processes, tables and means."""
+"""Helpers of the benchmark programs: options, subprocesses, tables and means."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Format = Callable[[Any], str]
 
 @dataclass(frozen=True)
 class Options:
-    """What was asked for on the command line."""
+    """The command-line options."""
 
     names: tuple[str, ...]
     dir: Path
@@ -41,10 +41,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of measuring: its table, and what is said at its end.
+    """One benchmark: its table, and its closing text.
 
-    ``measure`` gives rows; one with the key ``error`` has no figures. ``columns`` has the key of each column
-    with the format of its cells, the names on the left first.
+    ``measure`` yields rows; one with the key ``error`` has no figures. ``columns`` maps the key of each column
+    to the format of its cells, left-aligned names first.
     """
 
     title: str
@@ -54,41 +54,41 @@ class Part:
 
 
 def milliseconds(value: float) -> str:
-    """Three digits."""
+    """Format with three digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def ratio(value: float) -> str:
-    """Two decimals."""
+    """Format with two decimals."""
     return f"{value:.2f}"
 
 
 def small(value: float) -> str:
-    """Like 1.2e-06."""
+    """Format like 1.2e-06."""
     return f"{value:.0e}"
 
 
 def fresh(function: Callable[..., Any], *given: Any) -> Any:
-    """What a function of a module gives in a process of its own, where nothing is warm and memory counts alone."""
+    """Return the result of a function of a module in a subprocess, with cold caches and its own memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *given).result()
 
 
 def geometric_mean(values: Iterable[float | None]) -> float:
-    """Of those that are known; NaN without any."""
+    """Return the geometric mean of the known values; NaN if there are none."""
     known = [math.log(value) for value in values if value]
     return math.exp(sum(known) / len(known)) if known else math.nan
 
 
 def setting(options: Options, path: Path, backend: str | None = None, **more: Any) -> Any:
-    """A model and the threads, for `ir_runtime.bench.sides.Side`."""
+    """Return the settings of a model and its threads for `ir_runtime.bench.sides.Side`."""
     from ir_runtime.bench.sides import Setting
 
     return Setting(str(path), threads=options.threads, backend=backend, **more)
 
 
 def program(*parts: Part) -> click.Command:
-    """The command that measures some parts."""
+    """Return the command that runs some benchmarks."""
 
     @click.command(help=sys.modules["__main__"].__doc__)
     @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -130,7 +130,7 @@ def program(*parts: Part) -> click.Command:
 
 
 def fast_backends() -> tuple[str, ...]:
-    """All but the reference that can be loaded here."""
+    """Return the available backends except the reference."""
     from ir_runtime.backends import available, load
     from ir_runtime.errors import IRError
 
@@ -145,7 +145,7 @@ def fast_backends() -> tuple[str, ...]:
 
 
 def table(part: Part, options: Options) -> list[Row]:
-    """Print the rows as they come, under a heading; all of them."""
+    """Print the rows under a heading as they arrive; return all of them."""
     click.echo(f"\n{part.title}; {options.threads} threads")
     click.echo(_line(part.columns))
     rows = []
@@ -165,7 +165,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def attempted(row: Row, figures: Callable[[], Row]) -> Row:
-    """The row with its figures, or with what went wrong."""
+    """Return the row with its figures, or with the error."""
     try:
         return row | figures()
     except Exception as problem:  # one model that fails must not end the table
@@ -173,10 +173,10 @@ def attempted(row: Row, figures: Callable[[], Row]) -> Row:
 
 
 def failure(problem: Exception) -> Row:
-    """What went wrong, in one line."""
+    """Return the error as one line."""
     return {"error": f"{type(problem).__name__}: {' '.join(str(problem).split())[:200]}"}
 
 
 def selected(names: Sequence[str], options: Options) -> list[str]:
-    """Those asked for, in the order of the table; all, if none was."""
+    """Return the requested items in the order of the table; by default all."""
     return [name for name in names if name in options.names] if options.names else list(names)

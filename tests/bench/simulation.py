@@ -1,7 +1,7 @@
-"""Runs of the native backend as with many threads, of which a single one does all of the work.
+"""Simulated runs of the native backend with many threads, executed on a single one.
 
-Kernels are called, and calls are recorded and replayed, as for that many threads. So kernels divide their work by their own
-functions; their counters then say into how many units.
+Kernels are called, recorded and replayed as for that many threads, so they divide their work by their own functions; their
+counters then tell the number of units.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Phase:
     """A part of a call whose units threads take one by one.
 
     Args:
-        seconds: of one thread.
-        units: how many there are.
-        threads: how many may take them.
-        rounds: how often all of them are taken, with a barrier after each.
+        seconds: on one thread.
+        units: their number.
+        threads: the maximum number of threads.
+        rounds: how often all units are taken, with a barrier after each round.
         task: the address of the kernel.
     """
 
@@ -50,14 +50,14 @@ class Phase:
 
     @property
     def longest(self) -> float:
-        """Seconds of the thread that has the most to do."""
+        """Seconds of the thread with the most work."""
         workers = max(1, min(self.units, self.threads))
         return self.seconds * -(-self.units // workers) / max(1, self.units)
 
 
 @dataclass
 class Ran:
-    """A step that ran: the phases of its calls, and the seconds of all but them."""
+    """An executed step: the phases of its calls, and the seconds outside them."""
 
     name: str
     phases: list[Phase] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Ran:
 
     @property
     def serial(self) -> float:
-        """Seconds of what one thread does alone."""
+        """Seconds of serial work."""
         return self.rest + sum(phase.seconds for phase in self.phases if not phase.shared)
 
     @property
@@ -74,17 +74,17 @@ class Ran:
         return self.rest + sum(phase.seconds for phase in self.phases)
 
     def waiting(self, threads: int) -> float:
-        """Seconds that threads wait, on average, for the one that has the most to do of what is shared."""
+        """Mean seconds that threads wait for the one with the most shared work."""
         return sum(phase.longest - phase.seconds / threads for phase in self.phases if phase.shared)
 
 
 @dataclass
 class Watch:
-    """Runs the calls of kernels on one thread, and keeps what each step did.
+    """Runs the calls of kernels on one thread, and records each step.
 
     Args:
-        steps: what ran, each with its key: a step, or a tape with the place of a call in it.
-        names: of the steps of the calls of each tape, by its address.
+        steps: the executed steps by key: a step, or a tape with the index of a call.
+        names: the step names of each tape's calls, by its address.
     """
 
     steps: dict[Any, Ran] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Watch:
     """Seconds in kernels, and of the simulation itself."""
 
     def timed(self, name: str, run: Callable[[Any], None], key: Any, slots: Any) -> None:
-        """Run an instruction, and keep what it took beside kernels."""
+        """Run an instruction, and record the time outside kernels."""
         if self.inside:  # of a body
             run(slots)
             return
@@ -109,7 +109,7 @@ class Watch:
         self.spent += _clock()
 
     def call(self, _: int, task: int, *given: Any) -> None:
-        """Run a call in the place of the dispatcher."""
+        """Run a call instead of the dispatcher."""
         start = time.thread_time()
         *arrays, threads, _ = given
         account = self.inside or self.steps.setdefault(None, Ran("outside steps"))
@@ -117,7 +117,7 @@ class Watch:
         self.spent += time.thread_time() - start + _clock()
 
     def replay(self, tape: int, _: int, arrays: Sequence[Any], first: int) -> None:
-        """Run the calls of a tape in the place of `replay_tape`."""
+        """Run the calls of a tape instead of `replay_tape`."""
         start = time.thread_time()
         found = [phases(task, addresses, threads) for task, threads, addresses in _calls(tape, arrays, first)]
         arrays[0][:8] = 0  # nothing was refused
@@ -150,12 +150,12 @@ def _words(address: int, count: int) -> list[int]:
 
 
 def phases(task: int, addresses: Sequence[int], threads: int) -> list[Phase]:
-    """Run a task on one thread, and return what its counters say of its division.
+    """Run a task on one thread, and return its division into phases, from its counters.
 
-    Units in ranges are counted as they are, here in a single range; those of shares by a counter for each. A thread that
-    takes units by a counter of the task takes one more than there are, and ends. Where a task has phases, the next
-    counter counts the units that are done; only such tasks run again, without the phases before. Counters of other tasks
-    may be anything: where threads work in memory of their own, a counter says which.
+    Units in ranges are counted directly, here in a single range; units of shares by a counter for each. A thread that takes units
+    from a counter increments it once more than there are units, and ends. If a task has phases, the next counter counts finished
+    units; only such tasks run again, without the previous phases. Counters of other tasks may have other meanings: if threads
+    have memory of their own, a counter assigns it.
     """
     from ir_runtime.backends.native.threading.task import FIRST_RANGE
 
@@ -175,12 +175,12 @@ def phases(task: int, addresses: Sequence[int], threads: int) -> list[Phase]:
 
 
 def _ended(counts: Sequence[int]) -> list[int]:
-    """Return the units of phases with a barrier after them, each of which has two counters."""
+    """Return the units of phases followed by a barrier, each of which has two counters."""
     return list(takewhile(bool, counts[1::2]))
 
 
 def _run(task: int, addresses: Sequence[int], counters: dict[int, int]) -> tuple[float, list[int]]:
-    """Run a task on one thread; seconds, and its counters afterwards."""
+    """Run a task on one thread; return the seconds, and its counters afterwards."""
     from ir_runtime.backends.native.threading.task import CALL_WORDS, COUNTERS, RANGES, WORKER_WORDS
 
     words = np.zeros(CALL_WORDS + _LINE // 8, np.int64)
@@ -197,7 +197,7 @@ def _run(task: int, addresses: Sequence[int], counters: dict[int, int]) -> tuple
 
 @cache
 def _clock() -> float:
-    """Return the seconds that it takes to look at the clock."""
+    """Return the seconds of a clock reading."""
     start = time.thread_time()
     for _ in range(1000):
         time.thread_time()
@@ -206,7 +206,7 @@ def _clock() -> float:
 
 @cache
 def _call() -> float:
-    """Return the seconds that it takes to look at the clock, and to call a function that does nothing."""
+    """Return the seconds of a clock reading and an empty function call."""
     nothing = CFUNCTYPE(None, c_int64)(cast(CDLL(None).labs, c_void_p).value or 0)
     start = time.thread_time()
     for _ in range(1000):
@@ -242,7 +242,7 @@ def _by_phases() -> set[int]:
 
 
 def _rounds(task: int, job: int) -> tuple[int, int] | None:
-    """Return the units of a step of a recurrent layer, and the number of steps; ``None`` for other tasks."""
+    """Return the units per step of a recurrent layer, and the number of steps; ``None`` for other tasks."""
     from ir_runtime.backends.native.kernels.recurrence import StepsJob, run_steps
 
     if task != run_steps.address:
@@ -252,7 +252,7 @@ def _rounds(task: int, job: int) -> tuple[int, int] | None:
 
 
 def simulated(model: Path, feeds: Path, threads: int, mode: str) -> list[Ran]:
-    """Run a model as for this many threads; the steps of the fastest of some runs, each step by itself."""
+    """Simulate a model with this many threads; return the fastest execution of each step over several runs."""
     import ir_runtime
 
     config = {"EXECUTION_MODE_HINT": mode.upper(), "INFERENCE_NUM_THREADS": threads}
@@ -275,7 +275,7 @@ def _simulated(watch: Watch, run: Callable[[], object]) -> list[Ran]:
 
 @contextmanager
 def many_threads(watch: Watch, threads: int) -> Iterator[None]:
-    """Let calls of tasks, for that many threads, go to the watch."""
+    """Redirect calls of tasks for that many threads to the watch."""
     from ir_runtime.backends.native.threading import parallel, recorder, replay, tape
     from ir_runtime.executor.plan import Programs
 

@@ -1,4 +1,4 @@
-"""The networks of the table: those of the zoo as files, built if need be, and those of tests/models/kinds; inputs for each."""
+"""The networks of the table, with inputs: zoo files, built if necessary, and those of tests/models/kinds."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ ONE_AT_A_TIME = {"yolo_640"}
 
 
 def is_tuned(name: str) -> bool:
-    """Return whether kernels were tuned by the network."""
+    """Return whether kernels were tuned on the network."""
     return name in TUNED or name in TUNED_KINDS
 
 
 def source(name: str, batch: int, folder: Path, options: Options) -> tuple[Path, Path]:
-    """Return the paths of the model and of its inputs, which are built in the folder if need be.
+    """Return the paths of the model and its inputs, built in the folder if necessary.
 
     Raises:
         RuntimeError: if the model cannot be built.
@@ -126,7 +126,7 @@ def _save_inputs(name: str, batch: int, path: Path) -> None:
 
 
 def _made(name: str, path: Path, batch: int, options: Options) -> Path:
-    """Build a network of the zoo unless it is there."""
+    """Build a network of the zoo unless it exists."""
     wanted = [path, path.with_suffix(".onnx")] if options.onnx and batch == 1 else [path]
     if all(file.exists() for file in wanted):
         return path

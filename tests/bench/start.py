@@ -1,6 +1,6 @@
 """From a cold start to the first answer on examples/digits: the command, a script, and a script with OpenVINO.
 
-Wall time of whole processes, by turns; the fastest of each counts.
+Wall time of whole processes, alternating; the best of each counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ F32 = ', {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}'
 
 
 def measure(options: Options) -> Iterator[Row]:
-    """A row for each way to start; the last is OpenVINO's."""
+    """Yield a row for each way to start; the last is OpenVINO's."""
     commands = _commands(options)
     taken: dict[tuple[str, str], list[float]] = {name: [] for name in commands}
     for number in range(TIMES + 1):

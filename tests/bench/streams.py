@@ -1,6 +1,6 @@
-"""What several requests at once bring: answers a second of one stream, and of as many as there are threads.
+"""Throughput of concurrent requests: answers per second with one stream, and with one per thread.
 
-Each stream has one thread. The scaling is the second rate divided by the first, measured by turns.
+Each stream has one thread. The scaling is the ratio of the two rates, measured alternately.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MODELS = ("mobilenet_v2", "resnet50", "bert_base", "lstm")
 
 
 def measure(options: Options) -> Iterator[Row]:
-    """A row for each model and backend."""
+    """Yield a row for each model and backend."""
     for model in selected(MODELS, options):
         for backend in options.backends:
             row = {"model": model, "backend": backend}
@@ -40,7 +40,7 @@ def _figures(model: str, backend: str, options: Options) -> Row:
 
 
 def _runner(runtime: Any, model: str, backend: str, options: Options, streams: int) -> Any:
-    """So many requests at once, each with a thread."""
+    """Return a runner of concurrent requests, each with one thread."""
     from ir_runtime.bench.sides import Setting, Side
     from ir_runtime.bench.timing import runner
 

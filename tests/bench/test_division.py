@@ -1,4 +1,4 @@
-"""The simulation of many threads counts units as kernels divide them, and adds them up as threads would take them."""
+"""The simulation of many threads counts units as kernels divide them, and sums them as threads would take them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROWS = 1001
 
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs of this folder import each other by name, as they are run from it."""
+    """Let benchmark programs import each other by name, as they do when run from their folder."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
@@ -97,7 +97,7 @@ def test_reads_the_counters_of_each_phase(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_knows_the_tasks_with_barriers() -> None:
-    """Only they run again without their first phases."""
+    """Only these run again without their first phases."""
     import simulation
 
     loaded("native")
@@ -110,7 +110,7 @@ def test_knows_the_tasks_with_barriers() -> None:
 
 
 def _waits(callee: Callee) -> bool:
-    """Whether a kernel calls `barrier`, perhaps through others."""
+    """Return whether a kernel calls `barrier`, directly or indirectly."""
     function = callee.function
     enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
     called = [*map(function.__globals__.get, function.__code__.co_names), *enclosed]
@@ -118,7 +118,7 @@ def _waits(callee: Callee) -> bool:
 
 
 def test_softmax_of_rows_stays_in_its_memory() -> None:
-    """A counter tells its threads which memory is theirs; it was taken for one of units, which are more than threads."""
+    """One of its counters assigns memory to threads, and was once mistaken for a counter of units."""
     from simulation import Watch, many_threads
 
     rows, length, threads, stride = 64, 1000, 4, 32
@@ -134,7 +134,7 @@ def test_softmax_of_rows_stays_in_its_memory() -> None:
 
 
 def test_adds_the_units_of_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread goes through all shares: it finds each of them empty once."""
+    """A thread visits all shares, and finds each empty once."""
     import simulation
 
     def task(address: int) -> None:
@@ -149,7 +149,7 @@ def test_adds_the_units_of_shares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def joined(tmp_path: Path) -> tuple[Path, Path]:
-    """A network that joins the channels of two maps of `ROWS` rows, stored with the channels last."""
+    """A network that concatenates the channels of two channels-last maps with `ROWS` rows."""
     maps = [op.parameter([1, ROWS, 256], np.float32, name=name) for name in "xy"]
     for parameter in maps:
         parameter.output(0).set_names({parameter.friendly_name})
@@ -161,7 +161,7 @@ def joined(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def no_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads are only simulated."""
+    """Start no threads, which are only simulated."""
     from ir_runtime.backends.native.threading import parallel
 
     def refuse(workers: int) -> None:
@@ -186,7 +186,7 @@ def test_units_are_those_of_the_kernel(joined: tuple[Path, Path], threads: int) 
 @pytest.mark.usefixtures("no_pools")
 @pytest.mark.parametrize(("threads", "units"), [(2, 14), (16, 38), (64, 112)])
 def test_every_thread_has_rows_of_a_depthwise_convolution(tmp_path: Path, threads: int, units: int) -> None:
-    """With 8 rows a unit, as two threads have them, 50 of 64 threads would have nothing to do."""
+    """With 8 rows per unit, as for two threads, 50 of 64 threads would be idle."""
     import simulation
 
     x = op.parameter([1, 32, 112, 112], np.float32, name="x")
@@ -203,7 +203,7 @@ def test_every_thread_has_rows_of_a_depthwise_convolution(tmp_path: Path, thread
 @pytest.mark.usefixtures("no_pools")
 @pytest.mark.parametrize("threads", [24, 64])
 def test_threads_share_lines_of_levels_with_few_channels(tmp_path: Path, threads: int) -> None:
-    """Of 112 lines and a block of channels, one thread had all, where lines could not be divided equally."""
+    """One thread used to get all 112 lines of a block of channels, which did not divide evenly."""
     import simulation
 
     x = op.parameter([1, 32, 112, 112], np.float32, name="x")
@@ -224,7 +224,7 @@ def test_threads_share_lines_of_levels_with_few_channels(tmp_path: Path, threads
 
 @pytest.mark.parametrize(("rows", "panels"), [(49, 3), (196, 4), (784, 2), (12544, 1), (128, 12), (49, 32)])
 def test_threads_have_about_the_same_share_of_a_product(rows: int, panels: int) -> None:
-    """Units were multiples of the rows of all tiles: two of 49 rows, so that 58 of 64 threads had nothing to do."""
+    """Units used to be multiples of the rows of all tiles: two of 49 rows, so 58 of 64 threads were idle."""
     for threads in (32, 64):
         chunk, _ = chunk_rows(rows, 1024, 1 << 18, panels, threads, CACHED)
         units, share = -(-rows // chunk) * panels, rows * panels / threads
@@ -290,6 +290,6 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
 
 
 def _phase(steps: Sequence[Any], task: Task) -> Any:
-    """The only phase of a kernel; others of its step may copy its inputs and its result."""
+    """Return the only phase of a kernel; other kernels of its step may copy inputs and result."""
     (found,) = (phase for step in steps for phase in step.phases if phase.task == task.address)
     return found

@@ -1,4 +1,4 @@
-"""OpenVINO in a process of its own: what ends that process is an error, and the next job has another one."""
+"""OpenVINO in a subprocess: its crash is an error, and the next job gets a new process."""
 
 from __future__ import annotations
 

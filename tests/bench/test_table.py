@@ -1,4 +1,4 @@
-"""The table of networks has each of them once, and its roofline counts what a run takes at least."""
+"""The table of networks lists each once, and its roofline counts the minimum work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BENCH = Path(__file__).parent
 
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs of this folder import each other by name, as they are run from it."""
+    """Let benchmark programs import each other by name, as they do when run from their folder."""
     monkeypatch.syspath_prepend(str(BENCH))
 
 

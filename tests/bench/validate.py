@@ -1,7 +1,7 @@
-"""How long validating takes, and how much memory, as models grow: ``python tests/bench/validate.py``.
+"""Time and memory of validation as models grow: ``python tests/bench/validate.py``.
 
-Models of 1, 10 and 100 thousand layers, as OpenVINO would write them: blocks of a scale, a bias, an
-activation and a reshape, with their constants. Each is validated in a process of its own.
+Models of 1, 10 and 100 thousand layers in OpenVINO's format: blocks of a scale, a bias, an activation and a reshape, with
+their constants. Each is validated in a subprocess.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ print(json.dumps({"seconds": seconds, "mebibytes": (peak - before) / 1024, "find
 
 
 def write(layers: int, folder: Path) -> Path:
-    """A model of about so many layers."""
+    """Write a model of about this many layers."""
     y = x = op.parameter([1, WIDTH], np.float32)
     for number in range(layers // BLOCK):
         y = op.multiply(y, op.constant(np.full((1, WIDTH), 1 + number / layers, np.float32)))
@@ -47,7 +47,7 @@ def write(layers: int, folder: Path) -> Path:
 
 
 def measure(path: Path) -> dict[str, float]:
-    """Seconds, memory and findings of a model."""
+    """Return the seconds, memory and findings of a model."""
     command = [sys.executable, "-c", MEASURE, str(path)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
@@ -57,7 +57,7 @@ def measure(path: Path) -> dict[str, float]:
 @click.command()
 @click.option("--layers", type=int, multiple=True, default=(1_000, 10_000, 100_000), show_default=True)
 def main(layers: tuple[int, ...]) -> None:
-    """Print a row for each size; the last columns say how much a layer costs."""
+    """Print a row for each size; the last columns are per layer."""
     click.echo(
         f"{'layers':>8}  {'seconds':>8}  {'MiB':>8}  {'µs a layer':>10}  {'KiB a layer':>11}  findings"
     )
