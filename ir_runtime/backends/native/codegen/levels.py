@@ -101,10 +101,10 @@ def _pairs(emit: Emit, levels: Value, weights: Value, bits: int, name: str) -> V
     narrow, wide = ir.VectorType(ir.I16, 2 * lanes), ir.VectorType(I32, lanes)
     function, parts = emit.function(name, wide, narrow, narrow), []
     for start in range(0, LANES, lanes):
-        both = [
+        operands = [
             builder.bitcast(_lanes(emit, x, range(start, start + lanes)), narrow) for x in (levels, weights)
         ]
-        parts.append(builder.call(function, both))
+        parts.append(builder.call(function, operands))
     while len(parts) > 1:
         count = 2 * parts[0].type.count
         order = ir.Constant(ir.VectorType(I32, count), list(range(count)))

@@ -133,7 +133,7 @@ MAX_PLANS = 16
 
 
 class ColumnsPlan(NamedTuple):
-    """How a `columns_kernel` processes data of one shape and strides."""
+    """The plan of a `columns_kernel` for data of one shape and strides."""
 
     order: Sequence[int]
     """The permutation of the data's axes to memory order."""
@@ -168,7 +168,7 @@ def columns_kernel(
 
 
 class AxesPlan(NamedTuple):
-    """How to process some axes of data of one shape and strides as the middle axis of ``[outer, length, inner]``.
+    """The plan to process axes of data as the middle axis of ``[outer, length, inner]``, for one shape and strides.
 
     Args:
         order: the permutation of the data's axes to memory order.

@@ -133,7 +133,7 @@ COPY = nest_task("copy", _copy_block)
 
 
 def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
-    """Copy an array with the `COPY` task, and return whether it was copied: not if the task does not support the layouts.
+    """Copy an array by the `COPY` task; return ``False``, without copying, if the task does not support the layouts.
 
     Args:
         x: the source.
@@ -153,7 +153,7 @@ def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
 
 
 def copy_if_recording(x: Array, out: Array) -> bool:
-    """Copy an array with the `COPY` task if a run is recorded, and return whether it was copied."""
+    """Copy an array by the `COPY` task if a run is recorded; return whether it was copied."""
     return x.size > 0 and is_recording() and copy(x, out)
 
 
@@ -194,7 +194,7 @@ def _row_job(axes: list[_Axis], size: int) -> tuple[Array, bool] | None:
 
 
 def _square_job(axes: list[_Axis], place: int) -> tuple[Array, bool] | None:
-    """Return the job for a first axis that is contiguous in the target, and an axis ``place`` contiguous in the source."""
+    """Return a job that transposes squares: axis 0 is contiguous in the target, axis ``place`` in the source."""
     columns, rows = axes[0], axes[place]
     others = [axis for index, axis in enumerate(axes) if index not in (0, place)]
     tall = min(max(SIDE, BLOCK // _whole_vectors(columns[0])), _whole_vectors(rows[0])) // LANES * LANES

@@ -56,7 +56,7 @@ def mod(emit: Emit, x: Value, y: Value) -> Value:
 
 
 def floor_mod(emit: Emit, x: Value, y: Value) -> Value:
-    """Return the remainder of a division rounded down, equal to the reference's formula in f64; never -0."""
+    """Return the remainder of a division rounded down, with the bits of the reference's f64 formula; never -0."""
     builder, zero = emit.builder, emit.constant(0)
 
     def finish(rest: Value) -> Value:

@@ -249,7 +249,7 @@ class Epilogue:
         """The dtype of the result: bf16 or f32."""
         return BF16 if self.rounds else F32
 
-    def without_weights(self) -> Epilogue:
+    def unfold_weights(self) -> Epilogue:
         """Return the same epilogue with scale and shift as post-ops, for kernels that do not pack weights."""
         rows = (PostOpKind.MULTIPLY, self.scale), (PostOpKind.ADD, self.shift)
         first = [TilePostOp(kind, row=np.ascontiguousarray(row)) for kind, row in rows if row is not None]

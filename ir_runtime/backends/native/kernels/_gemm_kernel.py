@@ -667,16 +667,16 @@ def requested_products(rows: int | None = None, numbers: int | None = None) -> P
     return requested if work >= requested.min_work else F32_PRODUCTS
 
 
-def few_row_products(asked: Products, rows: int | None, depth: int, numbers: int) -> Products:
+def few_row_products(requested: Products, rows: int | None, depth: int, numbers: int) -> Products:
     """Return `WIDENED_PRODUCTS` if the current compilation allows bf16 weights and reading them limits the speed.
 
     Args:
-        asked: the variant to return otherwise.
+        requested: the variant to return otherwise.
         rows: the number of rows of the left operand; ``None`` if dynamic.
         depth: the length of a row.
         numbers: the number of weights.
     """
-    if asked is not F32_PRODUCTS or current().weights != "bf16" or depth % 2 != 0:
-        return asked
+    if requested is not F32_PRODUCTS or current().weights != "bf16" or depth % 2 != 0:
+        return requested
     waits = rows is not None and rows <= MAX_WIDENED_ROWS and numbers >= MIN_WIDENED_NUMBERS
-    return WIDENED_PRODUCTS if waits else asked
+    return WIDENED_PRODUCTS if waits else requested

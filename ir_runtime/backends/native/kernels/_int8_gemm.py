@@ -62,7 +62,7 @@ _LEVELS, _SHORTS = ir.VectorType(ir.I8, _BYTES), ir.VectorType(ir.I16, _BYTES //
 
 
 def column_order(vectors: int) -> Array:
-    """Return, for each lane of the vectors of a panel, the column of the panel that it holds."""
+    """Return the order of a panel's columns in memory: the index of the column in each lane of its vectors."""
     count = vectors * LANES
     if not CAN_PACK:
         return np.arange(count)
@@ -469,7 +469,7 @@ class LevelsPanels:
     weights: Array
     table: Array
 
-    def in_order(self, row: Array) -> Array:
+    def reorder_row(self, row: Array) -> Array:
         """Reorder a row of one value per column to `column_order`, panel by panel."""
         return np.concatenate(
             [row[first + column_order(count)] for _, count, _, first, *_ in self.table.tolist()]

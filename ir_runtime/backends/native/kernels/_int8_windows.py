@@ -263,17 +263,17 @@ def _row(job: LevelsWindowsJob, x: int, out: int, first: int, count: int) -> Non
         column = min(place, columns - beside)
         vector = first
         while vector < first + count:
-            several = form == MAXIMUM and first + count - vector >= _VECTORS
+            is_wide = form == MAXIMUM and first + count - vector >= _VECTORS
             channel = vector * LANES
             at = channel * LEVEL_SIZE
             _windows(
-                chosen + _SEVERAL if several else chosen, x + column * along * pixel + at,
+                chosen + _SEVERAL if is_wide else chosen, x + column * along * pixel + at,
                 job.x_line, pixel, tall, across,
                 weights + 4 * channel * tall * across, job.scale + 4 * channel,
                 job.bias + 4 * channel, job.bounds,
                 out + column * step + at, step,
             )  # fmt: skip
-            vector += _VECTORS if several else 1
+            vector += _VECTORS if is_wide else 1
 
 
 @device

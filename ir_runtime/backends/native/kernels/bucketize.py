@@ -132,7 +132,7 @@ def _bucketize(call: int, job: BucketizeJob, out: int, x: int, buckets: int) -> 
 
 @backend.accelerates(Bucketize)
 def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
-    """Return a kernel for f32 data and bounds."""
+    """Return a Bucketize kernel for f32 data and bounds."""
     if not is_f32(data, buckets) or op.output_type not in (ElementType.i32, ElementType.i64):
         return None
     _bucketize.prepare()

@@ -81,10 +81,10 @@ def _store_pixels(
 ) -> None:
     """Interleave the vectors of three colours, and store them as pixels of three elements."""
     builder, wide = emit.builder, ir.VectorType(I32, 2 * LANES)
-    both = builder.shuffle_vector(first, second, ir.Constant(wide, list(range(2 * LANES))))
+    pairs = builder.shuffle_vector(first, second, ir.Constant(wide, list(range(2 * LANES))))
     last = builder.shuffle_vector(third, third, ir.Constant(wide, list(range(2 * LANES))))
     order = [pixel + LANES * color for pixel in range(LANES) for color in range(3)]
-    mixed = builder.shuffle_vector(both, last, ir.Constant(ir.VectorType(I32, 3 * LANES), order))
+    mixed = builder.shuffle_vector(pairs, last, ir.Constant(ir.VectorType(I32, 3 * LANES), order))
     emit.store(mixed, out, 1 if kind == BYTE else 4)
 
 
@@ -153,7 +153,7 @@ def _colors(call: int, job: ColorJob, out: int, luma: int, u: int, v: int) -> No
 
 @backend.accelerates(NV12toRGB, NV12toBGR, I420toRGB, I420toBGR)
 def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
-    """Return a kernel for u8 and f32; it leaves images narrower than a vector to the reference."""
+    """Return a colour conversion kernel for u8 or f32; it leaves images narrower than a vector to the reference."""
     if any(plane.element is not planes[0].element for plane in planes) or planes[0].element not in _TYPES:
         return None
     _colors.prepare()

@@ -159,7 +159,7 @@ def _locate(call: int, job: int, out: int, x: int) -> None:
 
 @backend.accelerates(Concat)
 def channels(op: Concat, *parts: Value) -> KernelTemplate | None:
-    """Return a kernel that concatenates f32 ``[N, C, ...]`` along channels to a channels-last result.
+    """Return a Concat kernel that joins f32 ``[N, C, ...]`` along channels to a channels-last result.
 
     It fuses an epilogue if the rank is 4 or more.
     """
@@ -296,7 +296,7 @@ MAX_SMALL_SIZE, MAX_ROW_SIZE = 1 << 16, 1 << 20
 
 @backend.accelerates(Concat)
 def small(op: Concat, *parts: Value) -> Kernel | None:
-    """Return a kernel that concatenates along any axis, if the result is small or of dynamic size.
+    """Return a Concat kernel for any axis, if the result is small or of dynamic size.
 
     It calls NumPy, except in recorded runs, where it copies by tasks so that the replay continues.
     """

@@ -250,7 +250,7 @@ MIN_BF16_CHANNELS, PICTURE_RANK = 3, 4
 
 @backend.accelerates(Convolution)
 def dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters over one to three spatial axes."""
+    """Return a Convolution kernel for constant f32 filters over one to three spatial axes."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
@@ -293,7 +293,10 @@ def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Ac
 
 @backend.accelerates(GroupConvolution)
 def grouped(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters with several channels per group, unless `is_by_windows` accepts them."""
+    """Return a GroupConvolution kernel for constant f32 filters with several channels per group.
+
+    Filters that `is_by_windows` accepts are left to the `depthwise` kernel.
+    """
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1) or is_by_windows(w):
         return None
@@ -441,14 +444,14 @@ def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
 
 @backend.accelerates(Convolution)
 def computed_dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 filters that are not constant but have a static shape."""
+    """Return a Convolution kernel for f32 filters that are not constant but have a static shape."""
     shape = (1, *filters.shape.static) if filters.shape.is_static else None
     return _computed_template(op, data, filters, shape)
 
 
 @backend.accelerates(GroupConvolution)
 def computed_groups(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a kernel for filters as in `computed_dense`, with several channels per group."""
+    """Return a GroupConvolution kernel for filters that are not constant, with several channels per group."""
     shape = filters.shape.static if filters.shape.is_static else None
     return None if shape is None or shape[1:3] == (1, 1) else _computed_template(op, data, filters, shape)
 

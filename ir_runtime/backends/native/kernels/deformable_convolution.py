@@ -234,7 +234,7 @@ BLOCK = 1 << 20
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
 def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> KernelTemplate | None:
-    """Return a kernel for f32 data, with one group and constant filters."""
+    """Return a DeformableConvolution kernel for f32 data, with one group and constant filters."""
     if (w := filters_of(op, data, *others)) is None:
         return None
     return FusedKernel(lambda epilogue: _kernel(op, w, len(others) > 2, epilogue), 1)

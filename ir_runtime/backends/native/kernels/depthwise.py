@@ -347,11 +347,11 @@ def _store_rounded(
 def _variants(memory: Memory) -> dict[int, Callable[..., None]]:
     """Return the emitter of each kernel variant of a depthwise convolution."""
     fixed = {
-        form + more: fixed_width_window(*shape, bool(more), memory)
-        for more in (0, _PADDED)
+        form + padding: fixed_width_window(*shape, bool(padding), memory)
+        for padding in (0, _PADDED)
         for shape, form in FIXED_WIDTHS.items()
     }
-    fixed |= {SPREAD + more: spread_window(bool(more), memory) for more in (0, _PADDED)}
+    fixed |= {SPREAD + padding: spread_window(bool(padding), memory) for padding in (0, _PADDED)}
     counts = {_GENERAL: WINDOWS, _GENERAL_FEW: FEW_WINDOWS, _GENERAL_ONE: 1}
     return fixed | {form: general_window(_multiply_add, count, memory) for form, count in counts.items()}
 
@@ -360,8 +360,8 @@ def _grouped_variants(channels: int) -> dict[int, Callable[..., None]]:
     """Return the emitter of each kernel variant for groups of ``channels`` channels."""
     memory = Memory(store=_store_clamped)
     fixed = {
-        FIXED_WIDTHS[shape] + more: fixed_width_groups(channels, *shape, bool(more), memory)
-        for more in (0, _PADDED)
+        FIXED_WIDTHS[shape] + padding: fixed_width_groups(channels, *shape, bool(padding), memory)
+        for padding in (0, _PADDED)
         for shape in GROUPED_WIDTHS
     }
     counts = {_GENERAL: WINDOWS, _GENERAL_FEW: FEW_WINDOWS, _GENERAL_ONE: 1}
@@ -372,8 +372,8 @@ _MORE = types.float32, types.float32, types.int64
 _slide = sliding_window(_variants(Memory(store=_store_clamped)), _MORE)
 _slide_groups = sliding_window(
     {
-        form + more: variant
-        for channels, more in GROUP_VARIANTS.items()
+        form + offset: variant
+        for channels, offset in GROUP_VARIANTS.items()
         for form, variant in _grouped_variants(channels).items()
     },
     _MORE,
@@ -544,7 +544,7 @@ ROW_BLOCK, CHANNEL_BLOCK = 8, 8
 
 @backend.accelerates(GroupConvolution)
 def depthwise(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
-    """Return a kernel for constant f32 filters, either with one channel per group or accepted by `is_by_windows`."""
+    """Return a GroupConvolution kernel for constant f32 filters with one channel per group, or accepted by `is_by_windows`."""
     w = filters.known()
     if w is None or not is_f32(data, filters) or w.ndim not in (4, 5, 6):
         return None

@@ -133,7 +133,7 @@ def _accepts(depth: int, x: Array, _: Array, indices: Array, *others: object) ->
 
 def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
     _multiply_gathered.prepare()
-    packed = PackedEpilogue.of(epilogue.without_weights())
+    packed = PackedEpilogue.of(epilogue.unfold_weights())
     has_epilogue = epilogue.shift is not None or epilogue.scale is not None or bool(epilogue.post_ops)
     find = lru_cache(MAX_JOBS)(partial(_job, bool(op.transpose_b), packed if has_epilogue else None))
     axis = np.array(0)

@@ -250,7 +250,7 @@ def _accepts(op: MatMul, a: Array, b: Array, *others: object) -> bool:
 def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
     """Return a kernel for f32 matrices of compatible shapes, with batches that broadcast."""
     _multiply_matrices.prepare()
-    after = epilogue.without_weights()
+    after = epilogue.unfold_weights()
     packed = PackedEpilogue.of(after)
     find = lru_cache(MAX_JOBS)(partial(_job, packed if after.post_ops else None))
 

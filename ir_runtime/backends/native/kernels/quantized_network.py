@@ -812,7 +812,7 @@ def _dense(node: IntegerProduct, data: LevelMap, out: LevelMap, other: LevelMap)
     by_panel = w.nbytes > count * (data.pixel + out.pixel)
     vectors = share_starts(out.stored // LANES, _shares()) if by_panel else np.array([0, out.stored // LANES])
     panels = pack_levels(w.reshape(outputs, -1), (LANES * vectors).tolist())
-    scale, bias = panels.in_order(scale), panels.in_order(bias)
+    scale, bias = panels.reorder_row(scale), panels.reorder_row(bias)
     first = np.zeros(_shares(), np.int64)
     if by_panel:
         columns = panels.table[:, Panel.column] // LANES
