@@ -111,9 +111,9 @@ def test_transposed_rows_with_other_consumers(backend: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        ("thirds", "the parts of a row are not its halves, or their bounds are not constant"),
-        ("same half", "the parts of a row are not its halves, or their bounds are not constant"),
-        ("unknown", "the length of a row is not known"),
+        ("thirds", "rows are not split into halves at constant positions"),
+        ("same half", "rows are not split into halves at constant positions"),
+        ("unknown", "the length of a row is unknown"),
     ],
 )
 @pytest.mark.parametrize("backend", BACKENDS)

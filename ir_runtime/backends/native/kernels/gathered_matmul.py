@@ -117,7 +117,7 @@ def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | N
     if not match.matrices.size or not match.matrices.flags.c_contiguous:
         return None
     if not context.value(match.reads[2]).shape.rank:
-        return Refusal("indices have no axes, or their rank is not known")
+        return Refusal("the indices are a scalar, or their rank is unknown")
     depth = match.matrices.shape[2 if match.matmul.transpose_b else 1]
     kernel = FusedKernel(partial(_kernel, match.gather, match.matmul), accepts=partial(_accepts, depth))
     return Fusion(match.layers, match.reads, kernel)

@@ -141,7 +141,7 @@ def _select_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int)
 
 
 DECIDE, SELECT = broadcast_task("_decide", _decide_row), broadcast_task("_select", _select_row)
-"""Compare A and B, or combine booleans; select B where A is true, else C."""
+"""`DECIDE` compares or combines A and B; `SELECT` takes B where A is true, else C."""
 
 
 @backend.accelerates(*_QUESTIONS)

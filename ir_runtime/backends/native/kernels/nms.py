@@ -106,8 +106,8 @@ class Candidates:
 
 
 Suppress = Callable[[Candidates, int, int, float], Array]
-"""Takes candidates, the number of rows, the maximum number of boxes to keep per row, and the IoU threshold, which
-is above 0; returns the indices of kept candidates, ascending."""
+"""A function of candidates, the number of rows, the maximum number of boxes to keep per row, and the IoU threshold,
+which is above 0; it returns the indices of kept candidates, ascending."""
 
 Kept: TypeAlias = tuple[Array, Array]
 """The batch entry, class and box of each kept candidate, row by row, best first; and the scores."""
@@ -137,8 +137,8 @@ class Settings(NamedTuple):
 
 
 FewBoxes = Callable[[Array, Array, bool, Settings], "Kept | None"]
-"""Takes boxes, scores, whether boxes are given as centres and sizes, and settings; returns ``None`` for too
-many boxes."""
+"""A function of boxes, scores, whether boxes are given as centres and sizes, and settings; it returns ``None`` for
+too many boxes."""
 
 
 def nms_kernel(

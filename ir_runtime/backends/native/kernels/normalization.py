@@ -105,11 +105,11 @@ def _match_mean(
         return None
     rank = context.value(x).shape.rank
     if epsilon is None:
-        return Refusal("epsilon is not a constant number")
+        return Refusal("epsilon is not a constant scalar")
     if context.value(x).element is not ElementType.f32:
         return Refusal(f"the input is {context.value(x).element.label}, not f32")
     if not isinstance(reduced.op, ReduceMean) or not reduced.op.keep_dims:
-        return Refusal("the mean does not keep its dimension")
+        return Refusal("the mean does not keep the reduced axis")
     if not rank or context.value(context.sources(reduced)[1]).ints() not in ((-1,), (rank - 1,)):
         return Refusal("the mean is not over the last axis, or its axes are not constant")
     ports = context.reads((squared, reduced, added, *after), x)
@@ -145,11 +145,11 @@ def match_l2_norm(context: MatchContext, layer: Layer) -> L2Norm | Refusal | Non
         return None
     rank, epsilon = context.value(x).shape.rank, context.scalar(context.sources(least)[1])
     if epsilon is None or not epsilon >= MIN_LENGTH or context.value(below).shape.rank != rank:
-        return Refusal("the least length is not a constant number, or not positive")
+        return Refusal("epsilon is not a positive constant scalar")
     if not is_f32(context.value(x)):
         return Refusal(f"the input is {context.value(x).element.label}, not f32")
     if not isinstance(norm.op, ReduceL2) or not norm.op.keep_dims:
-        return Refusal("the norm does not keep its dimension")
+        return Refusal("the norm does not keep the reduced axis")
     if not rank or context.value(context.sources(norm)[1]).ints() not in ((-1,), (rank - 1,)):
         return Refusal("the norm is not over the last axis, or its axes are not constant")
     return L2Norm((norm, least, layer), context.reads((norm, least, layer), x), epsilon)
@@ -199,7 +199,7 @@ def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np
 
 
 SHRINK, GROW = np.float32(2.0**-80), np.float32(2.0**80)
-"""The factor for rows whose sum or sum of squares overflows f32 before they are summed, and its reciprocal.
+"""`SHRINK` scales rows whose sum or sum of squares overflows f32 before they are summed; `GROW` is its reciprocal.
 
 In the specification, sums do not overflow; in OpenVINO, one element of 3e38 makes a row 0.
 """

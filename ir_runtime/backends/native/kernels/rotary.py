@@ -78,19 +78,19 @@ def _match_concat(
         return None
     shape = context.value(x).shape
     if not shape.rank or not shape[-1].is_static or not isinstance(concat.op, Concat):
-        return Refusal("the length of a row is not known")
+        return Refusal("the length of a row is unknown")
     width, half = shape[-1].min, shape[-1].min // 2
     if concat.op.axis not in (-1, shape.rank - 1):
         return None
     parts = _part(context, negated[1], shape.rank, width), _part(context, second, shape.rank, width)
     if parts != (range(half, width), range(half)) or width % 2 or not width:
-        return Refusal("the parts of a row are not its halves, or their bounds are not constant")
+        return Refusal("rows are not split into halves at constant positions")
     if any(context.value(port).element is not ElementType.f32 for port in (x, cos, sin)):
         return Refusal("the tensor, the cosines or the sines are not f32")
     if any(
         isinstance(la.op, Binary) and la.op.auto_broadcast != "numpy" for la in (straight, crossed, layer)
     ):
-        return Refusal("a product or the sum is not broadcast as NumPy does")
+        return Refusal("a product or the sum does not broadcast as in NumPy")
     takers = {taker.id: taker for taker in inside}
     layers = (straight, *takers.values(), negated[0], concat, crossed, layer)
     return Rotary(layers, context.reads(layers, x, cos, sin), width)

@@ -57,7 +57,7 @@ class TopKJob(ColumnsJob):
 
 
 WIDTH = 4 * LANES
-"""The bytes of a vector."""
+"""The size of a vector in bytes."""
 # Numbers of vectors that `hold_best` can hold in registers; it takes the smallest that suffices.
 REGISTERS = 1, 4, 8
 _MASK = ir.VectorType(ir.I1, LANES)
